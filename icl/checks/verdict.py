@@ -1,0 +1,88 @@
+"""What a check answers: the claim, what was measured, against which bound, and the control that was rejected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from icl.errors import one_of
+from icl.tasks import LinearRegressionLaw
+
+VERDICTS = ("holds", "fails", "undecided")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The number a measurement is held against, and where it comes from (rounding, or a confidence interval)."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Control:
+    """Something the check must reject, and by how much it did."""
+
+    description: str
+    measured: float
+    rejected: bool
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check's `measure` returns; its claim, settings and seconds are added by whoever runs it."""
+
+    verdict: str
+    measured: Mapping[str, Any]
+    bound: Bound
+    control: Control
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        one_of("verdict", self.verdict, VERDICTS)
+        if self.verdict == "holds" and not self.control.rejected:
+            object.__setattr__(self, "verdict", "undecided")
+            object.__setattr__(self, "notes", [*self.notes, "undecided: the control was not rejected"])
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights to be judged: matrices with a leading seed axis, the family they belong to and the law they saw."""
+
+    family: str
+    matrices: Mapping[str, Tensor]
+    law: LinearRegressionLaw
+    activation: str = "identity"
+
+
+class Check(Protocol):
+    """One statement of a paper. The constructor takes the settings and refuses impossible ones."""
+
+    reference: ClassVar[str]
+    claim: ClassVar[str]
+
+    def measure(self) -> Finding: ...
+
+
+class JudgesWeights(Protocol):
+    """A check that can also be asked of given weights."""
+
+    def judge(self, weights: Weights) -> Finding: ...
+
+
+def decide(measured: float, bound: float, error: float = 0.0) -> str:
+    """Is `measured` at most `bound`? Undecided where the interval measured +- error straddles it."""
+    if math.isnan(measured):
+        return "undecided"
+    if measured + error <= bound:
+        return "holds"
+    return "fails" if measured - error > bound else "undecided"
+
+
+def joint(verdicts: Sequence[str]) -> str:
+    """Of several parts: one that fails decides; else one that is undecided."""
+    return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")

@@ -1,0 +1,55 @@
+"""The `icl` command: verbs. Only what a verb needs is imported, so that --help, --version and list stay fast."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from icl import __version__
+
+VERBS = {
+    "train": "one training run; -m for a multirun",
+    "check": "a theorem, measured: check=ahn/theorem1, check=ahn/all, check=all",
+    "figure": "a paper's figure and its claims: figure=ahn/fig1 scale=laptop",
+    "reproduce": "every check, every figure, then the report",
+    "report": "outputs/report/index.html from what is done",
+    "list": "every check, experiment and figure, and whether its result exists here",
+    "bench": "speed, as ratios measured in one run: bench=train",
+    "sweep": "status of a sweep: sweep=PATH",
+    "clean": "shows sizes, then removes failed, stale and orphaned records",
+    "completion": "prints shell completion: completion bash | zsh",
+}
+HELP = """icl: the theory of in-context learning in linear transformers, reproduced and checked.
+
+usage: icl VERB [KEY=VALUE ...]
+
+{verbs}
+
+Everything after a verb is a Hydra override. On every verb that runs something:
+  scale=smoke|laptop|paper   format=text|json   force=true   logger=none|wandb_offline|wandb_online
+  paths.outputs=DIR          verbose=true       -m (multirun) --config-dir DIR
+`icl VERB --help` shows what can be set. Start with: icl list, icl train experiment=ahn/theorem3
+
+exit codes: 0 as expected, 1 an unexpected verdict, 2 unusable input, 3 undecided, 4 failure, 130/143 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = list(sys.argv[1:] if argv is None else argv)
+    if not args or args[0] in ("-h", "--help", "help"):
+        width = max(map(len, VERBS))
+        print(HELP.format(verbs="\n".join(f"  {verb:<{width}}  {text}" for verb, text in VERBS.items())))
+        return 0
+    if args[0] == "--version":
+        print(f"icl {__version__}")
+        return 0
+    verb, rest = args[0], args[1:]
+    if verb not in VERBS:
+        from icl.errors import nearest
+
+        print(f"icl: no verb {verb}{nearest(verb, VERBS)} (icl --help lists them)", file=sys.stderr)
+        return 2
+    from icl.cli import app
+
+    return app.run(verb, rest)
+

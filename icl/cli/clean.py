@@ -1,0 +1,68 @@
+"""`icl clean`: shows what is failed, stale or orphaned and how large it is, then removes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from icl.cli.outcome import OK, Outcome, emit
+from icl.errors import InputError, one_of
+
+
+def clean_command(args: Sequence[str]) -> int:
+    from icl.runs.clean import find_garbage, remove
+
+    settings = {"format": "text", "paths.outputs": "outputs", "yes": "false"}
+    for arg in args:
+        key, given, value = arg.partition("=")
+        if arg in ("--help", "-h"):
+            print("usage: icl clean [yes=true] [format=text|json] [paths.outputs=DIR]")
+            return OK
+        if not given or key not in settings:
+            raise InputError(f"{arg}: icl clean takes yes=true, format= and paths.outputs=")
+        settings[key] = value.strip("'\"")
+    one_of("format", settings["format"], ("text", "json"))
+    one_of("yes", settings["yes"], ("true", "false"))
+    outputs = Path(settings["paths.outputs"]).absolute()
+    garbage = find_garbage(outputs, current_digest)
+    say = sys.stderr if settings["format"] == "json" else sys.stdout
+    for entry in garbage:
+        print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=say)
+    total = sum(entry.bytes for entry in garbage)
+    if not garbage:
+        print("nothing to clean", file=say)
+    removed = remove(outputs, garbage) if garbage and (settings["yes"] == "true" or _agreed(total)) else []
+    document = {
+        "found": [{"path": entry.path, "why": entry.why, "bytes": entry.bytes} for entry in garbage],
+        "removed": removed,
+        "bytes": total,
+    }
+    emit(Outcome(document, show=lambda: print(f"removed {len(removed)} of {len(garbage)}") if garbage else None), settings["format"])
+    return OK
+
+
+def current_digest(kind: str, record_id: str) -> str | None:
+    """The digest a record of today's code would carry; None where that is not known."""
+    from icl.cli.check import check_digest
+    from icl.runs.fingerprint import code_digest
+
+    if kind == "runs":
+        return code_digest(("tasks", "models", "training", "theory"))
+    return check_digest(record_id) if kind == "checks" else None
+
+
+def _agreed(total: int) -> bool:
+    if not sys.stdin.isatty():
+        print("nothing removed: pass yes=true", file=sys.stderr)
+        return False
+    print(f"remove {_size(total)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

@@ -1,0 +1,59 @@
+"""What a user did wrong, said in one line."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class InputError(ValueError):
+    """Unusable input: the command line prints it as one line and exits 2."""
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM, after the state has been saved."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"interrupted by signal {signum}")
+        self.signum = signum
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """`; did you mean X?` for the closest choice, or nothing."""
+    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def one_of(key: str, value: Any, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise InputError(f"{key}={value}: must be one of {', '.join(choices)}{nearest(str(value), choices)}")
+    return str(value)
+
+
+def whole(key: str, value: Any, low: int, high: int | None = None) -> int:
+    """`value` as an int in [low, high]; booleans and fractions are refused."""
+    fits = isinstance(value, int) and not isinstance(value, bool)
+    if not fits or value < low or (high is not None and value > high):
+        span = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+        raise InputError(f"{key}={value}: must be {span}")
+    return int(value)
+
+
+def real(key: str, value: Any, low: float | None = None, *, open_low: bool = False) -> float:
+    """`value` as a finite float, at least (or above) `low` where given."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or (low is not None and (value < low or (open_low and value == low))):
+        span = "" if low is None else f" {'above' if open_low else 'of at least'} {low:g}"
+        raise InputError(f"{key}={value}: must be a finite number{span}")
+    return float(value)
+
+
+def reals(key: str, value: Any, length: int, low: float | None = None, *, open_low: bool = False) -> list[float]:
+    """A list of `length` finite floats."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(f"{key}={value}: must be a list of {length} numbers")
+    if len(value) != length:
+        raise InputError(f"{key}={list(value)}: has {len(value)} numbers, must have {length}")
+    return [real(key, entry, low, open_low=open_low) for entry in value]

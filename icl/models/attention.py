@@ -1,0 +1,43 @@
+"""A transformer is a parametrization, a path (tokens or Gram matrices) and an activation."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from icl.errors import InputError, one_of
+from icl.models import gram, tokens
+from icl.models.batched import batch_last
+from icl.models.parametrizations import Parametrization
+from icl.tasks.prompts import GramPrompt, TokenPrompt
+
+PATHS = ("gram", "tokens")
+
+
+class LinearTransformer(nn.Module):
+    """`predict(prompt)` answers (R, B) predictions for either kind of prompt its path can read."""
+
+    def __init__(self, parametrization: Parametrization, path: str = "gram", activation: str = "identity") -> None:
+        super().__init__()
+        self.parametrization = parametrization
+        self.path = one_of("model.path", path, PATHS)
+        self.activation = one_of("model.activation", activation, tokens.ACTIVATIONS)
+        if self.path == "gram" and self.activation != "identity":
+            raise InputError(f"model.activation={activation} has no Gram form: set model.path=tokens")
+
+    def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
+        if isinstance(prompt, GramPrompt):
+            if self.activation != "identity":
+                raise ValueError(f"activation {self.activation} needs token prompts")
+            last_RB = self.last_entry(batch_last(prompt.gram_RBPP), batch_last(prompt.query_RBP))
+        else:
+            P, Q = self.parametrization.stack()
+            out_RBP = tokens.stack_forward(P, Q, prompt.context_RBNP, prompt.query_RBP, self.activation)
+            last_RB = out_RBP[..., -1]
+        return prompt.read_out * last_RB
+
+    def last_entry(self, gram_RPPB: Tensor, query_RPB: Tensor) -> Tensor:
+        """The query's last entry after the stack, for prompts with the batch axis last."""
+        if self.parametrization.sparse:
+            return gram.sparse_forward(*self.parametrization.sparse_weights(), gram_RPPB, query_RPB)
+        P, Q = self.parametrization.stack()
+        return gram.stack_forward(P, Q, gram_RPPB, query_RPB[:, :, None])[:, -1, 0]

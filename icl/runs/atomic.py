@@ -1,0 +1,70 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from icl.errors import InputError
+
+_OF_THE_USER = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST,
+    errno.ENAMETOOLONG, errno.ENOTSUP,
+}  # fmt: skip
+
+
+class Unwritable(InputError):
+    """The outputs folder takes no more: no permission, read-only, or full."""
+
+
+@contextlib.contextmanager
+def writing(outputs: Path) -> Iterator[None]:
+    """Turns what the system says about an unwritable or full `outputs` into one line for its user."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_THE_USER:
+            raise
+        raise Unwritable(f"paths.outputs={outputs}: cannot be written ({error.strerror})") from error
+
+
+def temporary(path: Path) -> Path:
+    """A fresh name beside `path` that `icl clean` knows as temporary."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
+    part = temporary(path)
+    try:
+        with open(part, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a rename in `folder` survive a power cut, on file systems that allow asking for it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,50 @@
+"""JSON as the contract wants it: NaN is null, paths are absolute, no numpy left."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from icl.runs import atomic
+
+
+def to_json(document: Any) -> Any:
+    """`document` in JSON's own types: NaN and infinities are null, arrays lists, paths absolute strings."""
+    if document is None or isinstance(document, bool):
+        return document
+    if isinstance(document, str):
+        return str(document)
+    if isinstance(document, Mapping):
+        return {str(key): to_json(entry) for key, entry in document.items()}
+    if isinstance(document, list | tuple):
+        return [to_json(entry) for entry in document]
+    if isinstance(document, os.PathLike):
+        return str(Path(document).absolute())
+    if hasattr(document, "tolist"):  # numpy and torch, scalars and arrays, without importing either
+        return to_json(document.tolist())
+    if isinstance(document, int):
+        return int(document)
+    if isinstance(document, float):
+        return float(document) if math.isfinite(document) else None
+    raise TypeError(f"no JSON form for {type(document).__name__}: {document!r}")
+
+
+def dumps(document: Any, indent: int | None = 2) -> str:
+    return json.dumps(to_json(document), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def write_json(path: Path, document: Any) -> None:
+    atomic.write_bytes(path, (dumps(document) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in `path`, or None where there is no file or no JSON object in it."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None

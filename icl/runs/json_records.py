@@ -1,0 +1,90 @@
+"""Results that are one JSON document: verdicts of checks, claims of figures."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from icl.errors import one_of
+from icl.runs import atomic, documents, index, layout
+from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
+from icl.runs.provenance import provenance
+from icl.runs.redact import redact
+
+
+class JsonRecords:
+    """Records of one kind, "checks" or "figures": OUTPUTS/KIND/ID/FINGERPRINT.json.
+
+    with records.lock(id, fingerprint):
+        document = records.find(id, fingerprint, digest)
+        if document is None:
+            document = records.save(id, fingerprint, digest, compute())
+    """
+
+    def __init__(
+        self,
+        outputs: str | Path,
+        kind: str,
+        *,
+        heartbeat: float = HEARTBEAT,
+        stale_after: float = STALE_AFTER,
+    ) -> None:
+        self.outputs = Path(outputs).absolute()
+        self.kind = one_of("kind", kind, layout.JSON_KINDS)
+        self.heartbeat = heartbeat
+        self.stale_after = stale_after
+
+    def path(self, id: str, fingerprint: str) -> Path:
+        return layout.record_path(self.outputs, self.kind, id, fingerprint)
+
+    def find(self, id: str, fingerprint: str, digest: str) -> Any | None:
+        """The stored document made with this very code, or None."""
+        record = documents.read_json(self.path(id, fingerprint))
+        if record is None or complaint(record, digest) is not None:
+            return None
+        return record["document"]
+
+    def stale(self, id: str, fingerprint: str, digest: str) -> str | None:
+        """Why `find` finds nothing where a file is; None where no file is or `find` finds it."""
+        path = self.path(id, fingerprint)
+        return complaint(documents.read_json(path), digest) if path.exists() else None
+
+    def save(self, id: str, fingerprint: str, digest: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Stores `document` and returns it as `find` will: NaN is None, arrays are lists."""
+        record = {
+            "schema": layout.SCHEMA, "kind": self.kind, "id": id, "fingerprint": fingerprint,
+            "digest": digest, "provenance": provenance(), "document": document,
+        }  # fmt: skip
+        clean = redact(documents.to_json(record))
+        with atomic.writing(self.outputs):
+            path = self.path(id, fingerprint)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            documents.write_json(path, clean)
+        entry = {"kind": self.kind, "id": id, "fingerprint": fingerprint, "digest": digest, "status": "done"}
+        with contextlib.suppress(OSError):  # the index can be rebuilt
+            index.append(self.outputs, entry)
+        return clean["document"]
+
+    @contextlib.contextmanager
+    def lock(self, id: str, fingerprint: str, on_wait: Callable[[str], None] = say) -> Iterator[None]:
+        """One process at a time on this record; the others wait."""
+        lock = Lock(self.path(id, fingerprint).with_suffix(".lock"), self.heartbeat, self.stale_after)
+        with atomic.writing(self.outputs):
+            lock.acquire(on_wait)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def complaint(record: Mapping[str, Any] | None, digest: str | None) -> str | None:
+    """Why `record` does not count (for code `digest`, if given), or None if it does."""
+    if record is None or not isinstance(record.get("document"), dict):
+        return "it is damaged"
+    if record.get("schema") != layout.SCHEMA:
+        return f"it has schema version {record.get('schema')}, this is version {layout.SCHEMA}"
+    if digest is not None and record.get("digest") != digest:
+        return f"it was made with other code ({record.get('digest')}, now {digest})"
+    return None

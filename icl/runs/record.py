@@ -1,0 +1,115 @@
+"""A finished run, read back.
+
+Letters: R seeds, L layers, D covariates.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icl.errors import InputError
+from icl.runs import documents, layout, metrics
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DATA_FILES = ("config.yaml", "metrics.csv", "weights.npz")
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """What a run left. `run` is its run.json; config, metrics and weights are read when first asked for."""
+
+    path: Path
+    run: Mapping[str, Any] = field(repr=False)
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        import yaml
+
+        return yaml.safe_load((self.path / "config.yaml").read_text(encoding="utf-8"))
+
+    @functools.cached_property
+    def metrics(self) -> metrics.Table:
+        """metrics.csv as columns by name."""
+        return metrics.read_metrics(self.path / "metrics.csv")
+
+    @functools.cached_property
+    def verdicts(self) -> list[Any]:
+        """Verdicts of the checks the experiment names, [] where it names none."""
+        stored = documents.read_json(self.path / "verdicts.json")
+        return stored["verdicts"] if stored else []
+
+    @functools.cached_property
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """Every stored array by name."""
+        import numpy as np
+
+        with np.load(self.path / "weights.npz", allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+
+    @property
+    def A(self) -> np.ndarray:
+        """A_RLDD, the final weights A of each seed and layer."""
+        return self._array("A")
+
+    @property
+    def B(self) -> np.ndarray:
+        """B_RLDD, the final weights B of each seed and layer."""
+        return self._array("B")
+
+    @property
+    def Sigma(self) -> np.ndarray:
+        """Sigma_RDD, the covariance of the covariates of each seed."""
+        return self._array("Sigma")
+
+    @property
+    def U(self) -> np.ndarray:
+        """U_RDD, the rotation in Sigma of each seed."""
+        return self._array("U")
+
+    def _array(self, name: str) -> np.ndarray:
+        if name not in self.weights:
+            names = ", ".join(self.weights) or "none"
+            raise InputError(f"{self.path}: no array {name} in weights.npz; it has {names}")
+        return self.weights[name]
+
+
+def load_run(path: str | Path) -> RunRecord:
+    """The finished run in folder `path`."""
+    folder = Path(path).absolute()
+    run = documents.read_json(folder / "run.json")
+    why = complaint(folder, run)
+    if run is None or why is not None:
+        raise InputError(f"path={path}: must be the folder of a finished run; {why}")
+    return RunRecord(folder, run)
+
+
+def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = None) -> str | None:
+    """Why the run in `folder` is no finished run (of code `digest`, if given), or None if it is one."""
+    if run is None:
+        return "it has no run.json"
+    if run.get("schema") != layout.SCHEMA:
+        return f"it has schema version {run.get('schema')}, this is version {layout.SCHEMA}"
+    if run.get("status") != "done":
+        return f"its status is {run.get('status')}"
+    if digest is not None and run.get("digest") != digest:
+        return f"it was made with other code ({run.get('digest')}, now {digest})"
+    for name, size in run.get("files", {}).items():
+        there = (folder / name).stat().st_size if (folder / name).is_file() else 0
+        if there != size:
+            return f"its {name} is damaged ({there} of {size} bytes)"
+    return None
+
+
+def find_done(folder: Path, digest: str | None) -> RunRecord | None:
+    """The finished run in `folder`, else the one a repetition still under way has set aside there."""
+    for place in (folder, folder / layout.SUPERSEDED):
+        run = documents.read_json(place / "run.json")
+        if run is not None and complaint(place, run, digest) is None:
+            return RunRecord(place, run)
+    return None

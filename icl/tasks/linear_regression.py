@@ -1,0 +1,264 @@
+"""Random linear regression in context: y = <w, x> + noise, x ~ N(0, Sigma), w ~ N(mean, Sigma_w).
+
+R replicas, B prompts, N context, D covariates, P = D + 1 token width, E = D (or D + 1 with label noise) the width
+of the Gaussian vector u behind a token: u = x, or u = (x, noise). A token is z = (x, y) = J u with
+J = [[I, 0], [w^T, 1]], so the whole context enters through S = (1/N) sum u u^T, which is drawn as a Wishart
+matrix: the cost of a prompt does not depend on N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.errors import InputError, real, reals, whole
+from icl.random import generator
+from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.wishart import draw_wishart
+
+PAPER_EIGENVALUES = (1.0, 1.0, 0.25, 0.0625, 1.0)  # section 4.3 of the ahn paper, at dim 5
+MAX_DIM = 512
+
+
+class LinearRegression:
+    """The task as a user states it; `law(seeds)` is what the seeds make of it (each has its own rotation)."""
+
+    def __init__(
+        self,
+        dim: int = 5,
+        context: int | Sequence[int] = 20,
+        eigenvalues: Sequence[float] | None = None,
+        rotation: str = "haar",
+        covariance: Sequence[Sequence[float]] | str | None = None,
+        distortion: Sequence[Sequence[float]] | str | None = None,
+        task_covariance: Sequence[Sequence[float]] | str = "identity",
+        prior_mean: Sequence[float] | None = None,
+        label_noise: float = 0.0,
+        read_out: int = -1,
+        prefix: str = "task",
+    ) -> None:
+        self.prefix = prefix
+        self.dim = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
+        per_replica = isinstance(context, Sequence) and not isinstance(context, str)
+        contexts = list(context) if isinstance(context, Sequence) and per_replica else [context]
+        self.contexts = [whole(f"{prefix}.context", n, 1) for n in contexts]
+        self.per_replica_context = per_replica
+        if rotation not in ("haar", "none"):
+            raise InputError(f"{prefix}.rotation={rotation}: must be one of haar, none")
+        given = [k for k, v in (("eigenvalues", eigenvalues), ("covariance", covariance), ("distortion", distortion)) if v]
+        if len(given) > 1:
+            raise InputError(f"{prefix}.{given[0]} and {prefix}.{given[1]} exclude each other: give one")
+        self.rotation = rotation
+        self.covariance = None if covariance is None else _positive_definite(f"{prefix}.covariance", covariance, self.dim)
+        self.distortion = None if distortion is None else _invertible(f"{prefix}.distortion", distortion, self.dim)
+        default = PAPER_EIGENVALUES if self.dim == len(PAPER_EIGENVALUES) else (1.0,) * self.dim
+        chosen = default if eigenvalues is None else eigenvalues
+        self.eigenvalues = reals(f"{prefix}.eigenvalues", chosen, self.dim, 0, open_low=True)
+        self.task_covariance: str | np.ndarray
+        if isinstance(task_covariance, str) and task_covariance in ("identity", "inverse"):
+            self.task_covariance = task_covariance
+        elif isinstance(task_covariance, str) and not task_covariance.endswith(".npy"):
+            raise InputError(f"{prefix}.task_covariance={task_covariance}: must be identity, inverse, a nested list or a .npy file")
+        else:
+            self.task_covariance = _positive_definite(f"{prefix}.task_covariance", task_covariance, self.dim)
+        if self.distortion is not None and not (isinstance(task_covariance, str) and task_covariance == "inverse"):
+            raise InputError(f"{prefix}.distortion needs {prefix}.task_covariance=inverse: w = W^-T w_bar has covariance Sigma^-1")
+        self.prior_mean = [0.0] * self.dim if prior_mean is None else reals(f"{prefix}.prior_mean", prior_mean, self.dim)
+        self.label_noise = real(f"{prefix}.label_noise", label_noise, 0)
+        if read_out not in (-1, 1):
+            raise InputError(f"{prefix}.read_out={read_out}: must be -1 or 1")
+        self.read_out = read_out
+
+    def law(self, seeds: Sequence[int]) -> LinearRegressionLaw:
+        """Covariances per seed, in float64."""
+        if self.per_replica_context and len(self.contexts) != len(seeds):
+            raise InputError(f"{self.prefix}.context={self.contexts}: has {len(self.contexts)} entries for {len(seeds)} seeds")
+        U_RDD, root_RDD, task_root_RDD = (torch.stack(m) for m in zip(*map(self._roots, seeds), strict=True))
+        return LinearRegressionLaw(
+            context_R=tuple(self.contexts) if self.per_replica_context else tuple(self.contexts) * len(seeds),
+            U_RDD=U_RDD,
+            root_RDD=root_RDD,
+            task_root_RDD=task_root_RDD,
+            mean_RD=torch.tensor(self.prior_mean, dtype=torch.float64).expand(len(seeds), -1).clone(),
+            label_noise=self.label_noise,
+            read_out=self.read_out,
+        )
+
+    def _roots(self, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+        """(U, root, task root) with Sigma = root root^T = U diag U^T and Sigma_w = task_root task_root^T."""
+        if self.distortion is not None:
+            W_DD = torch.from_numpy(self.distortion)
+            return torch.linalg.eigh(W_DD @ W_DD.T)[1], W_DD, torch.linalg.inv(W_DD).T.contiguous()
+        if self.covariance is not None:
+            lam_D, U_DD = torch.linalg.eigh(torch.from_numpy(self.covariance))
+        else:
+            lam_D = torch.tensor(self.eigenvalues, dtype=torch.float64)
+            U_DD = haar_orthogonal(generator(seed, "task"), self.dim) if self.rotation == "haar" else torch.eye(self.dim).double()
+        root_DD = (U_DD * lam_D.sqrt()) @ U_DD.T
+        if isinstance(self.task_covariance, np.ndarray):
+            task_root_DD = torch.linalg.cholesky(torch.from_numpy(self.task_covariance))
+        elif self.task_covariance == "inverse":
+            task_root_DD = (U_DD / lam_D.sqrt()) @ U_DD.T
+        else:
+            task_root_DD = torch.eye(self.dim, dtype=torch.float64)
+        return U_DD, root_DD, task_root_DD
+
+
+@dataclass(frozen=True)
+class LinearRegressionLaw:
+    """The prompt distribution of each replica. Draws take one generator per replica."""
+
+    context_R: tuple[int, ...]
+    U_RDD: Tensor
+    root_RDD: Tensor
+    task_root_RDD: Tensor
+    mean_RD: Tensor
+    label_noise: float
+    read_out: int
+
+    @property
+    def dim(self) -> int:
+        return self.root_RDD.shape[-1]
+
+    @property
+    def Sigma_RDD(self) -> Tensor:
+        return self.root_RDD @ self.root_RDD.mT
+
+    @property
+    def Sigma_w_RDD(self) -> Tensor:
+        return self.task_root_RDD @ self.task_root_RDD.mT
+
+    @property
+    def u_root_REE(self) -> Tensor:
+        """Root of u's covariance: Sigma's, with the noise's standard deviation in the corner if there is noise."""
+        return self.root_RDD if self.label_noise == 0 else _bordered(self.root_RDD, self.label_noise**0.5)
+
+    @property
+    def label_root_REK(self) -> Tensor:
+        """F with F F^T = E v v^T, where y = <v, u>: v = w, or v = (w, 1) with noise. The mean of w adds a column."""
+        R, D = self.mean_RD.shape
+        root_RDK = self.task_root_RDD
+        if self.label_noise == 0 and not self.mean_RD.any():
+            return root_RDK
+        root_RDK = torch.cat([root_RDK, self.mean_RD[:, :, None]], dim=2)
+        if self.label_noise == 0:
+            return root_RDK
+        one_R1K = torch.zeros(R, 1, D + 1, dtype=torch.float64)
+        one_R1K[:, :, -1] = 1
+        return torch.cat([root_RDK, one_R1K], dim=1)
+
+    @property
+    def query_root_RED(self) -> Tensor:
+        """F with F F^T = E u_q u_q^T of the query, which carries no noise."""
+        if self.label_noise == 0:
+            return self.root_RDD
+        return torch.cat([self.root_RDD, torch.zeros_like(self.root_RDD[:, :1])], dim=1)
+
+    def replica(self, r: int) -> LinearRegressionLaw:
+        """The distribution of one replica alone."""
+        one = slice(r, r + 1)
+        tensors = {name: getattr(self, name)[one] for name in ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD")}
+        return replace(self, context_R=self.context_R[one], **tensors)
+
+    def covariate_grams(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
+        """S = (1/N) sum u u^T, with shape (R, B, E, E)."""
+        grams = []
+        for rng, n, root_EE in zip(generators, self.context_R, self.u_root_REE.numpy(), strict=True):
+            W_BEE = draw_wishart(rng, n, root_EE.shape[0], batch)
+            grams.append(root_EE @ W_BEE @ root_EE.T / n)
+        return torch.from_numpy(np.stack(grams))
+
+    def gram_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> GramPrompt:
+        """Prompts by Bartlett's decomposition: no token is ever drawn."""
+        S_RBEE = self.covariate_grams(generators, batch)
+        query_RBP, target_RB, w_RBD = self._query_and_task(generators, batch)
+        return GramPrompt(self._gram(S_RBEE, w_RBD), query_RBP, target_RB, self.read_out)
+
+    def gram_tasks(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor]:
+        """(G, w) with shapes (R, B, P, P) and (R, B, D): a context and its task, without a query."""
+        S_RBEE = self.covariate_grams(generators, batch)
+        normal_RBD = torch.from_numpy(np.stack([rng.standard_normal((batch, self.dim)) for rng in generators]))
+        w_RBD = normal_RBD @ self.task_root_RDD.mT + self.mean_RD[:, None]
+        return self._gram(S_RBEE, w_RBD), w_RBD
+
+    def _gram(self, S_RBEE: Tensor, w_RBD: Tensor) -> Tensor:
+        R, B, E, D = *S_RBEE.shape[:3], self.dim
+        J_RBPE = torch.zeros(R, B, D + 1, E, dtype=torch.float64)
+        J_RBPE[:, :, :D, :D] = torch.eye(D)
+        J_RBPE[:, :, D, :D] = w_RBD
+        J_RBPE[:, :, D, D:] = 1  # the noise's column, where there is one
+        return J_RBPE @ S_RBEE @ J_RBPE.mT
+
+    def token_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> TokenPrompt:
+        """Prompts token by token."""
+        if len(set(self.context_R)) > 1:
+            raise InputError(f"task.context={list(self.context_R)}: token prompts need one context length for all seeds")
+        n, E = self.context_R[0], self.u_root_REE.shape[-1]
+        normal_RBNE = torch.from_numpy(np.stack([rng.standard_normal((batch, n, E)) for rng in generators]))
+        u_RBNE = normal_RBNE @ self.u_root_REE[:, None].mT
+        query_RBP, target_RB, w_RBD = self._query_and_task(generators, batch)
+        x_RBND = u_RBNE[..., : self.dim]
+        y_RBN1 = x_RBND @ w_RBD[..., None] + u_RBNE[..., self.dim :].sum(-1, keepdim=True)
+        return TokenPrompt(torch.cat([x_RBND, y_RBN1], dim=-1), query_RBP, target_RB, self.read_out)
+
+    def _query_and_task(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        draws_RB2D = torch.from_numpy(np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators]))
+        w_RBD = draws_RB2D[:, :, 0] @ self.task_root_RDD.mT + self.mean_RD[:, None]
+        x_RBD = draws_RB2D[:, :, 1] @ self.root_RDD.mT
+        query_RBP = torch.nn.functional.pad(x_RBD, (0, 1))
+        return query_RBP, (w_RBD * x_RBD).sum(-1), w_RBD
+
+
+def haar_orthogonal(rng: np.random.Generator, dim: int) -> Tensor:
+    """A uniformly distributed orthogonal matrix: QR with the signs of R's diagonal (Mezzadri 2007)."""
+    Q_DD, R_DD = np.linalg.qr(rng.standard_normal((dim, dim)))
+    return torch.from_numpy(Q_DD * np.sign(np.diag(R_DD)))
+
+
+def _bordered(root_RDD: Tensor, corner: float) -> Tensor:
+    bordered_REE = torch.nn.functional.pad(root_RDD, (0, 1, 0, 1))
+    bordered_REE[:, -1, -1] = corner
+    return bordered_REE
+
+
+def _matrix(key: str, value: Any, dim: int) -> np.ndarray:
+    if isinstance(value, str):
+        path = Path(value)
+        if path.suffix != ".npy" or not path.is_file():
+            raise InputError(f"{key}={value}: no such .npy file")
+        try:
+            matrix = np.load(path, allow_pickle=False)
+        except (OSError, ValueError):
+            raise InputError(f"{key}={value}: not a readable .npy array") from None
+    else:
+        try:
+            matrix = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{key}: must be a {dim} x {dim} nested list of numbers or a .npy file") from None
+    if matrix.shape != (dim, dim):
+        raise InputError(f"{key}: has shape {matrix.shape}, must have ({dim}, {dim})")
+    if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
+        raise InputError(f"{key}: every entry must be a finite number")
+    return matrix.astype(np.float64)
+
+
+def _positive_definite(key: str, value: Any, dim: int) -> np.ndarray:
+    matrix = _matrix(key, value, dim)
+    if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12 * np.abs(matrix).max()):
+        raise InputError(f"{key}: must be symmetric")
+    if np.linalg.eigvalsh(matrix).min() <= 0:
+        raise InputError(f"{key}: must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(matrix).min():.3g}")
+    return (matrix + matrix.T) / 2
+
+
+def _invertible(key: str, value: Any, dim: int) -> np.ndarray:
+    matrix = _matrix(key, value, dim)
+    if np.linalg.matrix_rank(matrix) < dim:
+        raise InputError(f"{key}: must be invertible")
+    return matrix

@@ -1,0 +1,278 @@
+"""Exact risk of ahn's stacks on the sets S of Theorems 3 and 4, its derivatives and its local minima.
+
+S: x ~ N(0, Sigma), w ~ N(0, Sigma^{-1}), A_l = a_l Sigma^{-1} in (8), A_l = -a_l Sigma^{-1} and B_l = b_l I
+in (11). There everything commutes after whitening and the risk is E tr q(W)^2 with N W ~ Wishart_d(N, I)
+and, from p = q = 1,
+    q <- q (1 - a_l s p^2),   p <- p (1 - beta_l s p^2),   beta_l = a_l b_l.
+In (8) p = 1: one risk serves both families. The last beta has no effect and is left out.
+J nodes of a Gauss rule, V = 2L - 1 (or L) variables: a_0 .. a_{L-1}, then beta_0 .. beta_{L-2}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from torch import Tensor
+
+from icl.theory.quadrature import MAX_NODES, gauss_rule, smallest_square
+from icl.theory.wishart import trace_moment
+
+Array = NDArray[np.float64]
+
+
+class Derivatives(NamedTuple):
+    """Risk, gradient (V,), Hessian (V, V); variables a_0 .. a_{L-1}, then beta_0 .. beta_{L-2}."""
+
+    value: float
+    gradient_V: Array
+    hessian_VV: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """A local minimum on S. `found` of the starts ended here."""
+
+    a_L: Array
+    beta_L: Array
+    risk: float
+    gradient_norm: float
+    hessian_eigenvalues_V: Array
+    found: int
+
+    @property
+    def b_L(self) -> Array:
+        """B's scalars in (11): b_l = beta_l / a_l, for all layers but the last."""
+        return self.beta_L / self.a_L[:-1]
+
+    @property
+    def strict(self) -> bool:
+        """The Hessian is positive definite, by a margin that rounding cannot produce."""
+        smallest, largest = self.hessian_eigenvalues_V[[0, -1]]
+        return bool(smallest > 1e-12 * largest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Jet:
+    """A function of the variables at every node with its first two derivatives."""
+
+    value_J: Array
+    first_JV: Array
+    second_JVV: Array
+
+    def __mul__(self, other: _Jet) -> _Jet:
+        cross_JVV = self.first_JV[:, :, None] * other.first_JV[:, None, :]
+        return _Jet(
+            self.value_J * other.value_J,
+            self.value_J[:, None] * other.first_JV + other.value_J[:, None] * self.first_JV,
+            self.value_J[:, None, None] * other.second_JVV
+            + other.value_J[:, None, None] * self.second_JVV
+            + cross_JVV
+            + cross_JVV.transpose(0, 2, 1),
+        )
+
+    def one_minus(self) -> _Jet:
+        return _Jet(1 - self.value_J, -self.first_JV, -self.second_JVV)
+
+
+class InvariantRisk:
+    """Exact risk on S for d = `dim`, N = `context`; `with_b` for Theorem 4, without for Theorem 3.
+
+    q has degree L (or (3^L - 1)/2 with B), so a Gauss rule with one node more makes the risk a weighted sum
+    of squares: values and derivatives carry full double precision, relative error about degree * 2^-52.
+    """
+
+    def __init__(self, dim: int, context: int, layers: int, with_b: bool = False) -> None:
+        if dim < 1 or context < 1:
+            raise ValueError(f"dim={dim}, context={context}: must both be at least 1")
+        if layers < 1:
+            raise ValueError(f"layers={layers}: must be at least 1")
+        degree = (3**layers - 1) // 2 if with_b else layers
+        if degree >= MAX_NODES:
+            limit = "L <= 4" if with_b else f"L <= {MAX_NODES - 1}"
+            raise ValueError(
+                f"layers={layers}: q would have degree {degree} and take Wishart moments of twice that; "
+                f"{limit} here"
+            )
+        self.dim, self.context, self.layers, self.with_b = dim, context, layers, with_b
+        self.degree = degree
+        self.variables = 2 * layers - 1 if with_b else layers
+        # m_k = E tr W^k, W the sample covariance of N standard Gaussian vectors.
+        self.moments = [Fraction(trace_moment(k, dim, context), context**k) for k in range(2 * degree + 2)]
+        self.nodes_J, self.weights_J = gauss_rule(self.moments, degree + 1)
+
+    def value(self, a_L: Sequence[float], beta_L: Sequence[float] = ()) -> float:
+        return float(self.weights_J @ self._query(self._variables(a_L, beta_L)).value_J ** 2)
+
+    def exact_value(self, a_L: Sequence[Fraction], beta_L: Sequence[Fraction] = ()) -> Fraction:
+        """The risk as a rational number; floats are taken at their exact binary value."""
+        a, beta = self._padded([Fraction(entry) for entry in a_L], [Fraction(entry) for entry in beta_L])
+        one = [Fraction(1)]
+        q, p = one, one
+        for a_l, beta_l in zip(a, beta, strict=True):
+            step = [Fraction(0), *_product(p, p)]
+            q = _product(q, _add(one, [-a_l * entry for entry in step]))
+            p = _product(p, _add(one, [-beta_l * entry for entry in step])) if beta_l else p
+        square = _product(q, q)
+        return sum((c * m for c, m in zip(square, self.moments, strict=False)), Fraction(0))
+
+    def derivatives(self, a_L: Sequence[float], beta_L: Sequence[float] = ()) -> Derivatives:
+        return self._derivatives(self._variables(a_L, beta_L))
+
+    def lower_bound(self) -> Fraction:
+        """The least risk of any polynomial q of this degree with q(0) = 1, a lower bound for the family on S.
+
+        Without B it is attained (`optimum`).
+        """
+        return smallest_square(self.moments, self.degree)
+
+    def optimum(self) -> Minimum:
+        """Theorem 3's set: the global minimum on S, unique up to the order of the layers.
+
+        The risk is the integral of q^2 over polynomials with q(0) = 1; the best one is orthogonal to s
+        times the polynomials of lower degree, so its roots are real, positive and distinct, and a_l = 1 /
+        root is attained.
+        """
+        if self.with_b:
+            raise ValueError("the global minimum is known without B only; use minimise")
+        roots, _ = gauss_rule(self.moments[1:], self.layers)
+        theta_V = self._polish(np.sort(1 / roots))
+        return self._minimum(np.sort(theta_V), found=0)
+
+    def minimise(self, rng: np.random.Generator, starts: int = 64) -> list[Minimum]:
+        """All distinct local minima reached from random starts, best first; layers of (8) sorted ascending.
+
+        Levenberg-Marquardt on the sum of squares, then Newton. A list of what was found, not a proof of no
+        others.
+        """
+        if starts < 1:
+            raise ValueError(f"starts={starts}: must be at least 1")
+        minima: list[Minimum] = []
+        for _ in range(starts):
+            theta_V = self._polish(self._descend(self._start(rng)))
+            new = self._minimum(theta_V if self.with_b else np.sort(theta_V), found=1)
+            if not (new.strict and self._is_stationary(new)):
+                continue
+            known = next((i for i, old in enumerate(minima) if self._distance(old, new) < 1e-6), None)
+            if known is None:
+                minima.append(new)
+            else:
+                minima[known] = replace(minima[known], found=minima[known].found + 1)
+        return sorted(minima, key=lambda minimum: minimum.risk)
+
+    def _start(self, rng: np.random.Generator) -> Array:
+        """Inverse step sizes spread over the spectrum; B from none to a Newton-like correction."""
+        a_L = 1 / rng.uniform(self.nodes_J[0], self.nodes_J[0] + 2 * self.moments[1] / self.dim, self.layers)
+        a_L = a_L * rng.uniform(0.3, 1.2)
+        beta = rng.uniform(-0.2, 0.6, self.variables - self.layers) * rng.uniform(0, 1)
+        return np.concatenate([a_L, beta])
+
+    def _descend(self, theta_V: Array) -> Array:
+        root_weights_J = np.sqrt(self.weights_J)
+
+        def residual(point_V: Array) -> Array:
+            return root_weights_J * self._query(point_V).value_J
+
+        def jacobian(point_V: Array) -> Array:
+            return root_weights_J[:, None] * self._query(point_V).first_JV
+
+        return least_squares(residual, theta_V, jacobian, method="lm", max_nfev=3000).x
+
+    def _polish(self, theta_V: Array) -> Array:
+        """Newton steps while they shrink the gradient."""
+        now = self._derivatives(theta_V)
+        for _ in range(50):
+            step_V = np.linalg.lstsq(now.hessian_VV, now.gradient_V, rcond=1e-15)[0]
+            after = self._derivatives(theta_V - step_V)
+            if not np.linalg.norm(after.gradient_V) < np.linalg.norm(now.gradient_V):
+                break
+            theta_V, now = theta_V - step_V, after
+        return theta_V
+
+    def _minimum(self, theta_V: Array, found: int) -> Minimum:
+        value, gradient_V, hessian_VV = self._derivatives(theta_V)
+        spectrum_V = np.linalg.eigvalsh(hessian_VV).astype(np.float64)
+        a_L, beta_L = theta_V[: self.layers], theta_V[self.layers :]
+        return Minimum(a_L, beta_L, value, float(np.linalg.norm(gradient_V)), spectrum_V, found)
+
+    def _is_stationary(self, minimum: Minimum) -> bool:
+        """A Newton step from here would gain less than 1e-12 of the risk."""
+        predicted = minimum.gradient_norm**2 / minimum.hessian_eigenvalues_V[0]
+        return bool(predicted < 1e-12 * minimum.risk)
+
+    def _distance(self, one: Minimum, other: Minimum) -> float:
+        here, there = np.concatenate([one.a_L, one.beta_L]), np.concatenate([other.a_L, other.beta_L])
+        return float(np.linalg.norm(here - there) / np.linalg.norm(here))
+
+    def _derivatives(self, theta_V: Array) -> Derivatives:
+        q = self._query(theta_V)
+        weighted_J = 2 * self.weights_J * q.value_J
+        hessian_VV = np.einsum("j,jv,ju->vu", 2 * self.weights_J, q.first_JV, q.first_JV)
+        hessian_VV = hessian_VV + np.tensordot(weighted_J, q.second_JVV, 1)
+        return Derivatives(float(self.weights_J @ q.value_J**2), weighted_J @ q.first_JV, hessian_VV)
+
+    def _query(self, theta_V: Array) -> _Jet:
+        """q at the nodes."""
+        count, nodes = self.variables, len(self.nodes_J)
+        q = p = _Jet(np.ones(nodes), np.zeros((nodes, count)), np.zeros((nodes, count, count)))
+        s = _Jet(self.nodes_J, np.zeros((nodes, count)), np.zeros((nodes, count, count)))
+        for layer in range(self.layers):
+            step = s * p * p if layer and self.with_b else s
+            q = q * (self._variable(theta_V, layer) * step).one_minus()
+            if self.with_b and layer < self.layers - 1:
+                p = p * (self._variable(theta_V, self.layers + layer) * step).one_minus()
+        return q
+
+    def _variable(self, theta_V: Array, index: int) -> _Jet:
+        nodes, count = len(self.nodes_J), self.variables
+        first_JV = np.zeros((nodes, count))
+        first_JV[:, index] = 1
+        return _Jet(np.full(nodes, theta_V[index]), first_JV, np.zeros((nodes, count, count)))
+
+    def _variables(self, a_L: Sequence[float], beta_L: Sequence[float]) -> Array:
+        a, beta = self._padded(list(a_L), list(beta_L))
+        return np.array([*a, *(beta[:-1] if self.with_b else [])], dtype=np.float64)
+
+    def _padded(self, a: list, beta: list) -> tuple[list, list]:
+        if len(a) != self.layers:
+            raise ValueError(f"a has {len(a)} entries: must have {self.layers}")
+        if self.with_b and len(beta) not in (self.layers - 1, self.layers):
+            raise ValueError(
+                f"beta has {len(beta)} entries: must have {self.layers - 1} (the last has no effect)"
+            )
+        if not self.with_b and len(beta):
+            raise ValueError("beta given to the family (8), which has no B")
+        return a, [*beta, *([0] * (self.layers - len(beta)))]
+
+
+def scalars_on_s(A_LDD: Tensor, Sigma: Tensor, B_LDD: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Nearest point of S in whitened coordinates: a_L and, with B given ((11)'s sign of A), beta_L = a_L b_L.
+
+    Sigma^{1/2} A Sigma^{1/2} and Sigma^{-1/2} B Sigma^{1/2} are projected on the multiples of I. Leading
+    axes allowed.
+    """
+    dim = Sigma.shape[-1]
+    a_L = (A_LDD * Sigma.mT.unsqueeze(-3)).sum((-1, -2)) / dim
+    if B_LDD is None:
+        return a_L, a_L.new_zeros(a_L.shape)
+    b_L = B_LDD.diagonal(dim1=-2, dim2=-1).mean(-1)
+    return -a_L, -a_L * b_L
+
+
+def _product(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
+    result = [Fraction(0)] * (len(left) + len(right) - 1)
+    for i, x in enumerate(left):
+        if x:
+            for j, y in enumerate(right):
+                result[i + j] += x * y
+    return result
+
+
+def _add(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
+    longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
+    return [x + (shorter[i] if i < len(shorter) else 0) for i, x in enumerate(longer)]

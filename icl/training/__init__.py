@@ -1,0 +1,1 @@
+"""The Lightning module, the prompt stream and its callbacks."""

@@ -1,0 +1,117 @@
+"""Two unbiased estimators of the risk: with the task and the query integrated out, or as the paper samples it.
+
+R replicas, B prompts, K query columns, D covariates. A draw is a dict of tensors with the batch axis last, in
+float64 on the CPU; `risk` answers one number per replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from icl.errors import InputError, one_of
+from icl.models import LinearTransformer, gram
+from icl.models.batched import batch_last
+from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.tasks.prompts import TokenPrompt
+
+ESTIMATORS = ("expected", "sampled")
+Generators = Sequence[np.random.Generator]
+Draw = dict[str, Tensor]
+
+
+class Estimator(Protocol):
+    def draw(self, generators: Generators, batch: int) -> Draw: ...
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor: ...
+
+    def to(self, target: torch.dtype | torch.device) -> nn.Module: ...
+
+
+class ExpectedSparse(nn.Module):
+    """Only S is sampled: risk = E_S tr(V K X K^T)."""
+
+    label_root: Tensor
+    query_root: Tensor
+
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        super().__init__()
+        self.law = law
+        self.register_buffer("label_root", law.label_root_REK)
+        self.register_buffer("query_root", law.query_root_RED)
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        return {"S": batch_last(self.law.covariate_grams(generators, batch))}
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
+        A, B = model.parametrization.sparse_weights()
+        return gram.sparse_expected_risk(A, B, draw["S"], self.label_root, self.query_root).mean(-1)
+
+
+class ExpectedStack(nn.Module):
+    """Any linear stack: the query is integrated out, the task and the context are sampled."""
+
+    query_root: Tensor
+
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        super().__init__()
+        self.law = law
+        self.register_buffer("query_root", law.root_RDD)
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        gram_RBPP, w_RBD = self.law.gram_tasks(generators, batch)
+        return {"gram": batch_last(gram_RBPP), "w": batch_last(w_RBD)}
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
+        P, Q = model.parametrization.stack()
+        read_out = self.law.read_out
+        return gram.stack_expected_risk(P, Q, draw["gram"], draw["w"], self.query_root, read_out).mean(-1)
+
+
+class SampledGram(nn.Module):
+    """The paper's estimator: task and query sampled; the context still enters through its Gram matrix."""
+
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        super().__init__()
+        self.law = law
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        prompt = self.law.gram_prompts(generators, batch)
+        tensors = {"gram": prompt.gram_RBPP, "query": prompt.query_RBP, "target": prompt.target_RB}
+        return {name: batch_last(tensor) for name, tensor in tensors.items()}
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
+        last_RB = model.last_entry(draw["gram"], draw["query"])
+        return (self.law.read_out * last_RB - draw["target"]).square().mean(-1)
+
+
+class SampledTokens(nn.Module):
+    """Task, query and every token sampled: what activations other than the identity need."""
+
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        super().__init__()
+        self.law = law
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        prompt = self.law.token_prompts(generators, batch)
+        return {"context": prompt.context_RBNP, "query": prompt.query_RBP, "target": prompt.target_RB}
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
+        prompt = TokenPrompt(draw["context"], draw["query"], draw["target"], self.law.read_out)
+        return (model.predict(prompt) - prompt.target_RB).square().mean(-1)
+
+
+def make_estimator(name: str, model: LinearTransformer, law: LinearRegressionLaw) -> nn.Module:
+    """The estimator of this name for this model."""
+    one_of("train.estimator", name, ESTIMATORS)
+    if model.path == "tokens":
+        if name == "expected":
+            raise InputError("train.estimator=expected needs model.path=gram; on tokens use train.estimator=sampled")
+        return SampledTokens(law)
+    if name == "sampled":
+        return SampledGram(law)
+    return ExpectedSparse(law) if model.parametrization.sparse else ExpectedStack(law)

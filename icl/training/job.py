@@ -1,0 +1,259 @@
+"""One training run, from a validated plan to a record in the store.
+
+The story: find the finished run, or take its lock, continue from its checkpoint or start, train, judge, finish.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+from icl.errors import Interrupted
+from icl.models import LinearTransformer
+from icl.runs.aggregate import aggregate
+from icl.runs.record import RunRecord
+from icl.runs.store import ActiveRun, RunStore
+from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.training.estimators import make_estimator
+from icl.training.exact import CriticalPoint
+from icl.training.interrupts import Interrupts
+from icl.training.module import EnsembleModule
+from icl.training.optimizers import OptimizerSpec
+from icl.training.progress import progress_bar
+from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+from icl.training.stream import PromptStream
+from icl.training.wandb_sink import LoggerSettings, Sink, open_sink
+from icl.training.watchers import Recorder, Row
+from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
+
+DIGESTED = ("tasks", "models", "training", "theory")  # the packages a run's result depends on
+
+Judge = Callable[[LinearTransformer, LinearRegressionLaw], Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Everything a run needs, built and validated; nothing has been written yet."""
+
+    experiment: str
+    fingerprint: str
+    group: str
+    seeds: tuple[int, ...]
+    law: LinearRegressionLaw
+    model: LinearTransformer
+    optimizer: OptimizerSpec
+    train: TrainSettings
+    trainer: TrainerSettings
+    callbacks: CallbackSettings
+    logger: LoggerSettings
+    outputs: Path
+    config: Mapping[str, Any] = field(repr=False)
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A finished run and how it came about."""
+
+    record: RunRecord
+    cached: bool
+
+
+def run_plan(plan: TrainingPlan, *, force: bool = False, judge: Judge | None = None) -> TrainResult:
+    """Trains unless a finished record exists; raises Interrupted after saving where a signal asks for it."""
+    store = RunStore(plan.outputs)
+    with store.begin(plan.experiment, plan.fingerprint, plan.config, plan.digest, force=force) as run:
+        if run.cached is not None:
+            with _sink(plan, run.cached.run["attempt"]) as sink:
+                replay(run.cached, sink, plan.callbacks.heatmap_count, plan.logger.heatmap_seeds)
+            return TrainResult(run.cached, cached=True)
+        with _sink(plan, run.attempt) as sink:
+            record = _train(plan, run, sink, judge)
+            conclude(record, sink)
+    return TrainResult(record, cached=False)
+
+
+def _sink(plan: TrainingPlan, attempt: int) -> Any:
+    return open_sink(
+        plan.logger,
+        outputs=plan.outputs,
+        group=plan.group,
+        job_type="train",
+        run_id=f"{plan.fingerprint}-{attempt}",
+        name=f"{plan.experiment} {plan.fingerprint}",
+        config=dict(plan.config),
+    )
+
+
+def _train(plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None) -> RunRecord:
+    saved = run.checkpoint
+    _set_threads(plan.trainer.threads if saved is None else saved["threads"])
+    first_step = _restore_weights(plan, saved)
+    critical = CriticalPoint(plan.model, plan.law, plan.seeds, plan.callbacks.gradient_samples)
+    recorder = Recorder(
+        plan.model,
+        plan.law,
+        plan.seeds,
+        plan.train.steps,
+        plan.train.log_every,
+        critical if plan.callbacks.gradient_count else None,
+        plan.callbacks.gradient_count,
+    )
+    if saved is not None:
+        recorder.restore(saved["recorder"])
+    live = run.live_metrics(recorder.columns(), recorder.rows)
+
+    def on_rows(rows: list[Row]) -> None:
+        live.append(rows)
+        log_rows(sink, rows)
+
+    recorder.on_rows = on_rows
+    heatmaps = HeatmapWatcher(
+        sink, plan.law, plan.seeds, plan.train.steps, plan.callbacks.heatmap_count, plan.logger.heatmap_seeds
+    )
+    with Interrupts() as interrupts, progress_bar(plan.experiment, plan.train.steps, first_step) as bar:
+        module = _module(plan, [recorder, heatmaps, bar])
+        keeper = _Keeper(run, module, recorder, plan.callbacks.checkpoint_seconds, interrupts, bar.advance)
+        module.after_step = keeper.after_step
+        module.saved_optimizer = None if saved is None else saved["optimizer"]
+        if first_step < plan.train.steps:
+            _fit(plan, module, first_step)
+    judged = None if judge is None else list(judge(recorder.float64_model, plan.law))
+    return run.finish(
+        metrics=recorder.rows,
+        columns=recorder.columns(),
+        weights=_arrays(plan, recorder),
+        summary=_aggregate(recorder),
+        steps=plan.train.steps,
+        seeds=plan.seeds,
+        verdicts=judged,
+        extras={"threads": torch.get_num_threads(), "device": module.trained_on, "group": plan.group},
+    )
+
+
+class _Keeper:
+    """Saves a checkpoint every so many seconds, and when a signal has come; then raises Interrupted."""
+
+    def __init__(
+        self,
+        run: ActiveRun,
+        module: EnsembleModule,
+        recorder: Recorder,
+        seconds: float,
+        interrupts: Interrupts,
+        advance: Callable[[int], None],
+    ) -> None:
+        self.run, self.module, self.recorder, self.seconds = run, module, recorder, seconds
+        self.interrupts, self.advance = interrupts, advance
+        self.saved_at = time.monotonic()
+
+    def after_step(self, step: int) -> None:
+        self.advance(step)
+        due = time.monotonic() - self.saved_at >= self.seconds
+        # At the last step the final row is still to come: there is nothing to continue from here.
+        if step < self.module.total_steps and (due or self.interrupts.signum is not None):
+            self._save(step)
+            if self.interrupts.signum is not None:
+                raise Interrupted(self.interrupts.signum)
+
+    def _save(self, step: int) -> None:
+        parameters = {k: v.detach().cpu() for k, v in self.module.model.parametrization.matrices().items()}
+        self.run.save_checkpoint(
+            {
+                "step": step,
+                "parameters": parameters,
+                "optimizer": self.module.engine.state_dict(),
+                "recorder": self.recorder.state(),
+                "threads": torch.get_num_threads(),
+            }
+        )
+        self.saved_at = time.monotonic()
+
+
+def _restore_weights(plan: TrainingPlan, saved: Mapping[str, Any] | None) -> int:
+    dtype = plan.trainer.dtype
+    if saved is None:
+        plan.model.parametrization.initialise(plan.seeds, dtype)
+        return 0
+    plan.model.parametrization.load(saved["parameters"])
+    return int(saved["step"])
+
+
+def _module(plan: TrainingPlan, watchers: Sequence[Any]) -> EnsembleModule:
+    dtype = plan.trainer.dtype
+    name, law, model = plan.train.estimator, plan.law, plan.model
+    own = [make_estimator(name, model, law.replica(r)).to(dtype) for r in range(len(plan.seeds))]
+    return EnsembleModule(
+        model,
+        make_estimator(name, model, law).to(dtype),
+        own if plan.optimizer.couples_replicas else [],
+        plan.optimizer,
+        plan.train.clip_for(len(plan.seeds)),
+        plan.seeds,
+        plan.train.steps,
+        watchers,
+        after_step=lambda step: None,
+    )
+
+
+def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int) -> None:
+    stream = PromptStream(
+        module.estimator,
+        plan.seeds,
+        plan.train.batch,
+        plan.train.steps_per_batch,
+        plan.train.steps,
+        first_step,
+        plan.trainer.dtype,
+    )
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="pytorch_lightning")
+        trainer = pl.Trainer(
+            accelerator=plan.trainer.accelerator,
+            devices=1,
+            precision=plan.trainer.precision,
+            max_epochs=1,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+        )
+        trainer.fit(module, DataLoader(stream, batch_size=None))
+
+
+def _set_threads(threads: int | None) -> None:
+    if threads is not None and threads != torch.get_num_threads():
+        torch.set_num_threads(threads)
+
+
+def _arrays(plan: TrainingPlan, recorder: Recorder) -> dict[str, np.ndarray]:
+    """Final matrices by name, their history (`A_history`, at `history_steps`), and the law: Sigma, Sigma_w, U."""
+    arrays = {name: t.detach().numpy() for name, t in recorder.float64_model.parametrization.matrices().items()}
+    for name, tensors in recorder.history.items():
+        if name != "steps":
+            arrays[f"{name}_history"] = torch.stack(tensors, dim=1).numpy()
+    law = plan.law
+    return arrays | {
+        "history_steps": np.array(recorder.history["steps"]),
+        "seeds": np.array(plan.seeds),
+        "Sigma": law.Sigma_RDD.numpy(),
+        "Sigma_w": law.Sigma_w_RDD.numpy(),
+        "U": law.U_RDD.numpy(),
+        "context": np.array(law.context_R),
+    }
+
+
+def _aggregate(recorder: Recorder) -> dict[str, Any]:
+    return {name: aggregate(by_seed) for name, by_seed in recorder.summary().items()}

@@ -1,0 +1,114 @@
+"""The Lightning module: an ensemble of replicas trained as one batched program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from icl.models import LinearTransformer
+from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
+
+
+class Watcher(Protocol):
+    """Sees the weights before optimizer step `step`, with the loss there; and once more at the end."""
+
+    def wants(self, step: int) -> bool: ...
+
+    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None: ...
+
+
+class Diverged(RuntimeError):
+    """A loss or a gradient stopped being a number."""
+
+
+class EnsembleModule(pl.LightningModule):
+    """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
+
+    `after_step(step)` is called when `step` optimizer steps have been taken; it saves checkpoints and may raise.
+    """
+
+    def __init__(
+        self,
+        model: LinearTransformer,
+        estimator: nn.Module,
+        replica_estimators: Sequence[nn.Module],
+        spec: OptimizerSpec,
+        clip_R: Sequence[float] | None,
+        seeds: Sequence[int],
+        total_steps: int,
+        watchers: Sequence[Watcher],
+        after_step: Callable[[int], None],
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.model, self.estimator = model, estimator
+        self.replica_estimators = nn.ModuleList(replica_estimators)
+        self.spec, self.clip_R, self.seeds = spec, clip_R, tuple(seeds)
+        self.total_steps, self.watchers, self.after_step = total_steps, watchers, after_step
+        self.saved_optimizer: dict[str, Any] | None = None
+        self.trained_on = "cpu"
+
+    def configure_optimizers(self) -> list[torch.optim.Optimizer]:
+        parameters = {k: v for k, v in self.model.parametrization.named_parameters()}
+        self.trained_on = str(self.device)
+        self.engine = ReplicaOptimizer(self.spec, parameters, self.clip_R)
+        if self.saved_optimizer is not None:
+            self.engine.load_state_dict(self.saved_optimizer)
+        return self.engine.engines
+
+    def training_step(self, batch: dict[str, Any], _: int) -> None:
+        draw = batch["draw"]
+        for step in batch["steps"]:
+            self.engine.set_rates(step)
+            if self.spec.couples_replicas:
+                self._look(step, draw)
+                self._step_one_by_one(draw)
+            else:
+                self._step_together(step, draw)
+            self.after_step(step + 1)
+        if step + 1 == self.total_steps:
+            self._look(self.total_steps, draw)
+
+    def _look(self, step: int, draw: Mapping[str, Tensor]) -> None:
+        if any(watcher.wants(step) for watcher in self.watchers):
+            with torch.no_grad():
+                loss_R = self.estimator.risk(self.model, draw)
+            self._show(step, loss_R)
+
+    def _step_together(self, step: int, draw: Mapping[str, Tensor]) -> None:
+        loss_R = self.estimator.risk(self.model, draw)
+        for stack in self.engine.stacks.values():
+            stack.grad = None
+        loss_R.sum().backward()
+        self._show(step, loss_R.detach())
+        self.engine.attach_gradients()
+        self.engine.step()
+
+    def _step_one_by_one(self, draw: Mapping[str, Tensor]) -> None:
+        """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
+        for r, (views, engine) in enumerate(zip(self.engine.views, self.engine.engines, strict=True)):
+            model = LinearTransformer(self.model.parametrization.sharing(views), self.model.path, self.model.activation)
+            own = {name: tensor[r : r + 1] for name, tensor in draw.items()}
+
+            def closure(r: int = r, model: LinearTransformer = model, own: Mapping[str, Tensor] = own) -> Tensor:
+                self.engine.engines[r].zero_grad()
+                loss = self.replica_estimators[r].risk(model, own).sum()
+                loss.backward()
+                return loss
+
+            engine.step(closure)  # type: ignore[arg-type]
+
+    def _show(self, step: int, loss_R: Tensor) -> None:
+        interested = [watcher for watcher in self.watchers if watcher.wants(step)]
+        if not interested:
+            return
+        if not torch.isfinite(loss_R).all():
+            bad = [seed for seed, loss in zip(self.seeds, loss_R.tolist(), strict=True) if loss - loss != 0]
+            raise Diverged(f"the loss of seeds {bad} is not finite at step {step}: lower optimizer.lr or set train.clip")
+        matrices = {k: v.detach().double().cpu() for k, v in self.model.parametrization.matrices().items()}
+        for watcher in interested:
+            watcher.see(step, loss_R.double().cpu(), matrices, self.engine.rates())

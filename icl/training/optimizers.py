@@ -1,0 +1,130 @@
+"""torch.optim over replicas: one parameter group per replica, so that every number may differ between them.
+
+The trained tensors are stacks with a leading replica axis. Each replica's slice is handed to the optimizer as a
+parameter of its own that shares the stack's memory (and its gradient the stack's gradient), so one backward pass
+over the stack serves all groups and the optimizer's state is per replica by construction.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from icl.errors import InputError, real
+from icl.training.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class OptimizerSpec:
+    """A torch.optim class, its options (a number, or one per replica) and the schedule of its rate."""
+
+    cls: type[torch.optim.Optimizer]
+    options: Mapping[str, Any]
+    schedule: Schedule
+
+    def __post_init__(self) -> None:
+        known = inspect.signature(self.cls).parameters
+        for key in self.options:
+            if key not in known:
+                raise InputError(f"optimizer.{key}: {self.cls.__name__} has no such option")
+        if "lr" not in self.options:
+            raise InputError("optimizer.lr: missing")
+
+    @property
+    def couples_replicas(self) -> bool:
+        return issubclass(self.cls, torch.optim.LBFGS)
+
+    def per_replica(self, replicas: int) -> list[dict[str, Any]]:
+        """The options of each replica; the constructor's own complaints become input errors."""
+        options = [{k: _of_replica(k, v, r, replicas) for k, v in self.options.items()} for r in range(replicas)]
+        for chosen in options:
+            real("optimizer.lr", chosen["lr"], 0, open_low=True)
+            self.schedule.rate(chosen["lr"], 0)
+            try:
+                self.cls([torch.zeros(1, requires_grad=True)], **chosen)
+            except (ValueError, TypeError) as error:
+                raise InputError(f"optimizer: {error}") from None
+        return options
+
+
+def _of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:
+    """Scalars serve all replicas; a list is one entry per replica (for betas, a list of pairs)."""
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if is_list and key == "betas":
+        if not isinstance(value[0], Sequence):
+            return tuple(value)
+        value = [tuple(pair) for pair in value]
+    if not is_list:
+        return value
+    if len(value) != replicas:
+        raise InputError(f"optimizer.{key}={list(value)}: has {len(value)} entries for {replicas} seeds")
+    return value[replica]
+
+
+class ReplicaOptimizer:
+    """Steps every replica; holds nothing but torch.optim objects and views."""
+
+    def __init__(self, spec: OptimizerSpec, stacks: Mapping[str, nn.Parameter], clip_R: Sequence[float] | None) -> None:
+        self.spec = spec
+        self.stacks = dict(stacks)
+        replicas = next(iter(stacks.values())).shape[0]
+        self.options = spec.per_replica(replicas)
+        self.base_rates = [float(options["lr"]) for options in self.options]
+        device = next(iter(stacks.values())).device
+        self.clip_R = None if clip_R is None else torch.tensor(clip_R, device=device)
+        self.views = [[nn.Parameter(stack.data[r : r + 1]) for stack in stacks.values()] for r in range(replicas)]
+        groups = [{"params": views, **options} for views, options in zip(self.views, self.options, strict=True)]
+        fused = {"fused": True} if self._can_fuse(device) else {}
+        if spec.couples_replicas:
+            self.engines = [spec.cls(g["params"], **o) for g, o in zip(groups, self.options, strict=True)]
+        else:
+            self.engines = [spec.cls(groups, **(self.options[0] | fused))]
+
+    def _can_fuse(self, device: torch.device) -> bool:
+        return "fused" in inspect.signature(self.spec.cls).parameters and device.type in ("cpu", "cuda")
+
+    def set_rates(self, step: int) -> None:
+        groups = [group for engine in self.engines for group in engine.param_groups]
+        for group, base in zip(groups, self.base_rates, strict=True):
+            group["lr"] = self.spec.schedule.rate(base, step)
+
+    def step(self) -> None:
+        """One step of the engine shared by all replicas, on gradients already attached."""
+        self.engines[0].step()
+
+    def rates(self) -> list[float]:
+        return [float(group["lr"]) for engine in self.engines for group in engine.param_groups]
+
+    def attach_gradients(self) -> None:
+        """Clip each matrix of each replica, then show every view its slice of the stack's gradient."""
+        for index, stack in enumerate(self.stacks.values()):
+            grad = stack.grad
+            assert grad is not None
+            if self.clip_R is not None:
+                norm = torch.linalg.matrix_norm(grad)
+                limit = self.clip_R.to(grad.dtype).view(-1, *[1] * (norm.ndim - 1))
+                grad.mul_((limit / norm).clamp(max=1.0)[..., None, None])
+            for r, views in enumerate(self.views):
+                views[index].grad = grad[r : r + 1]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"engines": [engine.state_dict() for engine in self.engines]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for engine, saved in zip(self.engines, state["engines"], strict=True):
+            engine.load_state_dict(saved)
+
+
+def clip_vector(clip: float | Sequence[float] | None, replicas: int) -> list[float] | None:
+    """`train.clip`: none, one bound for all, or one per replica."""
+    if clip is None:
+        return None
+    values = list(clip) if isinstance(clip, Sequence) and not isinstance(clip, str) else [clip] * replicas
+    if len(values) != replicas:
+        raise InputError(f"train.clip={values}: has {len(values)} entries for {replicas} seeds")
+    return [real("train.clip", value, 0, open_low=True) for value in values]

@@ -1,0 +1,53 @@
+"""A progress bar on stderr, and silence where stderr is no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+
+class TrainingBar:
+    """A watcher that shows steps and the mean loss."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self.bar, self.task = bar, task
+
+    def advance(self, step: int) -> None:
+        self.bar.update(self.task, completed=step)
+
+    def wants(self, step: int) -> bool:
+        return step % 50 == 0
+
+    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+        self.bar.update(self.task, loss=f"{float(loss_R.mean()):.4g}")
+
+
+class Silence:
+    """The same, where nobody looks."""
+
+    def advance(self, step: int) -> None:
+        return
+
+    def wants(self, step: int) -> bool:
+        return False
+
+    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+        return
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, total: int, first: int) -> Iterator[TrainingBar | Silence]:
+    if not sys.stderr.isatty():
+        yield Silence()
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("loss {task.fields[loss]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
+        yield TrainingBar(bar, bar.add_task(title, total=total, completed=first, loss="-"))

@@ -1,0 +1,82 @@
+"""Settings of a run that are neither task, model nor optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from icl.errors import InputError, one_of, real, whole
+from icl.training.estimators import ESTIMATORS
+from icl.training.optimizers import clip_vector
+
+PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64}
+ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """`train.*`: how long, on what, and how the gradient is estimated and clipped."""
+
+    steps: int
+    batch: int
+    steps_per_batch: int = 100
+    estimator: str = "expected"
+    clip: float | Sequence[float] | None = None
+    log_every: int = 10
+
+    def __post_init__(self) -> None:
+        for key in ("steps", "batch", "steps_per_batch", "log_every"):
+            whole(f"train.{key}", getattr(self, key), 1)
+        one_of("train.estimator", self.estimator, ESTIMATORS)
+
+    def clip_for(self, replicas: int) -> list[float] | None:
+        return clip_vector(self.clip, replicas)
+
+
+@dataclass(frozen=True)
+class TrainerSettings:
+    """`trainer.*`: where it runs. Only the precision belongs to the science."""
+
+    accelerator: str = "auto"
+    precision: str = "32-true"
+    devices: int = 1
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
+        one_of("trainer.precision", self.precision, list(PRECISIONS))
+        if self.devices != 1:
+            raise InputError(f"trainer.devices={self.devices}: a run uses 1 device; spread a sweep's jobs instead")
+        if self.threads is not None:
+            whole("trainer.threads", self.threads, 1)
+        missing = self.accelerator in ("gpu", "cuda") and not torch.cuda.is_available()
+        if missing or (self.accelerator == "mps" and not torch.backends.mps.is_available()):
+            raise InputError(f"trainer.accelerator={self.accelerator}: no such device here; use auto or cpu")
+        if self.accelerator in ("auto", "mps") and self.precision == "64-true" and _would_use_mps(self.accelerator):
+            raise InputError("trainer.precision=64-true: Apple's GPU has no float64; set trainer.accelerator=cpu")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return PRECISIONS[self.precision]
+
+
+def _would_use_mps(accelerator: str) -> bool:
+    return accelerator == "mps" or (torch.backends.mps.is_available() and not torch.cuda.is_available())
+
+
+@dataclass(frozen=True)
+class CallbackSettings:
+    """`callbacks.*`: what is watched. None of it changes the weights."""
+
+    checkpoint_seconds: float = 10.0
+    gradient_count: int = 8
+    gradient_samples: int = 20_000
+    heatmap_count: int = 5
+
+    def __post_init__(self) -> None:
+        real("callbacks.checkpoint_seconds", self.checkpoint_seconds, 0)
+        whole("callbacks.gradient_count", self.gradient_count, 0)
+        whole("callbacks.gradient_samples", self.gradient_samples, 64)
+        whole("callbacks.heatmap_count", self.heatmap_count, 0)

@@ -1,0 +1,44 @@
+"""The prompt stream: one Lightning batch is one fresh set of prompts and the optimizer steps taken on it.
+
+A set is a function of (seed, role, first step of the set) alone, so a run that resumes in the middle of a set draws
+the same prompts again and takes only the steps that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset
+
+from icl.random import generator
+from icl.training.estimators import Estimator
+
+
+class PromptStream(IterableDataset):
+    """Yields {"steps": range, "draw": tensors}; the last set is cut to `total_steps`."""
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        seeds: Sequence[int],
+        batch: int,
+        steps_per_batch: int,
+        total_steps: int,
+        first_step: int,
+        dtype: torch.dtype,
+    ) -> None:
+        self.estimator, self.seeds, self.batch, self.dtype = estimator, tuple(seeds), batch, dtype
+        self.steps_per_batch, self.total_steps, self.first_step = steps_per_batch, total_steps, first_step
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        start = self.first_step - self.first_step % self.steps_per_batch
+        for set_start in range(start, self.total_steps, self.steps_per_batch):
+            draw = self.draw(set_start)
+            stop = min(set_start + self.steps_per_batch, self.total_steps)
+            yield {"steps": range(max(set_start, self.first_step), stop), "draw": draw}
+
+    def draw(self, set_start: int) -> dict[str, torch.Tensor]:
+        generators = [generator(seed, "train", set_start) for seed in self.seeds]
+        return {k: v.to(self.dtype) for k, v in self.estimator.draw(generators, self.batch).items()}

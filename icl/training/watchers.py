@@ -1,0 +1,139 @@
+"""What is written down while a run trains. State is plain data, so that a checkpoint can hold it.
+
+R replicas, L layers, D covariates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from icl.models import LinearTransformer
+from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.theory.distance import distance_to_identity
+from icl.training.heatmaps import log_spaced_steps
+from icl.training.exact import CriticalPoint, risk_on_s
+
+Row = dict[str, Any]
+
+
+class Recorder:
+    """Metrics per (step, seed), weights at log-spaced steps, and the gradient norm of the expected risk."""
+
+    def __init__(
+        self,
+        model: LinearTransformer,
+        law: LinearRegressionLaw,
+        seeds: Sequence[int],
+        total_steps: int,
+        log_every: int,
+        critical: CriticalPoint | None,
+        critical_count: int,
+        history_count: int = 40,
+        on_rows: Callable[[list[Row]], None] = lambda rows: None,
+    ) -> None:
+        self.law, self.seeds, self.critical, self.on_rows = law, tuple(seeds), critical, on_rows
+        self.float64_model = model_in_float64(model)
+        self.on_s = risk_on_s(model, law)
+        self.stride = set(range(0, total_steps, log_every)) | {total_steps}
+        self.critical_steps = {0, *log_spaced_steps(total_steps, critical_count)} if critical else set()
+        self.history_steps = {0, *log_spaced_steps(total_steps, history_count)}
+        self.rows: list[Row] = []
+        self.history: dict[str, list[Any]] = {"steps": []}
+
+    def wants(self, step: int) -> bool:
+        return step in self.stride or step in self.critical_steps or step in self.history_steps
+
+    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+        if step in self.history_steps:
+            self.history["steps"].append(step)
+            for name, tensor in matrices.items():
+                self.history.setdefault(name, []).append(tensor.clone())
+        if step in self.stride or step in self.critical_steps:
+            columns = {"loss": loss_R, "lr": torch.tensor(rates)} | distances(matrices, self.law)
+            columns |= self._exact(step, matrices)
+            rows = [{"step": step, "seed": seed} for seed in self.seeds]
+            for name, value_R in columns.items():
+                for row, value in zip(rows, value_R.tolist(), strict=True):
+                    row[name] = value if math.isfinite(value) else None
+            self.rows += rows
+            self.on_rows(rows)
+
+    def _exact(self, step: int, matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Exact risk (on S where that is all there is), and at chosen steps the gradient's norm."""
+        model, found = self.float64_model, {}
+        model.parametrization.load(dict(matrices))
+        if self.on_s is not None:
+            with torch.no_grad():
+                found["risk_on_s"] = self.on_s(model)
+        if self.critical is None or step not in self.critical_steps:
+            return found
+        norms = self.critical.measure(model, step)
+        if norms.exact:
+            found["exact_risk"] = norms.risk_R
+        else:
+            found |= {"risk_estimate": norms.risk_R, "risk_estimate_stderr": norms.risk_stderr_R}
+        found |= {"gradient_norm": norms.total_R, "gradient_norm_stderr": norms.total_stderr_R}
+        for label in norms.norms:
+            found[f"gradient_norm_{label}"] = norms.norms[label]
+            found[f"gradient_norm_{label}_stderr"] = norms.stderrs[label]
+        return found
+
+    def columns(self) -> list[str]:
+        """Every column of metrics.csv, known before the first row."""
+        family = self.float64_model.parametrization
+        names = ["step", "seed", "loss", "lr"]
+        zeros = {name: torch.zeros(len(self.seeds), *shape).double() for name, shape in family.shapes().items()}
+        names += list(distances(zeros, self.law))
+        names += ["risk_on_s"] if self.on_s is not None else []
+        if self.critical is None:
+            return names
+        exact = self.critical.exact is not None
+        names += ["exact_risk"] if exact else ["risk_estimate", "risk_estimate_stderr"]
+        labels = [f"{name}{i}" for name, shape in family.shapes().items() for i in range(math.prod(shape[:-2]))]
+        for label in ("", *(f"_{label}" for label in labels)):
+            names += [f"gradient_norm{label}", f"gradient_norm{label}_stderr"]
+        return names
+
+    def state(self) -> dict[str, Any]:
+        return {"rows": self.rows, "history": self.history}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.rows, self.history = list(state["rows"]), {k: list(v) for k, v in state["history"].items()}
+
+    def summary(self) -> dict[str, dict[str, float | None]]:
+        """The last value of each metric, by seed; the four the contract names are always there."""
+        names = dict.fromkeys(("loss", "exact_risk", "dist_preconditioned", "dist_plain"))
+        names |= dict.fromkeys(name for name in self.columns() if name not in ("step", "seed", "lr"))
+        last = {row["seed"]: row for row in self.rows[-len(self.seeds) :]}
+        found = {name: {str(s): last[s].get(name) for s in self.seeds} for name in names}
+        if "exact_risk" not in self.columns() and self.on_s is not None:
+            found["exact_risk"] = found["risk_on_s"]
+        return found
+
+
+def distances(matrices: Mapping[str, Tensor], law: LinearRegressionLaw) -> dict[str, Tensor]:
+    """Dist to the sets of ahn's Theorems 3 and 4 per layer, and the maximum over A's layers; {} for other families."""
+    if "A" not in matrices:
+        return {}
+    A_RLDD, root_RDD = matrices["A"], law.root_RDD[:, None]
+    preconditioned_RL = distance_to_identity(root_RDD.mT @ A_RLDD @ root_RDD)
+    plain_RL = distance_to_identity(A_RLDD)
+    found = {"dist_preconditioned": preconditioned_RL.amax(1), "dist_plain": plain_RL.amax(1)}
+    found |= {f"dist_preconditioned_A{layer}": d for layer, d in enumerate(preconditioned_RL.unbind(1))}
+    found |= {f"dist_plain_A{layer}": d for layer, d in enumerate(plain_RL.unbind(1))}
+    if "B" in matrices:
+        found |= {f"dist_B{layer}": d for layer, d in enumerate(distance_to_identity(matrices["B"]).unbind(1))}
+    return found
+
+
+def model_in_float64(model: LinearTransformer) -> LinearTransformer:
+    """A model of the same kind whose weights are loaded for evaluation, on the CPU."""
+    family = model.parametrization
+    zeros = {k: torch.zeros_like(v, device="cpu", dtype=torch.float64) for k, v in family.matrices().items()}
+    copy = family.sharing([torch.nn.Parameter(zero) for zero in zeros.values()])
+    return LinearTransformer(copy, model.path, model.activation)

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Lint, format, types, tests: sets up if needed. Arguments go to pytest (paths are relative to the repository).
+set -euo pipefail
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+. "$root/scripts/setup.sh"
+set_up dev
+cd "$root"
+
+failed=""
+part() {
+    local name=$1
+    shift
+    "$env/bin/python" -m "$@" || failed="$failed${failed:+, }$name"
+}
+
+part "ruff check" ruff check .
+part "ruff format" ruff format --check .
+part "mypy" mypy icl
+
+# The test processes share the cores, so each computes with one thread.
+status=0
+OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n auto --maxprocesses 4 "$@" || status=$?
+
+if [ -n "$failed" ]; then
+    printf 'icl: failed before the tests: %s\n' "$failed" >&2
+    [ "$status" -ne 0 ] || status=1
+fi
+exit "$status"

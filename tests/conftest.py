@@ -1,0 +1,29 @@
+"""Keeps what other programs cache out of the user's home and out of the repository."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pytest
+
+CACHES = (
+    "HYPOTHESIS_STORAGE_DIRECTORY",
+    "MPLCONFIGDIR",
+    "WANDB_ARTIFACT_DIR",
+    "WANDB_CACHE_DIR",
+    "WANDB_CONFIG_DIR",
+    "WANDB_DATA_DIR",
+    "WANDB_DIR",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One directory for the whole run: xdist's workers inherit their starter's environment."""
+    if hasattr(config, "workerinput"):
+        return
+    directory = tempfile.TemporaryDirectory(prefix="icl-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(directory.cleanup)
+    for name in CACHES:
+        os.environ[name] = os.path.join(directory.name, name.lower())
+        os.mkdir(os.environ[name])

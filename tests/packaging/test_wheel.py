@@ -1,0 +1,107 @@
+"""What a built wheel and an editable install hold, and that the wheel runs out of the repository's reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import icl
+
+ROOT = Path(__file__).parents[2]
+ENTRY = "import sys; from icl.cli import main; sys.exit(main())"
+
+
+def build(kind: str, directory: Path) -> Path:
+    script = f"import hatchling.build as b; print(b.build_{kind}({str(directory)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return directory / done.stdout.splitlines()[-1]
+
+
+def contents(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(directory)
+    return directory
+
+
+def run_from(site: Path, cwd: Path, script: str, *arguments: str) -> str:
+    """`script` in a process that has the unpacked wheel ahead of the repository and starts elsewhere."""
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_wheel_holds_every_module_plugin_and_config_and_nothing_else(wheel: Path) -> None:
+    modules = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("icl", "hydra_plugins")
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    configs = {f"icl/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
+    assert "hydra_plugins/icl/__init__.py" in modules
+    assert "hydra_plugins/__init__.py" not in modules, "it would hide the launchers that other packages bring"
+    assert "icl/conf/experiment/ahn/theorem3.yaml" in configs
+    assert contents(wheel) - {"icl/conf/__init__.py"} == modules | configs
+
+
+def test_wheel_names_version_command_and_licence(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        entries = {name.split(".dist-info/")[1]: name for name in archive.namelist() if ".dist-info/" in name}
+        metadata = archive.read(entries["METADATA"]).decode()
+        commands = archive.read(entries["entry_points.txt"]).decode()
+    assert f"\nVersion: {icl.__version__}\n" in metadata
+    assert "\nRequires-Python: <3.14,>=3.11\n" in metadata
+    assert "icl = icl.cli:main" in commands
+    assert "licenses/LICENSE" in entries
+
+
+def test_editable_install_is_a_pointer_to_the_repository(tmp_path: Path) -> None:
+    editable = build("editable", tmp_path)
+    with zipfile.ZipFile(editable) as archive:
+        (pointer,) = contents(editable)
+        assert archive.read(pointer).decode().split("\n") == [str(ROOT)]
+
+
+def test_unpacked_wheel_is_found_with_its_plugins(unpacked: Path, tmp_path: Path) -> None:
+    script = (
+        "import icl, hydra_plugins.icl as ours, hydra_plugins.hydra_joblib_launcher;"
+        "print(icl.__file__); print(ours.__file__)"
+    )
+    for line in run_from(unpacked, tmp_path, script).splitlines():
+        assert Path(line).is_relative_to(unpacked)
+
+
+def test_unpacked_wheel_lists_the_experiments_it_ships(unpacked: Path, tmp_path: Path) -> None:
+    assert icl.__version__ in run_from(unpacked, tmp_path, ENTRY, "--version")
+    listing = json.loads(run_from(unpacked, tmp_path, ENTRY, "list", "format=json"))
+    assert "ahn/theorem3" in {entry["id"] for entry in listing["experiments"]}

@@ -1,0 +1,64 @@
+"""Other processes, and runs as small as a run can be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPERIMENT, FINGERPRINT, DIGEST = "ahn/theorem3", "0123456789ab", "d1"
+
+
+@pytest.fixture
+def spawn():
+    """`spawn(code, *arguments)`: a Python process of its own, killed when the test ends."""
+    started = []
+
+    def start(code, *arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def begin():
+    """`begin(store)` with the one experiment of these tests; keywords as in RunStore.begin."""
+
+    def start(store, digest=DIGEST, config=None, **options):
+        return store.begin(EXPERIMENT, FINGERPRINT, config or {"task": {"dim": 5}}, digest, **options)
+
+    return start
+
+
+@pytest.fixture
+def finish():
+    """`finish(run, value)`: a finished record whose every array and metric shows `value`."""
+
+    def end(run, value=1.0, **options):
+        return run.finish(
+            metrics=[{"step": 0, "seed": 0, "loss": value}, {"step": 10, "seed": 0, "loss": value / 3}],
+            weights={"A": np.full((1, 3, 5, 5), value), "Sigma": np.eye(5)[None]},
+            summary={"loss": {"mean": value, "by_seed": {"0": value}}},
+            steps=10,
+            seeds=[0],
+            **options,
+        )
+
+    return end

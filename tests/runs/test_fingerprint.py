@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icl.errors import InputError
+from icl.runs.fingerprint import code_digest, fingerprint
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+DOCUMENTS = st.dictionaries(st.text(), VALUES, max_size=4)
+# Few enough that two draws often agree.
+FEW = st.dictionaries(
+    st.sampled_from("ab"),
+    st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, "1", None, 0.5, [], [1], [1.0], {}]),
+    max_size=2,
+)
+
+
+def disguised(value):
+    """The same value: key order reversed, lists as tuples, whole floats for ints, numpy for Python."""
+    if isinstance(value, dict):
+        return {key: disguised(value[key]) for key in reversed(value)}
+    if isinstance(value, list):
+        return tuple(disguised(entry) for entry in value)
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if isinstance(value, int):
+        return float(value) if abs(value) < 2**53 else value
+    if isinstance(value, float):
+        return np.float64(value)
+    return value
+
+
+def text(value):
+    """An independent canonical form: Python's own equality of numbers, types spelled out."""
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(json.dumps(key) + text(value[key]) for key in value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(text, value)) + "]"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"number {hash(value)} {value + 0.0}"
+    return f"{type(value).__name__} {value!r}"
+
+
+@given(DOCUMENTS)
+def test_disguise_does_not_matter(document):
+    assert fingerprint(document) == fingerprint(disguised(document))
+
+
+@given(FEW, FEW)
+def test_differs_exactly_where_values_differ(one, other):
+    assert (fingerprint(one) == fingerprint(other)) == (text(one) == text(other))
+
+
+@given(DOCUMENTS, st.floats(allow_nan=False, allow_infinity=False))
+def test_every_bit_of_a_float_counts(document, value):
+    moved = math.nextafter(value, math.inf)
+    assert fingerprint({"d": document, "x": value}) != fingerprint({"d": document, "x": moved})
+
+
+def test_form_and_value_stay_what_they_were():
+    # Written down by hand: a change of the canonical form would orphan every stored run.
+    form = b'{"lr":0.02,"seeds":[0,1],"task":{"dim":5}}'
+    expected = hashlib.sha256(form).hexdigest()[:12]
+    assert fingerprint({"task": {"dim": 5.0}, "seeds": (0, np.int64(1)), "lr": np.float64(0.02)}) == expected
+
+
+def test_arrays_are_lists():
+    assert fingerprint({"a": np.eye(2)}) == fingerprint({"a": [[1, 0], [0, 1]]})
+
+
+def test_one_is_not_true_and_infinity_not_a_word():
+    distinct = [True, 1, "1", None, "None", math.inf, -math.inf, "Infinity", [], {}, [[]]]
+    assert len({fingerprint({"x": value}) for value in distinct}) == len(distinct)
+
+
+@pytest.mark.parametrize("nan", [math.nan, np.float32("nan"), [1.0, math.nan], np.array([math.nan])])
+def test_nan_is_refused_by_name(nan):
+    with pytest.raises(InputError, match=r"optimizer\.lr.*=nan"):
+        fingerprint({"optimizer": {"lr": nan}})
+
+
+@pytest.mark.parametrize("odd", [object(), {1: 2}, {"a", "b"}, 1j])
+def test_what_has_no_canonical_form_is_refused(odd):
+    with pytest.raises(TypeError):
+        fingerprint({"x": odd})
+
+
+PROBE = "import sys; sys.path.insert(0, sys.argv[1]); from icl.runs.fingerprint import code_digest as c; "
+
+
+def digest_in(root: Path, *packages: str) -> str:
+    code = PROBE + f"print(c({list(packages)!r}))"
+    run = [sys.executable, "-I", "-c", code, str(root)]
+    return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def copies(tmp_path):
+    source = Path(__file__).resolve().parents[2] / "icl"
+    for name in ("one", "two"):
+        for part in ("runs",):
+            shutil.copytree(
+                source / part, tmp_path / name / "icl" / part, ignore=shutil.ignore_patterns("*.pyc")
+            )
+        for part in ("__init__.py", "errors.py", "random.py"):
+            shutil.copy(source / part, tmp_path / name / "icl" / part)
+    return tmp_path / "one", tmp_path / "two"
+
+
+def test_code_digest_follows_the_source_and_nothing_else(copies):
+    one, two = copies
+    first = digest_in(one, "runs", "random")
+    (two / "icl/runs/notes.txt").write_text("not source")
+    assert digest_in(two, "random", "runs") == first
+    assert list((two / "icl/runs").rglob("*.pyc")), "compiled in between"
+    assert digest_in(two, "runs", "random") == first
+    (two / "icl/errors.py").write_text((two / "icl/errors.py").read_text() + "\n")
+    assert digest_in(two, "runs", "random") == first, "not among the named"
+    (two / "icl/runs/aggregate.py").rename(two / "icl/runs/renamed.py")
+    assert digest_in(two, "runs", "random") != first
+
+
+def test_code_digest_of_files(tmp_path):
+    for place, source in (("a", "x = 1"), ("b", "x = 1"), ("c", "x = 2")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "check.py").write_text(source)
+    a, b, c = (code_digest(["runs"], [tmp_path / place / "check.py"]) for place in "abc")
+    assert a == b != c
+    assert a != code_digest(["runs"])
+
+
+def test_code_digest_of_nothing_is_an_error():
+    with pytest.raises(ValueError, match="no package or module nonsense"):
+        code_digest(["nonsense"])

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from icl.errors import InputError
+from icl.runs import layout
+from icl.runs.index import read_index
+from icl.runs.json_records import JsonRecords
+
+ID, FINGERPRINT = "ahn/theorem1", "0123456789ab"
+
+
+@pytest.fixture
+def records(tmp_path):
+    return JsonRecords(tmp_path / "outputs", "checks")
+
+
+def test_round_trip(records):
+    assert records.find(ID, FINGERPRINT, "d1") is None and not records.outputs.exists()
+    saved = records.save(
+        ID, FINGERPRINT, "d1", {"measured": math.nan, "bound": np.float64(1e-12), "notes": ()}
+    )
+    assert saved == records.find(ID, FINGERPRINT, "d1") == {"measured": None, "bound": 1e-12, "notes": []}
+    path = records.outputs / "checks" / "ahn" / "theorem1" / f"{FINGERPRINT}.json"
+    assert records.path(ID, FINGERPRINT) == path
+    assert json.loads(path.read_text())["schema"] == layout.SCHEMA
+    assert read_index(records.outputs)["checks", ID][0]["status"] == "done"
+
+
+def test_stale_by_code_schema_or_damage(records, monkeypatch):
+    records.save(ID, FINGERPRINT, "d1", {})
+    assert records.find(ID, FINGERPRINT, "d2") is None
+    assert records.stale(ID, FINGERPRINT, "d2") == "it was made with other code (d1, now d2)"
+    assert records.stale(ID, FINGERPRINT, "d1") is None
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "SCHEMA", layout.SCHEMA + 1)
+        assert records.find(ID, FINGERPRINT, "d1") is None and "schema" in records.stale(
+            ID, FINGERPRINT, "d1"
+        )
+    path = records.path(ID, FINGERPRINT)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert records.find(ID, FINGERPRINT, "d1") is None
+    assert records.stale(ID, FINGERPRINT, "d1") == "it is damaged"
+
+
+def test_under_the_lock_it_is_computed_once(records):
+    computed = []
+
+    def work():
+        with records.lock(ID, FINGERPRINT, on_wait=lambda _: None):
+            if records.find(ID, FINGERPRINT, "d1") is None:
+                computed.append(1)
+                records.save(ID, FINGERPRINT, "d1", {})
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert computed == [1]
+    assert [entry.name for entry in records.path(ID, FINGERPRINT).parent.iterdir()] == [f"{FINGERPRINT}.json"]
+
+
+def test_kinds_and_places(tmp_path):
+    with pytest.raises(InputError, match="did you mean checks"):
+        JsonRecords(tmp_path, "check")
+    figures = JsonRecords(tmp_path, "figures")
+    assert (
+        figures.path("ahn/fig1/laptop", FINGERPRINT)
+        == tmp_path / f"figures/ahn/fig1/laptop/{FINGERPRINT}.json"
+    )
+
+
+def test_unwritable_outputs_are_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"paths\.outputs=.*cannot be written"):
+        JsonRecords(tmp_path / "file", "checks").save(ID, FINGERPRINT, "d1", {})

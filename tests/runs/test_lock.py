@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from icl.runs import lock as module
+from icl.runs.lock import Lock, is_live
+
+HOLD = """
+import sys
+from pathlib import Path
+from icl.runs.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+lock.acquire()
+print("held", flush=True)
+sys.stdin.readline()
+lock.release()
+"""
+
+# Waits for a common start, then counts up a file, each time under the lock and with a pause inside.
+COUNT = """
+import sys, time
+from pathlib import Path
+from icl.runs.lock import Lock
+from icl.runs import lock as module
+module._POLL = 0.002
+path, counter = Path(sys.argv[1]), Path(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[3])):
+    with Lock(path):
+        value = int(counter.read_text())
+        time.sleep(0.001)
+        counter.write_text(str(value + 1))
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs" / "lock"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "_POLL", 0.01)
+    monkeypatch.setattr(module, "_SETTLE", 0.2)
+
+
+def claim(path, **holder):
+    """A lock file as a holder that is gone, or lives elsewhere, would leave it."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(holder))
+
+
+def age(path, seconds):
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def dead_pid(spawn):
+    process = spawn("pass")
+    process.wait()
+    return process.pid
+
+
+def test_one_at_a_time_and_nothing_left(path):
+    with Lock(path) as first:
+        assert first.is_held() and is_live(path)
+        assert not Lock(path).acquire(blocking=False)
+        holder = json.loads(path.read_text())
+        assert (holder["host"], holder["pid"]) == (socket.gethostname(), os.getpid())
+    assert list(path.parent.iterdir()) == []
+    assert Lock(path).acquire(blocking=False)
+
+
+def test_waits_for_a_living_process_and_says_so_once(path, spawn):
+    holder = spawn(HOLD, path)
+    assert holder.stdout.readline() == "held\n"
+    said = []
+    timer = threading.Timer(0.3, lambda: (holder.stdin.write("\n"), holder.stdin.flush()))
+    timer.start()
+    mine = Lock(path)
+    mine.acquire(said.append)
+    timer.join()
+    assert said == [f"waiting for process {holder.pid} on {socket.gethostname()}: {path}"]
+    holder.wait(10)
+    assert mine.is_held(), "the other's release must not remove what is no longer its own"
+    mine.release()
+    assert not path.exists()
+
+
+def test_a_killed_holder_is_succeeded_at_once(path, spawn):
+    holder = spawn(HOLD, path)
+    holder.stdout.readline()
+    assert is_live(path)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert path.exists() and not is_live(path)
+    assert Lock(path).acquire(blocking=False)
+
+
+def test_a_stopped_holder_keeps_it_however_long(path, spawn):
+    holder = spawn(HOLD, path)
+    holder.stdout.readline()
+    holder.send_signal(signal.SIGSTOP)
+    age(path, 10**6)
+    assert not Lock(path, stale_after=0.01).acquire(blocking=False)
+    holder.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("start", ["nobody", "dead holder"])
+def test_among_many_exactly_one_wins_every_time(path, tmp_path, spawn, start):
+    if start == "dead holder":
+        claim(path, host=socket.gethostname(), pid=dead_pid(spawn), started="before")
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    racers = [spawn(COUNT, path, counter, 25) for _ in range(4)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    for racer in racers:
+        assert racer.wait(30) == 0, racer.stderr.read()
+    assert counter.read_text() == "100"
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_pid_used_again_is_not_the_holder(path, spawn):
+    other = spawn(HOLD, path.with_name("another"))
+    other.stdout.readline()
+    claim(path, host=socket.gethostname(), pid=other.pid, started="another boot 1")
+    assert not is_live(path)
+    claim(path, host=socket.gethostname(), pid=other.pid, started=module._start_of(other.pid))
+    assert is_live(path), "no flock to see, as on a file system without, but the very process lives"
+    assert not Lock(path).acquire(blocking=False)
+
+
+def test_without_flock_the_process_named_decides(path, spawn, monkeypatch):
+    def unsupported(*_):
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(module.fcntl, "flock", unsupported)
+    with Lock(path):
+        assert not Lock(path).acquire(blocking=False)
+        assert is_live(path)
+    claim(path, host=socket.gethostname(), pid=dead_pid(spawn), started="before")
+    assert Lock(path).acquire(blocking=False)
+
+
+def test_another_host_is_alive_while_its_heart_beats(path):
+    claim(path, host="elsewhere", pid=1, started=None)
+    age(path, 30)
+    assert is_live(path, stale_after=60) and not Lock(path, stale_after=60).acquire(blocking=False)
+    age(path, 90)
+    assert not is_live(path, stale_after=60)
+    assert Lock(path, stale_after=60).acquire(blocking=False)
+
+
+def test_two_hosts_without_common_flock_that_see_the_same_stale_lock(path, monkeypatch):
+    """Both replace it; after the pause only the one whose file is there has it."""
+    monkeypatch.setattr(module.fcntl, "flock", lambda *_: None)
+    claim(path, host="elsewhere", pid=1, started=None)
+    age(path, 90)
+    together, replace = threading.Barrier(2), os.replace
+
+    def replace_together(*names):
+        together.wait(5)
+        replace(*names)
+
+    monkeypatch.setattr(os, "replace", replace_together)
+    locks = [Lock(path), Lock(path)]
+    won = [False, False]
+
+    def take(i):
+        won[i] = locks[i].acquire(blocking=False)
+
+    threads = [threading.Thread(target=take, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == [False, True]
+    assert [lock.is_held() for lock in locks] == won
+
+
+def test_the_heart_beats(path):
+    with Lock(path, heartbeat=0.02):
+        age(path, 1000)
+        deadline = time.monotonic() + 10
+        while time.time() - path.stat().st_mtime > 100:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_who_lost_the_lock_knows_and_leaves_the_new_one_alone(path):
+    mine = Lock(path)
+    mine.acquire()
+    path.unlink()
+    claim(path, host="elsewhere", pid=1, started=None)
+    assert not mine.is_held()
+    mine.release()
+    assert json.loads(path.read_text())["host"] == "elsewhere"
+
+
+FORK = """
+import os, sys, time
+from pathlib import Path
+from icl.runs.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+lock.acquire()
+child = os.fork()
+if child == 0:
+    time.sleep(30)
+    os._exit(0)
+print(child, flush=True)
+time.sleep(30)
+"""
+
+
+def test_a_forked_child_does_not_keep_its_dead_parents_lock(path, spawn):
+    parent = spawn(FORK, path)
+    child = int(parent.stdout.readline())
+    try:
+        time.sleep(0.2)
+        assert not Lock(path).acquire(blocking=False)
+        parent.kill()
+        parent.wait()
+        os.kill(child, 0)
+        assert Lock(path).acquire(blocking=False)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_garbage_in_the_file_is_a_holder_until_it_is_old(path):
+    path.parent.mkdir()
+    path.write_text("{torn")
+    assert not Lock(path).acquire(blocking=False)
+    age(path, 90)
+    assert Lock(path).acquire(blocking=False)
+
+
+def test_the_folder_may_vanish_while_waiting(path, spawn):
+    holder = spawn(HOLD, path)
+    holder.stdout.readline()
+    taken = threading.Event()
+    mine = Lock(path)
+    threading.Thread(target=lambda: (mine.acquire(), taken.set()), daemon=True).start()
+    time.sleep(0.05)
+    path.parent.rename(path.parent.with_name("gone"))
+    assert taken.wait(10)
+    assert mine.is_held() and Path(path).exists()
+    mine.release()

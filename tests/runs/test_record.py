@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from icl.errors import InputError
+from icl.runs.record import load_run
+from icl.runs.store import RunStore
+
+
+@pytest.fixture
+def path(tmp_path, begin):
+    rng = np.random.default_rng(0)
+    with begin(RunStore(tmp_path)) as run:
+        run.finish(
+            metrics=[{"step": 0, "seed": 3, "loss": math.nan}, {"step": 5, "seed": 3, "loss": 0.1 + 0.2}],
+            weights={
+                "A": rng.normal(size=(2, 3, 5, 5)),
+                "A_steps": np.float32([[1.5]]),
+                "U": np.eye(5)[None],
+            },
+            summary={"loss": math.nan},
+            steps=5,
+            seeds=[3],
+        )
+    return run.path
+
+
+def test_reads_back_what_was_written(path):
+    record = load_run(str(path))
+    expected = np.random.default_rng(0).normal(size=(2, 3, 5, 5))
+    np.testing.assert_array_equal(record.A, expected, strict=True)
+    assert record.weights["A_steps"].dtype == np.float32 and set(record.weights) == {"A", "A_steps", "U"}
+    assert math.isnan(record.metrics["loss"][0]) and record.metrics["loss"][1] == 0.1 + 0.2
+    assert record.run["metrics"] == {"loss": None}
+    assert record.config == {"task": {"dim": 5}} and record.verdicts == []
+
+
+def test_is_frozen(path):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        load_run(path).path = path
+
+
+def test_an_array_that_is_not_there_is_named_with_those_that_are(path):
+    with pytest.raises(InputError, match=r"no array B in weights\.npz; it has A, A_steps, U"):
+        _ = load_run(path).B
+
+
+def test_arrays_are_read_when_asked_for(path):
+    record = load_run(path)
+    (path / "weights.npz").unlink()
+    assert record.metrics["step"] == [0, 5]
+    with pytest.raises(FileNotFoundError):
+        _ = record.A
+
+
+def test_what_is_no_run_says_so(tmp_path, path):
+    for wrong in (tmp_path / "absent", tmp_path, path / "run.json"):
+        with pytest.raises(InputError, match="must be the folder of a finished run"):
+            load_run(wrong)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
+
+
+def random_matrix(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distance_is_the_minimum_over_alpha(seed):
+    M = random_matrix(seed, 4, 4)
+    best = minimize_scalar(lambda alpha: float((M - alpha * torch.eye(4)).norm() / M.norm()))
+    assert float(distance_to_identity(M)) == pytest.approx(best.fun, rel=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.floats(1e-6, 1e6), st.integers(0, 1000))
+def test_distance_ignores_scale_and_rotation(dim, scale, seed):
+    M = random_matrix(seed, dim, dim)
+    rotation = torch.linalg.qr(random_matrix(seed + 1, dim, dim)).Q
+    moved = -scale * rotation @ M @ rotation.T
+    assert torch.allclose(distance_to_identity(moved), distance_to_identity(M), rtol=1e-9, atol=1e-9)
+
+
+def test_known_distances():
+    eigenvalues = torch.tensor([1, 1, 0.25, 0.0625, 1], dtype=torch.float64)
+    assert float(distance_to_identity(torch.diag(1 / eigenvalues))) == pytest.approx(0.784, abs=5e-4)
+    assert float(distance_to_identity(3 * torch.eye(5))) == 0
+    assert float(distance_to_identity(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))) == 1
+
+
+def test_distance_of_zero_is_nan_and_batches_agree():
+    M = random_matrix(0, 2, 3, 4, 4)
+    M[1, 2] = 0
+    distances = distance_to_identity(M)
+    assert math.isnan(float(distances[1, 2]))
+    assert torch.equal(distances[0, 1], distance_to_identity(M[0, 1]))
+
+
+def test_roots():
+    factor = random_matrix(3, 2, 5, 5)
+    Sigma = factor @ factor.mT
+    root, inverse = symmetric_root(Sigma), inverse_symmetric_root(Sigma)
+    assert torch.allclose(root @ root, Sigma, rtol=1e-11)
+    assert torch.allclose(root, root.mT)
+    assert torch.allclose(inverse @ Sigma @ inverse, torch.eye(5, dtype=torch.float64).expand(2, 5, 5))
+
+
+def test_singular_and_indefinite_covariances():
+    flat = torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64))
+    assert torch.equal(symmetric_root(flat), flat)
+    with pytest.raises(ValueError, match="singular"):
+        inverse_symmetric_root(flat)
+    with pytest.raises(ValueError, match="negative"):
+        symmetric_root(-flat)
+    with pytest.raises(ValueError, match="not symmetric"):
+        symmetric_root(torch.tensor([[1.0, 0.5], [0.0, 1.0]]))
+    with pytest.raises(ValueError, match="square"):
+        distance_to_identity(torch.ones(2, 3))

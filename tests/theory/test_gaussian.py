@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from icl.theory.gaussian import moment, moment_tensors
+
+MEAN = [0.3, -1.1]
+COVARIANCE = [[1.5, 0.4], [0.4, 0.7]]
+PAIRINGS_OF_SIX = [  # written out, for Isserlis' theorem at order 6
+    "01 23 45", "01 24 35", "01 25 34", "02 13 45", "02 14 35", "02 15 34", "03 12 45", "03 14 25",
+    "03 15 24", "04 12 35", "04 13 25", "04 15 23", "05 12 34", "05 13 24", "05 14 23",
+]  # fmt: skip
+
+
+def by_quadrature(indices, mean, covariance) -> float:
+    """Gauss-Hermite in two dimensions: exact for polynomials of degree below 16 in each."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(8)
+    root = np.linalg.cholesky(np.array(covariance))
+    total = 0.0
+    for (s, u), (t, v) in product(zip(nodes, weights, strict=True), repeat=2):
+        x = np.array(mean) + root @ np.array([s, t])
+        total += u * v * np.prod(x[list(indices)]) / (2 * np.pi)
+    return total
+
+
+@pytest.mark.parametrize("order", range(7))
+def test_moments_against_quadrature(order):
+    for indices in product(range(2), repeat=order):
+        assert moment(indices, MEAN, COVARIANCE) == pytest.approx(
+            by_quadrature(indices, MEAN, COVARIANCE), rel=1e-11, abs=1e-11
+        )
+
+
+def test_central_sixth_moment_is_the_sum_over_fifteen_pairings():
+    covariance = [[Fraction(1, 1 + abs(i - j)) for j in range(6)] for i in range(6)]
+    isserlis = Fraction(0)
+    for pairing in PAIRINGS_OF_SIX:
+        term = Fraction(1)
+        for pair in pairing.split():
+            term *= covariance[int(pair[0])][int(pair[1])]
+        isserlis += term
+    assert moment(range(6), [Fraction(0)] * 6, covariance) == isserlis
+    assert moment(range(5), [Fraction(0)] * 6, covariance) == 0
+
+
+def test_tensors_against_pairings():
+    generator = torch.Generator().manual_seed(1)
+    mean = torch.randn(3, dtype=torch.float64, generator=generator)
+    factor = torch.randn(3, 3, dtype=torch.float64, generator=generator)
+    covariance = factor @ factor.T
+    for order, tensor in enumerate(moment_tensors(mean, covariance), start=1):
+        for indices in product(range(3), repeat=order):
+            assert float(tensor[indices]) == pytest.approx(
+                float(moment(indices, mean, covariance)), rel=1e-12
+            )
+
+
+def test_tensors_over_leading_axes():
+    mean = torch.randn(4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    covariance = torch.eye(2, dtype=torch.float64).expand(4, 2, 2)
+    batched = moment_tensors(mean, covariance)
+    for i in range(4):
+        for together, alone in zip(batched, moment_tensors(mean[i], covariance[i]), strict=True):
+            assert torch.allclose(together[i], alone, rtol=1e-14)
+
+
+def test_limits():
+    with pytest.raises(ValueError, match="order 14"):
+        moment([0] * 14, [0], [[1]])
+    with pytest.raises(ValueError, match="covariance has shape"):
+        moment_tensors(torch.zeros(2), torch.eye(3))

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+from icl.theory.closed_forms import isotropic_risk, isotropic_step
+from icl.theory.polynomial import InvariantRisk, scalars_on_s
+
+STEPS = st.floats(-0.5, 2.0)
+
+
+def draw(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 12),
+    st.lists(STEPS, min_size=3, max_size=3),
+    st.lists(STEPS, min_size=2, max_size=2),
+)
+def test_nodes_agree_with_rational_arithmetic(dim, context, a_L, beta_L):
+    risk = InvariantRisk(dim, context, 3, with_b=True)
+    exact = float(risk.exact_value([Fraction(a) for a in a_L], [Fraction(b) for b in beta_L]))
+    assert risk.value(a_L, beta_L) == pytest.approx(exact, rel=1e-11)
+
+
+def test_nodes_agree_with_rational_arithmetic_at_degree_80():
+    risk = InvariantRisk(5, 10, 4, with_b=True)
+    a_L, beta_L = [0.5, 1.1, 3.0, 9.0], [0.16, 0.6, 1.7]
+    assert risk.value(a_L, beta_L) == pytest.approx(float(risk.exact_value(a_L, beta_L)), rel=1e-11)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations([0.2, 0.9, -0.3, 1.7]), st.integers(1, 5), st.integers(1, 9))
+def test_layers_of_theorem_3_commute(a_L, dim, context):
+    risk = InvariantRisk(dim, context, 4)
+    here, there = ([Fraction(a) for a in order] for order in (a_L, sorted(a_L)))
+    assert risk.exact_value(here) == risk.exact_value(there)
+
+
+def test_without_beta_both_families_are_one():
+    with_b, without = InvariantRisk(3, 7, 3, with_b=True), InvariantRisk(3, 7, 3)
+    a_L = [Fraction(1, 3), Fraction(4, 5), Fraction(3, 2)]
+    assert with_b.exact_value(a_L, [Fraction(0)] * 2) == without.exact_value(a_L)
+    some, other = [Fraction(1, 5), Fraction(1, 7)], [Fraction(1, 5), Fraction(1, 7), Fraction(9)]
+    assert with_b.exact_value(a_L, some) == with_b.exact_value(a_L, other)  # the last beta has no effect
+
+
+@pytest.mark.parametrize("with_b", [False, True])
+def test_against_sampling_in_the_whitened_model(with_b):
+    """4 standard errors, fixed seed."""
+    D, N, a_L, beta_L = 3, 12, [0.4, 0.8, 1.1], [0.2, 0.35] if with_b else []
+    x = draw(0, 200_000, N, D)
+    s = torch.linalg.eigvalsh(x.mT @ x / N)
+    q = p = torch.ones_like(s)
+    for a, beta in zip(a_L, [*beta_L, 0, 0, 0], strict=False):
+        q, p = q * (1 - a * s * p**2), p * (1 - beta * s * p**2)
+    sample = q.square().sum(-1)
+    error = float(sample.std()) / len(sample) ** 0.5
+    assert abs(float(sample.mean()) - InvariantRisk(D, N, 3, with_b).value(a_L, beta_L)) < 4 * error
+
+
+@pytest.mark.parametrize("with_b", [False, True])
+def test_against_the_gram_path_at_a_general_sigma(with_b):
+    """The stack as printed, run on Gram matrices of sampled prompts: 4 standard errors, fixed seed."""
+    D, N, L, prompts = 3, 12, 3, 200_000
+    factor = draw(1, D, D)
+    Sigma = factor @ factor.T / D + 0.2 * torch.eye(D, dtype=torch.float64)
+    inverse = torch.linalg.inv(Sigma)
+    a_L, b_L = [0.4, 0.8, 1.1], [0.5, 0.4, 3.0]
+    x = draw(2, prompts, N + 1, D) @ torch.linalg.cholesky(Sigma).T
+    w = draw(3, prompts, D) @ torch.linalg.cholesky(inverse).T
+    z = torch.cat([x, x @ w.unsqueeze(-1)], -1)
+    context, query, target = z[:, :N], z[:, N].clone(), -z[:, N, D]
+    query[:, D] = 0
+    G, eye = context.mT @ context / N, torch.eye(D + 1, dtype=torch.float64)
+    for a, b in zip(a_L, b_L, strict=True):
+        P, Q = torch.zeros(2, D + 1, D + 1, dtype=torch.float64)
+        P[D, D], Q[:D, :D] = (
+            1,
+            -a * inverse,
+        )  # (8): Q = -[[A, 0], [0, 0]], A = a Sigma^{-1}; (11): A = -a Sigma^{-1}
+        if with_b:
+            P[:D, :D] = b * eye[:D, :D]
+        step = eye + P @ G @ Q
+        query, G = (step @ query.unsqueeze(-1)).squeeze(-1), step @ G @ step.mT
+    sample = (query[:, D] - target).square()
+    error = float(sample.std()) / len(sample) ** 0.5
+    beta_L = [a * b for a, b in zip(a_L, b_L, strict=True)] if with_b else []
+    assert abs(float(sample.mean()) - InvariantRisk(D, N, L, with_b).value(a_L, beta_L)) < 4 * error
+
+
+def test_derivatives_against_differences():
+    risk = InvariantRisk(4, 9, 3, with_b=True)
+    theta_V = np.array([0.4, 0.9, 1.3, 0.2, 0.3])
+
+    def value(point):
+        return risk.value(point[:3], point[3:])
+
+    def gradient(point):
+        return risk.derivatives(point[:3], point[3:]).gradient_V
+
+    here = risk.derivatives(theta_V[:3], theta_V[3:])
+    assert here.value == pytest.approx(value(theta_V), rel=1e-14)
+    assert here.gradient_V == pytest.approx(approx_fprime(theta_V, value, 1e-7), rel=1e-4)
+    assert here.hessian_VV == pytest.approx(approx_fprime(theta_V, gradient, 1e-7), rel=1e-4, abs=1e-5)
+    assert here.hessian_VV == pytest.approx(here.hessian_VV.T, rel=1e-13)
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 1), (5, 20), (5, 3), (10, 10)])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_theorem_3_optimum_is_the_lower_bound_and_the_only_minimum(dim, context, layers):
+    risk = InvariantRisk(dim, context, layers)
+    best = risk.optimum()
+    assert best.risk == pytest.approx(float(risk.lower_bound()), rel=1e-12)
+    assert best.strict
+    assert best.gradient_norm < 1e-12 * best.hessian_eigenvalues_V[-1]
+    assert (np.diff(best.a_L) > 0).all()
+    found = risk.minimise(np.random.default_rng(0), starts=6)
+    assert len(found) == 1
+    assert found[0].a_L == pytest.approx(best.a_L, rel=1e-9)
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 1), (5, 20), (3, 2)])
+def test_one_layer_is_equation_7(dim, context):
+    best = InvariantRisk(dim, context, 1).optimum()
+    assert best.a_L[0] == pytest.approx(isotropic_step(dim, context), rel=1e-14)
+    assert best.risk == pytest.approx(isotropic_risk(dim, context), rel=1e-13)
+
+
+def test_local_minima_of_theorem_4():
+    risk = InvariantRisk(5, 10, 3, with_b=True)
+    minima = risk.minimise(np.random.default_rng(1), starts=24)
+    risks = [minimum.risk for minimum in minima]
+    assert risks == sorted(risks)
+    assert float(risk.lower_bound()) <= risks[0] < InvariantRisk(5, 10, 3).optimum().risk
+    assert risks[0] == pytest.approx(0.0392593209, rel=1e-8)
+    for minimum in minima:
+        assert minimum.risk == pytest.approx(float(risk.exact_value(minimum.a_L, minimum.beta_L)), rel=1e-11)
+        assert minimum.b_L == pytest.approx(minimum.beta_L / minimum.a_L[:-1])
+        gain = minimum.gradient_norm**2 / minimum.hessian_eigenvalues_V[0]
+        assert 0 <= gain < 1e-12 * minimum.risk
+        for step in 1e-3 * np.random.default_rng(2).standard_normal((5, 5)):
+            theta_V = np.concatenate([minimum.a_L, minimum.beta_L]) * (1 + step)
+            assert risk.value(theta_V[:3], theta_V[3:]) > minimum.risk
+
+
+def test_more_layers_never_hurt():
+    risks = [InvariantRisk(5, 20, layers).optimum().risk for layers in range(1, 9)]
+    assert all(deeper < risk for risk, deeper in pairwise(risks))
+
+
+def test_projection_on_s():
+    factor = draw(4, 3, 3)
+    Sigma = factor @ factor.T
+    inverse, a_L, b_L = torch.linalg.inv(Sigma), torch.tensor([0.3, 0.9]), torch.tensor([0.5, -2.0])
+    A_LDD, B_LDD = (
+        a_L.double()[:, None, None] * inverse,
+        b_L.double()[:, None, None] * torch.eye(3, dtype=torch.float64),
+    )
+    assert torch.allclose(scalars_on_s(A_LDD, Sigma)[0], a_L.double())
+    found_a, found_beta = scalars_on_s(-A_LDD, Sigma, B_LDD)  # (11) has A = -a Sigma^{-1}
+    assert torch.allclose(found_a, a_L.double())
+    assert torch.allclose(found_beta, (a_L * b_L).double())
+    root = torch.linalg.cholesky(Sigma)
+    off = draw(5, 2, 3, 3)
+    whitened = (root.T @ off @ root).diagonal(dim1=-2, dim2=-1).mean(-1)
+    assert torch.allclose(scalars_on_s(off, Sigma)[0], whitened)
+
+
+def test_limits():
+    with pytest.raises(ValueError, match="layers=5"):
+        InvariantRisk(5, 20, 5, with_b=True)
+    with pytest.raises(ValueError, match="layers=0"):
+        InvariantRisk(5, 20, 0)
+    with pytest.raises(ValueError, match="dim=0"):
+        InvariantRisk(0, 20, 1)
+    with pytest.raises(ValueError, match="a has 1"):
+        InvariantRisk(5, 20, 2).value([0.3])
+    with pytest.raises(ValueError, match="beta has 0"):
+        InvariantRisk(5, 20, 2, with_b=True).value([0.3, 0.2])
+    with pytest.raises(ValueError, match="no B"):
+        InvariantRisk(5, 20, 2).value([0.3, 0.2], [0.1])
+    with pytest.raises(ValueError, match="without B"):
+        InvariantRisk(5, 20, 2, with_b=True).optimum()
+    with pytest.raises(ValueError, match="starts=0"):
+        InvariantRisk(5, 20, 2).minimise(np.random.default_rng(0), starts=0)

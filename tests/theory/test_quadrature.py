@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from math import factorial
+
+import numpy as np
+import pytest
+from scipy.special import roots_laguerre
+
+from icl.theory.quadrature import gauss_rule, recurrence, smallest_square
+from icl.theory.wishart import trace_moment
+
+EXPONENTIAL = [Fraction(factorial(k)) for k in range(60)]
+
+
+def wishart(dim, context, count):
+    return [Fraction(trace_moment(k, dim, context), context**k) for k in range(count)]
+
+
+def test_laguerre_recurrence():
+    alphas, betas = recurrence(EXPONENTIAL, 20)
+    assert alphas == [2 * k + 1 for k in range(20)]
+    assert betas == [1, *(k * k for k in range(1, 20))]
+
+
+@pytest.mark.parametrize("count", [1, 5, 20])
+def test_laguerre_rule(count):
+    nodes, weights = gauss_rule(EXPONENTIAL, count)
+    expected_nodes, expected_weights = roots_laguerre(count)
+    assert nodes == pytest.approx(expected_nodes, rel=1e-13)
+    assert weights == pytest.approx(expected_weights, rel=1e-10)
+
+
+@pytest.mark.parametrize(("dim", "context", "count"), [(1, 1, 6), (5, 20, 14), (5, 3, 14), (5, 10, 41)])
+def test_rule_reproduces_every_moment(dim, context, count):
+    moments = wishart(dim, context, 2 * count)
+    nodes, weights = gauss_rule(moments, count)
+    assert (weights > 0).all()
+    assert (np.diff(nodes) > 0).all()
+    for k, m in enumerate(moments):
+        assert float(weights @ nodes**k / float(m)) == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize(("dim", "context"), [(2, 5), (5, 3)])
+def test_smallest_square_against_normal_equations(dim, context):
+    """Minimise c^T H c over c_0 = 1, H the Hankel matrix: a Schur complement, by rational elimination."""
+    degree = 4
+    moments = wishart(dim, context, 2 * degree + 2)
+    H = [[moments[i + j] for j in range(degree + 1)] for i in range(degree + 1)]
+    for pivot in range(degree, 0, -1):
+        for i in range(pivot):
+            ratio = H[i][pivot] / H[pivot][pivot]
+            H[i] = [a - ratio * b for a, b in zip(H[i], H[pivot], strict=True)]
+    assert smallest_square(moments, degree) == H[0][0]
+    assert smallest_square(moments, degree) >= max(dim - context, 0)
+
+
+def test_degree_zero_is_the_total_mass():
+    assert smallest_square(wishart(5, 20, 2), 0) == 5
+
+
+def test_limits():
+    with pytest.raises(ValueError, match="take 6 moments"):
+        recurrence(EXPONENTIAL[:5], 3)
+    with pytest.raises(ValueError, match="more than 1 points"):
+        gauss_rule([Fraction(1)] * 4, 2)
+    with pytest.raises(ValueError, match="count=65"):
+        gauss_rule(EXPONENTIAL, 65)

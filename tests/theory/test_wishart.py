@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from itertools import permutations
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icl.theory.wishart import MAX_RECURSION_DEGREE, product_moment, trace_moment
+
+SIZES = st.integers(1, 9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 14), SIZES, SIZES)
+def test_zonal_expansion_equals_recursion(degree, dim, freedom):
+    assert trace_moment(degree, dim, freedom) == product_moment([degree], dim, freedom)
+
+
+def test_zonal_expansion_equals_recursion_at_the_highest_common_degree():
+    k = MAX_RECURSION_DEGREE
+    assert trace_moment(k, 5, 20) == product_moment([k], 5, 20)
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 1), (2, 7), (5, 3), (5, 20)])
+def test_low_degrees(d, n):
+    assert trace_moment(0, d, n) == d
+    assert trace_moment(1, d, n) == n * d
+    assert trace_moment(2, d, n) == n * d * (n + d + 1)
+    assert trace_moment(3, d, n) == n * d * (n**2 + d**2 + 3 * n * d + 3 * n + 3 * d + 4)
+
+
+def pairings(ends):
+    if not ends:
+        yield []
+    for place in range(1, len(ends)):
+        for rest in pairings(ends[1:place] + ends[place + 1 :]):
+            yield [(ends[0], ends[place]), *rest]
+
+
+def classes(links, size):
+    label = list(range(size))
+    for i, j in links:
+        label = [label[i] if entry == label[j] else entry for entry in label]
+    return len(set(label))
+
+
+def by_enumeration(partition, d, n):
+    """W = X X^T, X i.i.d.: every pairing of the 2k factors X_{row, token}; free rows and tokens counted."""
+    k = sum(partition)
+    following, start = {}, 0
+    for part in partition:
+        for j in range(part):
+            following[start + j] = start + (j + 1) % part
+        start += part
+    trace_links = [(2 * j + 1, 2 * following[j]) for j in range(k)]
+    total = 0
+    for pairing in pairings(list(range(2 * k))):
+        rows = classes(trace_links + pairing, 2 * k)
+        tokens = classes([(i // 2, j // 2) for i, j in pairing], k)
+        total += d**rows * n**tokens
+    return total
+
+
+@pytest.mark.parametrize(
+    "partition", [[1], [2], [1, 1], [3], [2, 1], [4], [2, 2], [3, 1], [2, 1, 1], [5], [3, 2], [2, 2, 1]]
+)
+def test_recursion_against_enumeration_of_pairings(partition):
+    for d, n in [(2, 3), (3, 5)]:
+        assert product_moment(partition, d, n) == by_enumeration(partition, d, n)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 4), SIZES, SIZES)
+def test_the_trace_is_an_independent_scale(partition, ones, dim, freedom):
+    """tr W is chi-squared with nd degrees of freedom and independent of W / tr W."""
+    k, nd = sum(partition), dim * freedom
+    factor = prod(nd + 2 * (k + j) for j in range(ones))
+    expected = factor * product_moment(partition, dim, freedom)
+    assert product_moment([*partition, *[1] * ones], dim, freedom) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3), SIZES, SIZES)
+def test_products_do_not_depend_on_order_nor_on_which_side_is_the_sample(partition, dim, freedom):
+    value = product_moment(partition, dim, freedom)
+    assert all(product_moment(order, dim, freedom) == value for order in permutations(partition))
+    assert product_moment(partition, freedom, dim) == value  # X X^T and X^T X have the same traces
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 5), (4, 3)])
+def test_products_against_sampling(d, n):
+    """4 standard errors, fixed seed."""
+    X = np.random.default_rng(0).standard_normal((200_000, d, n))
+    W = X @ X.transpose(0, 2, 1)
+    t1, t2 = np.trace(W, axis1=1, axis2=2), (W**2).sum((1, 2))
+    t3 = ((W @ W) * W).sum((1, 2))
+    for partition, sample in {(2,): t2, (3,): t3, (2, 1): t2 * t1, (2, 2): t2**2, (3, 1): t3 * t1}.items():
+        error = sample.std() / np.sqrt(len(sample))
+        assert abs(sample.mean() - product_moment(partition, d, n)) < 4 * error
+
+
+def test_one_dimension_is_chi_squared():
+    for k in (1, 5, 40, 81):
+        assert trace_moment(k, 1, 7) == prod(7 + 2 * j for j in range(k))
+
+
+def test_tr_w_to_the_zero_is_d():
+    assert product_moment([2, 0, 0], 3, 4) == 9 * product_moment([2], 3, 4)
+    assert product_moment([], 3, 4) == 1
+
+
+def test_limits():
+    with pytest.raises(ValueError, match="visits every partition"):
+        product_moment([20, 11], 5, 20)
+    with pytest.raises(ValueError, match="degree=401"):
+        trace_moment(401, 5, 20)
+    with pytest.raises(ValueError, match="dim=0"):
+        trace_moment(2, 0, 3)
+    with pytest.raises(ValueError, match="freedom=0"):
+        product_moment([2], 3, 0)
+    with pytest.raises(ValueError, match="negative"):
+        product_moment([2, -1], 3, 3)

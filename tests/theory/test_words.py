@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+
+from icl.theory.gaussian import moment
+from icl.theory.polynomial import InvariantRisk
+from icl.theory.quadratic import QuadraticRisk
+from icl.theory.wishart import trace_moment
+from icl.theory.words import expected_word, sparse_a_risk
+
+
+def draw(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def covariance(seed: int, dim: int) -> torch.Tensor:
+    factor = draw(seed, dim, dim)
+    return factor @ factor.T / dim + 0.2 * torch.eye(dim, dtype=torch.float64)
+
+
+def by_indices(matrices, Sigma, N):
+    """Every index and token of E tr(S X_1 S X_2 ...) written out; moments of 2k Gaussians by pairings."""
+    k, D = len(matrices), len(Sigma)
+    joint = torch.block_diag(*[Sigma] * N)
+    zero = torch.zeros(N * D, dtype=torch.float64)
+    total = 0.0
+    for tokens in product(range(N), repeat=k):
+        for rows in product(range(D), repeat=2 * k):  # S_j carries rows[2j], rows[2j + 1]
+            weight = 1.0
+            for j, X in enumerate(matrices):
+                weight *= float(X[rows[2 * j + 1], rows[(2 * j + 2) % (2 * k)]])
+            vectors = [tokens[i // 2] * D + row for i, row in enumerate(rows)]
+            total += weight * float(moment(vectors, zero, joint))
+    return total / N**k
+
+
+@pytest.mark.parametrize(("k", "N"), [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])
+def test_words_against_every_index(k, N):
+    Sigma, matrices = covariance(0, 2), list(draw(1, k, 2, 2))
+    assert float(expected_word(matrices, Sigma, N)) == pytest.approx(
+        by_indices(matrices, Sigma, N), rel=1e-11
+    )
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
+def test_words_against_sampling(k):
+    """4 standard errors, fixed seed."""
+    N, Sigma, matrices = 7, covariance(2, 3), list(draw(3, k, 3, 3) / 3)
+    x = draw(4, 200_000, N, 3) @ torch.linalg.cholesky(Sigma).T
+    S = x.mT @ x / N
+    product_BDD = torch.eye(3, dtype=torch.float64)
+    for X in matrices:
+        product_BDD = product_BDD @ S @ X
+    sample = product_BDD.diagonal(dim1=-2, dim2=-1).sum(-1)
+    error = sample.std() / len(sample) ** 0.5
+    assert abs(float(sample.mean() - expected_word(matrices, Sigma, N))) < 4 * float(error)
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_words_in_identities_are_wishart_moments(k):
+    eye = torch.eye(4, dtype=torch.float64)
+    assert float(expected_word([eye] * k, eye, 9)) == pytest.approx(trace_moment(k, 4, 9) / 9**k, rel=1e-13)
+
+
+def sampled_risk(A_LDD, Sigma, Sigma_w, N, seed, prompts=200_000):
+    """Family (8) run on the Gram matrices of sampled prompts: squared error per prompt."""
+    L, D = A_LDD.shape[0], Sigma.shape[0]
+    x = draw(seed, prompts, N + 1, D) @ torch.linalg.cholesky(Sigma).T
+    w = draw(seed + 1, prompts, D) @ torch.linalg.cholesky(Sigma_w).T
+    z = torch.cat([x, (x @ w.unsqueeze(-1))], -1)
+    context, query, target = z[:, :N], z[:, N].clone(), -z[:, N, D]
+    query[:, D] = 0
+    G, eye = context.mT @ context / N, torch.eye(D + 1, dtype=torch.float64)
+    P = torch.zeros(D + 1, D + 1, dtype=torch.float64)
+    P[D, D] = 1
+    for layer in range(L):
+        Q = torch.zeros(D + 1, D + 1, dtype=torch.float64)
+        Q[:D, :D] = -A_LDD[layer]
+        step = eye + P @ G @ Q
+        query, G = (step @ query.unsqueeze(-1)).squeeze(-1), step @ G @ step.mT
+    return (query[:, D] - target).square()
+
+
+@pytest.mark.parametrize("L", [1, 2, 3])
+def test_risk_off_s_against_the_gram_path(L):
+    """4 standard errors, fixed seed; unsymmetric A of different sizes: order and transposition count."""
+    Sigma, Sigma_w, N = covariance(5, 3), covariance(6, 3), 40
+    eye = torch.eye(3, dtype=torch.float64)
+    sizes = torch.tensor([0.4, 0.7, 0.2], dtype=torch.float64)[:L, None, None]
+    A_LDD = sizes * (eye + 0.8 * draw(7, L, 3, 3))
+    sample = sampled_risk(A_LDD, Sigma, Sigma_w, N, seed=8)
+    error = float(sample.std()) / len(sample) ** 0.5
+    exact = float(sparse_a_risk(A_LDD, Sigma, Sigma_w, N))
+    assert abs(float(sample.mean()) - exact) < 4 * error
+    if L > 1:  # the interval is narrow enough to notice a transposition and a change of order
+        for wrong in (
+            sparse_a_risk(A_LDD.mT, Sigma, Sigma_w, N),
+            sparse_a_risk(A_LDD.flip(0), Sigma, Sigma_w, N),
+        ):
+            assert abs(float(sample.mean() - wrong)) > 6 * error
+
+
+def test_one_layer_equals_the_quadratic_form():
+    Sigma, Sigma_w, A_DD = covariance(9, 4), covariance(10, 4), draw(11, 4, 4)
+    risk = QuadraticRisk.linear_regression(Sigma, Sigma_w, 6)
+    P, Q = torch.zeros(2, 1, 5, 5, dtype=torch.float64)
+    P[0, 4, 4], Q[0, :4, :4] = 1, -A_DD
+    assert float(sparse_a_risk(A_DD[None], Sigma, Sigma_w, 6)) == pytest.approx(
+        float(risk.value_of_layer(P, Q)), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("L", [1, 2, 3])
+def test_on_s_it_equals_the_polynomial_and_its_gradient_is_proportional_to_sigma(L):
+    Sigma, D, N = covariance(12, 4), 4, 11
+    inverse = torch.linalg.inv(Sigma)
+    a_L = torch.tensor([0.4, 1.1, 0.7], dtype=torch.float64)[:L]
+    A_LDD = (a_L[:, None, None] * inverse).requires_grad_()
+    value = sparse_a_risk(A_LDD, Sigma, inverse, N)
+    exact = InvariantRisk(D, N, L).derivatives(a_L.tolist())
+    assert float(value.detach()) == pytest.approx(exact.value, rel=1e-11)
+    (gradient_LDD,) = torch.autograd.grad(value, A_LDD)
+    expected = torch.from_numpy(exact.gradient_V)[:, None, None] * Sigma / D
+    assert torch.allclose(gradient_LDD, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_layers_commute_on_s_and_only_there():
+    Sigma = covariance(13, 3)
+    inverse = torch.linalg.inv(Sigma)
+    on_s = torch.stack([0.3 * inverse, 1.2 * inverse, 0.7 * inverse])
+    values = sparse_a_risk(torch.stack([on_s, on_s[[2, 0, 1]]]), Sigma, inverse, 8)
+    assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-12)
+    off_s = on_s + 0.1 * draw(14, 3, 3, 3)
+    values = sparse_a_risk(torch.stack([off_s, off_s[[2, 0, 1]]]), Sigma, inverse, 8)
+    assert abs(float(values[0] - values[1])) > 1e-3
+
+
+def test_change_of_coordinates():
+    """x -> R x, w -> R^{-T} w, A -> R^{-T} A R^{-1} leaves every prediction alone."""
+    Sigma, Sigma_w, A_LDD, R = covariance(15, 3), covariance(16, 3), draw(17, 2, 3, 3) / 3, draw(18, 3, 3)
+    back = torch.linalg.inv(R)
+    here = sparse_a_risk(A_LDD, Sigma, Sigma_w, 5)
+    there = sparse_a_risk(back.T @ A_LDD @ back, R @ Sigma @ R.T, back.T @ Sigma_w @ back, 5)
+    assert float(here) == pytest.approx(float(there), rel=1e-10)
+
+
+def test_gradient_and_leading_axes():
+    Sigma, Sigma_w = covariance(19, 3), covariance(20, 3)
+    A_RLDD = (draw(21, 2, 2, 3, 3) / 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda A: sparse_a_risk(A, Sigma, Sigma_w, 5), (A_RLDD,))
+    together = sparse_a_risk(A_RLDD, Sigma, Sigma_w, 5)
+    assert torch.allclose(together[1], sparse_a_risk(A_RLDD[1], Sigma, Sigma_w, 5), rtol=1e-13)
+
+
+def test_limits():
+    eye = torch.eye(2, dtype=torch.float64)
+    with pytest.raises(ValueError, match="length 7"):
+        expected_word([eye] * 7, eye, 3)
+    with pytest.raises(ValueError, match="context=0"):
+        expected_word([eye], eye, 0)
+    with pytest.raises(ValueError, match="layers=4"):
+        sparse_a_risk(eye.expand(4, 2, 2), eye, eye, 3)
