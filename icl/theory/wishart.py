@@ -16,6 +16,7 @@ MAX_RECURSION_DEGREE = 30  # 28 629 partitions of 30 and less; degree 80 would v
 MAX_TRACE_DEGREE = 400
 
 
+@lru_cache(maxsize=4096)
 def trace_moment(degree: int, dim: int, freedom: int) -> int:
     """E tr W^degree. Zonal expansion; tested against the recursion.
 

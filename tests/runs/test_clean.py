@@ -157,11 +157,13 @@ def test_nothing_outside_and_nothing_behind_a_link(tmp_path, outputs, store):
     (store.path("ahn/theorem3", PRINTS[0])).symlink_to(victim)
     (outputs / "runs" / "linked").symlink_to(victim.parent)
     (outputs / "checks").symlink_to(tmp_path / "elsewhere" / "runs")
+    inner = store.path("ahn/theorem3", PRINTS[2])
+    inner.symlink_to(store.path("ahn/theorem3", PRINTS[1]))
     garbage = find_garbage(outputs, current)
     assert [entry.path.name for entry in garbage] == [PRINTS[1]]
-    for path in (victim, outputs / "runs" / "linked" / PRINTS[0], store.path("ahn/theorem3", PRINTS[0]),
-                 outputs / "runs" / ".." / ".." / "elsewhere" / "runs" / "ahn" / "theorem3" / PRINTS[0],
-                 outputs, outputs / "runs", outputs / "runs" / "ahn"):  # fmt: skip
+    outside = [victim, outputs / "runs" / ".." / ".." / victim.relative_to(tmp_path)]
+    linked = [inner, store.path("ahn/theorem3", PRINTS[0]), outputs / "runs" / "linked" / PRINTS[0]]
+    for path in [*outside, *linked, outputs, outputs / "runs", outputs / "runs" / "ahn"]:
         with pytest.raises(InputError, match="must be a record inside"):
             remove(outputs, [*garbage, garbage[0]._replace(path=path)])
     assert store.path("ahn/theorem3", PRINTS[1]).exists(), "refused as a whole"

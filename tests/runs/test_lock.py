@@ -76,6 +76,7 @@ def test_one_at_a_time_and_nothing_left(path):
         assert not Lock(path).acquire(blocking=False)
         holder = json.loads(path.read_text())
         assert (holder["host"], holder["pid"]) == (socket.gethostname(), os.getpid())
+        assert module._is_flocked(path), "whatever the file says"
     assert list(path.parent.iterdir()) == []
     assert Lock(path).acquire(blocking=False)
 
@@ -166,6 +167,7 @@ def test_another_host_is_alive_while_its_heart_beats(path):
 
 def test_two_hosts_without_common_flock_that_see_the_same_stale_lock(path, monkeypatch):
     """Both replace it; after the pause only the one whose file is there has it."""
+    monkeypatch.setattr(module, "_SETTLE", 1.0)
     monkeypatch.setattr(module.fcntl, "flock", lambda *_: None)
     claim(path, host="elsewhere", pid=1, started=None)
     age(path, 90)
@@ -189,6 +191,34 @@ def test_two_hosts_without_common_flock_that_see_the_same_stale_lock(path, monke
         thread.join()
     assert sorted(won) == [False, True]
     assert [lock.is_held() for lock in locks] == won
+
+
+def test_who_looks_at_a_stale_lock_while_another_replaces_it_loses(path, monkeypatch):
+    claim(path, host="elsewhere", pid=1, started=None)
+    age(path, 90)
+    flock, other = module._flock, Lock(path)
+
+    def overtaken(descriptor):
+        if module._same_file(descriptor, path):  # opened, and not locked yet
+            monkeypatch.setattr(module, "_flock", flock)
+            assert other.acquire(blocking=False)
+        return flock(descriptor)
+
+    monkeypatch.setattr(module, "_is_flocked", lambda _: False)
+    monkeypatch.setattr(module, "_flock", overtaken)
+    assert not Lock(path).acquire(blocking=False)
+    assert other.is_held()
+    other.release()
+
+
+def test_who_looks_at_a_stale_lock_while_another_looks_too_loses(path, monkeypatch):
+    claim(path, host="elsewhere", pid=1, started=None)
+    age(path, 90)
+    monkeypatch.setattr(module, "_is_flocked", lambda _: False)
+    with open(path, "r+b") as other:
+        assert module._flock(other.fileno())
+        assert not Lock(path).acquire(blocking=False)
+    assert Lock(path).acquire(blocking=False)
 
 
 def test_the_heart_beats(path):
@@ -229,12 +259,14 @@ def test_a_forked_child_does_not_keep_its_dead_parents_lock(path, spawn):
     parent = spawn(FORK, path)
     child = int(parent.stdout.readline())
     try:
-        time.sleep(0.2)
         assert not Lock(path).acquire(blocking=False)
         parent.kill()
         parent.wait()
+        deadline = time.monotonic() + 10
+        while not Lock(path).acquire(blocking=False):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         os.kill(child, 0)
-        assert Lock(path).acquire(blocking=False)
     finally:
         os.kill(child, signal.SIGKILL)
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.runs.metrics import MetricsWriter, read_metrics, write_metrics
@@ -20,6 +20,7 @@ def bits(value):
     return value.hex() if isinstance(value, float) else value
 
 
+@settings(deadline=None)
 @given(rows=ROWS)
 def test_round_trip_is_bit_for_bit(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("m") / "metrics.csv"

@@ -463,6 +463,58 @@ def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, path, begin,
     assert done and kill_at > 4
 
 
+def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, monkeypatch):
+    with begin(store) as run:
+        finish(run, 1.0)
+    replace = os.replace
+
+    def dying(at):
+        left = [at]
+
+        def die(source, target):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            replace(source, target)
+
+        return die
+
+    with pytest.raises(KeyboardInterrupt), begin(store, digest="d2") as run, monkeypatch.context() as patch:
+        patch.setattr(os, "replace", dying(2))  # metrics and weights of the other code are in place
+        finish(run, 2.0)
+    assert np.load(path / "weights.npz")["A"].max() == 2.0
+    for at in range(4):
+        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+            patch.setattr(os, "replace", dying(at))
+            with begin(store):
+                pass
+        assert find(store).A.max() == 1.0
+    with begin(store) as run:
+        assert run.cached.path == path and run.cached.A.max() == 1.0
+
+
+def test_checkpoints_of_an_earlier_attempt_do_not_fit(store, begin, monkeypatch):
+    interrupted(begin, store, 1)
+
+    def die(path):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("icl.runs.store._discard", die)
+        with pytest.raises(KeyboardInterrupt), begin(store, force=True):
+            pass
+    run = interrupted(begin, store)
+    assert (run.checkpoint, run.attempt) == (None, 2)
+
+
+def test_attempts_go_on_counting_after_damage(store, path, begin, finish):
+    with begin(store) as run:
+        finish(run)
+    interrupted(begin, store, force=True)
+    (path / "run.json").write_text("{torn")
+    assert interrupted(begin, store, digest="d2").attempt == 2
+
+
 # Other processes
 
 

@@ -154,6 +154,15 @@ def test_local_minima_of_theorem_4():
             assert risk.value(theta_V[:3], theta_V[3:]) > minimum.risk
 
 
+def test_saddles_are_not_reported(monkeypatch):
+    """Equal layers stay equal under descent: it ends where the two-layer optimum on that line is a saddle of S."""
+    risk = InvariantRisk(5, 20, 2)
+    monkeypatch.setattr(InvariantRisk, "_start", lambda self, rng: np.array([0.6, 0.6]))
+    assert risk.minimise(np.random.default_rng(0), starts=3) == []
+    monkeypatch.setattr(InvariantRisk, "_start", lambda self, rng: np.array([0.6, 0.7]))
+    assert [minimum.found for minimum in risk.minimise(np.random.default_rng(0), starts=3)] == [3]
+
+
 def test_more_layers_never_hurt():
     risks = [InvariantRisk(5, 20, layers).optimum().risk for layers in range(1, 9)]
     assert all(deeper < risk for risk, deeper in pairwise(risks))

@@ -1,9 +1,9 @@
-"""What an offline run holds, read back with W&B's own reader; runs are made in a process with a home of its own."""
+"""What an offline run holds, read back with W&B's own reader; each script has a home of its own."""
 
 from __future__ import annotations
 
+import functools
 import http.server
-import io
 import json
 import math
 import os
@@ -17,8 +17,7 @@ import pytest
 from PIL import Image
 
 from icl.errors import InputError
-from icl.training.heatmaps import heatmap_png
-from icl.training.wandb_sink import LoggerSettings, open_sink
+from icl.training.wandb_sink import LoggerSettings, WandbSink
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
@@ -50,6 +49,7 @@ weights = outputs / "runs" / "weights[1].npz"
 weights.parent.mkdir()
 weights.write_bytes(b"weights")
 with opened("full-1", optimizer={"lr": 0.02}, mail={"password": "hunter2"}, note=f"key {key}") as sink:
+    print("spoken 31337")
     sink.log(0, {"loss": 3.5, "dist": None, "norm": float("nan")})
     sink.log(2, {"loss": np.float32(0.5), "dist": 0.25})
     sink.image(2, "weights/A", png, "whitened")
@@ -83,17 +83,20 @@ assert not [name for name in os.environ if name in ("WANDB_MODE", "WANDB_CACHE_D
 """
 
 
-def run_script(folder: Path, body: str, mode: str, **environment: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def run_script(
+    folder: Path, body: str, mode: str, **environment: str
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
     (folder / "home").mkdir(parents=True)
     (folder / "script.py").write_text(PREAMBLE + body)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "XDG_", "NETRC"))}
+    clean = {
+        key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "XDG_", "NETRC"))
+    }
     clean |= {"HOME": str(folder / "home"), "PYTHONPATH": str(REPOSITORY)} | environment
     outputs = folder / "outputs"
     outputs.mkdir()
-    done = subprocess.run(
-        [sys.executable, str(folder / "script.py"), str(outputs), mode, ARGUMENT],
-        env=clean, cwd=folder, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+    command = [sys.executable, str(folder / "script.py"), str(outputs), mode, ARGUMENT]
+    quiet = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+    done = subprocess.run(command, env=clean, cwd=folder, timeout=120, check=False, **quiet)
     assert done.returncode == 0, done.stderr
     return outputs, done
 
@@ -108,6 +111,7 @@ def log_of(outputs: Path, run_id: str) -> Path:
     return found
 
 
+@functools.cache
 def inspect(log: Path, *flags: str) -> list[dict]:
     command = [str(WANDB), "leet", "inspect", *flags, "--json", str(log)]
     text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -119,7 +123,9 @@ def records(log: Path, kind: str) -> list[dict]:
 
 
 def curve(log: Path, name: str) -> list[tuple[int, float]]:
-    return [(item["step"]["num"], item["item"][name]) for item in records(log, "history") if name in item["item"]]
+    return [
+        (item["step"]["num"], item["item"][name]) for item in records(log, "history") if name in item["item"]
+    ]
 
 
 def test_scalars_at_their_steps_and_gaps_left_out(offline):
@@ -131,7 +137,13 @@ def test_scalars_at_their_steps_and_gaps_left_out(offline):
 
 def test_identity(offline):
     (run,) = records(log_of(offline[0], "full-1"), "run")
-    expected = {"run_id": "full-1", "run_group": "group1", "job_type": "train", "project": "icl", "resume": True}
+    expected = {
+        "run_id": "full-1",
+        "run_group": "group1",
+        "job_type": "train",
+        "project": "icl",
+        "resume": True,
+    }
     assert {key: run.get(key) for key in expected} == expected
     assert run["display_name"] == "a run"
     assert run["tags"] == ["ahn"]
@@ -152,8 +164,12 @@ def test_image_table_file_and_summary(offline):
         "columns": ["claim", "measured"],
         "data": [["falls", 0.04], ["undefined", None], ["word", "x"]],
     }
-    assert (log.parent / "files" / "weights[1].npz").read_bytes() == b"weights"
-    assert {"path": "weights[1].npz"} in [file for record in records(log, "files") for file in record["files"]]
+    kept = log.parent / "files" / "weights[1].npz"
+    assert kept.read_bytes() == b"weights"
+    assert not kept.is_symlink(), "would go with the record when that is cleaned away"
+    assert {"path": "weights[1].npz"} in [
+        file for record in records(log, "files") for file in record["files"]
+    ]
     assert summary["summary"]["loss_end"] == 0.5
     assert (summary["state"], summary["exit_code"]) == ("finished", 0)
 
@@ -165,6 +181,7 @@ def test_no_secret_and_no_argument_is_stored(offline):
     assert run["config"]["update"]["note"] == "key <redacted>"
     files = [path for path in (outputs / "wandb").rglob("*") if path.is_file()]
     assert len(files) > 20
+    assert not {path.name for path in files} & {"wandb-metadata.json", "requirements.txt", "output.log"}
     for path in files:
         content = path.read_bytes()
         for hidden in (SECRET, "hunter2", "31337", "script.py"):
@@ -192,7 +209,7 @@ def test_every_run_is_its_own_and_closed(offline, run_id, exit_code, losses):
 
 def test_writes_only_under_outputs_and_says_nothing(offline):
     outputs, done = offline
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (done.stdout, done.stderr) == ("spoken 31337\n", "")
     assert {path.name for path in outputs.iterdir()} == {"wandb", "runs"}
     written = {path.name for path in outputs.parent.iterdir()}
     assert written == {"home", "outputs", "script.py"}
@@ -287,10 +304,12 @@ def test_settings_are_validated(key, value):
 
 
 def test_a_step_that_wandb_would_drop_is_refused(tmp_path):
-    settings = LoggerSettings()
-    png = heatmap_png({"$A_0$": np.eye(2)}, "step 5")
-    assert Image.open(io.BytesIO(png)).format == "PNG"
-    with open_sink(settings, outputs=tmp_path, group="g", job_type="train", run_id="back-1", name="n", config={}) as sink:
-        sink.image(5, "w", png)
-        with pytest.raises(AssertionError, match="step 4 after step 5"):
-            sink.log(4, {"loss": 1.0})
+    class Run:
+        def log(self, values: dict, step: int) -> None:
+            pass
+
+    sink = WandbSink(Run(), tmp_path)
+    sink.log(5, {"loss": 1.0})
+    sink.log(5, {"dist": 1.0})
+    with pytest.raises(AssertionError, match="step 4 after step 5"):
+        sink.log(4, {"loss": 1.0})

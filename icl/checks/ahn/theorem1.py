@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -127,26 +128,20 @@ class Theorem1:
     def judge(self, weights: Weights) -> Finding:
         """Are these weights at eq. (6), up to gamma and to entries that do not enter the loss?"""
         P_RPP, Q_RPP = _single_layer(weights)
-        seeds = [
-            _judged(_Problem(Sigma, N), P, Q)
-            for Sigma, N, P, Q in zip(
-                weights.law.Sigma_RDD, weights.law.context_R, P_RPP, Q_RPP, strict=True
-            )
+        problems = [
+            _Problem(Sigma, N) for Sigma, N in zip(weights.law.Sigma_RDD, weights.law.context_R, strict=True)
         ]
-        halved = [
-            _judged(_Problem(Sigma, N), P, Q / 2)
-            for Sigma, N, P, Q in zip(
-                weights.law.Sigma_RDD, weights.law.context_R, P_RPP, Q_RPP, strict=True
-            )
-        ]
-        distance, excess = max(seed.distance for seed in seeds), max(seed.excess for seed in seeds)
+        seeds = [_judged(*seed) for seed in zip(problems, P_RPP, Q_RPP, strict=True)]
+        halved = [_judged(*seed) for seed in zip(problems, P_RPP, Q_RPP / 2, strict=True)]
+        # numpy's maximum: a NaN in one seed must not hide behind the others
+        distance, excess = (float(np.max([getattr(seed, name) for seed in seeds])) for name in ("distance", "excess"))
         control = min(seed.distance for seed in halved)
         return Finding(
             verdict=joint([decide(distance, DISTANCE), decide(excess, EXCESS)]),
             measured={
                 "distance": distance,
                 "risk_excess": excess,
-                "gradient_norm": max(seed.gradient_norm for seed in seeds),
+                "gradient_norm": float(np.max([seed.gradient_norm for seed in seeds])),
                 "distance_by_seed": [seed.distance for seed in seeds],
                 "risk_by_seed": [seed.risk for seed in seeds],
                 "optimal_risk_by_seed": [seed.optimal_risk for seed in seeds],
@@ -256,7 +251,7 @@ def _single_layer(weights: Weights) -> tuple[Tensor, Tensor]:
             f"not {weights.family} with activation {weights.activation}"
         )
     law = weights.law
-    layers = next(iter(weights.matrices.values())).shape[1]
+    layers = next((matrix.shape[1] for matrix in weights.matrices.values()), 0)
     if layers != 1:
         raise InputError(f"check.weights: Theorem 1 is about one layer, these weights have {layers}")
     identity = torch.eye(law.dim, dtype=torch.float64).expand_as(law.Sigma_w_RDD)

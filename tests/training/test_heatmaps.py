@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from icl.errors import InputError
+from icl.training.heatmaps import heatmap_png, log_spaced_steps, stack_panels, weight_panels
+
+RNG = np.random.default_rng(0)
+R, L, H, D = 3, 2, 2, 4
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+
+def middle(png: bytes) -> np.ndarray:
+    """The colour in the middle of a picture's only panel: 1.7 in wide, .16 from the left, .6 from the top."""
+    return pixels(png)[round(120 * (0.6 + 0.85)), round(120 * (0.16 + 0.85))]
+
+
+def test_preconditioned_mean():
+    A_RLDD, A_half_RDD = RNG.normal(size=(R, L, D, D)), RNG.normal(size=(R, D, D))
+    root_RDD = A_half_RDD @ A_half_RDD.transpose(0, 2, 1)
+    panels = weight_panels(A_RLDD, root_RDD)
+    assert list(panels) == ["A"]
+    assert list(panels["A"]) == [r"$\Sigma^{1/2}A_{0}\Sigma^{1/2}$", r"$\Sigma^{1/2}A_{1}\Sigma^{1/2}$"]
+    expected = np.einsum("rij,rljk,rkm->lim", root_RDD, A_RLDD, root_RDD) / R
+    np.testing.assert_allclose(list(panels["A"].values()), expected, rtol=1e-12)
+
+
+def test_on_the_theorems_set_the_panels_are_the_identity():
+    covariance_DD = np.diag([1, 4.0, 0.25, 9])
+    A_RLDD = np.broadcast_to(np.linalg.inv(covariance_DD), (R, L, D, D))
+    root_RDD = np.broadcast_to(np.sqrt(covariance_DD), (R, D, D))
+    for matrix_DD in weight_panels(A_RLDD, root_RDD)["A"].values():
+        np.testing.assert_allclose(matrix_DD, np.eye(D), atol=1e-15)
+
+
+def test_each_seed_under_its_own_name():
+    A_RLDD, B_RLDD = RNG.normal(size=(2, R, L, D, D))
+    panels = weight_panels(A_RLDD, np.stack([2 * np.eye(D)] * R), B_RLDD[:, :1], "each", [7, 3, 11])
+    assert list(panels) == ["A/seed_7", "A/seed_3", "A/seed_11", "B/seed_7", "B/seed_3", "B/seed_11"]
+    np.testing.assert_allclose(list(panels["A/seed_3"].values()), 4 * A_RLDD[1])
+    assert list(panels["B/seed_11"]) == ["$B_{0}$"]
+    np.testing.assert_array_equal(panels["B/seed_11"]["$B_{0}$"], B_RLDD[2, 0])
+    with pytest.raises(ValueError):
+        weight_panels(A_RLDD, np.stack([np.eye(D)] * R), None, "each", [7, 3])
+
+
+def test_raw_stacks():
+    P_RLHPP, Q_RLHPP = RNG.normal(size=(2, R, L, H, D + 1, D + 1))
+    panels = stack_panels(P_RLHPP, Q_RLHPP)
+    assert list(panels) == ["P", "Q"]
+    assert list(panels["P"]) == ["$P_{0,0}$", "$P_{0,1}$", "$P_{1,0}$", "$P_{1,1}$"]
+    np.testing.assert_allclose(panels["Q"]["$Q_{1,0}$"], Q_RLHPP[:, 1, 0].mean(axis=0))
+    one_head = stack_panels(P_RLHPP[:, :, :1], Q_RLHPP[:, :, :1], "each")
+    assert list(one_head["Q/seed_2"]) == ["$Q_{0}$", "$Q_{1}$"]
+    np.testing.assert_array_equal(one_head["Q/seed_2"]["$Q_{1}$"], Q_RLHPP[2, 1, 0])
+    with pytest.raises(InputError, match="heatmap_seeds=all"):
+        stack_panels(P_RLHPP, Q_RLHPP, "all")
+
+
+def test_colours_diverge_from_zero_on_one_scale():
+    def colour(entry: float, **options: float) -> np.ndarray:
+        return middle(heatmap_png({"$A_0$": np.full((3, 3), entry)}, "", annotate=False, **options))
+
+    red, blue, zero = colour(2.0, vmax=2.0), colour(-2.0, vmax=2.0), colour(0.0, vmax=2.0)
+    assert red[0] > red[2] + 50
+    assert blue[2] > blue[0] + 50
+    assert zero.min() > 240
+    assert colour(1.0, vmax=2.0).sum() > red.sum()
+    # Without vmax the largest entry has the darkest colour, whatever its size.
+    np.testing.assert_array_equal(colour(1e-7), red)
+    np.testing.assert_array_equal(colour(-300.0), blue)
+    assert np.ptp(colour(float("nan"))) == 0
+
+
+def test_layers_stand_side_by_side_and_wrap():
+    def size(layers: int) -> tuple[int, int]:
+        png = heatmap_png({f"$A_{{{layer}}}$": np.eye(3) for layer in range(layers)}, "")
+        return Image.open(io.BytesIO(png)).size
+
+    (one, height), (two, same), (six, _), (seven, taller) = size(1), size(2), size(6), size(7)
+    assert same == height
+    assert two - one == pytest.approx((six - one) / 5, abs=2)
+    assert seven == six
+    assert taller > 1.5 * height
+
+
+def test_entries_are_written_into_small_matrices_only():
+    def differs(side: int, layers: int = 1) -> bool:
+        matrices = {str(layer): RNG.normal(size=(side, side)) for layer in range(layers)}
+        return heatmap_png(matrices, "") != heatmap_png(matrices, "", annotate=False)
+
+    assert differs(8)
+    assert not differs(9)
+    assert differs(5, layers=10)
+    assert not differs(5, layers=11)
+
+
+@pytest.mark.parametrize("entry", [0.0, 1e-30, 1e30, float("nan"), float("inf"), -0.001])
+def test_extreme_entries_can_be_drawn(entry):
+    assert pixels(heatmap_png({"$A_0$": np.array([[entry, 0.0]])}, "step 1")).shape[2] == 3
+
+
+def test_pyplot_is_left_alone():
+    body = (
+        "import sys, numpy as np; from icl.training.heatmaps import heatmap_png\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "heatmap_png({'a': np.eye(2)}, '')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", body], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("total", [1, 2, 5, 100, 30_000])
+@pytest.mark.parametrize("count", [1, 2, 8, 50])
+def test_log_spaced_steps(total, count):
+    steps = log_spaced_steps(total, count)
+    assert steps == sorted(set(steps))
+    assert steps[-1] == total
+    assert len(steps) <= count
+    assert count == 1 or steps[0] == 1
+    assert all(isinstance(step, int) for step in steps)
+
+
+def test_log_spaced_steps_double_where_they_can():
+    assert log_spaced_steps(1024, 11) == [2**power for power in range(11)]
+    with pytest.raises(InputError):
+        log_spaced_steps(0, 3)
+    with pytest.raises(InputError):
+        log_spaced_steps(3, 0)
