@@ -1,4 +1,4 @@
-"""ahn, Lemma 1: the forward pass of eq. (8) is preconditioned gradient descent on the prompt's own least squares.
+"""ahn, Lemma 1: the forward pass of eq. (8) is preconditioned gradient descent on the prompt's least squares.
 
 With P_l = [[0, 0], [0, 1]] and Q_l = -[[A_l, 0], [0, 0]] the label entry of token i after l layers is
 y_i - <w_l, x_i>, and of the query (label 0) -<w_l, x_q>, where w_0 = 0 and w <- w - A_l^T grad R(w),
@@ -28,10 +28,12 @@ PERTURBATION = 0.1  # of A_0 in the control, as a share of the random A
 
 
 class Lemma1:
-    """Settings: sizes, eigenvalues or covariance of x, `samples` prompts, seed of Sigma, prompts and weights."""
+    """Settings: sizes, eigenvalues or covariance of x, number of prompts (`samples`), seed of all draws."""
 
     reference = "Lemma 1, eqs. (8) and (9)"
-    claim = "The forward pass of eq. (8) is L steps of gradient descent preconditioned by A_l, layer by layer."
+    claim = (
+        "The forward pass of eq. (8) is L steps of gradient descent preconditioned by A_l, layer by layer."
+    )
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class Lemma1:
         whole("check.dim", dim, 1)
         self.context = whole("check.context", context, 1)
         self.layers, self.seed = whole("check.layers", layers, 1), whole("check.seed", seed, 0)
-        self.samples = whole("check.samples", samples, 1)
+        self.samples = whole("check.samples", samples, 1, 100_000)
         if self.layers > MAX_LAYERS:
             raise InputError(
                 f"check.layers={layers}: at most {MAX_LAYERS}, the bound on rounding doubles with each layer"
@@ -77,8 +79,8 @@ class Lemma1:
         most = int((MAX_SCORES / (self.samples * layers)) ** 0.5) - 1
         if context > most:
             raise InputError(
-                f"check.context={context}: at most {most} with {self.samples} samples and {layers} layers, attention "
-                f"between all tokens takes samples * layers * (context + 1)^2 numbers"
+                f"check.context={context}: at most {most} with {self.samples} samples and {layers} layers, "
+                "attention between all tokens takes samples * layers * (context + 1)^2 numbers"
             )
 
     def _find(self, seeds: Sequence[tuple[LinearRegressionLaw, Tensor]]) -> Finding:
@@ -100,8 +102,8 @@ class Lemma1:
             },
             bound=Bound(
                 bound,
-                "rounding: 2^-52 times the additions and products along one entry's path; errors are shares of the sum "
-                "of the sizes of all terms of that entry",
+                "rounding: 2^-52 times the additions and products along one entry's path; errors are shares of "
+                "the sum of the sizes of all terms of that entry",
             ),
             control=Control(
                 "error against descent with A_0 perturbed"
@@ -110,15 +112,15 @@ class Lemma1:
                 control > bound,
             ),
             notes=[
-                "With (8) as printed the preconditioner is A_l^T: the proof of Lemma 1 transposes silently. Symmetric A_l, "
-                "as in all of the paper's theorems' solutions, hide it.",
-                "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is right, that line is "
-                "not; nor is the sign in its last line, the prediction is y - <w, x>.",
+                "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For symmetric A_l, "
+                "as at all of the paper's solutions, the two are the same.",
+                "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is right, that "
+                "line is not. Nor is the sign in its last line: the entry is y - <w, x>.",
             ],
         )
 
     def _errors(self, law: LinearRegressionLaw, A_LDD: Tensor) -> dict[str, float]:
-        """Largest error of the forward pass against descent with A^T, and with three wrong preconditioners."""
+        """Largest error of the forward pass against descent with A^T and with three wrong preconditioners."""
         prompt = law.token_prompts([generator(self.seed, "check")], self.samples)
         noise_DD = self._random(1, law, generator(self.seed, "control"))[0]
         perturbed_LDD = torch.cat([A_LDD[:1] + PERTURBATION * noise_DD, A_LDD[1:]])
@@ -137,13 +139,13 @@ class Lemma1:
 
     @staticmethod
     def _random(layers: int, law: LinearRegressionLaw, rng: np.random.Generator) -> Tensor:
-        """Non-symmetric A with x_i^T A x_j of order one at most: a layer then at most doubles the terms' sizes."""
+        """Non-symmetric A with x_i^T A x_j of order one at most: a layer about doubles the terms' sizes."""
         noise_LDD = torch.from_numpy(rng.standard_normal((layers, law.dim, law.dim)))
         return noise_LDD / (noise_LDD.norm(dim=(1, 2), keepdim=True) * law.Sigma_RDD[0].trace())
 
 
 def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
-    """The last row of Z_1 .. Z_L: context tokens by eq. (4) as printed, the query by the package's token path."""
+    """The last row of Z_1 .. Z_L: context by eq. (4) as printed, the query by the token path of icl.models."""
     model = SparseA(A_LDD.shape[-1], len(A_LDD))
     model.load({"A": A_LDD[None]})
     P, Q = (stack.detach() for stack in model.stack())
@@ -155,7 +157,9 @@ def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
     for layer in range(len(A_LDD)):
         P_PP, Q_PP = P[0, layer, 0], Q[0, layer, 0]
         Z_BPM = Z_BPM + P_PP @ (Z_BPM * mask_M) @ (Z_BPM.mT @ Q_PP @ Z_BPM) / N
-        query_BP = tokens.stack_forward(P[:, : layer + 1], Q[:, : layer + 1], prompt.context_RBNP, prompt.query_RBP)[0]
+        query_BP = tokens.stack_forward(
+            P[:, : layer + 1], Q[:, : layer + 1], prompt.context_RBNP, prompt.query_RBP
+        )[0]
         rows.append(torch.cat([Z_BPM[:, -1, :N], query_BP[:, -1:]], 1))
     return torch.stack(rows)
 
@@ -174,9 +178,9 @@ def descent_entries(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
 
 
 def _sizes(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
-    """The sums of the sizes of the terms of every entry: both computations run on absolute values, signs dropped.
+    """The sum of the sizes of the terms of every entry: descent on absolute values, all its minus signs plus.
 
-    -T turns descent's minus signs into plus; the query is measured in units that include its target's.
+    The query's unit includes its target's size.
     """
     absolute = TokenPrompt(
         torch.cat([prompt.context_RBNP[..., :-1].abs(), -prompt.context_RBNP[..., -1:].abs()], -1),

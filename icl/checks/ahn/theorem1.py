@@ -1,10 +1,10 @@
 """ahn, Theorem 1: the best single layer of linear attention, x ~ N(0, Sigma), w ~ N(0, I).
 
-Eq. (6), P = [[0, 0], [0, 1]] and Q = -[[A, 0], [0, 0]] with A = ((N + 1)/N Sigma + tr(Sigma)/N I)^{-1}, minimises
-the in-context loss over all P and Q, up to P <- gamma P, Q <- Q / gamma.
+Eq. (6), P = [[0, 0], [0, 1]] and Q = -[[A, 0], [0, 0]] with A = ((N + 1)/N Sigma + tr(Sigma)/N I)^{-1},
+minimises the in-context loss over all P and Q, up to P <- gamma P, Q <- Q / gamma.
 
-The risk is a convex quadratic form in X_k = b a_k^T, b the last row of P and a_k column k of Q: its minimum over free
-symmetric X_k bounds every P and Q from below, so a point that attains it is a global minimiser.
+The risk is a convex quadratic form in X_k = b a_k^T, b the last row of P and a_k column k of Q: its minimum
+over free symmetric X_k bounds every P and Q from below, so a point that attains it is a global minimiser.
 
 R seeds, D covariates, N = `context` tokens, P = D + 1 token width.
 """
@@ -50,7 +50,9 @@ class Theorem1:
         self.dim, self.context = whole("check.dim", dim, 1), whole("check.context", context, 1)
         self.seed = whole("check.seed", seed, 0)
         if self.dim > MAX_DIM:
-            raise InputError(f"check.dim={dim}: at most {MAX_DIM}, the fourth moments take (dim + 1)^4 numbers")
+            raise InputError(
+                f"check.dim={dim}: at most {MAX_DIM}, the fourth moments take (dim + 1)^4 numbers"
+            )
         task = LinearRegression(
             self.dim, self.context, eigenvalues=eigenvalues, covariance=covariance, prefix="check"
         )
@@ -62,17 +64,21 @@ class Theorem1:
         claim = problem.at(theorem1_preconditioner(Sigma, self.context))
         isotropic = _Problem(torch.eye(self.dim, dtype=torch.float64), self.context)
         eq7 = isotropic.at(isotropic_step(self.dim, self.context) * isotropic.Sigma)
-        rescaled = max(abs(float(problem.risk.value_of_layer(*claim.layer(gamma))) - claim.risk) for gamma in SCALES)
+        rescaled = max(
+            abs(float(problem.risk.value_of_layer(*claim.layer(gamma))) - claim.risk) for gamma in SCALES
+        )
         components, antisymmetric = self._components()
         # (6) without the trace term, which is what corrects for the finite context.
         control = problem.at(torch.linalg.inv((self.context + 1) / self.context * Sigma))
         bound, bound7 = problem.gradient_rounding(claim), isotropic.gradient_rounding(eq7)
         notes = [
-            'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is symmetric, so '
-            "X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
+            'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is symmetric, '
+            "so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
         ]
         if not problem.resolved:
-            notes.append("undecided: Sigma is too ill-conditioned, the form's rank is below its dimension in float64")
+            notes.append(
+                "undecided: Sigma is too ill-conditioned, the form's rank is below its dimension in float64"
+            )
         return Finding(
             verdict=joint(
                 [
@@ -99,8 +105,9 @@ class Theorem1:
             },
             bound=Bound(
                 bound,
-                "rounding of gradient_norm: 2^-52 times the terms of a sum and the condition of eq. (6)'s inverse, "
-                "times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is held against risk_rounding",
+                "rounding of gradient_norm: 2^-52 times the terms of a sum and the condition of (6)'s inverse, "
+                "times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is held against "
+                "risk_rounding",
             ),
             control=Control(
                 "gradient norm at eq. (6) with the trace term dropped",
@@ -111,8 +118,8 @@ class Theorem1:
         )
 
     def _components(self) -> tuple[float, float]:
-        """Lemma 3: the gradient of sum_j lambda_j f_j at its X_j, and the largest change of <G, X_j> on drawn prompts
-        along the antisymmetric E_{d+1,j} - E_{j,d+1}."""
+        """Lemma 3: the gradient of sum_j lambda_j f_j at its X_j, in Sigma's eigenbasis; and on drawn prompts the
+        largest change of <G, X_j> along the antisymmetric E_{d+1,j} - E_{j,d+1}."""
         D, N = self.dim, self.context
         eigenvalues_D = torch.linalg.eigvalsh(self.law.Sigma_RDD[0])
         risk = _Problem(eigenvalues_D.diag(), N).risk
@@ -134,7 +141,9 @@ class Theorem1:
         seeds = [_judged(*seed) for seed in zip(problems, P_RPP, Q_RPP, strict=True)]
         halved = [_judged(*seed) for seed in zip(problems, P_RPP, Q_RPP / 2, strict=True)]
         # numpy's maximum: a NaN in one seed must not hide behind the others
-        distance, excess = (float(np.max([getattr(seed, name) for seed in seeds])) for name in ("distance", "excess"))
+        distance, excess = (
+            float(np.max([getattr(seed, name) for seed in seeds])) for name in ("distance", "excess")
+        )
         control = min(seed.distance for seed in halved)
         return Finding(
             verdict=joint([decide(distance, DISTANCE), decide(excess, EXCESS)]),
@@ -149,7 +158,8 @@ class Theorem1:
             },
             bound=Bound(
                 DISTANCE,
-                f"distance |X - X of (6)| / |X of (6)|, as in ahn's figures; exact risk within {EXCESS:.0%} of the optimum",
+                "distance |X - X of (6)| / |X of (6)|, the tolerance of ahn's figures; and the exact risk within "
+                f"{EXCESS:.0%} of the optimum",
             ),
             control=Control("distance of the same weights with Q halved", control, control > DISTANCE),
         )
@@ -183,7 +193,9 @@ class _Problem:
 
     def __init__(self, Sigma: Tensor, context: int) -> None:
         self.Sigma, self.context = Sigma, context
-        self.risk = QuadraticRisk.linear_regression(Sigma, torch.eye(len(Sigma), dtype=torch.float64), context)
+        self.risk = QuadraticRisk.linear_regression(
+            Sigma, torch.eye(len(Sigma), dtype=torch.float64), context
+        )
         self.optimum: ConvexBound = self.risk.convex_bound()
         self.risk_rounding = 2 * self.optimum.rounding  # of the bound and of the risk at the claim
 
@@ -207,7 +219,7 @@ class _Problem:
     def gradient_rounding(self, point: _Point) -> float:
         D, N, Sigma = len(self.Sigma), self.context, self.Sigma
         trace, square = float(Sigma.trace()), float(Sigma.square().sum())
-        # E|G|_F^2 = E|C|_F^2 + (E|C|_F^2 + E tr(C)^2) / N for C = [[Sigma, Sigma w], [., w^T Sigma w]], w ~ N(0, I).
+        # E|G|^2 = E|C|^2 + (E|C|^2 + E tr(C)^2) / N, C = [[Sigma, Sigma w], [., w^T Sigma w]], w ~ N(0, I).
         square_G = (5 * square + trace**2) * (1 + 1 / N) + (4 * trace**2 + 2 * square) / N
         norm_X = float(point.A_DD.norm())
         terms = 2 * trace * square_G * norm_X * (1 + norm_X)
@@ -255,7 +267,12 @@ def _single_layer(weights: Weights) -> tuple[Tensor, Tensor]:
     if layers != 1:
         raise InputError(f"check.weights: Theorem 1 is about one layer, these weights have {layers}")
     identity = torch.eye(law.dim, dtype=torch.float64).expand_as(law.Sigma_w_RDD)
-    if law.label_noise or law.mean_RD.any() or law.read_out != -1 or not torch.allclose(law.Sigma_w_RDD, identity):
+    if (
+        law.label_noise
+        or law.mean_RD.any()
+        or law.read_out != -1
+        or not torch.allclose(law.Sigma_w_RDD, identity)
+    ):
         raise InputError("check.weights: Theorem 1 takes w ~ N(0, I), labels without noise and read_out -1")
     model = FAMILIES[weights.family](law.dim, 1)
     model.load({name: matrix.to(torch.float64) for name, matrix in weights.matrices.items()})

@@ -1,8 +1,8 @@
-"""ahn, Theorem 2: two layers of eq. (8), x and w ~ N(0, I), symmetric A_0 and A_1: diagonal ones reach the minimum.
+"""ahn, Theorem 2: two layers of eq. (8), x and w ~ N(0, I): diagonal A minimise the loss over symmetric A.
 
-The proof in two steps, both measured: the risk does not change under A_l -> U^T A_l U, so A_0 may be taken diagonal; and
-it is quadratic and convex in A_1, so dropping A_1's off-diagonal part (the mean of S A_1 S over sign matrices S) cannot
-raise it. From any symmetric pair this leads to a diagonal one that is no worse.
+The proof in two steps, both measured: the risk does not change under A_l -> U^T A_l U, so A_0 may be taken
+diagonal; and it is quadratic and convex in A_1, so dropping A_1's off-diagonal part (the mean of S A_1 S over
+sign matrices S) cannot raise it. From any symmetric pair this leads to a diagonal one that is no worse.
 
 L = 2 layers, D covariates, N = `context` tokens, V variables of a family.
 """
@@ -24,7 +24,7 @@ from icl.theory.polynomial import InvariantRisk
 from icl.theory.words import sparse_a_risk
 
 EPSILON = float(np.finfo(np.float64).eps)
-MAX_DIM = 16
+MAX_DIM = 12  # 10 s; at 16 half a minute and 1.7 GB
 MAX_CONTEXT = 100_000
 PAIRS = 64  # random symmetric pairs on which the proof's steps are measured
 CONTROL_STARTS = 2
@@ -35,7 +35,9 @@ class Theorem2:
     """Settings: dimension (at least 2), context length, random starts per family, their seed."""
 
     reference = "Theorem 2"
-    claim = "For two layers of eq. (8) and isotropic x and w, diagonal A minimise the loss over all symmetric A."
+    claim = (
+        "For two layers of eq. (8) and isotropic x and w, diagonal A minimise the loss over all symmetric A."
+    )
 
     def __init__(self, dim: int = 5, context: int = 20, starts: int = 8, seed: int = 0) -> None:
         self.dim, self.context = whole("check.dim", dim, 1), whole("check.context", context, 1)
@@ -44,11 +46,12 @@ class Theorem2:
             raise InputError("check.dim=1: must be at least 2, every 1 x 1 matrix is diagonal")
         if self.dim > MAX_DIM:
             raise InputError(
-                f"check.dim={dim}: at most {MAX_DIM}, the Hessian over 2 dim^2 variables takes minutes beyond"
+                f"check.dim={dim}: at most {MAX_DIM}, the Hessian in 2 dim^2 variables takes over 1 GB beyond"
             )
         if self.context > MAX_CONTEXT:
             raise InputError(
-                f"check.context={context}: at most {MAX_CONTEXT}, the risk falls as 1/context^2 into the rounding of its terms"
+                f"check.context={context}: at most {MAX_CONTEXT}, the risk falls as 1/context^2 into the rounding "
+                "of its terms"
             )
 
     def measure(self) -> Finding:
@@ -58,9 +61,11 @@ class Theorem2:
         best = {name: self._search(name, I_DD, scalar_LDD, self.starts) for name in FAMILIES}
         rise = self._largest_rise(I_DD, scalar_LDD, best["symmetric"].A_LDD)
         bound = best["diagonal"].accuracy + best["symmetric"].accuracy
-        # A violated hypothesis: correlated covariates. The basis of diagonal matrices is then no longer arbitrary.
+        # A violated hypothesis: correlated covariates, for which the basis is no longer arbitrary.
         Sigma = (I_DD + 1) / 2
-        one, other = (self._search(name, Sigma, scalar_LDD, CONTROL_STARTS) for name in ("diagonal", "symmetric"))
+        one, other = (
+            self._search(name, Sigma, scalar_LDD, CONTROL_STARTS) for name in ("diagonal", "symmetric")
+        )
         control, control_rise = one.risk - other.risk, self._largest_rise(Sigma, scalar_LDD, other.A_LDD)
         gap = best["diagonal"].risk - best["symmetric"].risk
         return Finding(
@@ -80,12 +85,12 @@ class Theorem2:
             },
             bound=Bound(
                 bound,
-                "what another Newton step could gain, |gradient|^2 / (2 least Hessian eigenvalue), plus rounding of the risk: "
-                "2^-52 times its operations times the sum of the sizes of its terms; both families together",
+                "what another Newton step could gain, |gradient|^2 / (2 least Hessian eigenvalue), plus rounding of "
+                "the risk, 2^-52 times its operations times the sum of the sizes of its terms; both families together",
             ),
             control=Control(
-                "best diagonal minus best symmetric risk at Sigma = (I + 1 1^T)/2, where the proof's steps raise "
-                f"it by up to {control_rise:.1%} of its terms",
+                "best diagonal minus best symmetric risk at Sigma = (I + 1 1^T)/2, where the proof's steps "
+                f"raise it by up to {control_rise:.1%} of its terms",
                 control,
                 control > one.accuracy + other.accuracy,
             ),
@@ -95,27 +100,35 @@ class Theorem2:
     def _notes(self, scalar: float, best: dict[str, _Optimum], bound: float) -> list[str]:
         starts = f"best of {self.starts + 1} starts, not a proof of global minimality"
         notes = [
-            f"Diagonal, symmetric and unrestricted values are each the {starts}; scalar multiples of I are minimised exactly. "
-            f"The proof's two steps, measured on {PAIRS} symmetric pairs and at the optimum, never raise the risk."
+            f"Diagonal, symmetric and unrestricted values are each the {starts}; scalar multiples of I are "
+            f"minimised exactly. The proof's two steps are measured on {PAIRS} symmetric pairs and at the optimum "
+            "found: largest_rise is what they add to the risk at most, as a share of its terms."
         ]
         if abs(scalar - best["diagonal"].risk) <= bound:
             notes.append(
-                "The best diagonal matrices found are multiples of I: for isotropic data the stepsizes are not coordinate-wise."
+                "The best diagonal matrices found are no better than multiples of I: the stepsizes the text calls "
+                "coordinate-wise are the same for all coordinates."
             )
-        lower = best["symmetric"].risk - best["free"].risk > best["symmetric"].accuracy + best["free"].accuracy
+        lower = (
+            best["symmetric"].risk - best["free"].risk > best["symmetric"].accuracy + best["free"].accuracy
+        )
         notes.append(
-            "Unrestricted A do better than symmetric ones." if lower else "Nothing lower was found without symmetry."
+            "Unrestricted A do better than symmetric ones."
+            if lower
+            else "Nothing lower was found without symmetry."
         )
         return notes
 
     def _search(self, family: str, Sigma: Tensor, scalar_LDD: Tensor, starts: int) -> _Optimum:
-        """Best of the starts: near the scalar optimum, and random. L-BFGS runs them as one problem, the sum of risks."""
+        """Best of a start near the scalar optimum and random ones. L-BFGS runs all as one, on the sum of risks."""
         basis_VDD = _basis(family, self.dim)
         rng = generator(self.seed, "search", FAMILIES.index(family))
         I_DD = torch.eye(self.dim, dtype=torch.float64)
 
         def risk(theta_LV: Tensor) -> Tensor:
-            return sparse_a_risk(torch.einsum("...lv,vde->...lde", theta_LV, basis_VDD), Sigma, I_DD, self.context)
+            return sparse_a_risk(
+                torch.einsum("...lv,vde->...lde", theta_LV, basis_VDD), Sigma, I_DD, self.context
+            )
 
         centre_LV, scale = torch.einsum("lde,vde->lv", scalar_LDD, basis_VDD), float(scalar_LDD.max())
         noise_KLV = torch.from_numpy(rng.standard_normal((starts + 1, *centre_LV.shape)))
@@ -133,7 +146,7 @@ class Theorem2:
         )
 
     def _largest_rise(self, Sigma: Tensor, scalar_LDD: Tensor, optimum_LDD: Tensor) -> float:
-        """The most by which the proof's two steps raise the risk, over random symmetric pairs and the optimum.
+        """The most by which the proof's two steps raise the risk, over symmetric pairs, random and the optimum.
 
         A share of the sum of the sizes of the terms of both risks.
         """
@@ -149,7 +162,7 @@ class Theorem2:
         return float(((after_K - before_K) / sizes_K).max())
 
     def _sizes(self, A: Tensor, Sigma: Tensor) -> Tensor:
-        """The sum of the sizes of all terms of the risk: with -|A| each of its words is a sum of positive ones."""
+        """The sum of the sizes of all terms of the risk: with -|A| each word is a sum of positive terms."""
         return sparse_a_risk(-A.abs(), Sigma, torch.eye(self.dim, dtype=torch.float64), self.context)
 
     @property
@@ -180,7 +193,7 @@ def _descend(risk: Callable[[Tensor], Tensor], start_KLV: Tensor) -> Tensor:
 
 
 def _polish(risk: Callable[[Tensor], Tensor], theta_LV: Tensor) -> tuple[Tensor, float]:
-    """Newton steps while they shrink the gradient, and what one more could gain: |gradient|^2 / (2 least eigenvalue)."""
+    """Newton steps while they shrink the gradient; what one more could gain, |gradient|^2 / (2 least eigenvalue)."""
     gradient_LV = torch.func.grad(risk)(theta_LV)
     while True:
         hessian_VV = torch.func.hessian(risk)(theta_LV).reshape(theta_LV.numel(), -1)

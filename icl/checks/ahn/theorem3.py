@@ -1,4 +1,4 @@
-"""Theorem 3 of ahn: with w ~ N(0, Sigma^{-1}) the set S = {A_l = a_l Sigma^{-1}} of (8) holds critical points.
+"""Theorem 3 of ahn: with w ~ N(0, Sigma^{-1}) the set S = {A_l = a_l Sigma^{-1}} of (8) has critical points.
 
 The proof's content: at *every* point of S the gradient with respect to A_l is a multiple of Sigma, so a
 minimum on S is a critical point of the whole family. It is measured here on two laws of W = whitened S:
@@ -50,14 +50,15 @@ class Deviation(NamedTuple):
 
     off_direction: float
     derivative_error: float  # against the multiple that the polynomial's derivative names
-    bound: float  # of rounding, at the matrix where either comes closest to it
-    share: float  # of that bound
+    bound: float  # of rounding, at the matrix where the larger of the two is largest
+    share: float  # of its own bound that any matrix takes up
 
 
 class Theorem3:
     reference = "Theorem 3"
     claim = (
-        "With x ~ N(0, Sigma) and w ~ N(0, Sigma^-1) the risk of L layers of the form (8) has critical points "
+        "With x ~ N(0, Sigma) and w ~ N(0, Sigma^-1) the risk of L layers of the form (8) has critical "
+        "points "
         "with every A_l a multiple of Sigma^-1."
     )
 
@@ -72,7 +73,9 @@ class Theorem3:
         seed: int = 0,
         samples: int = 20000,
     ) -> None:
-        self.layers = bounded_layers(layers, MAX_LAYERS, "the alternating product of the layers loses its digits")
+        self.layers = bounded_layers(
+            layers, MAX_LAYERS, "the alternating product of the layers loses its digits"
+        )
         self.law = inverse_law(dim, context, eigenvalues, covariance, distortion, seed)
         self.seed, self.distorted = seed, distortion is not None
         self.samples = whole("check.samples", samples, 2 * CHUNKS)
@@ -113,7 +116,8 @@ class Theorem3:
         ]
         bound = Bound(
             worst.bound,
-            "rounding, of off_direction and derivative_error: 64 eps cond(Sigma) times the gradient with all terms "
+            "rounding, of off_direction and derivative_error: 64 eps cond(Sigma) times the gradient with "
+            "all terms "
             f"made positive (at -A) over the gradient; of gradient_norm, at most {gradient_bound:.2g}; "
             f"sampled_z at 99.9 % over all components, at most {quantile:.3g}",
         )
@@ -124,21 +128,32 @@ class Theorem3:
         laws = laws_of_weights(weights, "sparse_a", "Theorem 3")
         A_RLDD = weights.matrices["A"].detach().to(torch.float64)
         rows = [self._judge_seed(A, law) for A, law in zip(A_RLDD, laws, strict=True)]
-        tilted = [self._judge_seed(tilt(A, law), law, gradient=False) for A, law in zip(A_RLDD, laws, strict=True)]
+        tilted = [
+            self._judge_seed(tilt(A, law), law, gradient=False) for A, law in zip(A_RLDD, laws, strict=True)
+        ]
         measured = {
-            name: max(row[name] for row in rows) for name in ("distance", "excess", "gradient_norm", "gradient_norm_stderr")
+            name: max(row[name] for row in rows)
+            for name in ("distance", "excess", "gradient_norm", "gradient_norm_stderr")
         }
         by_seed = {f"{name}_by_seed": [row[name] for row in rows] for name in rows[0]}
         return Finding(
             joint([judged(row) for row in rows]),
             measured | by_seed,
-            Bound(DISTANCE, f"Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within {EXCESS:.0%} of the optimum on S"),
+            Bound(
+                DISTANCE,
+                f"Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within {EXCESS:.0%} "
+                "of the optimum on S",
+            ),
             Control(
-                "the same weights with A_0 doubled along one whitened axis: distance to S, or excess risk in one dimension",
+                "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
+                "risk in one dimension",
                 min(row["distance"] if laws[0].dim > 1 else row["excess"] for row in tilted),
                 all(judged(row) == "fails" for row in tilted),
             ),
-            ["gradient_norm is that of the population risk at the weights: exact where its standard error is 0"],
+            [
+                "gradient_norm is that of the population risk at the weights: exact where its standard "
+                "error is 0"
+            ],
         )
 
     def _on_orbits(self, a_PL: np.ndarray, rng: np.random.Generator) -> Deviation:
@@ -156,26 +171,30 @@ class Theorem3:
     def _expected(self, a_PL: np.ndarray) -> Deviation:
         """The same for the Wishart law itself, by words; the derivative is the exact polynomial's."""
         A_PLDD = torch.stack([-self._weights(a_L)[0] for a_L in a_PL])
-        named_PL = torch.tensor(np.stack([self.risk.derivatives(a_L).gradient_V for a_L in a_PL]))
+        named_PL = torch.tensor(np.stack([self.risk.derivatives(a_L.tolist()).gradient_V for a_L in a_PL]))
         found, plus = (whiten_A(expected_gradient(A, self.law), self.law) for A in (A_PLDD, -A_PLDD))
         return deviation(found, plus, named_PL, self.law)
 
     def _gradient_norm(self, a_L: np.ndarray) -> tuple[float, float]:
-        """Norm of the population gradient at a point of S, all layers together, and what rounding may make of 0."""
+        """Norm of the population gradient on S, all layers together, and what rounding may make of 0."""
         # dR/da_l = <G_l, Sigma^{-1}> with G_l = c_l Sigma, so ||G_l|| = |dR/da_l| ||Sigma|| / D.
         factor = float(torch.linalg.matrix_norm(self.law.Sigma_RDD[0])) / self.law.dim
         if self._has_words():
-            plus = factor * float(np.linalg.norm(self.risk.derivatives(-a_L).gradient_V))
+            plus = factor * float(np.linalg.norm(self.risk.derivatives((-a_L).tolist()).gradient_V))
             exact = float(expected_gradient(-self._weights(a_L)[0], self.law).norm())
             return exact, ROUNDING * condition(self.law) * plus
-        here = self.risk.derivatives(a_L)
-        return factor * float(np.linalg.norm(here.gradient_V)), factor * float(np.linalg.norm(rounding_of(here, a_L)))
+        here = self.risk.derivatives(a_L.tolist())
+        return factor * float(np.linalg.norm(here.gradient_V)), factor * float(
+            np.linalg.norm(rounding_of(here, a_L))
+        )
 
     def _control(self, best: Minimum, rng: np.random.Generator) -> Control:
         shifted, bound = self._gradient_norm(1.1 * best.a_L)
         moved = decide(shifted, bound) == "fails"
         if self.law.dim == 1:
-            return Control("gradient norm on S at scalars a tenth too large (no point is off S at dim 1)", shifted, moved)
+            return Control(
+                "gradient norm on S at scalars a tenth too large (no point is off S at dim 1)", shifted, moved
+            )
         A_LDD = tilt(-self._weights(best.a_L)[0], self.law)
         W_RDD = whitened_prompts(self.law, rng, PROMPTS)
         found, plus = (orbit_gradient(A, None, W_RDD, self.law) for A in (-A_LDD, A_LDD))
@@ -189,21 +208,26 @@ class Theorem3:
 
     def _notes(self) -> list[str]:
         notes = [
-            "Footnote 2 is settled for (8): the risk on S is the integral of q^2 with q(0) = 1, coercive in a, "
-            "so its infimum is attained, at a_l = 1 / root of the best q; `risk` equals the rational lower_bound.",
-            "gradient_norm is exact: by words in S for L <= 3, else by the derivative of the exact polynomial, "
+            "Footnote 2 is settled for (8): the risk on S is the integral of q^2 with q(0) = 1, coercive "
+            "in a, "
+            "so its infimum is attained, at a_l = 1 / root of the best q; `risk` equals the rational "
+            "lower_bound.",
+            "gradient_norm is exact: by words in S for L <= 3, else by the derivative of the exact "
+            "polynomial, "
             "since the gradient on S is that multiple of Sigma.",
-            "The proof's R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; statement and proof keep "
+            "The proof's R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; statement and "
+            "proof keep "
             "B_i, which (8) does not have.",
             f"The optimal risk is {self.risk.optimum().risk:.4g}: section 4.3's 'almost 0' is not the case.",
         ]
         if self.distorted:
-            root, task_root = self.law.root_RDD[0], self.law.task_root_RDD[0]
+            root = self.law.root_RDD[0]
             U = torch.linalg.svd(root)[0]  # Sigma^{-1/2} = U diag U^T
             printed = (U / torch.linalg.svdvals(root)) @ U.mT
             wrong = float((root.mT @ printed - torch.eye(self.law.dim).double()).abs().max())
             notes.append(
-                "Section 4.2: y = <x, w> takes w = W^-T w_bar; the printed Sigma^-1/2 w_bar misses W^T w = w_bar by up "
+                "Section 4.2: y = <x, w> takes w = W^-T w_bar; the printed Sigma^-1/2 w_bar misses W^T w "
+                "= w_bar by up "
                 f"to {wrong:.2g} per entry here (0 for symmetric positive W)."
             )
         return notes
@@ -215,13 +239,22 @@ class Theorem3:
         optimum = on_s.optimum().risk
         distance = float(distance_to_identity(law.root_RDD.mT @ A_LDD @ law.root_RDD).max())
         if layers <= WORDS_LAYERS and law.dim <= WORDS_DIM:
-            risk, error = float(sparse_a_risk(A_LDD, law.Sigma_RDD[0], law.Sigma_w_RDD[0], law.context_R[0])), 0.0
+            risk, error = (
+                float(sparse_a_risk(A_LDD, law.Sigma_RDD[0], law.Sigma_w_RDD[0], law.context_R[0])),
+                0.0,
+            )
             size, size_error = (float(expected_gradient(A_LDD, law).norm()) if gradient else math.nan), 0.0
         else:
             here, there = -A_LDD, -torch.tensor(a_L)[:, None, None] * inverse_sigma(law)
-            shift, error, gradients_CV = sampled_difference((here, None), (there, None), law, generator(self.seed, "eval"), self.samples)
-            risk = on_s.value(a_L) + shift
-            exact_V = (torch.tensor(-on_s.derivatives(a_L).gradient_V)[:, None, None] * law.Sigma_RDD[0] / law.dim).reshape(-1)
+            shift, error, gradients_CV = sampled_difference(
+                (here, None), (there, None), law, generator(self.seed, "eval"), self.samples
+            )
+            risk = on_s.value(a_L.tolist()) + shift
+            exact_V = (
+                torch.tensor(-on_s.derivatives(a_L.tolist()).gradient_V)[:, None, None]
+                * law.Sigma_RDD[0]
+                / law.dim
+            ).reshape(-1)
             size, size_error = unbiased_norm(gradients_CV + exact_V)
         return {
             "distance": distance,
@@ -230,7 +263,7 @@ class Theorem3:
             "gradient_norm": size,
             "gradient_norm_stderr": size_error,
             "risk": risk,
-            "risk_on_s": on_s.value(a_L),
+            "risk_on_s": on_s.value(a_L.tolist()),
             "optimum": optimum,
         }
 
@@ -261,11 +294,20 @@ def inverse_law(
 ) -> LinearRegressionLaw:
     """x ~ N(0, Sigma), w ~ N(0, Sigma^{-1})."""
     if whole("check.dim", dim, 1) > MAX_DIM:
-        raise InputError(f"check.dim={dim}: at most {MAX_DIM}; a prompt is turned by {MAX_DIM}^2 rotations there, at D^3 each")
+        raise InputError(
+            f"check.dim={dim}: at most {MAX_DIM}; a prompt is turned by {MAX_DIM}^2 rotations there, at "
+            "D^3 each"
+        )
     whole("check.context", context, 1)
     whole("check.seed", seed, 0)
     task = LinearRegression(
-        dim, context, eigenvalues, covariance=covariance, distortion=distortion, task_covariance="inverse", prefix="check"
+        dim,
+        context,
+        eigenvalues,
+        covariance=covariance,
+        distortion=distortion,
+        task_covariance="inverse",
+        prefix="check",
     )
     return task.law([seed])
 
@@ -273,12 +315,17 @@ def inverse_law(
 def laws_of_weights(weights: Weights, family: str, theorem: str) -> list[LinearRegressionLaw]:
     """The law of each seed; weights that the theorem does not speak of are refused."""
     if weights.family != family or weights.activation != "identity":
-        raise InputError(f"weights of {weights.family} with activation {weights.activation}: {theorem} speaks of linear {family}")
+        raise InputError(
+            f"weights of {weights.family} with activation {weights.activation}: {theorem} speaks of "
+            f"linear {family}"
+        )
     law = weights.law
     whitened_w = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
     error = float((whitened_w - torch.eye(law.dim).double()).abs().max())
     if error > ROUNDING * condition(law) or law.label_noise or bool(law.mean_RD.any()):
-        raise InputError(f"weights: {theorem} needs w ~ N(0, Sigma^-1) and no label noise (task.task_covariance=inverse)")
+        raise InputError(
+            f"weights: {theorem} needs w ~ N(0, Sigma^-1) and no label noise (task.task_covariance=inverse)"
+        )
     return [law.replica(r) for r in range(len(law.root_RDD))]
 
 
@@ -315,8 +362,8 @@ def whiten_B(gradient: Tensor, law: LinearRegressionLaw) -> Tensor:
 def rotations(dim: int) -> Tensor:
     """D 2^ceil(log2 D) signed cyclic permutations whose mean of R^T X R is tr(X)/D I for every X.
 
-    The signs are rows of a Hadamard matrix, orthogonal in pairs of columns, and remove what is off the diagonal;
-    the cyclic shifts level the diagonal.
+    The signs are rows of a Hadamard matrix, orthogonal in pairs of columns, and remove what is off the
+    diagonal; the cyclic shifts level the diagonal.
     """
     signs = torch.ones(1, 1, dtype=torch.float64)
     while len(signs) < dim:
@@ -346,7 +393,7 @@ def prompt_gradients(
 
 
 def orbit_gradient(A_LDD: Tensor, B_LDD: Tensor | None, W_RDD: Tensor, law: LinearRegressionLaw) -> Tensor:
-    """Whitened gradients (R, M, D, D) of the mean risk over each prompt's orbit; M counts the A's, then the B's."""
+    """Whitened gradients (R, M, D, D) of the mean risk over each orbit; M counts the A's, then the B's."""
     turn_GDD = rotations(law.dim)
     parts = []
     for W_DD in W_RDD:
@@ -357,7 +404,9 @@ def orbit_gradient(A_LDD: Tensor, B_LDD: Tensor | None, W_RDD: Tensor, law: Line
 
 
 def orbit_derivative(a_L: Tensor, b_L: Tensor, W_RDD: Tensor) -> Tensor:
-    """Derivatives along A_l = Sigma^{-1} and B_l = I of sum_i q(s_i)^2 (icl.theory.polynomial) over each spectrum."""
+    """Derivatives along A_l = Sigma^{-1} and B_l = I of sum_i q(s_i)^2, q of icl.theory.polynomial, over each
+    spectrum.
+    """
     R, eigenvalues_RD = len(W_RDD), torch.linalg.eigvalsh(W_RDD)
     a, b = (theta.expand(R, -1).clone().requires_grad_() for theta in (a_L, b_L))
     q = p = torch.ones_like(eigenvalues_RD)
@@ -380,8 +429,8 @@ def expected_gradient(A_LDD: Tensor, law: LinearRegressionLaw) -> Tensor:
 def deviation(found: Tensor, plus: Tensor, named: Tensor | None, law: LinearRegressionLaw) -> Deviation:
     """Whitened gradients (P, M, D, D) against multiples of I.
 
-    `plus` is the gradient where all terms have one sign, which is what rounding is relative to; `named` (P, M)
-    are derivatives along the multiples.
+    `plus` is the gradient where all terms have one sign, which is what rounding is relative to; `named`
+    (P, M) are derivatives along the multiples.
     """
     dim = found.shape[-1]
     identity = torch.eye(dim, dtype=torch.float64)
@@ -390,9 +439,9 @@ def deviation(found: Tensor, plus: Tensor, named: Tensor | None, law: LinearRegr
     off = torch.linalg.matrix_norm(found - mean[..., None, None] * identity) / size
     error = torch.zeros_like(off) if named is None else (mean - named / dim).abs() * math.sqrt(dim) / size
     bound = ROUNDING * condition(law) * torch.linalg.matrix_norm(plus) / size
-    share = (torch.maximum(off, error) / bound).reshape(-1)
-    closest = int(share.argmax())
-    return Deviation(float(off.max()), float(error.max()), float(bound.reshape(-1)[closest]), float(share[closest]))
+    larger = torch.maximum(off, error)
+    at_largest = bound.reshape(-1)[larger.argmax()]
+    return Deviation(float(off.max()), float(error.max()), float(at_largest), float((larger / bound).max()))
 
 
 def rounding_of(here: Derivatives, theta_V: np.ndarray) -> np.ndarray:
@@ -402,10 +451,12 @@ def rounding_of(here: Derivatives, theta_V: np.ndarray) -> np.ndarray:
 
 
 def worst_of(parts: Sequence[Deviation]) -> Deviation:
-    closest = max(parts, key=lambda part: part.share)
-    return closest._replace(
-        off_direction=max(part.off_direction for part in parts),
-        derivative_error=max(part.derivative_error for part in parts),
+    largest = max(parts, key=lambda part: max(part.off_direction, part.derivative_error))
+    return Deviation(
+        max(part.off_direction for part in parts),
+        max(part.derivative_error for part in parts),
+        largest.bound,
+        max(part.share for part in parts),
     )
 
 
@@ -414,8 +465,8 @@ def rotation_test(
 ) -> tuple[float, float]:
     """max |z| of the off-direction components of the sampled gradient, and its 99.9 % quantile.
 
-    Each prompt's gradient is divided by its own norm, on S a function of the spectrum: rotation invariance and so
-    the zero mean are kept, and the terms are bounded however heavy the tails of the gradient.
+    Each prompt's gradient is divided by its own norm, on S a function of the spectrum: rotation invariance
+    and so the zero mean are kept, and the terms are bounded however heavy the tails of the gradient.
     """
     parts = []
     for chunk in whitened_prompts(law, rng, samples).split(2000):
@@ -444,15 +495,19 @@ def sampled_difference(
     ours, theirs = (prompt_gradients(*point, W_CBDD, law) for point in (here, there))
     difference = (ours[0] - theirs[0]).reshape(-1)
     half_width = float(norm.isf((1 - CONFIDENCE) / 2) * difference.std() / math.sqrt(len(difference)))
-    gradients = [(x - y).reshape(CHUNKS, -1) for x, y in zip(ours[1:], theirs[1:], strict=True) if x is not None and y is not None]
+    gradients = [
+        (x - y).reshape(CHUNKS, -1)
+        for x, y in zip(ours[1:], theirs[1:], strict=True)
+        if x is not None and y is not None
+    ]
     return float(difference.mean()), half_width, torch.cat(gradients, 1)
 
 
 def unbiased_norm(gradients_CV: Tensor) -> tuple[float, float]:
     """Norm of the expectation from independent chunks, and its standard error.
 
-    The norm of a noisy mean is too large. ||E g||^2 is estimated by the mean of <g_c, g_c'> over pairs of distinct
-    chunks, without bias, with the jackknife over chunks for its error.
+    The norm of a noisy mean is too large. ||E g||^2 is estimated by the mean of <g_c, g_c'> over pairs of
+    distinct chunks, without bias, with the jackknife over chunks for its error.
     """
     C = len(gradients_CV)
     gram_CC = gradients_CV @ gradients_CV.mT
