@@ -59,9 +59,9 @@ def _dispatch(verb: str, args: list[str]) -> int:
 
         return check_command(args)
     if verb == "bench":
-        from icl.cli.bench import bench_job, bench_job_settings
+        from icl.cli.bench import bench_job, bench_settings
 
-        return run_hydra(verb, args, bench_job, bench_job_settings)
+        return run_hydra(verb, args, bench_job, bench_settings)
     from icl.cli.train import train_job, training_plan
 
     return run_hydra(verb, args, train_job, training_plan)

@@ -1,2 +1,61 @@
-def bench_job(cfg): ...
-def bench_job_settings(cfg): ...
+"""`icl bench bench=train`: speed, as ratios with both figures."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from omegaconf import DictConfig
+
+from icl.cli.outcome import OK, Outcome
+from icl.errors import one_of, whole
+
+BENCHES = ("train",)
+
+
+def bench_settings(cfg: DictConfig) -> tuple[str, int, int | None]:
+    """Name, repeats and threads, validated."""
+    one_of("format", cfg.format, ("text", "json"))
+    threads = None if cfg.threads is None else whole("threads", cfg.threads, 1)
+    return one_of("bench", cfg.bench, BENCHES), whole("repeats", cfg.repeats, 1), threads
+
+
+def bench_job(cfg: DictConfig) -> Outcome:
+    import torch
+
+    from icl.bench import train
+
+    name, repeats, threads = bench_settings(cfg)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    started = time.monotonic()
+    rows: list[dict[str, Any]] = []
+    for row in train.run(repeats):
+        rows.append(row)
+        print(_line(row), file=sys.stderr, flush=True)
+    machine = {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    document = {"bench": name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}
+    return Outcome(document, OK, lambda: _show(document))
+
+
+def _line(row: dict[str, Any]) -> str:
+    mark = "ok  " if row["met"] else "MISS"
+    if "ratio" in row:
+        target = f" ({row['target']})" if row["target"] else ""
+        return (
+            f"{mark} {row['name']}: {row['ratio']:.2f}{target}; "
+            f"{row['first']} {row['first_ms']:.2f} ms, {row['second']} {row['second_ms']:.2f} ms"
+        )
+    return (
+        f"{mark} {row['name']}: {row['seconds']:.1f} s, {row['peak_mb']:.0f} MB, "
+        f"Dist {row['dist_preconditioned']:.3f} ({row['target']})"
+    )
+
+
+def _show(document: dict[str, Any]) -> None:
+    machine = document["machine"]
+    print(f"{machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}; medians")
+    for row in document["rows"]:
+        print(_line(row))

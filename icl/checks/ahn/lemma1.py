@@ -102,8 +102,8 @@ class Lemma1:
             },
             bound=Bound(
                 bound,
-                "rounding: 2^-52 times the additions and products along one entry's path; errors are shares of "
-                "the sum of the sizes of all terms of that entry",
+                "rounding: 2^-52 times the additions and products along one entry's path; errors are shares "
+                "of the sum of the sizes of all terms of that entry",
             ),
             control=Control(
                 "error against descent with A_0 perturbed"
@@ -112,10 +112,10 @@ class Lemma1:
                 control > bound,
             ),
             notes=[
-                "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For symmetric A_l, "
-                "as at all of the paper's solutions, the two are the same.",
-                "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is right, that "
-                "line is not. Nor is the sign in its last line: the entry is y - <w, x>.",
+                "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For symmetric "
+                "A_l, as at all of the paper's solutions, the two are the same.",
+                "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is right, "
+                "that line is not. Nor is the sign in its last line: the entry is y - <w, x>.",
             ],
         )
 
@@ -145,7 +145,7 @@ class Lemma1:
 
 
 def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
-    """The last row of Z_1 .. Z_L: context by eq. (4) as printed, the query by the token path of icl.models."""
+    """The last row of Z_1 .. Z_L: context by eq. (4) as printed, query by the token path of icl.models."""
     model = SparseA(A_LDD.shape[-1], len(A_LDD))
     model.load({"A": A_LDD[None]})
     P, Q = (stack.detach() for stack in model.stack())

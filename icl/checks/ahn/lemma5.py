@@ -1,8 +1,8 @@
-"""ahn, Lemmas 5 and 6: under eq. (11) the loss (5) is the mean of Tr((I - M) Y_L^T Y_L (I - M)), with Y_L the last
-row of Z_L when the query starts at its own label y_q instead of 0.
+"""ahn, Lemmas 5 and 6: under eq. (11) the loss (5) is the mean of Tr((I - M) Y_L^T Y_L (I - M)), with Y_L the
+last row of Z_L when the query starts at its own label y_q instead of 0.
 
-Lemma 6 says why: y_q moves no x, no other label, and enters the query's own label additively. Both hold prompt by
-prompt, for any P and any Q with a zero last column: only through that column could y_q leave its place.
+Lemma 6 says why: y_q moves no x, no other label, and enters the query's own label additively. Both hold prompt
+by prompt, for any P and any Q with a zero last column: only through that column could y_q leave its place.
 
 B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 token width, L layers.
 """
@@ -55,7 +55,7 @@ class Lemma5:
             )
         if self.samples * (self.context + 1) ** 2 > MAX_SCORES:
             raise InputError(
-                f"check.context={context}: at most {int((MAX_SCORES / self.samples) ** 0.5) - 1} with {samples} "
+                f"check.context={context}: at most {int((MAX_SCORES / samples) ** 0.5) - 1} with {samples} "
                 "samples, attention between all tokens takes samples * (context + 1)^2 numbers"
             )
         task = LinearRegression(dim, context, eigenvalues=eigenvalues, covariance=covariance, prefix="check")
@@ -80,8 +80,8 @@ class Lemma5:
             },
             bound=Bound(
                 bound,
-                "rounding: 2^-52 times the additions and products along one entry's path; errors are shares of "
-                "the sum of the sizes of all terms of that entry",
+                "rounding: 2^-52 times the additions and products along one entry's path; errors are shares "
+                "of the sum of the sizes of all terms of that entry",
             ),
             control=Control(
                 "error of the trace form with random P and Q, the last column of Q not zero",
@@ -89,8 +89,8 @@ class Lemma5:
                 control["form_error"] > bound,
             ),
             notes=[
-                "Eq. (11) is more than the lemmas need: they hold for any P and any Q whose last column is zero "
-                f"(measured on random ones: {outside_error:.1e}). A nonzero last row of Q does not break them.",
+                "Eq. (11) is more than the lemmas need: they hold for any P and any Q whose last column is "
+                f"zero (measured on random ones: {outside_error:.1e}), a nonzero last row of Q included.",
             ],
         )
 
@@ -125,7 +125,7 @@ class Lemma5:
         return model
 
     def _full(self, rng: np.random.Generator, last_column: bool) -> Parametrization:
-        """Random P and Q of about the effect of `_sparse`: a token (x, y) has size 2 tr(Sigma), as w ~ N(0, I)."""
+        """Random P and Q with about the effect of `_sparse`; (x, y) has size 2 tr(Sigma), as w ~ N(0, I)."""
         model = Full(self.dim, self.layers)
         shape = (1, *model.shapes()["P"])
         Q_RLPP = _unit(rng, shape) / float(2 * self.law.Sigma_RDD[0].trace())

@@ -72,8 +72,8 @@ class Theorem1:
         control = problem.at(torch.linalg.inv((self.context + 1) / self.context * Sigma))
         bound, bound7 = problem.gradient_rounding(claim), isotropic.gradient_rounding(eq7)
         notes = [
-            'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is symmetric, '
-            "so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
+            'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
+            "symmetric, so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
         ]
         if not problem.resolved:
             notes.append(
@@ -106,8 +106,8 @@ class Theorem1:
             bound=Bound(
                 bound,
                 "rounding of gradient_norm: 2^-52 times the terms of a sum and the condition of (6)'s inverse, "
-                "times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is held against "
-                "risk_rounding",
+                "times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is held "
+                "against risk_rounding",
             ),
             control=Control(
                 "gradient norm at eq. (6) with the trace term dropped",
@@ -118,8 +118,8 @@ class Theorem1:
         )
 
     def _components(self) -> tuple[float, float]:
-        """Lemma 3: the gradient of sum_j lambda_j f_j at its X_j, in Sigma's eigenbasis; and on drawn prompts the
-        largest change of <G, X_j> along the antisymmetric E_{d+1,j} - E_{j,d+1}."""
+        """Lemma 3: the gradient of sum_j lambda_j f_j at its X_j, in Sigma's eigenbasis; and on drawn prompts
+        the largest change of <G, X_j> along the antisymmetric E_{d+1,j} - E_{j,d+1}."""
         D, N = self.dim, self.context
         eigenvalues_D = torch.linalg.eigvalsh(self.law.Sigma_RDD[0])
         risk = _Problem(eigenvalues_D.diag(), N).risk
@@ -158,8 +158,8 @@ class Theorem1:
             },
             bound=Bound(
                 DISTANCE,
-                "distance |X - X of (6)| / |X of (6)|, the tolerance of ahn's figures; and the exact risk within "
-                f"{EXCESS:.0%} of the optimum",
+                "distance |X - X of (6)| / |X of (6)|, the tolerance of ahn's figures; and the exact risk "
+                f"within {EXCESS:.0%} of the optimum",
             ),
             control=Control("distance of the same weights with Q halved", control, control > DISTANCE),
         )
@@ -263,6 +263,8 @@ def _single_layer(weights: Weights) -> tuple[Tensor, Tensor]:
             f"not {weights.family} with activation {weights.activation}"
         )
     law = weights.law
+    if law.dim > MAX_DIM:
+        raise InputError(f"check.weights: of dimension {law.dim}, must be at most {MAX_DIM}")
     layers = next((matrix.shape[1] for matrix in weights.matrices.values()), 0)
     if layers != 1:
         raise InputError(f"check.weights: Theorem 1 is about one layer, these weights have {layers}")

@@ -50,8 +50,8 @@ class Theorem2:
             )
         if self.context > MAX_CONTEXT:
             raise InputError(
-                f"check.context={context}: at most {MAX_CONTEXT}, the risk falls as 1/context^2 into the rounding "
-                "of its terms"
+                f"check.context={context}: at most {MAX_CONTEXT}, the risk falls as 1/context^2 into the "
+                "rounding of its terms"
             )
 
     def measure(self) -> Finding:
@@ -85,8 +85,8 @@ class Theorem2:
             },
             bound=Bound(
                 bound,
-                "what another Newton step could gain, |gradient|^2 / (2 least Hessian eigenvalue), plus rounding of "
-                "the risk, 2^-52 times its operations times the sum of the sizes of its terms; both families together",
+                "what another Newton step could gain, |gradient|^2 / (2 least Hessian eigenvalue), plus rounding "
+                "of the risk, 2^-52 times its operations times the sum of the sizes of its terms; both families",
             ),
             control=Control(
                 "best diagonal minus best symmetric risk at Sigma = (I + 1 1^T)/2, where the proof's steps "
@@ -101,13 +101,13 @@ class Theorem2:
         starts = f"best of {self.starts + 1} starts, not a proof of global minimality"
         notes = [
             f"Diagonal, symmetric and unrestricted values are each the {starts}; scalar multiples of I are "
-            f"minimised exactly. The proof's two steps are measured on {PAIRS} symmetric pairs and at the optimum "
-            "found: largest_rise is what they add to the risk at most, as a share of its terms."
+            f"minimised exactly. The proof's two steps are measured on {PAIRS} symmetric pairs and at the "
+            "optimum found: largest_rise is what they add to the risk at most, as a share of its terms."
         ]
         if abs(scalar - best["diagonal"].risk) <= bound:
             notes.append(
-                "The best diagonal matrices found are no better than multiples of I: the stepsizes the text calls "
-                "coordinate-wise are the same for all coordinates."
+                "The best diagonal matrices found are no better than multiples of I: the stepsizes the text "
+                "calls coordinate-wise are the same for all coordinates."
             )
         lower = (
             best["symmetric"].risk - best["free"].risk > best["symmetric"].accuracy + best["free"].accuracy
@@ -120,7 +120,7 @@ class Theorem2:
         return notes
 
     def _search(self, family: str, Sigma: Tensor, scalar_LDD: Tensor, starts: int) -> _Optimum:
-        """Best of a start near the scalar optimum and random ones. L-BFGS runs all as one, on the sum of risks."""
+        """Best of a start near the scalar optimum and random ones; L-BFGS runs all at once, on their sum."""
         basis_VDD = _basis(family, self.dim)
         rng = generator(self.seed, "search", FAMILIES.index(family))
         I_DD = torch.eye(self.dim, dtype=torch.float64)
@@ -146,7 +146,7 @@ class Theorem2:
         )
 
     def _largest_rise(self, Sigma: Tensor, scalar_LDD: Tensor, optimum_LDD: Tensor) -> float:
-        """The most by which the proof's two steps raise the risk, over symmetric pairs, random and the optimum.
+        """The most by which the proof's steps raise the risk, over random symmetric pairs and the optimum.
 
         A share of the sum of the sizes of the terms of both risks.
         """
@@ -193,7 +193,7 @@ def _descend(risk: Callable[[Tensor], Tensor], start_KLV: Tensor) -> Tensor:
 
 
 def _polish(risk: Callable[[Tensor], Tensor], theta_LV: Tensor) -> tuple[Tensor, float]:
-    """Newton steps while they shrink the gradient; what one more could gain, |gradient|^2 / (2 least eigenvalue)."""
+    """Newton steps while they shrink the gradient; and |gradient|^2 / (2 least eigenvalue), what one more gains."""
     gradient_LV = torch.func.grad(risk)(theta_LV)
     while True:
         hessian_VV = torch.func.hessian(risk)(theta_LV).reshape(theta_LV.numel(), -1)

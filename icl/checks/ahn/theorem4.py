@@ -3,8 +3,8 @@ critical points.
 
 At every point of S the gradient with respect to A_l is a multiple of Sigma and with respect to B_l a multiple
 of I, so a minimum on S is a critical point of the whole family. Prompts are heavy-tailed here (the risk is a
-moment of degree 3^L - 1), so no verdict rests on a plain average over prompts: directions are measured on orbits
-of single prompts (theorem3.py), sizes by the exact polynomial, and the sampled test weighs each prompt.
+moment of degree 3^L - 1), so no verdict rests on a plain average over prompts: directions are measured on
+orbits of single prompts (theorem3.py), sizes by the exact polynomial, and the sampled test weighs each prompt.
 
 A_l = -a_l Sigma^{-1} in the sign of (11), beta_l = a_l b_l. The last B has no effect and is left out.
 V variables, otherwise the letters of theorem3.py.
@@ -184,7 +184,7 @@ class Theorem4:
         return worst_of(parts)
 
     def _gradient_norm(self, a_L: np.ndarray, beta_L: np.ndarray) -> tuple[float, float]:
-        """Norm of the population gradient at a point of S, all matrices together, and what rounding may make of 0."""
+        """Norm of the population gradient on S, all matrices together, and what rounding may make of 0."""
         here = self.risk.derivatives(a_L.tolist(), beta_L.tolist())
         unit_V = rounding_of(here, np.concatenate([a_L, beta_L]))
         return (
@@ -193,7 +193,7 @@ class Theorem4:
         )
 
     def _batch(self, a_L: np.ndarray, b_L: np.ndarray) -> dict[str, Any]:
-        """Loss (5) on one batch as the paper draws it, here and at a nearby point where that batch's is lower."""
+        """Loss (5) on one batch as the paper draws it, here and at a nearby point where it is lower."""
         prompt = self.law.gram_prompts([generator(self.seed, "eval")], BATCH)
         gram_RPPB, query_RPB, target_RB = map(
             batch_last, (prompt.gram_RBPP, prompt.query_RBP, prompt.target_RB[..., None])

@@ -1,6 +1,6 @@
 """Theorem 5 of ahn: one layer of ReLU attention, x ~ N(0, I), w ~ N(0, I), last row of Q zero.
 
-With X = b_1 A the exact risk is c ||X||_F^2 + tr X + D + (terms in b_0 that are not negative): convex in X, so
+With X = b_1 A the exact risk is c ||X||_F^2 + tr X + D + (terms in b_0, not negative): convex in X, so
 its minimum over X bounds every such layer from below. The stated weights attain it. The formula is itself
 checked against sampling through the token path.
 
@@ -133,7 +133,7 @@ class Theorem5:
         return zero - slope**2 / (2 * second)
 
     def _sampled(self, b_P: Tensor, A_DD: Tensor) -> tuple[list[float], float, float]:
-        """z of the sampled risk at the claim and at random points, relative 99.9 % half-width at the claim, and
+        """z of the sampled risk at the claim and at random points, its relative half-width at the claim, and
         what a changes.
         """
         points = [(b_P, A_DD), *(self._random_point(generator(self.seed, "check", step)) for step in (1, 2))]

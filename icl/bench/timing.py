@@ -1,0 +1,47 @@
+"""Two pieces of work timed in turn, so that a drifting machine slows both alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Medians of two pieces of work, the ratio slow / fast pair by pair, and what the ratio must reach."""
+
+    name: str
+    first: str
+    second: str
+    first_ms: float
+    second_ms: float
+    ratio: float
+    target: str
+    met: bool
+
+
+def compare(
+    name: str,
+    first: tuple[str, Callable[[], object]],
+    second: tuple[str, Callable[[], object]],
+    repeats: int,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Comparison:
+    """A B A B ... after one warm-up each; the ratio A / B is the median over pairs."""
+    first[1](), second[1]()
+    pairs = [(_seconds(first[1]), _seconds(second[1])) for _ in range(repeats)]
+    ratio = statistics.median(a / b for a, b in pairs)
+    met = (at_least is None or ratio >= at_least) and (at_most is None or ratio <= at_most)
+    target = f"at least {at_least:g}" if at_least is not None else f"at most {at_most:g}" if at_most is not None else ""
+    medians = [statistics.median(column) * 1e3 for column in zip(*pairs, strict=True)]
+    return Comparison(name, first[0], second[0], *medians, ratio, target, met)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

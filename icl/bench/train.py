@@ -1,0 +1,124 @@
+"""`icl bench bench=train`: what a training step costs by path, by context length and by number of seeds, and a whole run."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from icl.bench.timing import Comparison, compare
+from icl.models import LinearTransformer, Parametrization, SparseA, SparseAB
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.training.estimators import make_estimator
+from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
+from icl.training.schedules import Constant
+
+BATCH = 20_000
+LAPTOP_SECONDS, LAPTOP_MB = 60, 1536
+
+
+def run(repeats: int) -> Iterator[dict[str, Any]]:
+    """Rows as they are measured."""
+    for comparison in _comparisons(repeats):
+        yield asdict(comparison)
+    yield _laptop_run()
+
+
+def _comparisons(repeats: int) -> Iterator[Comparison]:
+    tokens, gram = Step(SparseA, path="tokens"), Step(SparseA)
+    yield compare("tokens / Gram, sampled", ("tokens", tokens.take), ("Gram", gram.take), repeats, at_least=10)
+    expected = Step(SparseA, estimator="expected")
+    yield compare(
+        "tokens / Gram, task and query integrated out", ("tokens", tokens.take), ("Gram", expected.take), repeats, at_least=10
+    )
+    del tokens
+    long = Step(SparseA, context=20_000, estimator="expected")
+    yield compare(
+        "context 20,000 / 20, draw and step", ("n=20,000", long.draw_and_take), ("n=20", expected.draw_and_take), repeats, at_most=1.1
+    )
+    with_b, without = Step(SparseAB, estimator="expected"), expected
+    yield compare("sparse_ab / sparse_a", ("sparse_ab", with_b.take), ("sparse_a", without.take), repeats)
+    for batch in (500, 2000, 20_000):
+        five = Step(SparseA, estimator="expected", batch=batch, seeds=range(5))
+        one = Step(SparseA, estimator="expected", batch=batch)
+        limit = 2.5 if batch <= 1000 else 6.0
+        yield compare(f"5 seeds / 1 seed, batch {batch}", ("5 seeds", five.take), ("1 seed", one.take), repeats, at_most=limit)
+
+
+class Step:
+    """One optimizer step of L = 3, d = 5 in float32: forward, backward, clip, Adam."""
+
+    def __init__(
+        self,
+        family: type[Parametrization],
+        *,
+        path: str = "gram",
+        context: int = 20,
+        estimator: str = "sampled",
+        batch: int = BATCH,
+        seeds: Sequence[int] = (0,),
+    ) -> None:
+        self.law = LinearRegression(context=context, task_covariance="inverse").law(seeds)
+        parametrization = family(5, 3, 0.1)
+        parametrization.initialise(seeds, torch.float32)
+        self.model = LinearTransformer(parametrization, path)
+        self.estimator = make_estimator(estimator, self.model, self.law).to(torch.float32)
+        spec = OptimizerSpec(torch.optim.Adam, {"lr": 1e-4}, Constant())
+        self.optimizer = ReplicaOptimizer(spec, dict(parametrization.named_parameters()), [0.01] * len(seeds))
+        self.batch, self.seeds, self.set = batch, seeds, 0
+        self.draw()
+
+    def draw(self) -> None:
+        streams = [generator(seed, "train", self.set) for seed in self.seeds]
+        self.set += 1
+        self.prompts = {k: v.float() for k, v in self.estimator.draw(streams, self.batch).items()}
+
+    def take(self) -> None:
+        for stack in self.optimizer.stacks.values():
+            stack.grad = None
+        self.estimator.risk(self.model, self.prompts).sum().backward()
+        self.optimizer.attach_gradients()
+        self.optimizer.step()
+
+    def draw_and_take(self) -> None:
+        self.draw()
+        self.take()
+
+
+def _laptop_run() -> dict[str, Any]:
+    """`icl train experiment=ahn/theorem3` in a process of its own, from nothing."""
+    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())", "train", "experiment=ahn/theorem3"]
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        done = subprocess.run([*command, f"paths.outputs={folder}", "format=json"], capture_output=True, text=True)
+        seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1 << 10 if sys.platform != "darwin" else 1 << 20)
+    distance = _worst_distance(done.stdout)
+    met = done.returncode == 0 and seconds < LAPTOP_SECONDS and peak < LAPTOP_MB and distance < 0.05
+    return {
+        "name": "laptop run of ahn/theorem3, 5 seeds",
+        "seconds": seconds,
+        "peak_mb": peak,
+        "dist_preconditioned": distance,
+        "target": f"Dist < .05 in {LAPTOP_SECONDS} s and {LAPTOP_MB} MB",
+        "met": met,
+    }
+
+
+def _worst_distance(text: str) -> float:
+    import json
+
+    try:
+        return max(json.loads(text)["metrics"]["dist_preconditioned"]["by_seed"].values())
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
