@@ -13,7 +13,6 @@ from icl.errors import InputError, Interrupted
 
 NOTHING_YET = {
     "figure": "figures come with a later version",
-    "reproduce": "it needs figures, which come with a later version; try: icl check check=all",
     "report": "it needs figures, which come with a later version",
     "sweep": "stored sweeps come with a later version; icl train -m runs one now",
 }
@@ -62,6 +61,10 @@ def _dispatch(verb: str, args: list[str]) -> int:
         from icl.cli.bench import bench_job, bench_settings
 
         return run_hydra(verb, args, bench_job, bench_settings)
+    if verb == "reproduce":
+        from icl.cli.reproduce import plan, reproduce_job
+
+        return run_hydra(verb, args, reproduce_job, plan)
     from icl.cli.train import train_job, training_plan
 
     return run_hydra(verb, args, train_job, training_plan)

@@ -112,10 +112,10 @@ class Lemma1:
                 control > bound,
             ),
             notes=[
-                "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For symmetric "
-                "A_l, as at all of the paper's solutions, the two are the same.",
-                "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is right, "
-                "that line is not. Nor is the sign in its last line: the entry is y - <w, x>.",
+                "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For "
+                "symmetric A_l, as at all of the paper's solutions, the two are the same.",
+                "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is "
+                "right, that line is not. Nor is the sign in its last line: the entry is y - <w, x>.",
             ],
         )
 

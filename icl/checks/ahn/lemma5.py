@@ -1,8 +1,9 @@
 """ahn, Lemmas 5 and 6: under eq. (11) the loss (5) is the mean of Tr((I - M) Y_L^T Y_L (I - M)), with Y_L the
 last row of Z_L when the query starts at its own label y_q instead of 0.
 
-Lemma 6 says why: y_q moves no x, no other label, and enters the query's own label additively. Both hold prompt
-by prompt, for any P and any Q with a zero last column: only through that column could y_q leave its place.
+Lemma 6 says why: y_q moves no x, no other label, and enters the query's own label additively. Both hold
+prompt by prompt, for any P and any Q with a zero last column: only through that column could y_q leave its
+place.
 
 B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 token width, L layers.
 """

@@ -105,9 +105,9 @@ class Theorem1:
             },
             bound=Bound(
                 bound,
-                "rounding of gradient_norm: 2^-52 times the terms of a sum and the condition of (6)'s inverse, "
-                "times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is held "
-                "against risk_rounding",
+                "rounding of gradient_norm: 2^-52 times the terms of a sum and the condition of (6)'s "
+                "inverse, times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is "
+                "held against risk_rounding",
             ),
             control=Control(
                 "gradient norm at eq. (6) with the trace term dropped",

@@ -4,7 +4,7 @@ critical points.
 At every point of S the gradient with respect to A_l is a multiple of Sigma and with respect to B_l a multiple
 of I, so a minimum on S is a critical point of the whole family. Prompts are heavy-tailed here (the risk is a
 moment of degree 3^L - 1), so no verdict rests on a plain average over prompts: directions are measured on
-orbits of single prompts (theorem3.py), sizes by the exact polynomial, and the sampled test weighs each prompt.
+orbits of single prompts (theorem3.py), sizes by the exact polynomial, and the sampled test weighs prompts.
 
 A_l = -a_l Sigma^{-1} in the sign of (11), beta_l = a_l b_l. The last B has no effect and is left out.
 V variables, otherwise the letters of theorem3.py.
@@ -285,7 +285,7 @@ class Theorem4:
         }
         if not gradient:
             return row
-        b_L = beta_L / a_L[:-1]
+        b_L = B_LDD.diagonal(dim1=-2, dim2=-1).mean(-1).numpy()
         eye = torch.eye(law.dim, dtype=torch.float64)
         there = (
             -torch.tensor(a_L)[:, None, None] * inverse_sigma(law),

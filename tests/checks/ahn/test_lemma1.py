@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from icl.checks.ahn import lemma1
+from icl.checks.ahn.lemma1 import Lemma1
+from icl.checks.verdict import Weights
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import LinearRegression
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1, "layers": 1, "samples": 5},
+    {"dim": 2, "context": 3, "eigenvalues": [1e4, 1e-4], "layers": 16, "seed": 3},
+    {"dim": 4, "context": 9, "eigenvalues": [2, 1, 0.5, 0.1], "layers": 2},
+    {"dim": 3, "context": 2, "covariance": [[2, 0.7, 0], [0.7, 1, 0], [0, 0, 3]]},
+    {"dim": 8, "context": 3, "layers": 3, "samples": 7},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    finding = Lemma1(**settings).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    if settings.get("dim") != 1:
+        assert finding.measured["max_error_with_A"] > 1000 * finding.bound.value
+        assert finding.measured["max_error_second_division"] > 1000 * finding.bound.value
+
+
+def test_one_step_from_zero_by_hand():
+    law = LinearRegression(2, 3).law([0])
+    prompt = law.token_prompts([generator(0, "check")], 1)
+    A = torch.tensor([[0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    z = prompt.context_RBNP[0, 0].numpy()
+    w = A.numpy().T @ sum(y * np.array([x0, x1]) for x0, x1, y in z) / 3
+    x_q = prompt.query_RBP[0, 0, :2].numpy()
+    expected = [*(y - w @ [x0, x1] for x0, x1, y in z), -w @ x_q]
+    for entries in (lemma1.label_entries(A[None], prompt), lemma1.descent_entries(A.mT[None], prompt)):
+        np.testing.assert_allclose(entries[0, 0].numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda T, prompt, right: right(T.mT, prompt),
+        lambda T, prompt, right: right(T * (1 + 1e-9), prompt),
+        lambda T, prompt, right: right(T / prompt.context_RBNP.shape[2], prompt),
+        lambda T, prompt, right: right(T, prompt) * torch.tensor([*[1.0] * 20, -1.0]).double(),
+        lambda T, prompt, right: right(T, prompt).flip(0),
+    ],
+)
+def test_any_other_iteration_fails(monkeypatch, wrong):
+    right = lemma1.descent_entries
+    sizes = lemma1._sizes
+    monkeypatch.setattr(lemma1, "_sizes", lambda T, prompt: _with(monkeypatch, right, sizes, T, prompt))
+    monkeypatch.setattr(lemma1, "descent_entries", lambda T, prompt: wrong(T, prompt, right))
+    assert Lemma1().measure().verdict == "fails"
+
+
+def _with(monkeypatch, right, sizes, T, prompt):
+    with monkeypatch.context() as patch:
+        patch.setattr(lemma1, "descent_entries", right)
+        return sizes(T, prompt)
+
+
+def test_a_wrong_token_path_fails(monkeypatch):
+    right = lemma1.tokens.stack_forward
+    monkeypatch.setattr(lemma1.tokens, "stack_forward", lambda *args: right(*args) * (1 + 1e-9))
+    assert Lemma1().measure().verdict == "fails"
+
+
+def weights(A_RLDD, law=None, **other):
+    law = law or LinearRegression(3, 8, eigenvalues=[1, 0.5, 2]).law(range(len(A_RLDD)))
+    return Weights(other.pop("family", "sparse_a"), {"A": A_RLDD}, law, **other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_judges_any_weights_of_eq_8(dtype):
+    A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 3, 3))).to(dtype)
+    finding = Lemma1().judge(weights(A_RLDD))
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert len(finding.measured["max_error_by_seed"]) == 2
+    symmetric = Lemma1().judge(weights(A_RLDD + A_RLDD.mT))
+    assert symmetric.verdict == "holds" and "A is symmetric" in symmetric.control.description
+    assert Lemma1().judge(weights(0 * A_RLDD)).verdict == "holds"
+    A_RLDD[1, 0, 0, 0] = float("nan")
+    assert Lemma1().judge(weights(A_RLDD)).verdict == "undecided"
+
+
+def test_judge_takes_contexts_of_different_lengths():
+    law = LinearRegression(3, [4, 9]).law([0, 1])
+    A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 1, 3, 3)))
+    assert Lemma1().judge(weights(A_RLDD, law)).verdict == "holds"
+
+
+def test_judge_refuses_what_the_lemma_does_not_speak_of():
+    A = torch.ones(1, 1, 2, 2, dtype=torch.float64)
+    law, noisy = LinearRegression(2, 8).law([0]), LinearRegression(2, 8, label_noise=0.1).law([0])
+    long = LinearRegression(2, 10**5).law([0])
+    for given, key in (
+        (weights(A, law, family="sparse_ab"), "weights"),
+        (weights(A, law, activation="softmax"), "weights"),
+        (weights(A, noisy), "weights"),
+        (weights(A, long), "context"),
+    ):
+        with pytest.raises(InputError, match=rf"^check\.{key}"):
+            Lemma1().judge(given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": 10_000}, "check.context"),
+        ({"layers": 0}, "check.layers"),
+        ({"layers": 17}, "check.layers"),
+        ({"samples": 0}, "check.samples"),
+        ({"seed": 1.5}, "check.seed"),
+        ({"eigenvalues": [1, 2]}, "check.eigenvalues"),
+        ({"dim": 2, "eigenvalues": [1, -1]}, "check.eigenvalues"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        Lemma1(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/ahn/lemma1.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.ahn.lemma1.Lemma1"
+    assert list(config) == list(inspect.signature(Lemma1).parameters)

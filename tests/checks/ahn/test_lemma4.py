@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from icl.checks.ahn import lemma4
+from icl.checks.ahn.lemma4 import Lemma4
+from icl.errors import InputError
+from icl.theory.polynomial import InvariantRisk
+
+SMALL = {"samples": 50}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        {"layers": 2, "dim": 3, "context": 4, "eigenvalues": [2, 1, 0.001], **SMALL},
+        {"dim": 1, "context": 1, "layers": 2, **SMALL},
+        {"dim": 12, "context": 5, "layers": 4, **SMALL},
+        {"dim": 2, "context": 1, "covariance": [[2, 1], [1, 1]], **SMALL},
+        {"layers": 8, "seed": 3, **SMALL},
+    ],
+)
+def test_holds_and_rejects_its_control(settings):
+    finding = Lemma4(**settings).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected
+    assert finding.measured["max_error"] <= finding.bound.value < 1e-3 * finding.control.measured
+
+
+@pytest.mark.parametrize("part", ["_polynomial_error", "_prediction_error", "_words_error"])
+def test_every_part_can_fail(monkeypatch, part):
+    right = getattr(Lemma4, part)
+
+    def replaced(check, *given):
+        monkeypatch.setattr(Lemma4, "_swaps", staticmethod(lambda layers: [[0] * layers]))
+        answer = right(check, *given)
+        monkeypatch.setattr(Lemma4, "_swaps", staticmethod(swaps))
+        return answer
+
+    swaps = Lemma4._swaps
+    monkeypatch.setattr(Lemma4, part, replaced)
+    assert Lemma4(**SMALL).measure().verdict == "fails"
+
+
+def test_fails_where_the_layers_are_off_s(monkeypatch):
+    family = lemma4.SparseA
+    bent = torch.zeros(3, 5, 5, dtype=torch.float64)
+    bent[0, 0, 1] = 1e-3
+
+    class Bent(family):
+        def load(self, matrices):
+            order = matrices["A"].diagonal(dim1=-2, dim2=-1).sum(-1)[0].argsort()
+            super().load({"A": matrices["A"] + bent[order][None]})
+
+    monkeypatch.setattr(lemma4, "SparseA", Bent)
+    assert Lemma4(**SMALL).measure().verdict == "fails"
+
+
+def test_undecided_where_the_control_is_not_rejected(monkeypatch):
+    monkeypatch.setattr(Lemma4, "_off_s", lambda check, A: A)
+    assert Lemma4(**SMALL).measure().verdict == "undecided"
+
+
+def test_the_polynomial_is_the_words_risk_on_s():
+    check = Lemma4(layers=3, **SMALL)
+    a = torch.tensor([0.3, 0.9, 0.5], dtype=torch.float64)
+    A = a[:, None, None] * torch.linalg.inv(check.law.Sigma_RDD[0])
+    assert float(check._risk_of_pairs(A)[0]) == pytest.approx(
+        InvariantRisk(5, 20, 3).value(a.tolist()), rel=1e-11
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 33}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"layers": 0}, "check.layers"),
+        ({"layers": 1}, "check.layers"),
+        ({"layers": 13}, "check.layers"),
+        ({"samples": 0}, "check.samples"),
+        ({"eigenvalues": [1, 1, 1, 1, 0]}, "check.eigenvalues"),
+        ({"eigenvalues": [1, 1]}, "check.eigenvalues"),
+    ],
+)
+def test_impossible_settings_are_named(settings, key):
+    with pytest.raises(InputError, match=key):
+        Lemma4(**settings)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from icl.checks.ahn import theorem1
+from icl.checks.ahn.theorem1 import Theorem1
+from icl.checks.verdict import Weights
+from icl.errors import InputError
+from icl.models import LinearTransformer, SparseA
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1},
+    {"dim": 2, "context": 3, "eigenvalues": [5.0, 0.05], "seed": 3},
+    {"dim": 4, "context": 9, "eigenvalues": [2, 1, 0.5, 0.1]},
+    {"dim": 3, "context": 10**6},
+    {"dim": 2, "context": 7, "covariance": [[2.0, 0.7], [0.7, 1.0]]},
+    {"dim": 10, "context": 4},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    check = Theorem1(**settings)
+    finding = check.measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 100 * finding.bound.value
+    closed_form = float(theorem1_risk(check.law.Sigma_RDD[0], check.context))
+    assert finding.measured["optimal_risk"] == pytest.approx(closed_form, rel=1e-6, abs=1e-12)
+    assert finding.measured["risk_at_claim"] == pytest.approx(closed_form, rel=1e-6, abs=1e-12)
+    assert finding.measured["lemma3_antisymmetric_change"] < 1e-12
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 2), (2, 1), (3, 5), (6, 2)])
+def test_isotropic_risk(dim, context):
+    finding = Theorem1(dim, context, eigenvalues=[1.0] * dim).measure()
+    assert finding.verdict == "holds"
+    assert finding.measured["optimal_risk"] == pytest.approx(isotropic_risk(dim, context), rel=1e-12)
+
+
+def test_risk_at_claim_against_sampled_prompts():
+    check = Theorem1(dim=3, context=6, eigenvalues=[1, 0.5, 2])
+    model = SparseA(3, 1)
+    model.load({"A": theorem1_preconditioner(check.law.Sigma_RDD[0], 6)[None, None]})
+    prompt = check.law.gram_prompts([generator(1, "eval")], 200_000)
+    loss_B = (LinearTransformer(model).predict(prompt) - prompt.target_RB)[0].detach().square()
+    error = float(loss_B.std()) / 200_000**0.5
+    assert abs(float(loss_B.mean()) - check.measure().measured["risk_at_claim"]) < 5 * error
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda Sigma, n: theorem1_preconditioner(Sigma, n + 1),
+        lambda Sigma, n: (1 + 1e-8) * theorem1_preconditioner(Sigma, n),
+        lambda Sigma, n: torch.linalg.inv(Sigma + Sigma.trace() / n * torch.eye(len(Sigma)).double()),
+        lambda Sigma, n: theorem1_preconditioner(Sigma, n) + 1e-7 * torch.ones_like(Sigma),
+    ],
+)
+def test_a_wrong_constant_in_eq_6_fails(monkeypatch, wrong):
+    monkeypatch.setattr(theorem1, "theorem1_preconditioner", wrong)
+    assert Theorem1().measure().verdict == "fails"
+
+
+def test_a_wrong_constant_in_eq_7_fails(monkeypatch):
+    monkeypatch.setattr(theorem1, "isotropic_step", lambda d, n: 1 / ((n - 1) / n + (d + 1) / n))
+    assert Theorem1().measure().verdict == "fails"
+
+
+def test_another_law_than_the_theorems_fails(monkeypatch):
+    original = theorem1.QuadraticRisk.linear_regression
+    monkeypatch.setattr(
+        theorem1.QuadraticRisk, "linear_regression", lambda S, W, n: original(S, W, n, label_noise=1e-6)
+    )
+    assert Theorem1().measure().verdict == "fails"
+
+
+def test_too_ill_conditioned_is_undecided():
+    finding = Theorem1(dim=2, context=5, eigenvalues=[1e4, 1e-4]).measure()
+    assert finding.verdict == "undecided"
+    assert "ill-conditioned" in finding.notes[-1]
+
+
+def claim_weights(family, law, scale=1.0):
+    A_RDD = torch.stack(
+        [theorem1_preconditioner(S, n) for S, n in zip(law.Sigma_RDD, law.context_R, strict=True)]
+    )
+    if family != "full":
+        sign = 1 if family == "sparse_a" else -1
+        return Weights(family, {"A": scale * sign * A_RDD[:, None]}, law)
+    R, D, _ = A_RDD.shape
+    P = torch.from_numpy(np.random.default_rng(0).standard_normal((R, 1, D + 1, D + 1)))
+    Q = torch.zeros(R, 1, D + 1, D + 1, dtype=torch.float64)
+    P[:, :, -1] = 0
+    P[:, :, -1, -1] = -3
+    Q[:, 0, :-1, :-1] = scale * A_RDD / 3
+    Q[..., -1] = 7  # multiplies the query's label, which is 0
+    return Weights(family, {"P": P, "Q": Q}, law)
+
+
+@pytest.mark.parametrize("family", ["full", "sparse_a", "sparse_ab"])
+def test_judges_weights(family):
+    law = LinearRegression(3, 8, eigenvalues=[1, 0.5, 2]).law([0, 4])
+    finding = Theorem1().judge(claim_weights(family, law))
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["distance"] < 1e-12
+    assert len(finding.measured["distance_by_seed"]) == 2
+    assert finding.measured["gradient_norm"] < 1e-10
+    assert Theorem1().judge(claim_weights(family, law, 1.03)).verdict == "holds"
+    assert Theorem1().judge(claim_weights(family, law, 1.06)).verdict == "fails"
+    assert Theorem1().judge(claim_weights(family, law, float("nan"))).verdict == "undecided"
+
+
+def test_judges_the_worst_seed():
+    law = LinearRegression(3, 8, eigenvalues=[1, 0.5, 2]).law([0, 4])
+    weights = claim_weights("sparse_a", law)
+    weights.matrices["A"][0] *= 1.5
+    finding = Theorem1().judge(weights)
+    assert finding.verdict == "fails"
+    assert finding.measured["distance_by_seed"] == pytest.approx([0.5, 0], abs=1e-12)
+
+
+def test_judge_refuses_what_the_theorem_does_not_speak_of():
+    law = LinearRegression(2, 8).law([0])
+    A = torch.ones(1, 1, 2, 2, dtype=torch.float64)
+    inverse = LinearRegression(2, 8, eigenvalues=[1, 2], task_covariance="inverse").law([0])
+    noisy, flipped = (
+        LinearRegression(2, 8, **other).law([0]) for other in ({"label_noise": 0.1}, {"read_out": 1})
+    )
+    for weights in (
+        Weights("multi_head", {"P": A, "Q": A}, law),
+        Weights("sparse_a", {"A": A}, law, activation="relu"),
+        Weights("sparse_a", {"A": A.expand(1, 3, 2, 2)}, law),
+        Weights("sparse_a", {"A": A}, inverse),
+        Weights("sparse_a", {"A": A}, noisy),
+        Weights("sparse_a", {"A": A}, flipped),
+        Weights("sparse_a", {}, law),
+    ):
+        with pytest.raises(InputError, match=r"^check\.weights: "):
+            Theorem1().judge(weights)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 51}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": [3, 4]}, "check.context"),
+        ({"seed": -1}, "check.seed"),
+        ({"eigenvalues": [1, 2]}, "check.eigenvalues"),
+        ({"dim": 2, "eigenvalues": [1, 0]}, "check.eigenvalues"),
+        ({"dim": 2, "covariance": [[1, 2], [2, 1]]}, "check.covariance"),
+        ({"dim": 2, "covariance": [[1, 0], [0, 1]], "eigenvalues": [1, 1]}, "check."),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        Theorem1(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/ahn/theorem1.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.ahn.theorem1.Theorem1"
+    assert list(config) == list(inspect.signature(Theorem1).parameters)

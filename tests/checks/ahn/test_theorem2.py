@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from icl.checks.ahn import theorem2
+from icl.checks.ahn.theorem2 import Theorem2
+from icl.errors import InputError
+from icl.models import LinearTransformer, SparseA
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.theory.words import sparse_a_risk
+
+
+def alternating_minimum(dim, context, rng):
+    """Second optimiser: the risk is quadratic in each A_l, exact half steps from a random diagonal pair."""
+    eye = torch.eye(dim, dtype=torch.float64)
+
+    def risk(a_LD):
+        return sparse_a_risk(a_LD.diag_embed(), eye, eye, context)
+
+    a_LD = torch.from_numpy(rng.uniform(0, 1, (2, dim)))
+    for _ in range(60):
+        for layer in range(2):
+            zero = a_LD.clone()
+            zero[layer] = 0
+            units = zero[None].repeat(dim, 1, 1)
+            units[range(dim), layer, range(dim)] = 1
+            pairs = zero[None, None].repeat(dim, dim, 1, 1)
+            pairs[:, :, layer] = eye[:, None] + eye[None]
+            c, f, g = risk(zero), risk(units), risk(pairs)
+            H = g - f[:, None] - f[None] + c  # of c + b a + a H a / 2
+            a_LD[layer] = torch.linalg.solve(H, -(f - c - H.diagonal() / 2))
+    return float(risk(a_LD))
+
+
+@pytest.mark.parametrize(("dim", "context"), [(2, 1), (3, 2), (4, 30)])
+def test_holds_and_rejects_its_control(dim, context):
+    finding = Theorem2(dim, context, starts=2).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    measured = finding.measured
+    for name in ("best_scalar", "best_diagonal", "best_symmetric", "best_unrestricted"):
+        assert measured[name] == pytest.approx(measured["best_symmetric"], abs=1e-11)
+    assert alternating_minimum(dim, context, np.random.default_rng(0)) == pytest.approx(
+        measured["best_diagonal"], rel=1e-9
+    )
+
+
+def test_defaults_hold():
+    finding = Theorem2().measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert "best of 8 random starts" in finding.notes[0]
+
+
+def test_best_risk_against_sampled_prompts():
+    finding = Theorem2(2, 5, starts=1).measure()
+    model = SparseA(2, 2)
+    a_L = torch.tensor(finding.measured["scalars"], dtype=torch.float64)
+    model.load({"A": a_L[None, :, None, None] * torch.eye(2, dtype=torch.float64)})
+    prompt = LinearRegression(2, 5).law([0]).gram_prompts([generator(1, "eval")], 400_000)
+    loss_B = (LinearTransformer(model).predict(prompt) - prompt.target_RB)[0].detach().square()
+    error = float(loss_B.std()) / 400_000**0.5
+    assert abs(float(loss_B.mean()) - finding.measured["best_scalar"]) < 5 * error
+
+
+@pytest.mark.parametrize(
+    ("Sigma", "Sigma_w"),
+    [
+        ([[1.0, 0.3], [0.3, 1.0]], None),
+        (None, [[1.0, 0.3], [0.3, 1.0]]),
+    ],
+)
+def test_without_isotropy_it_fails(monkeypatch, Sigma, Sigma_w):
+    def other_law(A, S, W, n):
+        return sparse_a_risk(
+            A,
+            S if Sigma is None else torch.tensor(Sigma, dtype=torch.float64),
+            W if Sigma_w is None else torch.tensor(Sigma_w, dtype=torch.float64),
+            n,
+        )
+
+    monkeypatch.setattr(theorem2, "sparse_a_risk", other_law)
+    assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
+
+
+def test_a_worse_diagonal_optimum_fails(monkeypatch):
+    right = theorem2._basis
+    monkeypatch.setattr(
+        theorem2, "_basis", lambda name, dim: right(name, dim)[: -1 if name == "diagonal" else None]
+    )
+    assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
+
+
+def test_two_engines_that_disagree_fail(monkeypatch):
+    monkeypatch.setattr(theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, S, W, n + 1))
+    assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
+
+
+def test_a_control_that_is_not_rejected_leaves_it_undecided(monkeypatch):
+    monkeypatch.setattr(
+        theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, torch.eye(len(S)).double(), W, n)
+    )
+    finding = Theorem2(2, 5, starts=1).measure()
+    assert not finding.control.rejected and finding.verdict == "undecided"
+
+
+@pytest.mark.parametrize("family", theorem2.FAMILIES)
+def test_bases_are_orthonormal(family):
+    V = theorem2._basis(family, 4).flatten(1)
+    assert len(V) == {"diagonal": 4, "symmetric": 10, "free": 16}[family]
+    torch.testing.assert_close(V @ V.T, torch.eye(len(V), dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 1}, "check.dim"),
+        ({"dim": 13}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": 10**6}, "check.context"),
+        ({"starts": 0}, "check.starts"),
+        ({"seed": -1}, "check.seed"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        Theorem2(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/ahn/theorem2.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.ahn.theorem2.Theorem2"
+    assert list(config) == list(inspect.signature(Theorem2).parameters)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.ahn import theorem3
+from icl.checks.ahn.theorem3 import Theorem3, rotations, unbiased_norm
+from icl.checks.verdict import Weights
+from icl.errors import InputError
+from icl.models import LinearTransformer, SparseA
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.theory.closed_forms import isotropic_risk
+from icl.theory.polynomial import InvariantRisk
+
+SMALL = {"samples": 400}
+PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        PLAIN,
+        {"dim": 3, "context": 2, "eigenvalues": [2, 1, 0.001], **SMALL},
+        {"dim": 1, "context": 3, "layers": 2, **SMALL},
+        {"dim": 2, "context": 1, "layers": 1, **SMALL},
+        {"dim": 4, "context": 9, "layers": 5, **SMALL},
+        {"dim": 2, "context": 5, "distortion": [[1, 2], [0, 1]], **SMALL},
+        {"dim": 2, "context": 5, "covariance": [[2, 1], [1, 1]], **SMALL},
+        {"layers": 12, **SMALL},
+        {"layers": 4, "eigenvalues": [1e6, 1, 1, 1, 1e-2], **SMALL},
+    ],
+)
+def test_holds_and_rejects_its_control(settings):
+    finding = Theorem3(**settings).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected
+    scalars = finding.measured["scalars"]
+    assert scalars == sorted(scalars)
+    assert finding.measured["gradient_norm_stderr"] == 0
+    assert finding.measured["off_direction"] <= finding.bound.value
+
+
+@pytest.mark.parametrize("layers", [1, 3, 4])
+def test_the_scalars_are_critical_in_rational_arithmetic(layers):
+    finding = Theorem3(dim=3, context=7, layers=layers, **SMALL).measure()
+    risk = InvariantRisk(3, 7, layers)
+    a = [Fraction(x) for x in finding.measured["scalars"]]
+    assert float(risk.exact_value(a)) == pytest.approx(finding.measured["risk"], rel=1e-13)
+    step = Fraction(1, 2**20)
+    for layer in range(layers):
+        up, down = (risk.exact_value([x + s * (i == layer) for i, x in enumerate(a)]) for s in (step, -step))
+        assert abs(float((up - down) / (2 * step))) < 1e-13 * float(risk.exact_value([-x for x in a]))
+
+
+def test_the_risk_is_that_of_the_model_on_prompts():
+    check = Theorem3(dim=3, context=20, eigenvalues=[2, 1, 0.25], layers=2, **SMALL)
+    measured = check.measure().measured
+    family = SparseA(3, 2)
+    inverse = torch.linalg.inv(check.law.Sigma_RDD)[:, None]
+    family.load({"A": inverse * torch.tensor(measured["scalars"])[:, None, None]})
+    prompt = check.law.gram_prompts([generator(5, "check")], 100_000)
+    with torch.no_grad():
+        loss = (LinearTransformer(family).predict(prompt) - prompt.target_RB).square()[0]
+    assert abs(float(loss.mean()) - measured["risk"]) < 3.3 * float(loss.std()) / len(loss) ** 0.5
+    assert measured["risk_by_layers"][0] == pytest.approx(isotropic_risk(3, 20), rel=1e-13)
+
+
+@pytest.mark.parametrize("dim", range(1, 10))
+def test_the_rotations_average_as_haar_does(dim):
+    R = rotations(dim)
+    X = torch.tensor(generator(dim, "check").standard_normal((dim, dim)))
+    identity = torch.eye(dim, dtype=torch.float64)
+    assert torch.allclose(R @ R.mT, identity.expand_as(R))
+    assert torch.allclose((R.mT @ X @ R).mean(0), X.trace() / dim * identity, atol=1e-13)
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_fails_where_the_task_covariance_is_another(layers):
+    check = Theorem3(dim=3, context=6, eigenvalues=[2, 1, 0.25], layers=layers, **SMALL)
+    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * torch.tensor([1, 1, 2.0]).double())
+    assert check.measure().verdict == "fails"
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_fails_at_scalars_that_are_not_optimal(monkeypatch, layers):
+    optimum = InvariantRisk.optimum
+
+    def shifted(risk):
+        best = optimum(risk)
+        return replace(best, a_L=best.a_L * (1 + 1e-5))
+
+    monkeypatch.setattr(InvariantRisk, "optimum", shifted)
+    assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
+
+
+def test_fails_where_a_word_is_counted_wrongly(monkeypatch):
+    right = theorem3.sparse_a_risk
+    monkeypatch.setattr(
+        theorem3,
+        "sparse_a_risk",
+        lambda A, *law: right(A, *law) + 1e-6 * (A[..., 0, :, :] ** 2).sum((-1, -2)),
+    )
+    assert Theorem3(**PLAIN).measure().verdict == "fails"
+
+
+def test_fails_where_prompts_are_not_isotropic(monkeypatch):
+    right = theorem3.whitened_prompts
+    stretch = torch.tensor([1, 1, 1.5]).double()
+    monkeypatch.setattr(
+        theorem3,
+        "whitened_prompts",
+        lambda *given: stretch[:, None] * right(*given) * stretch,
+    )
+    finding = Theorem3(**(PLAIN | {"samples": 5000})).measure()
+    assert finding.measured["sampled_z"] > finding.measured["sampled_z_bound"]
+    assert finding.verdict == "fails"
+
+
+def test_undecided_where_the_control_is_not_rejected(monkeypatch):
+    monkeypatch.setattr(theorem3, "tilt", lambda A, law: A)
+    assert Theorem3(**PLAIN).measure().verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 33}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"layers": 0}, "check.layers"),
+        ({"layers": 13}, "check.layers"),
+        ({"seed": -1}, "check.seed"),
+        ({"samples": 1}, "check.samples"),
+        ({"eigenvalues": [1, 1]}, "check.eigenvalues"),
+        ({"eigenvalues": [1, 1, 0, 1, 1]}, "check.eigenvalues"),
+        ({"dim": 2, "distortion": [[1, 1], [1, 1]]}, "check.distortion"),
+        ({"dim": 2, "eigenvalues": [1, 1], "covariance": [[1, 0], [0, 1]]}, "check.eigenvalues"),
+    ],
+)
+def test_impossible_settings_are_named(settings, key):
+    with pytest.raises(InputError, match=key) as error:
+        Theorem3(**settings)
+    assert "\n" not in str(error.value)
+
+
+def test_the_printed_root_of_section_4_2_is_reported():
+    notes = Theorem3(dim=2, context=5, distortion=[[1, 2], [0, 1]], layers=1, **SMALL).measure().notes
+    assert "W^-T" in notes[-1]
+
+
+def weights_near_s(layers, noise=0.0, seeds=(0, 1)):
+    law = LinearRegression(3, 8, eigenvalues=[2, 1, 0.25], task_covariance="inverse").law(list(seeds))
+    a_L = torch.tensor(InvariantRisk(3, 8, layers).optimum().a_L).flip(0)
+    A = a_L[:, None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]
+    rng = generator(0, "control")
+    A = A + noise * torch.tensor(rng.standard_normal(A.shape))
+    return Weights("sparse_a", {"A": A.float()}, law)
+
+
+@pytest.mark.parametrize("layers", [1, 3, 4])
+def test_judges_weights_by_distance_and_risk(layers):
+    check = Theorem3(samples=1000)
+    near = check.judge(weights_near_s(layers, 0.003))
+    assert near.verdict == "holds"
+    assert near.control.rejected
+    assert len(near.measured["risk_by_seed"]) == 2
+    assert check.judge(weights_near_s(layers, 0.5)).verdict == "fails"
+    scaled = weights_near_s(layers)
+    scaled = replace(scaled, matrices={"A": 1.3 * scaled.matrices["A"]})
+    assert check.judge(scaled).verdict == "fails"
+
+
+def test_the_sampled_risk_and_gradient_agree_with_words(monkeypatch):
+    check = Theorem3(samples=40000)
+    weights = weights_near_s(2, 0.02, seeds=(0,))
+    exact = check.judge(weights).measured
+    monkeypatch.setattr(theorem3, "WORDS_LAYERS", 0)
+    sampled = check.judge(weights).measured
+    assert sampled["excess_error_by_seed"][0] > 0
+    assert abs(sampled["excess"] - exact["excess"]) < sampled["excess_error_by_seed"][0]
+    error = sampled["gradient_norm_stderr"]
+    assert 0 < error < 0.1 * exact["gradient_norm"]
+    assert abs(sampled["gradient_norm"] - exact["gradient_norm"]) < 4 * error
+
+
+def test_weights_the_theorem_does_not_speak_of_are_refused():
+    weights = weights_near_s(2)
+    check = Theorem3(**SMALL)
+    with pytest.raises(InputError, match="sparse_ab"):
+        check.judge(replace(weights, family="sparse_ab"))
+    with pytest.raises(InputError, match="relu"):
+        check.judge(replace(weights, activation="relu"))
+    with pytest.raises(InputError, match="Sigma"):
+        check.judge(replace(weights, law=LinearRegression(3, 8, eigenvalues=[2, 1, 0.25]).law([0, 1])))
+
+
+def test_the_norm_of_noise_is_not_biased_upward():
+    rng = generator(1, "check")
+    noise = torch.tensor(rng.standard_normal((200, 50, 100)))
+    mean = torch.zeros(100, dtype=torch.float64)
+    mean[0] = 2
+    found = np.array([unbiased_norm(chunk + mean) for chunk in noise])
+    naive = np.array([float((chunk + mean).mean(0).norm()) for chunk in noise])
+    assert naive.mean() > 2.3
+    assert abs(found[:, 0].mean() - 2) < 0.05
+    assert found[:, 1].mean() == pytest.approx(found[:, 0].std(), rel=0.2)

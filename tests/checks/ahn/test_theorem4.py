@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.ahn import theorem4
+from icl.checks.ahn.theorem4 import Theorem4
+from icl.checks.verdict import Weights
+from icl.errors import InputError
+from icl.models import LinearTransformer, SparseAB
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.theory.polynomial import InvariantRisk
+
+SMALL = {"samples": 400, "starts": 6}
+PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """The search on the batch loss is what takes time; the verdict does not rest on it."""
+    monkeypatch.setattr(theorem4, "SEARCH_STEPS", 3)
+    monkeypatch.setattr(theorem4, "BATCH", 2000)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        PLAIN,
+        {"dim": 3, "context": 2, "eigenvalues": [2, 1, 0.001], **SMALL},
+        {"dim": 1, "context": 3, "layers": 2, **SMALL},
+        {"dim": 2, "context": 1, "layers": 1, **SMALL},
+        {"dim": 2, "context": 9, "layers": 4, "samples": 400, "starts": 2},
+        {"dim": 2, "context": 5, "distortion": [[1, 2], [0, 1]], **SMALL},
+        {"dim": 5, "context": 10, "eigenvalues": [1e4, 1, 1, 1, 1e-2], "layers": 2, **SMALL},
+    ],
+)
+def test_holds_and_rejects_its_control(settings):
+    finding = Theorem4(**settings).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected
+    measured = finding.measured
+    layers = settings.get("layers", 3)
+    assert (len(measured["a"]), len(measured["b"]), len(measured["beta"])) == (layers, layers - 1, layers - 1)
+    assert measured["beta"] == pytest.approx(
+        [a * b for a, b in zip(measured["a"], measured["b"], strict=False)]
+    )
+    assert measured["risk"] == min(measured["local_minima"])
+    assert measured["off_direction"] <= finding.bound.value
+
+
+def test_the_best_point_is_critical_in_rational_arithmetic():
+    measured = Theorem4(**PLAIN).measure().measured
+    risk = InvariantRisk(3, 6, 2, with_b=True)
+    point = [Fraction(x) for x in [*measured["a"], *measured["beta"]]]
+    step = Fraction(1, 2**24)
+
+    def value(theta):
+        return risk.exact_value(theta[:2], theta[2:])
+
+    assert float(value(point)) == pytest.approx(measured["risk"], rel=1e-13)
+    for index in range(3):
+        up, down = (value([x + s * (i == index) for i, x in enumerate(point)]) for s in (step, -step))
+        assert abs(float((up - down) / (2 * step))) < 1e-11
+
+
+def test_b_has_the_sign_and_scale_of_the_model():
+    check = Theorem4(dim=2, context=30, eigenvalues=[2, 0.5], layers=2, **SMALL)
+    measured = check.measure().measured
+    family = SparseAB(2, 2)
+    inverse = torch.linalg.inv(check.law.Sigma_RDD)[:, None]
+    b = torch.tensor(measured["b"])[None, :, None, None]
+    family.load(
+        {
+            "A": -inverse * torch.tensor(measured["a"])[:, None, None],
+            "B": b * torch.eye(2, dtype=torch.float64),
+        }
+    )
+    prompt = check.law.gram_prompts([generator(5, "check")], 200_000)
+    with torch.no_grad():
+        loss = (LinearTransformer(family).predict(prompt) - prompt.target_RB).square()[0]
+    assert (
+        abs(float(loss.mean()) / measured["risk"] - 1) < 0.25
+    )  # heavy tails: no interval, but b -> -b gives 40
+
+
+def test_a_batch_hides_the_risk_at_a_nearby_point(monkeypatch):
+    monkeypatch.undo()
+    measured = Theorem4(samples=400, starts=16).measure().measured
+    assert measured["nearby_batch_loss_20000"] < measured["batch_loss_20000"]
+    assert measured["nearby_risk_over_batch_loss"] > 10 * measured["risk_over_batch_loss"]
+
+
+def test_fails_where_the_task_covariance_is_another():
+    check = Theorem4(**PLAIN)
+    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * torch.tensor([1, 1, 2.0]).double())
+    assert check.measure().verdict == "fails"
+
+
+def test_fails_at_scalars_that_are_not_critical(monkeypatch):
+    minimise = InvariantRisk.minimise
+    monkeypatch.setattr(
+        InvariantRisk,
+        "minimise",
+        lambda risk, *given: [replace(m, beta_L=m.beta_L * (1 + 1e-6)) for m in minimise(risk, *given)],
+    )
+    assert Theorem4(**PLAIN).measure().verdict == "fails"
+
+
+def test_fails_where_b_enters_the_polynomial_with_another_sign(monkeypatch):
+    right = theorem4.orbit_derivative
+    monkeypatch.setattr(theorem4, "orbit_derivative", lambda a, b, W: right(a, -b, W))
+    assert Theorem4(**PLAIN).measure().verdict == "fails"
+
+
+def test_undecided_where_the_control_is_not_rejected(monkeypatch):
+    monkeypatch.setattr(theorem4, "tilt", lambda A, law: A)
+    assert Theorem4(**PLAIN).measure().verdict == "undecided"
+
+
+def test_undecided_where_no_minimum_is_reached(monkeypatch):
+    monkeypatch.setattr(InvariantRisk, "minimise", lambda *_: [])
+    assert Theorem4(**PLAIN).measure().verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 33}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"layers": 0}, "check.layers"),
+        ({"layers": 5}, "check.layers"),
+        ({"starts": 0}, "check.starts"),
+        ({"eigenvalues": [1, -1, 1, 1, 1]}, "check.eigenvalues"),
+        ({"eigenvalues": [1]}, "check.eigenvalues"),
+    ],
+)
+def test_impossible_settings_are_named(settings, key):
+    with pytest.raises(InputError, match=key):
+        Theorem4(**settings)
+
+
+def weights_near_s(layers, place=0, noise=0.0):
+    law = LinearRegression(3, 8, eigenvalues=[2, 1, 0.25], task_covariance="inverse").law([0, 1])
+    risk = InvariantRisk(3, 8, layers, with_b=True)
+    minimum = risk.minimise(generator(0, "search"), 8)[place]
+    A = -torch.tensor(minimum.a_L)[:, None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]
+    b = torch.tensor(minimum.b_L)[None, :, None, None].expand(2, -1, -1, -1)
+    B = b * torch.eye(3, dtype=torch.float64)
+    rng = generator(0, "control")
+    A, B = (M * (1 + noise * torch.tensor(rng.standard_normal(M.shape))) for M in (A, B))
+    return Weights("sparse_ab", {"A": A, "B": B} if layers > 1 else {"A": A}, law)
+
+
+@pytest.mark.parametrize(("layers", "place"), [(1, 0), (2, 0), (2, 1)])
+def test_judges_weights_by_distance_and_risk(layers, place):
+    check = Theorem4(**SMALL)
+    near = check.judge(weights_near_s(layers, place, 0.003))
+    assert near.verdict == "holds"
+    assert near.control.rejected
+    assert (near.measured["excess_over_best"] > 0.02) == (place > 0)
+    assert check.judge(weights_near_s(layers, place, 0.5)).verdict == "fails"
+    scaled = weights_near_s(layers, place)
+    scaled = replace(scaled, matrices=scaled.matrices | {"A": 1.3 * scaled.matrices["A"]})
+    assert check.judge(scaled).verdict == "fails"
+
+
+def test_judges_random_weights_and_the_gradient_at_critical_ones():
+    check = Theorem4(**SMALL)
+    at = check.judge(weights_near_s(2)).measured
+    assert at["gradient_norm"] < 1e-9
+    weights = weights_near_s(2)
+    rng = generator(3, "control")
+    noise = {name: torch.tensor(rng.standard_normal(M.shape)) for name, M in weights.matrices.items()}
+    finding = check.judge(replace(weights, matrices=noise))
+    assert finding.verdict == "fails"
+    assert np.isfinite(finding.measured["gradient_norm"])
+
+
+def test_weights_the_theorem_does_not_speak_of_are_refused():
+    with pytest.raises(InputError, match="sparse_a "):
+        Theorem4(**SMALL).judge(replace(weights_near_s(2), family="sparse_a"))

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from icl.checks.ahn import theorem5
+from icl.checks.ahn.theorem5 import Theorem5
+from icl.checks.verdict import Weights
+from icl.errors import InputError
+from icl.tasks import LinearRegression
+from icl.theory.closed_forms import ReluRisk
+
+SIZES = [(5, 20), (1, 1), (2, 1), (3, 2), (1, 6), (7, 4)]
+
+
+@pytest.mark.parametrize(("dim", "context"), SIZES)
+def test_holds_and_rejects_its_control(dim, context):
+    finding = Theorem5(dim, context, samples=4000).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected
+    assert finding.measured["effect_of_a"] == 0
+    assert finding.measured["risk_at_claim"] == pytest.approx(finding.measured["convex_bound"], rel=1e-13)
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_fails_where_the_curvature_is_another(monkeypatch, factor):
+    right = ReluRisk.curvature.fget
+    monkeypatch.setattr(ReluRisk, "curvature", property(lambda risk: factor * right(risk)))
+    assert Theorem5(samples=1000).measure().verdict == "fails"
+
+
+def test_fails_where_the_stated_constant_is_that_of_linear_attention(monkeypatch):
+    monkeypatch.setattr(
+        Theorem5, "_claimed", lambda check, step, right=Theorem5._claimed: right(check, step / 2)
+    )
+    assert Theorem5(samples=1000).measure().verdict == "fails"
+
+
+def test_sampling_alone_rejects_a_wrong_formula(monkeypatch):
+    right = ReluRisk.value
+    monkeypatch.setattr(
+        ReluRisk, "value", lambda risk, b, A: right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
+    )
+    measured = Theorem5(3, 4, samples=20000).measure().measured
+    assert measured["sampled_z"] > measured["sampled_z_bound"]
+
+
+def test_sampling_alone_rejects_wrong_terms_in_b_0(monkeypatch):
+    right = ReluRisk.covariate_term
+    monkeypatch.setattr(ReluRisk, "covariate_term", lambda risk, b_0, A: 0.5 * right(risk, b_0, A))
+    measured = Theorem5(3, 4, samples=100_000).measure().measured
+    assert measured["sampled_z"] > measured["sampled_z_bound"]
+
+
+def test_fails_where_a_has_an_effect(monkeypatch):
+    right = theorem5.predict
+    monkeypatch.setattr(
+        theorem5, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:, 0, :-1, -1].sum()
+    )
+    assert Theorem5(2, 3, samples=1000).measure().verdict == "fails"
+
+
+def test_chunks_do_not_change_the_measurement(monkeypatch):
+    whole = Theorem5(2, 3, samples=500)._sampled(*Theorem5(2, 3)._claimed(0.5))
+    monkeypatch.setattr(theorem5, "CHUNK", 48 * 100)
+    parts = Theorem5(2, 3, samples=500)._sampled(*Theorem5(2, 3)._claimed(0.5))
+    assert len(whole[0]) == len(parts[0]) == 3
+    assert parts[1] == pytest.approx(whole[1], rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 65}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": 513}, "check.context"),
+        ({"samples": 1}, "check.samples"),
+        ({"seed": -1}, "check.seed"),
+    ],
+)
+def test_impossible_settings_are_named(settings, key):
+    with pytest.raises(InputError, match=key):
+        Theorem5(**settings)
+
+
+def weights(family, scale=1.0, tilt=0.0):
+    law = LinearRegression(4, 9, eigenvalues=[1] * 4).law([0, 1])
+    A_DD = scale * ReluRisk(4, 9).minimiser * torch.eye(4, dtype=torch.float64)
+    A_DD[0, 1] += tilt
+    if family == "full":
+        P, Q = torch.zeros(2, 2, 1, 5, 5, dtype=torch.float64)
+        P[..., -1, -1], Q[..., :-1, :-1] = 2, A_DD / 2
+        Q[..., :-1, -1] = 3
+        return Weights(family, {"P": P, "Q": Q}, law, "relu")
+    sign = -1 if family == "sparse_a" else 1
+    return Weights(family, {"A": sign * A_DD.expand(2, 1, 4, 4)}, law, "relu")
+
+
+@pytest.mark.parametrize("family", ["sparse_a", "sparse_ab", "full"])
+def test_judges_weights_by_distance_and_risk(family):
+    check = Theorem5(samples=1000)
+    near = check.judge(weights(family, 1.03))
+    assert near.verdict == "holds"
+    assert near.control.rejected
+    assert near.measured["excess"] > 0
+    assert check.judge(weights(family)).measured["gradient_norm"] < 1e-13
+    assert check.judge(weights(family, 1.3)).verdict == "fails"
+    assert check.judge(weights(family, tilt=0.2)).verdict == "fails"
+
+
+def test_weights_the_theorem_does_not_speak_of_are_refused():
+    check, full = Theorem5(samples=1000), weights("full")
+    with pytest.raises(InputError, match="identity"):
+        check.judge(replace(full, activation="identity"))
+    with pytest.raises(InputError, match="last row of Q"):
+        check.judge(replace(full, matrices=full.matrices | {"Q": full.matrices["Q"] + 1e-3}))
+    with pytest.raises(InputError, match="N\\(0, I\\)"):
+        check.judge(replace(full, law=LinearRegression(4, 9, eigenvalues=[2, 1, 1, 1]).law([0, 1])))
+    two = {name: torch.cat([M, M], 1) for name, M in full.matrices.items()}
+    with pytest.raises(InputError, match="2 layers"):
+        check.judge(replace(full, matrices=two))
