@@ -1,11 +1,12 @@
 """From configuration to objects: the one place where Hydra's config ends.
 
-`instantiate` is the only function that turns a `_target_` into an object, and only of allowed packages; components
-take typed arguments and never see a config.
+`instantiate` is the only function that turns a `_target_` into an object, and only of allowed packages;
+components take typed arguments and never see a config.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import os
@@ -18,7 +19,10 @@ from omegaconf import DictConfig, OmegaConf
 from icl.errors import InputError, nearest, one_of, whole
 
 SCALES = ("smoke", "laptop", "paper")
+FORMATS = ("text", "json")
+COMMON = ("scale", "format", "force", "verbose", "paths", "logger")  # conf/base.yaml
 _ALLOWED = ("icl", "torch.optim", "pytorch_lightning")
+_CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 
 
 def conf_dir() -> Path:
@@ -42,7 +46,9 @@ def register_resolvers() -> None:
 def _at(*values: Any, _root_: DictConfig) -> Any:
     scale = one_of("scale", _root_.get("scale", "laptop"), SCALES)
     if len(values) != len(SCALES):
-        raise InputError(f"${{at:...}} has {len(values)} values, must have one for each of {', '.join(SCALES)}")
+        raise InputError(
+            f"${{at:...}} has {len(values)} values, must have one for each of {', '.join(SCALES)}"
+        )
     return values[SCALES.index(scale)]
 
 
@@ -51,14 +57,20 @@ def plain(node: Any) -> Any:
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
-def target_class(key: str, name: Any) -> type:
-    """The class a `_target_` names."""
+def allowed_target(key: str, name: Any) -> str:
+    """`name` if it lies in an allowed package."""
     allowed = allowed_packages()
     if not isinstance(name, str) or not any(name.startswith(f"{package}.") for package in allowed):
+        known = ", ".join(allowed)
         raise InputError(
-            f"{key}._target_={name}: must be in one of {', '.join(allowed)} (ICL_PACKAGES=mylab adds a package)"
+            f"{key}._target_={name}: must be in one of {known} (ICL_PACKAGES=mylab adds a package)"
         )
-    module, _, attribute = name.rpartition(".")
+    return name
+
+
+def target_class(key: str, name: Any) -> type:
+    """The class a `_target_` names."""
+    module, _, attribute = allowed_target(key, name).rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
@@ -79,11 +91,18 @@ def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
     for name in settings:
         if name not in parameters and not takes_any:
             raise InputError(f"{key}.{name}: {cls.__name__} has no such setting{nearest(name, parameters)}")
-    required = [n for n, p in parameters.items() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    required = [
+        n for n, p in parameters.items() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
     for name in required:
         if name not in settings and name not in given:
             raise InputError(f"{key}.{name}: missing")
-    return cls(**settings, **{k: v for k, v in given.items() if k in parameters})
+    try:
+        return cls(**settings, **{k: v for k, v in given.items() if k in parameters})
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{key}: {cls.__name__} refuses its settings: {error}") from error
 
 
 def resolved_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
@@ -97,22 +116,62 @@ def resolved_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
+def common_settings(cfg: DictConfig, verb: str, own: Sequence[str]) -> Path:
+    """Checks what every verb understands, and that there is nothing else but `own`; the outputs folder."""
+    known = [*COMMON, *own]
+    for key in map(str, cfg):
+        if key not in known:
+            raise InputError(f"{key}: no such key in icl {verb}{nearest(key, known)}")
+    for key in known:
+        if key not in cfg:
+            raise InputError(f"{key}: missing")
+    one_of("scale", cfg.scale, SCALES)
+    one_of("format", cfg.format, FORMATS)
+    for key in ("force", "verbose"):
+        if not isinstance(cfg[key], bool):
+            raise InputError(f"{key}={cfg[key]}: must be true or false")
+    return outputs_folder(cfg)
+
+
 def outputs_folder(cfg: DictConfig) -> Path:
+    """Where everything is written, absolute; it need not exist."""
+    if not OmegaConf.is_dict(cfg.paths) or list(cfg.paths) != ["outputs"]:
+        raise InputError("paths: must have the key outputs and no other")
     value = cfg.paths.outputs
     if not isinstance(value, str) or not value:
         raise InputError(f"paths.outputs={value}: must be a folder")
     path = Path(value).expanduser().absolute()
-    if path.exists() and not path.is_dir():
-        raise InputError(f"paths.outputs={value}: is not a folder")
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not existing.is_dir():
+        raise InputError(f"paths.outputs={value}: {existing} is not a folder")
     return path
+
+
+def keep_caches_in(outputs: Path) -> None:
+    """Libraries keep what they cache between processes below `outputs`, unless the user chose a place."""
+    for variable, name in _CACHES.items():
+        os.environ.setdefault(variable, str(outputs / "cache" / name))
+
+
+def by_content(node: Any) -> Any:
+    """`node` with every .npy file named in it replaced by a digest: a matrix counts by its content."""
+    if isinstance(node, Mapping):
+        return {key: by_content(value) for key, value in node.items()}
+    if isinstance(node, str) and node.endswith(".npy") and Path(node).is_file():
+        return file_digest(Path(node))
+    return node
+
+
+def file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def leaves(node: Any, prefix: str = "") -> Iterator[str]:
     """Dotted names of everything in a config, for suggestions."""
-    if not isinstance(node, DictConfig):
+    if not isinstance(node, DictConfig) or node._is_none():
         return
-    for name in node:
+    for name in map(str, node):
         key = f"{prefix}{name}"
         yield key
-        if not OmegaConf.is_missing(node, name) and not OmegaConf.is_interpolation(node, str(name)):
+        if not OmegaConf.is_missing(node, name) and not OmegaConf.is_interpolation(node, name):
             yield from leaves(node._get_node(name), f"{key}.")

@@ -50,7 +50,9 @@ def real(key: str, value: Any, low: float | None = None, *, open_low: bool = Fal
     return float(value)
 
 
-def reals(key: str, value: Any, length: int, low: float | None = None, *, open_low: bool = False) -> list[float]:
+def reals(
+    key: str, value: Any, length: int, low: float | None = None, *, open_low: bool = False
+) -> list[float]:
     """A list of `length` finite floats."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f"{key}={value}: must be a list of {length} numbers")

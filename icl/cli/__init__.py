@@ -1,4 +1,4 @@
-"""The `icl` command: verbs. Only what a verb needs is imported, so that --help, --version and list stay fast."""
+"""The `icl` command. Only what a verb needs is imported, so that --help, --version and list stay fast."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Everything after a verb is a Hydra override. On every verb that runs something:
   paths.outputs=DIR          verbose=true       -m (multirun) --config-dir DIR
 `icl VERB --help` shows what can be set. Start with: icl list, icl train experiment=ahn/theorem3
 
-exit codes: 0 as expected, 1 an unexpected verdict, 2 unusable input, 3 undecided, 4 failure, 130/143 interrupted
+exit codes: 0 as expected, 1 other than expected, 2 unusable input, 3 undecided, 4 failed, 130/143 interrupted
 """
 
 
@@ -52,4 +52,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     from icl.cli import app
 
     return app.run(verb, rest)
-

@@ -1,14 +1,16 @@
-"""Runs a verb: Hydra composes, the verb's job runs, errors become one line and an exit code."""
+"""Runs a verb: whatever happens in it becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
-import os
+import contextlib
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
-from icl.cli.outcome import FAILED, INPUT, OK, Outcome, emit, stdout_kept_for_results
+from icl.cli.outcome import FAILED, INPUT, OK, silence_stdout
 from icl.errors import InputError, Interrupted
 
 NOTHING_YET = {
@@ -21,19 +23,53 @@ NOTHING_YET = {
 def run(verb: str, args: Sequence[str]) -> int:
     """The exit code of `icl VERB ARGS`."""
     try:
-        return _dispatch(verb, list(args))
+        with _termination_raised():
+            return _dispatch(verb, list(args))
     except InputError as error:
-        print(f"icl: {error}", file=sys.stderr)
+        print(f"icl: {one_line(error)}", file=sys.stderr)
         return INPUT
     except Interrupted as error:
-        print("icl: interrupted, state saved; the same command continues", file=sys.stderr)
+        print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
         return 128 + error.signum
     except KeyboardInterrupt:
-        print("icl: interrupted", file=sys.stderr)
-        return 130
+        print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains again on exit
+        silence_stdout()
         return OK
+    except SystemExit as error:
+        return OK if not error.code else FAILED
+    except Exception as error:
+        say_failure("", error, tell_all="verbose=true" in args)
+        return FAILED
+
+
+def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
+    """One line on stderr; the traceback, too, for whoever asks with verbose=true."""
+    print(f"icl: {what}{type(error).__name__}: {one_line(error)}", file=sys.stderr)
+    if tell_all:
+        traceback.print_exception(error)
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+@contextlib.contextmanager
+def _termination_raised() -> Iterator[None]:
+    """SIGTERM as an exception, as Python does for SIGINT, so that locks are released and children ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, _: FrameType | None) -> None:
+        raise Interrupted(signum)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _dispatch(verb: str, args: list[str]) -> int:
@@ -51,6 +87,10 @@ def _dispatch(verb: str, args: list[str]) -> int:
         return clean_command(args)
     if verb in NOTHING_YET:
         raise InputError(f"icl {verb} has nothing to do yet: {NOTHING_YET[verb]}")
+    if "--help" in args or "-h" in args:
+        from icl.cli.help import show_help
+
+        return show_help(verb, args)
     from icl.cli.hydra_app import run_hydra
 
     if verb == "check":
@@ -68,19 +108,3 @@ def _dispatch(verb: str, args: list[str]) -> int:
     from icl.cli.train import train_job, training_plan
 
     return run_hydra(verb, args, train_job, training_plan)
-
-
-def guarded(job: Callable[[Any], Outcome], cfg: Any) -> int:
-    """One job: its result on stdout, its failure on stderr. SystemExit never leaves it."""
-    try:
-        with stdout_kept_for_results():
-            outcome = job(cfg)
-    except (InputError, Interrupted, KeyboardInterrupt, BrokenPipeError):
-        raise
-    except BaseException as error:
-        print(f"icl: {type(error).__name__}: {error}", file=sys.stderr)
-        if cfg.get("verbose"):
-            traceback.print_exc()
-        return FAILED
-    emit(outcome, cfg.get("format", "text"))
-    return outcome.exit_code

@@ -38,7 +38,12 @@ def clean_command(args: Sequence[str]) -> int:
         "removed": removed,
         "bytes": total,
     }
-    emit(Outcome(document, show=lambda: print(f"removed {len(removed)} of {len(garbage)}") if garbage else None), settings["format"])
+    emit(
+        Outcome(
+            document, show=lambda: print(f"removed {len(removed)} of {len(garbage)}") if garbage else None
+        ),
+        settings["format"],
+    )
     return OK
 
 

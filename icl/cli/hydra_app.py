@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from icl.cli.outcome import Outcome, worst
+from icl.cli import multirun
+from icl.cli.app import say_failure
+from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results
 from icl.config import conf_dir, leaves, register_resolvers
-from icl.errors import InputError, nearest
+from icl.errors import InputError, Interrupted, nearest
+
+_MOST_CHOICES_SHOWN = 24
+_user_folder: Path | None = None  # of --config-dir
 
 
 def run_hydra(
@@ -30,34 +36,50 @@ def run_hydra(
     validate: Callable[[DictConfig], object],
 ) -> int:
     """Composes conf/VERB.yaml with `args` and runs `job`, once or, with -m, for every combination."""
-    from icl.cli.app import guarded
-    from icl.cli.multirun import MultirunTask, current
-
     flags = parse_flags(verb, args)
+    use_config_dir(flags.config_dir)
     register_resolvers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors come to us
-    codes: list[int] = []
-    current.validate = validate
+    multirun.start(validate)
+    ended: list[Outcome | BaseException] = []
+    forms: list[str] = []
 
     def once(cfg: DictConfig) -> None:
-        codes.append(guarded(job, cfg))
+        # Hydra would write a line of its own about an exception that leaves the job.
+        try:
+            with stdout_kept_for_results():
+                ended.append(job(cfg))
+            forms.append(cfg.format)
+        except BaseException as error:
+            ended.append(error)
 
-    task = MultirunTask(job) if flags.multirun else once
+    task = multirun.Task(job, flags.config_dir, os.getpid()) if flags.multirun else once
     before = sys.argv
-    sys.argv = [f"icl {verb}", *args]
+    sys.argv = [f"icl {verb}", *_flags_first(args, flags.overrides)]
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=verb)(task)()
-    except InputError:
-        raise
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(explain(verb, args, error)) from None
     finally:
         sys.argv = before
-    return current.code if flags.multirun else worst(codes)
+    if flags.multirun:
+        return multirun.finished()
+    if not ended:
+        return OK  # --cfg, --info, shell completion
+    return _single(ended[0], forms, verb, args)
 
 
-def is_multirun() -> bool:
-    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+def _single(ended: Outcome | BaseException, forms: Sequence[str], verb: str, args: Sequence[str]) -> int:
+    """Result on stdout, failure on stderr. SystemExit never leaves a job."""
+    if isinstance(ended, Outcome):
+        emit(ended, forms[0])
+        return ended.exit_code
+    if isinstance(ended, OmegaConfBaseException):
+        raise InputError(explain(verb, args, ended)) from None
+    if isinstance(ended, InputError | Interrupted | KeyboardInterrupt | BrokenPipeError):
+        raise ended
+    say_failure("", ended, tell_all="verbose=true" in args)
+    return FAILED
 
 
 def parse_flags(verb: str, args: Sequence[str]) -> argparse.Namespace:
@@ -68,28 +90,77 @@ def parse_flags(verb: str, args: Sequence[str]) -> argparse.Namespace:
         raise InputError(f"icl {verb}: {message} (icl {verb} --help shows what can be set)")
 
     parser.error = complain  # type: ignore[method-assign]
-    flags = parser.parse_args(list(args))
+    flags = parser.parse_intermixed_args(list(args))
     for override in flags.overrides:
         if "=" not in override and not override.startswith("~"):
             raise InputError(f"{override}: must have the form KEY=VALUE")
+    if flags.config_dir is not None and not Path(flags.config_dir).is_dir():
+        raise InputError(f"--config-dir {flags.config_dir}: no such folder")
     return flags
 
 
-def compose(verb: str, overrides: Sequence[str], config_dir: str | None = None) -> DictConfig:
-    """A composed config without running anything, for the Python calls and for suggestions."""
+def _flags_first(args: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Hydra's own parser stumbles over a flag between two overrides."""
+    rest = list(args)
+    for override in overrides:
+        rest.remove(override)
+    return [*rest, *overrides]
+
+
+def use_config_dir(folder: str | None) -> None:
+    """Makes the user's own configs part of `compose` and `options` in this process."""
+    global _user_folder
+    _user_folder = None if folder is None else Path(folder).absolute()
+
+
+def config_folders() -> list[Path]:
+    """The shipped configs and the user's own."""
+    return [conf_dir()] if _user_folder is None else [conf_dir(), _user_folder]
+
+
+def options(group: str) -> Iterator[str]:
+    """Every option of a config group, nested ones too, ours and the user's."""
+    for folder in config_folders():
+        for path in (folder / group).rglob("*.yaml"):
+            yield path.relative_to(folder / group).with_suffix("").as_posix()
+
+
+def one_option(group: str, name: str) -> str:
+    """`name`, or what there is instead."""
+    choices = sorted(set(options(group)))
+    if name in choices:
+        return name
+    if not choices:
+        raise InputError(f"{group}={name}: no such config")
+    shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
+    rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
+    raise InputError(f"{group}={name}: no such option{nearest(name, choices)} (one of: {shown}{rest})")
+
+
+def chosen_option(group: str) -> str | None:
+    """What Hydra composed for `group` in the job at hand."""
+    return HydraConfig.get().runtime.choices.get(group)
+
+
+def compose(verb: str, overrides: Sequence[str]) -> DictConfig:
+    """A composed config without a Hydra run around it."""
+    try:
+        return _composed(verb, overrides)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(explain(verb, overrides, error)) from None
+
+
+def _composed(verb: str, overrides: Sequence[str]) -> DictConfig:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
-    search = [f"hydra.searchpath=[file://{Path(config_dir).absolute()}]"] if config_dir else []
+    search = [] if _user_folder is None else [f"hydra.searchpath=['file://{_user_folder}']"]
     held = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3", job_name=f"icl {verb}"):
             return hydra_compose(verb, [*overrides, *search])
-    except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(explain(verb, overrides, error)) from None
     finally:
         GlobalHydra.instance().clear()
         if held is not None:
@@ -100,55 +171,40 @@ def explain(verb: str, args: Sequence[str], error: Exception) -> str:
     """One line for an error of Hydra or OmegaConf, with the nearest choice where there is one."""
     text = str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return _missing_option(error.missing_cfg_file, args)
+        group, option = _group_and_option(error.missing_cfg_file)
+        try:
+            one_option(group, option)
+        except InputError as complaint:
+            return str(complaint)
     if isinstance(error, OverrideParseException):
         return f"{error.override}: cannot be read as an override; quote lists and strings for the shell"
-    unknown = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
+    unknown = re.search(r"Could not override '([^']+)'", text) or re.search(
+        r"Key '([^']+)' is not in struct", text
+    )
+    unknown = unknown or re.search(r"Could not (?:override|append|delete)[^']*'?([\w/@.]+)'?", text)
     if unknown:
-        key = unknown[1].removeprefix("/")
-        return f"{key}: no such key{nearest(key, _keys(verb, args))}"
-    group = re.search(r"Could not override '?([\w/@.]+)'?\.?\s*No match in the defaults list", text)
-    if group:
-        return f"{group[1]}: no such key or group{nearest(group[1], _keys(verb, args))}"
+        path = re.search(r"full_key: (\S+)", text)
+        key = (path[1] if path else unknown[1]).removeprefix("/")
+        known = [name for name in _keys(verb, args) if name != key]
+        return f"{key}: no such key or group{nearest(key, known)} (icl {verb} --help shows them)"
+    many = re.search(r"(?:argument|parameters) '([^']+)'", text)
+    if many and ("Ambiguous value" in text or "requires --multirun" in text):
+        return f"{many[1]}: several values need -m, one list needs [ ]"
     cause = error.__cause__ or error
-    return next(line for line in str(cause).splitlines() if line.strip()) if str(cause).strip() else type(cause).__name__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return lines[0] if lines else type(cause).__name__
 
 
-def _missing_option(missing: str, args: Sequence[str]) -> str:
-    group, _, option = missing.partition("/")
-    choices = sorted(options(group, args))
-    if not choices:
-        return f"{missing}: no such config"
-    shown = ", ".join(choices) if len(choices) <= 24 else f"{', '.join(choices[:24])}, ... ({len(choices)})"
-    return f"{group}={option}: no such option{nearest(option, choices)} (one of: {shown})"
-
-
-def options(group: str, args: Sequence[str] = ()) -> Iterable[str]:
-    """Every option of a config group, nested ones too, ours and those of --config-dir."""
-    for folder in config_folders(args):
-        for path in (folder / group).rglob("*.yaml"):
-            yield path.relative_to(folder / group).with_suffix("").as_posix()
-
-
-def config_folders(args: Sequence[str]) -> list[Path]:
-    """The shipped configs and the user's own (--config-dir or -cd)."""
-    found = [conf_dir()]
-    for i, arg in enumerate(args):
-        if arg in ("--config-dir", "-cd") and i + 1 < len(args):
-            found.append(Path(args[i + 1]))
-        elif arg.startswith("--config-dir="):
-            found.append(Path(arg.partition("=")[2]))
-    return found
+def _group_and_option(path: str) -> tuple[str, str]:
+    """Options are nested in our own groups, groups in Hydra's: experiment=ahn/theorem3, hydra/launcher=joblib."""
+    group, _, option = path.rpartition("/") if path.startswith("hydra/") else path.partition("/")
+    return group, option
 
 
 def _keys(verb: str, args: Sequence[str]) -> list[str]:
-    """The keys of the config without value overrides: what a misspelt key could have meant."""
-    groups = {p.name for folder in config_folders(args) for p in folder.iterdir() if p.is_dir()}
-    kept = [a for a in args if a.partition("=")[0] in groups]
-    try:
-        cfg = compose(verb, kept)
-    except InputError:
-        cfg = compose(verb, [])
-    OmegaConf.set_struct(cfg, False)
-    return [*leaves(cfg), *groups]
-
+    """The keys of the config with the groups as chosen: what a misspelt key could have meant."""
+    groups = {path.name for folder in config_folders() for path in folder.iterdir() if path.is_dir()}
+    for kept in ([a for a in args if a.partition("=")[0].lstrip("+") in groups], []):
+        with contextlib.suppress(HydraException, OmegaConfBaseException):
+            return [*leaves(_composed(verb, kept)), *groups]
+    return sorted(groups)

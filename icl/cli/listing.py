@@ -1,4 +1,4 @@
-"""`icl list`: what there is, and what is done here. Reads YAML headers and the store's index; starts no Hydra."""
+"""`icl list`: what there is, and what is done here, from YAML headers and the store's index, without Hydra."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ def listing(outputs: str | Path, config_dirs: Sequence[str | Path] = ()) -> dict
     index = read_index(Path(outputs).absolute())
     document = {}
     for name, group in GROUPS.items():
-        items = {item["id"]: item for folder in (_conf(), *map(Path, config_dirs)) for item in _items(folder / group)}
+        items = {
+            item["id"]: item
+            for folder in (_conf(), *map(Path, config_dirs))
+            for item in _items(folder / group)
+        }
         for item in items.values():
             entries = index.get((KINDS[name], item["id"]), [])
             item["done"] = any(entry.get("status") == "done" for entry in entries)
@@ -52,7 +56,9 @@ def _items(folder: Path) -> list[dict[str, Any]]:
                 head[match[1]] = match[2].strip()
         if "reference" in head:
             name = path.relative_to(folder).with_suffix("").as_posix()
-            found.append({"id": name, "paper": head.get("paper", ""), "reference": head["reference"], "done": False})
+            found.append(
+                {"id": name, "paper": head.get("paper", ""), "reference": head["reference"], "done": False}
+            )
     return found
 
 

@@ -27,11 +27,27 @@ def worst(codes: Sequence[int]) -> int:
     return next((code for code in _PRECEDENCE if code in codes), OK)
 
 
+def verdict_code(verdict: str, expected: str) -> int:
+    if verdict == expected:
+        return OK
+    return UNDECIDED if verdict == "undecided" else UNEXPECTED
+
+
 def emit(outcome: Outcome, form: str) -> None:
-    if form == "json":
-        print(dumps(outcome.document), flush=True)
-    else:
-        outcome.show()
+    """The result, on stdout. A reader that has gone away (`| head`) does not change how it ended."""
+    try:
+        if form == "json":
+            print(dumps(outcome.document), flush=True)
+        else:
+            outcome.show()
+            sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+
+
+def silence_stdout() -> None:
+    """Or the interpreter complains again when it flushes on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 @contextlib.contextmanager
@@ -47,9 +63,3 @@ def stdout_kept_for_results() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def verdict_code(verdict: str, expected: str) -> int:
-    if verdict == expected:
-        return OK
-    return UNDECIDED if verdict == "undecided" else UNEXPECTED

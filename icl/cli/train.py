@@ -1,104 +1,212 @@
-"""`icl train`: a config becomes a plan, the plan a run."""
+"""`icl train`: a config becomes a request, the request a plan, the plan a run.
+
+A request is what can be known without torch: who the run is and where its record would be. A finished record
+of this very config answers it at once; otherwise the parts are built, which validates them, and only then is
+Lightning imported.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
-from icl.config import SCALES, instantiate, outputs_folder, plain, resolved_seeds, target_class
-from icl.errors import InputError, one_of
+from icl.cli.verdicts import Question, ask, questions
+from icl.config import (
+    by_content,
+    common_settings,
+    instantiate,
+    keep_caches_in,
+    plain,
+    resolved_seeds,
+    target_class,
+)
+from icl.errors import InputError
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.record import RunRecord
+from icl.training.wandb_sink import LoggerSettings
 
 SCIENCE = ("task", "model", "optimizer", "train")
+OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks")
+CODE = ("tasks", "models", "training", "theory")  # the packages a run's result depends on
+_NOT_STORED = ("format", "force", "verbose", "paths")
+_NOT_COMPARED = ("logger", "checks")  # validated in the request itself
+_OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")  # metrics for files rather than for the eye
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run as asked for."""
+
+    experiment: str
+    fingerprint: str
+    group: str
+    seeds: tuple[int, ...]
+    config: Mapping[str, Any] = field(repr=False)
+    logger: LoggerSettings
+    outputs: Path
+    digest: str
+    force: bool
+    questions: tuple[Question, ...]
+
+    def finished(self) -> RunRecord | None:
+        """The finished record of this very config, which needs no further validation: it ran."""
+        from icl.runs.redact import redact
+        from icl.runs.store import RunStore
+
+        store = RunStore(self.outputs)
+        record = None if self.force else store.find(self.experiment, self.fingerprint, self.digest)
+        if record is None or record.path != store.path(self.experiment, self.fingerprint):
+            return None
+        return record if _compared(record.config) == _compared(redact(self.config)) else None
+
+
+def _compared(config: Mapping[str, Any]) -> str:
+    """Tells 5 from 5.0, which a fingerprint does not and validation may."""
+    return json.dumps({k: v for k, v in config.items() if k not in _NOT_COMPARED}, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Obtained:
+    """A finished run, and whether it was found."""
+
+    record: RunRecord
+    cached: bool
 
 
 def train_job(cfg: DictConfig) -> Outcome:
     """Trains, or finds the finished run."""
-    from icl.training.job import run_plan
-
     started = time.monotonic()
-    plan = training_plan(cfg)
-    judge = judge_for(cfg)
-    result = run_plan(plan, force=bool(cfg.force), judge=judge)
-    return outcome(result.record, cached=result.cached, seconds=time.monotonic() - started)
+    asked = request(cfg)
+    return outcome(asked, obtain(asked), time.monotonic() - started)
 
 
-def training_plan(cfg: DictConfig) -> Any:
+def obtain(asked: Request) -> Obtained:
+    """The finished run with the verdicts asked for, told to the logger asked for."""
+    record = asked.finished()
+    parts = built(asked) if record is None else None
+    keep_caches_in(asked.outputs)
+    if record is not None:
+        record = _with_verdicts(asked, record)
+        if _is_told(asked, record):
+            return Obtained(record, cached=True)
+    from icl.training.job import TrainingPlan, run_plan
+
+    plan = TrainingPlan(**(parts or built(asked)))
+    result = run_plan(plan, force=asked.force, judge=lambda *trained: ask(asked.questions, *trained))
+    record = _with_verdicts(asked, result.record)
+    _note_told(asked, record)
+    return Obtained(record, result.cached)
+
+
+def training_plan(cfg: DictConfig) -> Request:
     """Everything validated, nothing written."""
-    from icl.models import LinearTransformer
-    from icl.tasks import LinearRegression
-    from icl.training.job import DIGESTED, TrainingPlan
-    from icl.training.optimizers import OptimizerSpec
-    from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+    asked = request(cfg)
+    if asked.finished() is None:
+        built(asked)
+    return asked
 
-    one_of("scale", cfg.scale, SCALES)
-    one_of("format", cfg.format, ("text", "json"))
+
+def request(cfg: DictConfig) -> Request:
+    """What can be validated without torch; the rest by `built`."""
+    outputs = common_settings(cfg, "train", OWN)
     config = plain(cfg)
     seeds = resolved_seeds(config["seeds"], config["seed"])
     config |= {"seeds": list(seeds), "seed": None}
-    task = instantiate("task", config["task"])
-    if not isinstance(task, LinearRegression):
-        raise InputError(f"task._target_={config['task']['_target_']}: icl train needs a linear-regression task")
-    model_node = {k: v for k, v in config["model"].items() if k not in ("path", "activation")}
-    family = instantiate("model", model_node, dim=task.dim)
-    model = LinearTransformer(family, config["model"].get("path", "gram"), config["model"].get("activation", "identity"))
-    optimizer_node = dict(config["optimizer"])
-    schedule = instantiate("schedule", optimizer_node.pop("schedule"))
-    optimizer = OptimizerSpec(
-        target_class("optimizer", optimizer_node.pop("_target_")), _tidy(optimizer_node), schedule
-    )
-    train = _settings(TrainSettings, "train", config["train"])
-    trainer = _settings(TrainerSettings, "trainer", config["trainer"])
-    science = {key: _with_file_contents(config[key]) for key in SCIENCE} | {"precision": trainer.precision}
-    plan = TrainingPlan(
+    for key in (*SCIENCE, "trainer", "callbacks", "logger"):
+        if not isinstance(config[key], dict):
+            raise InputError(f"{key}={config[key]}: must be a group of settings")
+    science = {key: by_content(config[key]) for key in SCIENCE}
+    science["precision"] = config["trainer"].get("precision")
+    names = config["checks"] or []
+    return Request(
         experiment=experiment_name(config["name"]),
         fingerprint=fingerprint(science | {"seeds": list(seeds)}),
         group=fingerprint(science),
         seeds=seeds,
-        law=task.law(seeds),
-        model=model,
-        optimizer=optimizer,
-        train=train,
-        trainer=trainer,
-        callbacks=_settings(CallbackSettings, "callbacks", config["callbacks"]),
-        logger=_logger(config["logger"]),
-        outputs=outputs_folder(cfg),
-        config={k: v for k, v in config.items() if k not in ("format", "force", "verbose", "paths")},
-        digest=code_digest(DIGESTED),
+        config={k: v for k, v in config.items() if k not in _NOT_STORED},
+        logger=_settings(LoggerSettings, "logger", config["logger"]),
+        outputs=outputs,
+        digest=code_digest(CODE),
+        force=cfg.force,
+        questions=questions([names] if isinstance(names, str) else names, cfg.scale),
     )
-    _try_out(plan)
-    return plan
 
 
-def _try_out(plan: Any) -> None:
+def built(asked: Request) -> dict[str, Any]:
+    """The parts of a TrainingPlan, built and tried out against one another."""
+    from icl.models import LinearTransformer
+    from icl.tasks import LinearRegression
+    from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+
+    config = asked.config
+    task = instantiate("task", config["task"])
+    if not isinstance(task, LinearRegression):
+        raise InputError(f"task._target_={config['task']['_target_']}: must be a linear-regression task")
+    model_node = {k: v for k, v in config["model"].items() if k not in ("path", "activation")}
+    path, activation = config["model"].get("path", "gram"), config["model"].get("activation", "identity")
+    parts = {
+        "law": task.law(asked.seeds),
+        "model": LinearTransformer(instantiate("model", model_node, dim=task.dim), path, activation),
+        "optimizer": _optimizer(config["optimizer"]),
+        "train": _settings(TrainSettings, "train", config["train"]),
+        "trainer": _settings(TrainerSettings, "trainer", config["trainer"]),
+        "callbacks": _settings(CallbackSettings, "callbacks", config["callbacks"]),
+    }
+    _try_out(asked, **parts)
+    shared = ("experiment", "fingerprint", "group", "seeds", "logger", "outputs", "config", "digest")
+    return parts | {name: getattr(asked, name) for name in shared}
+
+
+def _optimizer(node: Mapping[str, Any]) -> Any:
+    import torch
+
+    from icl.training.optimizers import OptimizerSpec
+
+    options = {k: v for k, v in node.items() if k not in ("_target_", "schedule")}
+    cls = target_class("optimizer", node.get("_target_"))
+    if not issubclass(cls, torch.optim.Optimizer):
+        raise InputError(f"optimizer._target_={node['_target_']}: must be a torch.optim.Optimizer")
+    schedule = instantiate("optimizer.schedule", node.get("schedule") or {})
+    if not hasattr(schedule, "rate"):
+        raise InputError(f"optimizer.schedule._target_={node['schedule']['_target_']}: must be a schedule")
+    return OptimizerSpec(cls, options, schedule)
+
+
+def _try_out(
+    asked: Request, law: Any, model: Any, optimizer: Any, train: Any, trainer: Any, callbacks: Any
+) -> None:
     """What only shows when parts meet: options per seed, estimator against model, clip against optimizer."""
     from icl.training.estimators import make_estimator
 
-    replicas = len(plan.seeds)
-    plan.optimizer.per_replica(replicas)
-    clip = plan.train.clip_for(replicas)
-    if plan.optimizer.couples_replicas and clip is not None:
+    replicas = len(asked.seeds)
+    optimizer.per_replica(replicas)
+    if train.clip_for(replicas) is not None and optimizer.couples_replicas:
         raise InputError("train.clip: must be null with L-BFGS, whose line search needs the true gradient")
-    make_estimator(plan.train.estimator, plan.model, plan.law)
-    if plan.model.path == "tokens" and len(set(plan.law.context_R)) > 1:
-        raise InputError("task.context: one length for all seeds where model.path=tokens")
-    plan.model.parametrization.initialise(plan.seeds)
+    if model.path == "tokens" and len(set(law.context_R)) > 1:
+        raise InputError("task.context: must be one length for all seeds where model.path=tokens")
+    make_estimator(train.estimator, model, law)
+    model.parametrization.initialise(asked.seeds)
+    ask(asked.questions, model, law)  # a check that cannot speak of such weights says so now
 
 
 def experiment_name(name: Any) -> str:
     """A relative folder name."""
-    parts = Path(str(name)).parts
-    if not parts or Path(str(name)).is_absolute() or any(part in ("..", ".") for part in parts):
-        raise InputError(f"name={name}: must be a relative name such as mylab/first")
-    return "/".join(parts)
+    from icl.runs.layout import record_path
+
+    try:
+        record_path(Path(), "runs", str(name), "0" * 12)
+    except InputError:
+        raise InputError(f"name={name}: must be a relative name such as mylab/first") from None
+    return str(name)
 
 
 def _settings(cls: type, key: str, node: Mapping[str, Any]) -> Any:
@@ -106,50 +214,69 @@ def _settings(cls: type, key: str, node: Mapping[str, Any]) -> Any:
     for name in node:
         if name not in known:
             raise InputError(f"{key}.{name}: no such key; must be one of {', '.join(known)}")
-    return cls(**node)
+    try:
+        return cls(**node)
+    except TypeError as error:
+        raise InputError(f"{key}: {error}") from None
 
 
-def _logger(node: Mapping[str, Any]) -> Any:
-    from icl.training.wandb_sink import LoggerSettings
+def _with_verdicts(asked: Request, record: RunRecord) -> RunRecord:
+    """Adds the verdicts a finished run was not asked for when it was made, or that other code gave."""
+    from icl.runs import atomic
+    from icl.runs.documents import write_json
 
-    return _settings(LoggerSettings, "logger", node)
+    known = {verdict["question"] for verdict in record.verdicts}
+    unanswered = [question for question in asked.questions if question.fingerprint not in known]
+    if not unanswered:
+        return record
+    from icl.cli.weights import of_run
 
-
-def _tidy(options: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in options.items() if v is not None or k in ("foreach", "line_search_fn", "max_eval")}
-
-
-def _with_file_contents(node: Any) -> Any:
-    """A matrix given as a .npy file counts by its content, not by its path."""
-    if isinstance(node, Mapping):
-        return {k: _with_file_contents(v) for k, v in node.items()}
-    if isinstance(node, str) and node.endswith(".npy") and Path(node).is_file():
-        import hashlib
-
-        return hashlib.sha256(Path(node).read_bytes()).hexdigest()
-    return node
+    new = ask(unanswered, of_run(record.path))
+    names = {verdict["check"] for verdict in new}
+    kept = [verdict for verdict in record.verdicts if verdict["check"] not in names]
+    with atomic.writing(asked.outputs):
+        write_json(record.path / "verdicts.json", {"verdicts": [*kept, *new]})
+    return RunRecord(record.path, record.run)  # the old one has read its verdicts
 
 
-def judge_for(cfg: DictConfig) -> Any:
-    """Asks the checks the config names of the trained weights; None where it names none."""
-    from icl.cli.check import judge_of
+def _is_told(asked: Request, record: RunRecord) -> bool:
+    """Whether the logger asked for has this record. A server, of which that is not known, is told again."""
+    if asked.logger.mode == "none":
+        return True
+    run_id = f"{asked.fingerprint}-{record.run['attempt']}"
+    there = any((asked.outputs / "wandb").glob(f"offline-run-*-{run_id}"))
+    return asked.logger.mode == "offline" and there and _note(asked, record).exists()
 
-    names = plain(cfg.check)
-    names = [names] if isinstance(names, str) else names or []
-    return judge_of([str(name) for name in names], cfg)
+
+def _note_told(asked: Request, record: RunRecord) -> None:
+    if asked.logger.mode == "offline":
+        note = _note(asked, record)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
 
 
-def outcome(record: RunRecord, *, cached: bool, seconds: float) -> Outcome:
-    verdicts = record.verdicts
+def _note(asked: Request, record: RunRecord) -> Path:
+    settings = {f.name: getattr(asked.logger, f.name) for f in fields(asked.logger)}
+    verdicts = sorted(verdict["question"] for verdict in record.verdicts)
+    what = {"logger": settings, "verdicts": verdicts, "heatmaps": asked.config["callbacks"]}
+    return (
+        asked.outputs / "cache" / "told" / f"{asked.fingerprint}-{record.run['attempt']}-{fingerprint(what)}"
+    )
+
+
+def outcome(asked: Request, obtained: Obtained, seconds: float) -> Outcome:
+    record, run, cached = obtained.record, obtained.record.run, obtained.cached
+    wanted = {question.fingerprint for question in asked.questions}
+    verdicts = [verdict for verdict in record.verdicts if verdict["question"] in wanted]
     document = {
         "run_dir": record.path,
-        "fingerprint": record.run["fingerprint"],
-        "status": record.run["status"],
+        "fingerprint": run["fingerprint"],
+        "status": run["status"],
         "cached": cached,
-        "resumed": record.run["resumed"] > 0,
-        "steps": record.run["steps"],
-        "seconds": record.run["seconds"] if not cached else seconds,
-        "metrics": record.run["metrics"],
+        "resumed": run["resumed"] > 0,
+        "steps": run["steps"],
+        "seconds": seconds if cached else run["seconds"],
+        "metrics": run["metrics"],
         "verdicts": verdicts,
     }
     code = worst([OK, *(verdict_code(v["verdict"], v["expected"]) for v in verdicts)])
@@ -157,25 +284,41 @@ def outcome(record: RunRecord, *, cached: bool, seconds: float) -> Outcome:
 
 
 def show(document: Mapping[str, Any], record: RunRecord) -> None:
-    """The run as a person wants to see it: numbers by seed, then where things are."""
+    """The run as a person wants to see it: numbers by seed, then verdicts, then where things are."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    from icl.cli.show import coloured
+
     console = Console()
     how = "found" if document["cached"] else "resumed and done" if document["resumed"] else "done"
-    experiment = record.run["experiment"]
-    console.print(f"[bold]{experiment}[/bold] {how}: {document['steps']} steps, {document['seconds']:.1f} s")
-    table = Table("metric", "mean", *(f"seed {seed}" for seed in record.run["seeds"]))
-    for name, entry in document["metrics"].items():
-        if "_A" in name or "_B" in name or "_P" in name or "_Q" in name:
-            continue
-        table.add_row(name, number(entry["mean"]), *(number(value) for value in entry["by_seed"].values()))
+    console.print(
+        f"[bold]{record.run['experiment']}[/] {how}: {document['steps']} steps, {document['seconds']:.1f} s"
+    )
+    metrics = {k: v for k, v in document["metrics"].items() if not _OF_ONE_MATRIX.search(k)}
+    seeds = record.run["seeds"]
+    fits = 24 + 12 * (1 + len(seeds)) <= console.width
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    for name in ["mean", *([f"seed {seed}" for seed in seeds] if fits else ["lowest", "highest"])]:
+        table.add_column(name, no_wrap=True, justify="right")
+    for name, entry in metrics.items():
+        values = list(entry["by_seed"].values())
+        defined = [value for value in values if value is not None]
+        shown = values if fits else [min(defined, default=None), max(defined, default=None)]
+        table.add_row(name, *map(number, [entry["mean"], *shown]))
     console.print(table)
+    if not fits:
+        console.print(f"over {len(seeds)} seeds; each in metrics.csv", style="dim")
     for verdict in document["verdicts"]:
-        console.print(f"  {verdict['check']}: {verdict['verdict']} (expected {verdict['expected']})")
-    console.print(f"run: {document['run_dir']}", soft_wrap=True)
+        console.print(f"{verdict['check']} at these weights: {coloured(verdict)}")
+    console.print(f"run: {document['run_dir']}", soft_wrap=True, markup=False, highlight=False)
     if sys.stdout.isatty():
-        console.print("weights: icl.load_run(run).A    curves: metrics.csv    W&B: wandb sync or wandb leet", style="dim")
+        console.print(
+            "weights: icl.load_run(run).A    curves: metrics.csv    W&B: wandb sync or wandb leet",
+            style="dim",
+        )
 
 
 def number(value: float | None) -> str:

@@ -16,7 +16,9 @@ PATHS = ("gram", "tokens")
 class LinearTransformer(nn.Module):
     """`predict(prompt)` answers (R, B) predictions for either kind of prompt its path can read."""
 
-    def __init__(self, parametrization: Parametrization, path: str = "gram", activation: str = "identity") -> None:
+    def __init__(
+        self, parametrization: Parametrization, path: str = "gram", activation: str = "identity"
+    ) -> None:
         super().__init__()
         self.parametrization = parametrization
         self.path = one_of("model.path", path, PATHS)

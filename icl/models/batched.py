@@ -1,7 +1,7 @@
 """Products of many tiny matrices, batch axis last.
 
-torch.bmm over (B, 5, 5) spends its time on calls; with the batch contiguous the same product is a handful of long
-vector operations (measured with `icl bench train`). Layout (R, rows, columns, B).
+torch.bmm over (B, 5, 5) spends its time on calls; with the batch contiguous the same product is a handful of
+long vector operations (measured with `icl bench train`). Layout (R, rows, columns, B).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 
-def _product(X_RIKB: Tensor, Y_RKJB: Tensor) -> Tensor:
-    out_RIJB = X_RIKB[:, :, 0, None] * Y_RKJB[:, None, 0]
+def _product(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
+    first = X_RIKB[:, :, 0, None], Y_RKJB[:, None, 0]
+    out_RIJB = torch.mul(*first) if plus_RIJB is None else torch.addcmul(plus_RIJB, *first)
     for k in range(1, X_RIKB.shape[2]):
         out_RIJB.addcmul_(X_RIKB[:, :, k, None], Y_RKJB[:, None, k])
     return out_RIJB
@@ -23,24 +24,44 @@ class _Product(torch.autograd.Function):
     """Saves the two factors only, where autograd would save every partial sum."""
 
     @staticmethod
-    def forward(ctx: Any, X_RIKB: Tensor, Y_RKJB: Tensor) -> Tensor:
+    def forward(ctx: Any, X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None) -> Tensor:
         ctx.save_for_backward(X_RIKB, Y_RKJB)
-        return _product(X_RIKB, Y_RKJB)
+        return _product(X_RIKB, Y_RKJB, plus_RIJB)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_RIJB,) = grads
         X_RIKB, Y_RKJB = ctx.saved_tensors
-        want_X, want_Y = ctx.needs_input_grad
+        want_X, want_Y, want_plus = ctx.needs_input_grad
         return (
             _product(grad_RIJB, Y_RKJB.transpose(1, 2)) if want_X else None,
             _product(X_RIKB.transpose(1, 2), grad_RIJB) if want_Y else None,
+            grad_RIJB if want_plus else None,
         )
 
 
-def product(X_RIKB: Tensor, Y_RKJB: Tensor) -> Tensor:
-    """X Y, prompt by prompt."""
-    return _Product.apply(X_RIKB, Y_RKJB)
+class _SquaredNorm(torch.autograd.Function):
+    """One pass over memory backward, where autograd would take three."""
+
+    @staticmethod
+    def forward(ctx: Any, X_RIJB: Tensor) -> Tensor:
+        ctx.save_for_backward(X_RIJB)
+        return X_RIJB.square().sum((1, 2))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (X_RIJB,) = ctx.saved_tensors
+        return X_RIJB * (2 * grads[0])[:, None, None]
+
+
+def product(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
+    """X Y, or plus + X Y, prompt by prompt."""
+    return _Product.apply(X_RIKB, Y_RKJB, plus_RIJB)
+
+
+def squared_norm(X_RIJB: Tensor) -> Tensor:
+    """Sum of the squared entries of each prompt's matrix: (R, B)."""
+    return _SquaredNorm.apply(X_RIJB)
 
 
 def from_left(M_RIK: Tensor, X_RKJB: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Which weights are free: maps from parameters to the (P, Q) stack of linear attention.
 
-R replicas, L layers, H heads, D covariates, P = D + 1 token width. Every parameter is a stack of matrices with
-leading axes (R, L) or (R, L, H); the trainer clips, logs and draws matrix by matrix.
+R replicas, L layers, H heads, D covariates, P = D + 1 token width. Every parameter is a stack of matrices
+with leading axes (R, L) or (R, L, H); the trainer clips, logs and draws matrix by matrix.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -43,15 +44,17 @@ class Parametrization(nn.Module):
             raise InputError(f"model.init_std={stds}: has {len(stds)} entries for {len(seeds)} seeds")
         streams = [generator(seed, "init") for seed in seeds]
         for name, shape in self.shapes().items():
-            draws = [torch.from_numpy(std * rng.standard_normal(shape)) for std, rng in zip(stds, streams, strict=True)]
-            setattr(self, name, nn.Parameter(torch.stack(draws).to(dtype)))
+            draws = [std * rng.standard_normal(shape) for std, rng in zip(stds, streams, strict=True)]
+            setattr(self, name, nn.Parameter(torch.from_numpy(np.stack(draws)).to(dtype)))
 
     def load(self, matrices: dict[str, Tensor]) -> None:
         """Take given weights (with a replica axis) instead of random ones."""
         for name, shape in self.shapes().items():
             if name not in matrices or tuple(matrices[name].shape[1:]) != shape:
                 found = tuple(matrices[name].shape) if name in matrices else "nothing"
-                raise InputError(f"weights {name}: must have shape (seeds, {', '.join(map(str, shape))}), got {found}")
+                raise InputError(
+                    f"weights {name}: must have shape (seeds, {', '.join(map(str, shape))}), got {found}"
+                )
             setattr(self, name, nn.Parameter(matrices[name].clone()))
 
     def sharing(self, parameters: Sequence[nn.Parameter]) -> Self:
@@ -96,8 +99,10 @@ class SparseAB(Parametrization):
     B: Tensor
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        size = (self.dim, self.dim)
-        return {"A": (self.layers, *size)} | ({"B": (self.layers - 1, *size)} if self.layers > 1 else {})
+        found: dict[str, tuple[int, ...]] = {"A": (self.layers, self.dim, self.dim)}
+        if self.layers > 1:
+            found["B"] = (self.layers - 1, self.dim, self.dim)
+        return found
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
         return self.A, self.B if self.layers > 1 else None

@@ -1,7 +1,7 @@
 """Random linear regression in context: y = <w, x> + noise, x ~ N(0, Sigma), w ~ N(mean, Sigma_w).
 
-R replicas, B prompts, N context, D covariates, P = D + 1 token width, E = D (or D + 1 with label noise) the width
-of the Gaussian vector u behind a token: u = x, or u = (x, noise). A token is z = (x, y) = J u with
+R replicas, B prompts, N context, D covariates, P = D + 1 token width, E = D (or D + 1 with label noise) the
+width of the Gaussian vector u behind a token: u = x, or u = (x, noise). A token is z = (x, y) = J u with
 J = [[I, 0], [w^T, 1]], so the whole context enters through S = (1/N) sum u u^T, which is drawn as a Wishart
 matrix: the cost of a prompt does not depend on N.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.errors import InputError, real, reals, whole
+from icl.errors import InputError, one_of, real, reals, whole
 from icl.random import generator
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.wishart import draw_wishart
@@ -49,14 +49,16 @@ class LinearRegression:
         contexts = list(context) if isinstance(context, Sequence) and per_replica else [context]
         self.contexts = [whole(f"{prefix}.context", n, 1) for n in contexts]
         self.per_replica_context = per_replica
-        if rotation not in ("haar", "none"):
-            raise InputError(f"{prefix}.rotation={rotation}: must be one of haar, none")
-        given = [k for k, v in (("eigenvalues", eigenvalues), ("covariance", covariance), ("distortion", distortion)) if v]
+        self.rotation = one_of(f"{prefix}.rotation", rotation, ("haar", "none"))
+        rivals = {"eigenvalues": eigenvalues, "covariance": covariance, "distortion": distortion}
+        given = [name for name, value in rivals.items() if value is not None]
         if len(given) > 1:
             raise InputError(f"{prefix}.{given[0]} and {prefix}.{given[1]} exclude each other: give one")
-        self.rotation = rotation
-        self.covariance = None if covariance is None else _positive_definite(f"{prefix}.covariance", covariance, self.dim)
-        self.distortion = None if distortion is None else _invertible(f"{prefix}.distortion", distortion, self.dim)
+        self.covariance = self.distortion = None
+        if covariance is not None:
+            self.covariance = _positive_definite(f"{prefix}.covariance", covariance, self.dim)
+        if distortion is not None:
+            self.distortion = _invertible(f"{prefix}.distortion", distortion, self.dim)
         default = PAPER_EIGENVALUES if self.dim == len(PAPER_EIGENVALUES) else (1.0,) * self.dim
         chosen = default if eigenvalues is None else eigenvalues
         self.eigenvalues = reals(f"{prefix}.eigenvalues", chosen, self.dim, 0, open_low=True)
@@ -64,12 +66,15 @@ class LinearRegression:
         if isinstance(task_covariance, str) and task_covariance in ("identity", "inverse"):
             self.task_covariance = task_covariance
         elif isinstance(task_covariance, str) and not task_covariance.endswith(".npy"):
-            raise InputError(f"{prefix}.task_covariance={task_covariance}: must be identity, inverse, a nested list or a .npy file")
+            choices = "identity, inverse, a nested list or a .npy file"
+            raise InputError(f"{prefix}.task_covariance={task_covariance}: must be {choices}")
         else:
             self.task_covariance = _positive_definite(f"{prefix}.task_covariance", task_covariance, self.dim)
-        if self.distortion is not None and not (isinstance(task_covariance, str) and task_covariance == "inverse"):
-            raise InputError(f"{prefix}.distortion needs {prefix}.task_covariance=inverse: w = W^-T w_bar has covariance Sigma^-1")
-        self.prior_mean = [0.0] * self.dim if prior_mean is None else reals(f"{prefix}.prior_mean", prior_mean, self.dim)
+        if self.distortion is not None and self.task_covariance != "inverse":
+            reason = "w = W^-T w_bar has covariance Sigma^-1"
+            raise InputError(f"{prefix}.distortion needs {prefix}.task_covariance=inverse: {reason}")
+        mean = [0.0] * self.dim if prior_mean is None else prior_mean
+        self.prior_mean = reals(f"{prefix}.prior_mean", mean, self.dim)
         self.label_noise = real(f"{prefix}.label_noise", label_noise, 0)
         if read_out not in (-1, 1):
             raise InputError(f"{prefix}.read_out={read_out}: must be -1 or 1")
@@ -78,7 +83,8 @@ class LinearRegression:
     def law(self, seeds: Sequence[int]) -> LinearRegressionLaw:
         """Covariances per seed, in float64."""
         if self.per_replica_context and len(self.contexts) != len(seeds):
-            raise InputError(f"{self.prefix}.context={self.contexts}: has {len(self.contexts)} entries for {len(seeds)} seeds")
+            count = f"{len(self.contexts)} entries for {len(seeds)} seeds"
+            raise InputError(f"{self.prefix}.context={self.contexts}: has {count}")
         U_RDD, root_RDD, task_root_RDD = (torch.stack(m) for m in zip(*map(self._roots, seeds), strict=True))
         return LinearRegressionLaw(
             context_R=tuple(self.contexts) if self.per_replica_context else tuple(self.contexts) * len(seeds),
@@ -99,7 +105,9 @@ class LinearRegression:
             lam_D, U_DD = torch.linalg.eigh(torch.from_numpy(self.covariance))
         else:
             lam_D = torch.tensor(self.eigenvalues, dtype=torch.float64)
-            U_DD = haar_orthogonal(generator(seed, "task"), self.dim) if self.rotation == "haar" else torch.eye(self.dim).double()
+            U_DD = torch.eye(self.dim, dtype=torch.float64)
+            if self.rotation == "haar":
+                U_DD = haar_orthogonal(generator(seed, "task"), self.dim)
         root_DD = (U_DD * lam_D.sqrt()) @ U_DD.T
         if isinstance(self.task_covariance, np.ndarray):
             task_root_DD = torch.linalg.cholesky(torch.from_numpy(self.task_covariance))
@@ -136,12 +144,12 @@ class LinearRegressionLaw:
 
     @property
     def u_root_REE(self) -> Tensor:
-        """Root of u's covariance: Sigma's, with the noise's standard deviation in the corner if there is noise."""
+        """Root of u's covariance: Sigma's, bordered by the noise's standard deviation if there is noise."""
         return self.root_RDD if self.label_noise == 0 else _bordered(self.root_RDD, self.label_noise**0.5)
 
     @property
     def label_root_REK(self) -> Tensor:
-        """F with F F^T = E v v^T, where y = <v, u>: v = w, or v = (w, 1) with noise. The mean of w adds a column."""
+        """F with F F^T = E v v^T, y = <v, u>: v = w, or (w, 1) with noise. The mean of w adds a column."""
         R, D = self.mean_RD.shape
         root_RDK = self.task_root_RDD
         if self.label_noise == 0 and not self.mean_RD.any():
@@ -163,7 +171,9 @@ class LinearRegressionLaw:
     def replica(self, r: int) -> LinearRegressionLaw:
         """The distribution of one replica alone."""
         one = slice(r, r + 1)
-        tensors = {name: getattr(self, name)[one] for name in ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD")}
+        tensors = {
+            name: getattr(self, name)[one] for name in ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD")
+        }
         return replace(self, context_R=self.context_R[one], **tensors)
 
     def covariate_grams(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
@@ -183,7 +193,9 @@ class LinearRegressionLaw:
     def gram_tasks(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor]:
         """(G, w) with shapes (R, B, P, P) and (R, B, D): a context and its task, without a query."""
         S_RBEE = self.covariate_grams(generators, batch)
-        normal_RBD = torch.from_numpy(np.stack([rng.standard_normal((batch, self.dim)) for rng in generators]))
+        normal_RBD = torch.from_numpy(
+            np.stack([rng.standard_normal((batch, self.dim)) for rng in generators])
+        )
         w_RBD = normal_RBD @ self.task_root_RDD.mT + self.mean_RD[:, None]
         return self._gram(S_RBEE, w_RBD), w_RBD
 
@@ -198,7 +210,9 @@ class LinearRegressionLaw:
     def token_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> TokenPrompt:
         """Prompts token by token."""
         if len(set(self.context_R)) > 1:
-            raise InputError(f"task.context={list(self.context_R)}: token prompts need one context length for all seeds")
+            raise InputError(
+                f"task.context={list(self.context_R)}: token prompts need one length for all seeds"
+            )
         n, E = self.context_R[0], self.u_root_REE.shape[-1]
         normal_RBNE = torch.from_numpy(np.stack([rng.standard_normal((batch, n, E)) for rng in generators]))
         u_RBNE = normal_RBNE @ self.u_root_REE[:, None].mT
@@ -207,8 +221,12 @@ class LinearRegressionLaw:
         y_RBN1 = x_RBND @ w_RBD[..., None] + u_RBNE[..., self.dim :].sum(-1, keepdim=True)
         return TokenPrompt(torch.cat([x_RBND, y_RBN1], dim=-1), query_RBP, target_RB, self.read_out)
 
-    def _query_and_task(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        draws_RB2D = torch.from_numpy(np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators]))
+    def _query_and_task(
+        self, generators: Sequence[np.random.Generator], batch: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        draws_RB2D = torch.from_numpy(
+            np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators])
+        )
         w_RBD = draws_RB2D[:, :, 0] @ self.task_root_RDD.mT + self.mean_RD[:, None]
         x_RBD = draws_RB2D[:, :, 1] @ self.root_RDD.mT
         query_RBP = torch.nn.functional.pad(x_RBD, (0, 1))
@@ -234,15 +252,17 @@ def _matrix(key: str, value: Any, dim: int) -> np.ndarray:
             raise InputError(f"{key}={value}: no such .npy file")
         try:
             matrix = np.load(path, allow_pickle=False)
-        except (OSError, ValueError):
+        except (OSError, ValueError, EOFError):
             raise InputError(f"{key}={value}: not a readable .npy array") from None
     else:
         try:
             matrix = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{key}: must be a {dim} x {dim} nested list of numbers or a .npy file") from None
-    if matrix.shape != (dim, dim):
-        raise InputError(f"{key}: has shape {matrix.shape}, must have ({dim}, {dim})")
+            raise InputError(
+                f"{key}: must be a {dim} x {dim} nested list of numbers or a .npy file"
+            ) from None
+    if not isinstance(matrix, np.ndarray) or matrix.shape != (dim, dim):
+        raise InputError(f"{key}: has shape {np.shape(matrix)}, must have ({dim}, {dim})")
     if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
         raise InputError(f"{key}: every entry must be a finite number")
     return matrix.astype(np.float64)
@@ -252,8 +272,9 @@ def _positive_definite(key: str, value: Any, dim: int) -> np.ndarray:
     matrix = _matrix(key, value, dim)
     if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12 * np.abs(matrix).max()):
         raise InputError(f"{key}: must be symmetric")
-    if np.linalg.eigvalsh(matrix).min() <= 0:
-        raise InputError(f"{key}: must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(matrix).min():.3g}")
+    smallest = np.linalg.eigvalsh(matrix).min()
+    if smallest <= 0:
+        raise InputError(f"{key}: must be positive definite, its smallest eigenvalue is {smallest:.3g}")
     return (matrix + matrix.T) / 2
 
 

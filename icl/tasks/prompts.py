@@ -6,7 +6,7 @@ R replicas, B prompts, N context tokens, P token width. Every tensor leads with 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -20,14 +20,14 @@ def _require(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
 class _Moves:
     """Moving a frozen prompt to a device or a precision makes a new one."""
 
-    def to(self, *args: torch.device | torch.dtype | str) -> Self:
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(**{k: v.to(*args) if isinstance(v, Tensor) else v for k, v in moved.items()})
+    def to(self, target: torch.device | torch.dtype) -> Self:
+        moved: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return type(self)(**{k: v.to(target) if isinstance(v, Tensor) else v for k, v in moved.items()})
 
 
 @dataclass(frozen=True)
 class GramPrompt(_Moves):
-    """Gram matrix G = (1/N) sum z z^T of the context, query token, target; prediction = read_out * (last entry)."""
+    """G = (1/N) sum z z^T of the context, query token, target; the prediction is read_out * (last entry)."""
 
     gram_RBPP: Tensor
     query_RBP: Tensor

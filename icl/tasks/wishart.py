@@ -6,7 +6,7 @@ import numpy as np
 
 
 def draw_wishart(rng: np.random.Generator, n: int, dim: int, batch: int) -> np.ndarray:
-    """`batch` draws of W = sum_{i<=n} x_i x_i^T with x_i ~ N(0, I); for n < dim from the n x dim factor itself."""
+    """`batch` draws of W = sum_{i<=n} x_i x_i^T, x_i ~ N(0, I); for n < dim from the factor itself."""
     if n < dim:
         factor_BDN = rng.standard_normal((batch, dim, n))
     else:

@@ -1,4 +1,5 @@
-"""Two unbiased estimators of the risk: with the task and the query integrated out, or as the paper samples it.
+"""Two unbiased estimators of the risk: with the task and the query integrated out, or as the paper samples
+it.
 
 R replicas, B prompts, K query columns, D covariates. A draw is a dict of tensors with the batch axis last, in
 float64 on the CPU; `risk` answers one number per replica.
@@ -7,10 +8,8 @@ float64 on the CPU; `risk` answers one number per replica.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from icl.errors import InputError, one_of
@@ -24,23 +23,28 @@ Generators = Sequence[np.random.Generator]
 Draw = dict[str, Tensor]
 
 
-class Estimator(Protocol):
-    def draw(self, generators: Generators, batch: int) -> Draw: ...
+class Estimator(nn.Module):
+    """What is sampled of a prompt (`draw`), and the risk that is left to compute given it (`risk`)."""
 
-    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor: ...
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        super().__init__()
+        self.law = law
 
-    def to(self, target: torch.dtype | torch.device) -> nn.Module: ...
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        raise NotImplementedError
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
+        raise NotImplementedError
 
 
-class ExpectedSparse(nn.Module):
+class ExpectedSparse(Estimator):
     """Only S is sampled: risk = E_S tr(V K X K^T)."""
 
     label_root: Tensor
     query_root: Tensor
 
     def __init__(self, law: LinearRegressionLaw) -> None:
-        super().__init__()
-        self.law = law
+        super().__init__(law)
         self.register_buffer("label_root", law.label_root_REK)
         self.register_buffer("query_root", law.query_root_RED)
 
@@ -49,17 +53,17 @@ class ExpectedSparse(nn.Module):
 
     def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
         A, B = model.parametrization.sparse_weights()
-        return gram.sparse_expected_risk(A, B, draw["S"], self.label_root, self.query_root).mean(-1)
+        roots = self.label_root, self.query_root
+        return gram.sparse_expected_risk(A, B, draw["S"], *roots, self.law.read_out).mean(-1)
 
 
-class ExpectedStack(nn.Module):
+class ExpectedStack(Estimator):
     """Any linear stack: the query is integrated out, the task and the context are sampled."""
 
     query_root: Tensor
 
     def __init__(self, law: LinearRegressionLaw) -> None:
-        super().__init__()
-        self.law = law
+        super().__init__(law)
         self.register_buffer("query_root", law.root_RDD)
 
     def draw(self, generators: Generators, batch: int) -> Draw:
@@ -72,12 +76,8 @@ class ExpectedStack(nn.Module):
         return gram.stack_expected_risk(P, Q, draw["gram"], draw["w"], self.query_root, read_out).mean(-1)
 
 
-class SampledGram(nn.Module):
+class SampledGram(Estimator):
     """The paper's estimator: task and query sampled; the context still enters through its Gram matrix."""
-
-    def __init__(self, law: LinearRegressionLaw) -> None:
-        super().__init__()
-        self.law = law
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         prompt = self.law.gram_prompts(generators, batch)
@@ -89,12 +89,8 @@ class SampledGram(nn.Module):
         return (self.law.read_out * last_RB - draw["target"]).square().mean(-1)
 
 
-class SampledTokens(nn.Module):
+class SampledTokens(Estimator):
     """Task, query and every token sampled: what activations other than the identity need."""
-
-    def __init__(self, law: LinearRegressionLaw) -> None:
-        super().__init__()
-        self.law = law
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         prompt = self.law.token_prompts(generators, batch)
@@ -105,12 +101,14 @@ class SampledTokens(nn.Module):
         return (model.predict(prompt) - prompt.target_RB).square().mean(-1)
 
 
-def make_estimator(name: str, model: LinearTransformer, law: LinearRegressionLaw) -> nn.Module:
+def make_estimator(name: str, model: LinearTransformer, law: LinearRegressionLaw) -> Estimator:
     """The estimator of this name for this model."""
     one_of("train.estimator", name, ESTIMATORS)
     if model.path == "tokens":
         if name == "expected":
-            raise InputError("train.estimator=expected needs model.path=gram; on tokens use train.estimator=sampled")
+            raise InputError(
+                "train.estimator=expected needs model.path=gram; tokens need train.estimator=sampled"
+            )
         return SampledTokens(law)
     if name == "sampled":
         return SampledGram(law)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from icl.models import LinearTransformer, SparseA, SparseAB
 from icl.random import generator
@@ -36,17 +36,19 @@ def exact_risk(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFuncti
     if family.layers == 1 and law.dim <= EXACT_LAYER_DIM:
         return _one_layer(law)
     centred = law.label_noise == 0 and not law.mean_RD.any()
-    if isinstance(family, SparseA) and family.layers <= EXACT_SPARSE_A_LAYERS and centred:
+    signed = law.read_out == -1  # Lemma 6: only then is the error v^T K u
+    if isinstance(family, SparseA) and family.layers <= EXACT_SPARSE_A_LAYERS and centred and signed:
         return _sparse_a(law)
     return None
 
 
 def _one_layer(law: LinearRegressionLaw) -> RiskFunction:
+    replicas = zip(law.Sigma_RDD, law.Sigma_w_RDD, law.context_R, law.mean_RD, strict=True)
     risks = [
         QuadraticRisk.linear_regression(
             Sigma, Sigma_w, n, prior_mean=mean, label_noise=law.label_noise, target_sign=law.read_out
         )
-        for Sigma, Sigma_w, n, mean in zip(law.Sigma_RDD, law.Sigma_w_RDD, law.context_R, law.mean_RD, strict=True)
+        for Sigma, Sigma_w, n, mean in replicas
     ]
 
     def risk(model: LinearTransformer) -> Tensor:
@@ -58,7 +60,7 @@ def _one_layer(law: LinearRegressionLaw) -> RiskFunction:
 
 
 def _sparse_a(law: LinearRegressionLaw) -> RiskFunction:
-    """In whitened coordinates, x = root u: A becomes root^T A root and Sigma_w becomes root^T Sigma_w root."""
+    """In whitened coordinates, x = root u: A becomes root^T A root, Sigma_w becomes root^T Sigma_w root."""
     root_RDD = law.root_RDD
     Sigma_w_RDD = root_RDD.mT @ law.Sigma_w_RDD @ root_RDD
     identity = torch.eye(law.dim, dtype=torch.float64)
@@ -76,11 +78,12 @@ def _sparse_a(law: LinearRegressionLaw) -> RiskFunction:
 
 
 def risk_on_s(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunction | None:
-    """Exact risk of the weights' projection on the set S of ahn's Theorems 3 and 4, where those speak of the law."""
+    """Exact risk of the weights' projection on the set S of ahn's Theorems 3 and 4, if the law is theirs."""
     family = model.parametrization
     whitened_RDD = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
     isotropic = bool((whitened_RDD - torch.eye(law.dim, dtype=torch.float64)).abs().max() < 1e-9)
-    if not isinstance(family, SparseA | SparseAB) or not isotropic or law.label_noise or law.mean_RD.any():
+    theirs = isotropic and law.read_out == -1 and not law.label_noise and not law.mean_RD.any()
+    if not isinstance(family, SparseA | SparseAB) or model.activation != "identity" or not theirs:
         return None
     with_b = isinstance(family, SparseAB)
     try:
@@ -107,7 +110,7 @@ def risk_on_s(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunctio
 
 @dataclass(frozen=True)
 class GradientNorms:
-    """Norm of the population gradient with respect to each matrix, and its standard error (zero where exact)."""
+    """Norm of the population gradient in each matrix, and its standard error (zero where exact)."""
 
     risk_R: Tensor
     risk_stderr_R: Tensor
@@ -119,16 +122,18 @@ class GradientNorms:
 
 
 class CriticalPoint:
-    """How far weights are from a critical point of the expected risk: the gradient's norm, matrix by matrix."""
+    """How far weights are from a critical point of the population risk: its gradient's norm, by matrix."""
 
-    def __init__(self, model: LinearTransformer, law: LinearRegressionLaw, seeds: Sequence[int], samples: int) -> None:
+    def __init__(
+        self, model: LinearTransformer, law: LinearRegressionLaw, seeds: Sequence[int], samples: int
+    ) -> None:
         self.seeds, self.samples = tuple(seeds), samples
         self.exact = exact_risk(model, law)
         name = "expected" if model.path == "gram" else "sampled"
-        self.estimator: nn.Module = make_estimator(name, model, law)
+        self.estimator = make_estimator(name, model, law)
 
     def measure(self, model: LinearTransformer, step: int) -> GradientNorms:
-        """`model` in float64 on the CPU; `step` names the evaluation prompts, disjoint from those of training."""
+        """`model` in float64 on the CPU; `step` names the prompts, which training never sees."""
         if self.exact is not None:
             risk_R = self.exact(model)
             grads = torch.autograd.grad(risk_R.sum(), list(model.parametrization.parameters()))
@@ -136,7 +141,8 @@ class CriticalPoint:
             chunked = [grad[None] for grad in grads]
         else:
             chunks_CR, chunked = self._sampled(model, step)
-        return _norms(chunks_CR, dict(zip(model.parametrization.shapes(), chunked, strict=True)), self.exact is not None)
+        named = dict(zip(model.parametrization.shapes(), chunked, strict=True))
+        return _norms(chunks_CR, named, self.exact is not None)
 
     def _sampled(self, model: LinearTransformer, step: int) -> tuple[Tensor, list[Tensor]]:
         size = max(self.samples // CHUNKS, 1)
@@ -163,22 +169,20 @@ def _norms(risk_CR: Tensor, chunked: dict[str, Tensor], exact: bool) -> Gradient
 
 
 def norm_and_stderr(grad_CRK: Tensor) -> tuple[Tensor, Tensor]:
-    """|E g| from C independent chunks: the unbiased U-statistic for its square, and the jackknife's standard error.
+    """|E g| from C independent chunks, and its standard error.
 
-    The plain norm of a mean is biased upward by the noise; averaging <g_i, g_j> over pairs i != j is not.
+    The square is the mean of <g_i, g_j> over pairs i != j, unbiased where the square of a mean is biased
+    upward by the noise; its standard error s is the jackknife's. That of the root is sqrt(square + s) -
+    sqrt(square): s / 2|E g| away from zero, and sqrt(s), not zero, where the gradient vanishes.
     """
     C = len(grad_CRK)
     if C == 1:
         norm_R = grad_CRK[0].norm(dim=-1)
         return norm_R, torch.zeros_like(norm_R)
     total_RK, squares_CR = grad_CRK.sum(0), grad_CRK.square().sum(-1)
-
-    def root_of_pairs(total_RK: Tensor, squares_R: Tensor, count: int) -> Tensor:
-        return ((total_RK.square().sum(-1) - squares_R) / (count * (count - 1))).clamp(min=0).sqrt()
-
-    norm_R = root_of_pairs(total_RK, squares_CR.sum(0), C)
-    left_out_CR = torch.stack(
-        [root_of_pairs(total_RK - grad_CRK[c], squares_CR.sum(0) - squares_CR[c], C - 1) for c in range(C)]
-    )
-    spread_R = (left_out_CR - left_out_CR.mean(0)).square().sum(0) * (C - 1) / C
-    return norm_R, spread_R.sqrt()
+    pairs_R = total_RK.square().sum(-1) - squares_CR.sum(0)
+    pairs_without_CR = (total_RK - grad_CRK).square().sum(-1) - (squares_CR.sum(0) - squares_CR)
+    without_CR = pairs_without_CR / ((C - 1) * (C - 2))
+    s_R = ((without_CR - without_CR.mean(0)).square().sum(0) * (C - 1) / C).sqrt()
+    square_R = (pairs_R / (C * (C - 1))).clamp(min=0)
+    return square_R.sqrt(), (square_R + s_R).sqrt() - square_R.sqrt()

@@ -1,14 +1,16 @@
 """One training run, from a validated plan to a record in the store.
 
-The story: find the finished run, or take its lock, continue from its checkpoint or start, train, judge, finish.
+The story: find the finished run, or take its lock, continue from its checkpoint or start, train, judge,
+finish.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.callbacks import LambdaCallback
 from torch.utils.data import DataLoader
 
 from icl.errors import Interrupted
@@ -32,9 +35,9 @@ from icl.training.optimizers import OptimizerSpec
 from icl.training.progress import progress_bar
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 from icl.training.stream import PromptStream
+from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
 from icl.training.wandb_sink import LoggerSettings, Sink, open_sink
 from icl.training.watchers import Recorder, Row
-from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
 
 DIGESTED = ("tasks", "models", "training", "theory")  # the packages a run's result depends on
 
@@ -97,16 +100,21 @@ def _sink(plan: TrainingPlan, attempt: int) -> Any:
 
 def _train(plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None) -> RunRecord:
     saved = run.checkpoint
-    _set_threads(plan.trainer.threads if saved is None else saved["threads"])
+    with _threads(plan.trainer.threads if saved is None else saved["threads"]):
+        return _train_from(saved, plan, run, sink, judge)
+
+
+def _train_from(
+    saved: dict[str, Any] | None, plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None
+) -> RunRecord:
     first_step = _restore_weights(plan, saved)
-    critical = CriticalPoint(plan.model, plan.law, plan.seeds, plan.callbacks.gradient_samples)
     recorder = Recorder(
         plan.model,
         plan.law,
         plan.seeds,
         plan.train.steps,
         plan.train.log_every,
-        critical if plan.callbacks.gradient_count else None,
+        CriticalPoint(plan.model, plan.law, plan.seeds, plan.callbacks.gradient_samples),
         plan.callbacks.gradient_count,
     )
     if saved is not None:
@@ -126,8 +134,7 @@ def _train(plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None) 
         keeper = _Keeper(run, module, recorder, plan.callbacks.checkpoint_seconds, interrupts, bar.advance)
         module.after_step = keeper.after_step
         module.saved_optimizer = None if saved is None else saved["optimizer"]
-        if first_step < plan.train.steps:
-            _fit(plan, module, first_step)
+        _fit(plan, module, first_step, interrupts)
     judged = None if judge is None else list(judge(recorder.float64_model, plan.law))
     return run.finish(
         metrics=recorder.rows,
@@ -192,11 +199,11 @@ def _restore_weights(plan: TrainingPlan, saved: Mapping[str, Any] | None) -> int
 def _module(plan: TrainingPlan, watchers: Sequence[Any]) -> EnsembleModule:
     dtype = plan.trainer.dtype
     name, law, model = plan.train.estimator, plan.law, plan.model
-    own = [make_estimator(name, model, law.replica(r)).to(dtype) for r in range(len(plan.seeds))]
+    alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()
     return EnsembleModule(
         model,
         make_estimator(name, model, law).to(dtype),
-        own if plan.optimizer.couples_replicas else [],
+        [make_estimator(name, model, law.replica(r)).to(dtype) for r in alone],
         plan.optimizer,
         plan.train.clip_for(len(plan.seeds)),
         plan.seeds,
@@ -206,9 +213,9 @@ def _module(plan: TrainingPlan, watchers: Sequence[Any]) -> EnsembleModule:
     )
 
 
-def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int) -> None:
+def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int, interrupts: Interrupts) -> None:
     stream = PromptStream(
-        module.estimator,
+        make_estimator(plan.train.estimator, plan.model, plan.law),
         plan.seeds,
         plan.train.batch,
         plan.train.steps_per_batch,
@@ -222,8 +229,9 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int) -> None:
         trainer = pl.Trainer(
             accelerator=plan.trainer.accelerator,
             devices=1,
-            precision=plan.trainer.precision,
+            precision=plan.trainer.precision,  # type: ignore[arg-type]
             max_epochs=1,
+            callbacks=[LambdaCallback(on_train_start=lambda *_: interrupts.listen())],
             logger=False,
             enable_checkpointing=False,
             enable_progress_bar=False,
@@ -233,14 +241,21 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int) -> None:
         trainer.fit(module, DataLoader(stream, batch_size=None))
 
 
-def _set_threads(threads: int | None) -> None:
-    if threads is not None and threads != torch.get_num_threads():
-        torch.set_num_threads(threads)
+@contextlib.contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    """Torch's thread count, put back for the next job of the process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if threads is None else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _arrays(plan: TrainingPlan, recorder: Recorder) -> dict[str, np.ndarray]:
-    """Final matrices by name, their history (`A_history`, at `history_steps`), and the law: Sigma, Sigma_w, U."""
-    arrays = {name: t.detach().numpy() for name, t in recorder.float64_model.parametrization.matrices().items()}
+    """Final matrices, their history (`A_history`, at `history_steps`), and the law's Sigma, Sigma_w, U."""
+    family = recorder.float64_model.parametrization
+    arrays = {name: tensor.detach().numpy() for name, tensor in family.matrices().items()}
     for name, tensors in recorder.history.items():
         if name != "steps":
             arrays[f"{name}_history"] = torch.stack(tensors, dim=1).numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from icl.models import LinearTransformer
+from icl.training.estimators import Estimator
 from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
 
 
@@ -18,24 +20,27 @@ class Watcher(Protocol):
 
     def wants(self, step: int) -> bool: ...
 
-    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None: ...
+    def see(
+        self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]
+    ) -> None: ...
 
 
 class Diverged(RuntimeError):
-    """A loss or a gradient stopped being a number."""
+    """A loss stopped being a number."""
 
 
 class EnsembleModule(pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
-    `after_step(step)` is called when `step` optimizer steps have been taken; it saves checkpoints and may raise.
+    `after_step(step)` is called when `step` optimizer steps have been taken; it saves checkpoints and may
+    raise.
     """
 
     def __init__(
         self,
         model: LinearTransformer,
-        estimator: nn.Module,
-        replica_estimators: Sequence[nn.Module],
+        estimator: Estimator,
+        replica_estimators: Sequence[Estimator],
         spec: OptimizerSpec,
         clip_R: Sequence[float] | None,
         seeds: Sequence[int],
@@ -45,8 +50,9 @@ class EnsembleModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.model, self.estimator = model, estimator
-        self.replica_estimators = nn.ModuleList(replica_estimators)
+        self.model = model
+        self._estimators = nn.ModuleList([estimator, *replica_estimators])  # moves with the module
+        self.estimate, self.estimate_replica = estimator.risk, [own.risk for own in replica_estimators]
         self.spec, self.clip_R, self.seeds = spec, clip_R, tuple(seeds)
         self.total_steps, self.watchers, self.after_step = total_steps, watchers, after_step
         self.saved_optimizer: dict[str, Any] | None = None
@@ -73,14 +79,14 @@ class EnsembleModule(pl.LightningModule):
         if step + 1 == self.total_steps:
             self._look(self.total_steps, draw)
 
-    def _look(self, step: int, draw: Mapping[str, Tensor]) -> None:
+    def _look(self, step: int, draw: dict[str, Tensor]) -> None:
         if any(watcher.wants(step) for watcher in self.watchers):
             with torch.no_grad():
-                loss_R = self.estimator.risk(self.model, draw)
+                loss_R = self.estimate(self.model, draw)
             self._show(step, loss_R)
 
-    def _step_together(self, step: int, draw: Mapping[str, Tensor]) -> None:
-        loss_R = self.estimator.risk(self.model, draw)
+    def _step_together(self, step: int, draw: dict[str, Tensor]) -> None:
+        loss_R = self.estimate(self.model, draw)
         for stack in self.engine.stacks.values():
             stack.grad = None
         loss_R.sum().backward()
@@ -88,27 +94,33 @@ class EnsembleModule(pl.LightningModule):
         self.engine.attach_gradients()
         self.engine.step()
 
-    def _step_one_by_one(self, draw: Mapping[str, Tensor]) -> None:
+    def _step_one_by_one(self, draw: dict[str, Tensor]) -> None:
         """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
         for r, (views, engine) in enumerate(zip(self.engine.views, self.engine.engines, strict=True)):
-            model = LinearTransformer(self.model.parametrization.sharing(views), self.model.path, self.model.activation)
+            family = self.model.parametrization.sharing(views)
+            model = LinearTransformer(family, self.model.path, self.model.activation)
             own = {name: tensor[r : r + 1] for name, tensor in draw.items()}
 
-            def closure(r: int = r, model: LinearTransformer = model, own: Mapping[str, Tensor] = own) -> Tensor:
+            def closure(r: int = r, model: LinearTransformer = model, own: dict[str, Tensor] = own) -> float:
                 self.engine.engines[r].zero_grad()
-                loss = self.replica_estimators[r].risk(model, own).sum()
+                loss = self.estimate_replica[r](model, own).sum()
                 loss.backward()
-                return loss
+                return float(loss)
 
-            engine.step(closure)  # type: ignore[arg-type]
+            engine.step(closure)
 
     def _show(self, step: int, loss_R: Tensor) -> None:
         interested = [watcher for watcher in self.watchers if watcher.wants(step)]
         if not interested:
             return
         if not torch.isfinite(loss_R).all():
-            bad = [seed for seed, loss in zip(self.seeds, loss_R.tolist(), strict=True) if loss - loss != 0]
-            raise Diverged(f"the loss of seeds {bad} is not finite at step {step}: lower optimizer.lr or set train.clip")
+            bad = [
+                seed
+                for seed, loss in zip(self.seeds, loss_R.tolist(), strict=True)
+                if not math.isfinite(loss)
+            ]
+            advice = "lower optimizer.lr or set train.clip"
+            raise Diverged(f"the loss of seeds {bad} is not finite at step {step}: {advice}")
         matrices = {k: v.detach().double().cpu() for k, v in self.model.parametrization.matrices().items()}
         for watcher in interested:
             watcher.see(step, loss_R.double().cpu(), matrices, self.engine.rates())

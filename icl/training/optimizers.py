@@ -1,8 +1,8 @@
 """torch.optim over replicas: one parameter group per replica, so that every number may differ between them.
 
-The trained tensors are stacks with a leading replica axis. Each replica's slice is handed to the optimizer as a
-parameter of its own that shares the stack's memory (and its gradient the stack's gradient), so one backward pass
-over the stack serves all groups and the optimizer's state is per replica by construction.
+The trained tensors are stacks with a leading replica axis. Each replica's slice is handed to the optimizer as
+a parameter of its own that shares the stack's memory (and its gradient the stack's gradient), so one backward
+pass over the stack serves all groups and the optimizer's state is per replica by construction.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from icl.errors import InputError, real
+from icl.errors import InputError, real, reals
 from icl.training.schedules import Schedule
+
+PAIRS = ("betas", "etas", "step_sizes")  # options of torch.optim that are pairs of numbers
 
 
 @dataclass(frozen=True)
@@ -41,52 +43,66 @@ class OptimizerSpec:
 
     def per_replica(self, replicas: int) -> list[dict[str, Any]]:
         """The options of each replica; the constructor's own complaints become input errors."""
-        options = [{k: _of_replica(k, v, r, replicas) for k, v in self.options.items()} for r in range(replicas)]
+        options = [
+            {k: _of_replica(k, v, r, replicas) for k, v in self.options.items()} for r in range(replicas)
+        ]
         for chosen in options:
             real("optimizer.lr", chosen["lr"], 0, open_low=True)
             self.schedule.rate(chosen["lr"], 0)
             try:
                 self.cls([torch.zeros(1, requires_grad=True)], **chosen)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RuntimeError) as error:
                 raise InputError(f"optimizer: {error}") from None
         return options
 
 
 def _of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:
     """Scalars serve all replicas; a list is one entry per replica (for betas, a list of pairs)."""
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    if is_list and key == "betas":
-        if not isinstance(value[0], Sequence):
-            return tuple(value)
-        value = [tuple(pair) for pair in value]
-    if not is_list:
+    if not isinstance(value, Sequence) or isinstance(value, str):
         return value
+    if key in PAIRS:
+        nested = [isinstance(entry, Sequence) and not isinstance(entry, str) for entry in value]
+        if not any(nested):
+            return _pair(key, value)
+        value = [_pair(key, entry) for entry in value]
     if len(value) != replicas:
         raise InputError(f"optimizer.{key}={list(value)}: has {len(value)} entries for {replicas} seeds")
     return value[replica]
 
 
+def _pair(key: str, value: Any) -> tuple[float, ...]:
+    return tuple(reals(f"optimizer.{key}", value, 2))
+
+
 class ReplicaOptimizer:
     """Steps every replica; holds nothing but torch.optim objects and views."""
 
-    def __init__(self, spec: OptimizerSpec, stacks: Mapping[str, nn.Parameter], clip_R: Sequence[float] | None) -> None:
+    def __init__(
+        self, spec: OptimizerSpec, stacks: Mapping[str, nn.Parameter], clip_R: Sequence[float] | None
+    ) -> None:
         self.spec = spec
         self.stacks = dict(stacks)
         replicas = next(iter(stacks.values())).shape[0]
         self.options = spec.per_replica(replicas)
         self.base_rates = [float(options["lr"]) for options in self.options]
-        device = next(iter(stacks.values())).device
-        self.clip_R = None if clip_R is None else torch.tensor(clip_R, device=device)
-        self.views = [[nn.Parameter(stack.data[r : r + 1]) for stack in stacks.values()] for r in range(replicas)]
-        groups = [{"params": views, **options} for views, options in zip(self.views, self.options, strict=True)]
-        fused = {"fused": True} if self._can_fuse(device) else {}
+        first = next(iter(stacks.values()))
+        self.clip_R = None if clip_R is None else torch.tensor(clip_R, device=first.device, dtype=first.dtype)
+        self.views = [
+            [nn.Parameter(stack.data[r : r + 1]) for stack in stacks.values()] for r in range(replicas)
+        ]
+        groups = [
+            {"params": views, **options} for views, options in zip(self.views, self.options, strict=True)
+        ]
         if spec.couples_replicas:
             self.engines = [spec.cls(g["params"], **o) for g, o in zip(groups, self.options, strict=True)]
         else:
-            self.engines = [spec.cls(groups, **(self.options[0] | fused))]
+            self.engines = [spec.cls(groups, **self._fused(first.device), **self.options[0])]
 
-    def _can_fuse(self, device: torch.device) -> bool:
-        return "fused" in inspect.signature(self.spec.cls).parameters and device.type in ("cpu", "cuda")
+    def _fused(self, device: torch.device) -> dict[str, Any]:
+        """One kernel for all groups, where there is one and the user chose no other."""
+        known = "fused" in inspect.signature(self.spec.cls).parameters and device.type in ("cpu", "cuda")
+        chosen = {"fused", "foreach", "differentiable"} & set(self.options[0])
+        return {"fused": True} if known and not chosen else {}
 
     def set_rates(self, step: int) -> None:
         groups = [group for engine in self.engines for group in engine.param_groups]
@@ -107,7 +123,7 @@ class ReplicaOptimizer:
             assert grad is not None
             if self.clip_R is not None:
                 norm = torch.linalg.matrix_norm(grad)
-                limit = self.clip_R.to(grad.dtype).view(-1, *[1] * (norm.ndim - 1))
+                limit = self.clip_R.view(-1, *[1] * (norm.ndim - 1))
                 grad.mul_((limit / norm).clamp(max=1.0)[..., None, None])
             for r, views in enumerate(self.views):
                 views[index].grad = grad[r : r + 1]

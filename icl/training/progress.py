@@ -45,9 +45,7 @@ def progress_bar(title: str, total: int, first: int) -> Iterator[TrainingBar | S
     if not sys.stderr.isatty():
         yield Silence()
         return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("loss {task.fields[loss]}"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
+    steps, loss = MofNCompleteColumn(), TextColumn("loss {task.fields[loss]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), steps, loss, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
         yield TrainingBar(bar, bar.add_task(title, total=total, completed=first, loss="-"))

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: a rate is a function of the step, so that a resumed run needs no scheduler state."""
+"""Learning-rate schedules: a rate is a function of the step, so a resumed run needs no scheduler state."""
 
 from __future__ import annotations
 

@@ -48,14 +48,16 @@ class TrainerSettings:
         one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
         one_of("trainer.precision", self.precision, list(PRECISIONS))
         if self.devices != 1:
-            raise InputError(f"trainer.devices={self.devices}: a run uses 1 device; spread a sweep's jobs instead")
+            raise InputError(f"trainer.devices={self.devices}: must be 1; spread a sweep's jobs instead")
         if self.threads is not None:
             whole("trainer.threads", self.threads, 1)
         missing = self.accelerator in ("gpu", "cuda") and not torch.cuda.is_available()
         if missing or (self.accelerator == "mps" and not torch.backends.mps.is_available()):
             raise InputError(f"trainer.accelerator={self.accelerator}: no such device here; use auto or cpu")
-        if self.accelerator in ("auto", "mps") and self.precision == "64-true" and _would_use_mps(self.accelerator):
-            raise InputError("trainer.precision=64-true: Apple's GPU has no float64; set trainer.accelerator=cpu")
+        if self.precision == "64-true" and _would_use_mps(self.accelerator):
+            raise InputError(
+                "trainer.precision=64-true: Apple's GPU has no float64; set trainer.accelerator=cpu"
+            )
 
     @property
     def dtype(self) -> torch.dtype:
@@ -63,7 +65,8 @@ class TrainerSettings:
 
 
 def _would_use_mps(accelerator: str) -> bool:
-    return accelerator == "mps" or (torch.backends.mps.is_available() and not torch.cuda.is_available())
+    found = torch.backends.mps.is_available() and not torch.cuda.is_available()
+    return accelerator == "mps" or (accelerator == "auto" and found)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The prompt stream: one Lightning batch is one fresh set of prompts and the optimizer steps taken on it.
 
-A set is a function of (seed, role, first step of the set) alone, so a run that resumes in the middle of a set draws
-the same prompts again and takes only the steps that are left.
+A set is a function of (seed, role, first step of the set) alone, so a run that resumes in the middle of a set
+draws the same prompts again and takes only the steps that are left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from icl.training.estimators import Estimator
 
 
 class PromptStream(IterableDataset):
-    """Yields {"steps": range, "draw": tensors}; the last set is cut to `total_steps`."""
+    """Yields {"steps": list, "draw": tensors}; the last set is cut to `total_steps`."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class PromptStream(IterableDataset):
         for set_start in range(start, self.total_steps, self.steps_per_batch):
             draw = self.draw(set_start)
             stop = min(set_start + self.steps_per_batch, self.total_steps)
-            yield {"steps": range(max(set_start, self.first_step), stop), "draw": draw}
+            yield {"steps": list(range(max(set_start, self.first_step), stop)), "draw": draw}
 
     def draw(self, set_start: int) -> dict[str, torch.Tensor]:
         generators = [generator(seed, "train", set_start) for seed in self.seeds]

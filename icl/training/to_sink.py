@@ -1,4 +1,4 @@
-"""What of a run goes to W&B: scalars per seed and mean, heatmaps of the weights, and the same again from a record."""
+"""What of a run goes to W&B: scalars per seed and mean, weight heatmaps, and the same again from a record."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def replay(record: RunRecord, sink: Sink, count: int, which: str) -> None:
         log_rows(sink, by_step.get(step, []))
         if step in pictures:
             at = history.index(step)
-            matrices = {k.removesuffix("_history"): v[:, at] for k, v in weights.items() if k.endswith("_history")}
-            _draw(sink, step, matrices, root_RDD, which, seeds)
+            kept = {k.removesuffix("_history"): v for k, v in weights.items() if k.endswith("_history")}
+            _draw(sink, step, {k: v[:, at] for k, v in kept.items()}, root_RDD, which, seeds)
     conclude(record, sink)
 
 
@@ -78,11 +78,18 @@ def conclude(record: RunRecord, sink: Sink) -> None:
     sink.file(record.path / "weights.npz")
     if record.verdicts:
         columns = ["check", "claim", "verdict", "expected"]
-        sink.table("verdicts", columns, [[verdict.get(name) for name in columns] for verdict in record.verdicts])
+        sink.table(
+            "verdicts", columns, [[verdict.get(name) for name in columns] for verdict in record.verdicts]
+        )
 
 
 def _draw(
-    sink: Sink, step: int, matrices: Mapping[str, np.ndarray], root_RDD: np.ndarray, which: str, seeds: Sequence[int]
+    sink: Sink,
+    step: int,
+    matrices: Mapping[str, np.ndarray],
+    root_RDD: np.ndarray,
+    which: str,
+    seeds: Sequence[int],
 ) -> None:
     if "A" in matrices:
         panels = weight_panels(matrices["A"], root_RDD, matrices.get("B"), which, seeds)

@@ -15,8 +15,8 @@ from torch import Tensor
 from icl.models import LinearTransformer
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.theory.distance import distance_to_identity
-from icl.training.heatmaps import log_spaced_steps
 from icl.training.exact import CriticalPoint, risk_on_s
+from icl.training.heatmaps import log_spaced_steps
 
 Row = dict[str, Any]
 
@@ -31,16 +31,18 @@ class Recorder:
         seeds: Sequence[int],
         total_steps: int,
         log_every: int,
-        critical: CriticalPoint | None,
+        critical: CriticalPoint,
         critical_count: int,
         history_count: int = 40,
         on_rows: Callable[[list[Row]], None] = lambda rows: None,
     ) -> None:
         self.law, self.seeds, self.critical, self.on_rows = law, tuple(seeds), critical, on_rows
+        self.total_steps = total_steps
         self.float64_model = model_in_float64(model)
         self.on_s = risk_on_s(model, law)
         self.stride = set(range(0, total_steps, log_every)) | {total_steps}
-        self.critical_steps = {0, *log_spaced_steps(total_steps, critical_count)} if critical else set()
+        log_spaced = log_spaced_steps(total_steps, critical_count) if critical_count else []
+        self.critical_steps = {0, *log_spaced} if critical_count else set()
         self.history_steps = {0, *log_spaced_steps(total_steps, history_count)}
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}
@@ -56,7 +58,7 @@ class Recorder:
         if step in self.stride or step in self.critical_steps:
             columns = {"loss": loss_R, "lr": torch.tensor(rates)} | distances(matrices, self.law)
             columns |= self._exact(step, matrices)
-            rows = [{"step": step, "seed": seed} for seed in self.seeds]
+            rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
             for name, value_R in columns.items():
                 for row, value in zip(rows, value_R.tolist(), strict=True):
                     row[name] = value if math.isfinite(value) else None
@@ -64,13 +66,15 @@ class Recorder:
             self.on_rows(rows)
 
     def _exact(self, step: int, matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Exact risk (on S where that is all there is), and at chosen steps the gradient's norm."""
+        """Risk on S; at chosen steps the risk and its gradient's norm; the exact risk at the end always."""
         model, found = self.float64_model, {}
         model.parametrization.load(dict(matrices))
-        if self.on_s is not None:
-            with torch.no_grad():
+        with torch.no_grad():
+            if self.on_s is not None:
                 found["risk_on_s"] = self.on_s(model)
-        if self.critical is None or step not in self.critical_steps:
+            if self.critical.exact is not None and step == self.total_steps:
+                found["exact_risk"] = self.critical.exact(model)
+        if step not in self.critical_steps:
             return found
         norms = self.critical.measure(model, step)
         if norms.exact:
@@ -87,14 +91,15 @@ class Recorder:
         """Every column of metrics.csv, known before the first row."""
         family = self.float64_model.parametrization
         names = ["step", "seed", "loss", "lr"]
-        zeros = {name: torch.zeros(len(self.seeds), *shape).double() for name, shape in family.shapes().items()}
+        shapes = family.shapes()
+        zeros = {k: torch.zeros(len(self.seeds), *shape).double() for k, shape in shapes.items()}
         names += list(distances(zeros, self.law))
         names += ["risk_on_s"] if self.on_s is not None else []
-        if self.critical is None:
+        names += ["exact_risk"] if self.critical.exact is not None else []
+        if not self.critical_steps:
             return names
-        exact = self.critical.exact is not None
-        names += ["exact_risk"] if exact else ["risk_estimate", "risk_estimate_stderr"]
-        labels = [f"{name}{i}" for name, shape in family.shapes().items() for i in range(math.prod(shape[:-2]))]
+        names += [] if self.critical.exact is not None else ["risk_estimate", "risk_estimate_stderr"]
+        labels = [f"{name}{i}" for name, shape in shapes.items() for i in range(math.prod(shape[:-2]))]
         for label in ("", *(f"_{label}" for label in labels)):
             names += [f"gradient_norm{label}", f"gradient_norm{label}_stderr"]
         return names
@@ -107,17 +112,17 @@ class Recorder:
 
     def summary(self) -> dict[str, dict[str, float | None]]:
         """The last value of each metric, by seed; the four the contract names are always there."""
-        names = dict.fromkeys(("loss", "exact_risk", "dist_preconditioned", "dist_plain"))
-        names |= dict.fromkeys(name for name in self.columns() if name not in ("step", "seed", "lr"))
+        columns = [name for name in self.columns() if name not in ("step", "seed", "lr")]
+        names = dict.fromkeys(["loss", "exact_risk", "dist_preconditioned", "dist_plain", *columns])
         last = {row["seed"]: row for row in self.rows[-len(self.seeds) :]}
         found = {name: {str(s): last[s].get(name) for s in self.seeds} for name in names}
-        if "exact_risk" not in self.columns() and self.on_s is not None:
+        if self.critical.exact is None and self.on_s is not None:
             found["exact_risk"] = found["risk_on_s"]
         return found
 
 
 def distances(matrices: Mapping[str, Tensor], law: LinearRegressionLaw) -> dict[str, Tensor]:
-    """Dist to the sets of ahn's Theorems 3 and 4 per layer, and the maximum over A's layers; {} for other families."""
+    """Dist to the sets of ahn's Theorems 3 and 4 per layer, and the maximum over A's layers; {} without A."""
     if "A" not in matrices:
         return {}
     A_RLDD, root_RDD = matrices["A"], law.root_RDD[:, None]
@@ -127,7 +132,8 @@ def distances(matrices: Mapping[str, Tensor], law: LinearRegressionLaw) -> dict[
     found |= {f"dist_preconditioned_A{layer}": d for layer, d in enumerate(preconditioned_RL.unbind(1))}
     found |= {f"dist_plain_A{layer}": d for layer, d in enumerate(plain_RL.unbind(1))}
     if "B" in matrices:
-        found |= {f"dist_B{layer}": d for layer, d in enumerate(distance_to_identity(matrices["B"]).unbind(1))}
+        plain_B_RL = distance_to_identity(matrices["B"])
+        found |= {f"dist_B{layer}": d for layer, d in enumerate(plain_B_RL.unbind(1))}
     return found
 
 

@@ -95,6 +95,19 @@ def test_judges_any_weights_of_eq_8(dtype):
     assert Lemma1().judge(weights(A_RLDD)).verdict == "undecided"
 
 
+def test_judges_the_worst_seed(monkeypatch):
+    A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 3, 3)))
+    right = lemma1.label_entries
+
+    def wrong_for_the_first(A_LDD, prompt):
+        return right(A_LDD, prompt) * (1 + 1e-9 * torch.equal(A_LDD, A_RLDD[0]))
+
+    monkeypatch.setattr(lemma1, "label_entries", wrong_for_the_first)
+    finding = Lemma1().judge(weights(A_RLDD))
+    first, second = finding.measured["max_error_by_seed"]
+    assert finding.verdict == "fails" and first > finding.bound.value > second
+
+
 def test_judge_takes_contexts_of_different_lengths():
     law = LinearRegression(3, [4, 9]).law([0, 1])
     A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 1, 3, 3)))

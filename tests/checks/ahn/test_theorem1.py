@@ -71,8 +71,17 @@ def test_a_wrong_constant_in_eq_6_fails(monkeypatch, wrong):
     assert Theorem1().measure().verdict == "fails"
 
 
-def test_a_wrong_constant_in_eq_7_fails(monkeypatch):
-    monkeypatch.setattr(theorem1, "isotropic_step", lambda d, n: 1 / ((n - 1) / n + (d + 1) / n))
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda d, n: 1 / ((n - 1) / n + (d + 1) / n),
+        lambda d, n: (
+            (1 + 1e-8) / ((n - 1) / n + (d + 2) / n)
+        ),  # too little for the risk, not for its gradient
+    ],
+)
+def test_a_wrong_constant_in_eq_7_fails(monkeypatch, wrong):
+    monkeypatch.setattr(theorem1, "isotropic_step", wrong)
     assert Theorem1().measure().verdict == "fails"
 
 

@@ -17,7 +17,7 @@ from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_risk
 from icl.theory.polynomial import InvariantRisk
 
-SMALL = {"samples": 400}
+SMALL = {"samples": 1000}
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
 
 
@@ -136,7 +136,7 @@ def test_undecided_where_the_control_is_not_rejected(monkeypatch):
         ({"layers": 0}, "check.layers"),
         ({"layers": 13}, "check.layers"),
         ({"seed": -1}, "check.seed"),
-        ({"samples": 1}, "check.samples"),
+        ({"samples": 999}, "check.samples"),
         ({"eigenvalues": [1, 1]}, "check.eigenvalues"),
         ({"eigenvalues": [1, 1, 0, 1, 1]}, "check.eigenvalues"),
         ({"dim": 2, "distortion": [[1, 1], [1, 1]]}, "check.distortion"),
@@ -210,3 +210,15 @@ def test_the_norm_of_noise_is_not_biased_upward():
     assert naive.mean() > 2.3
     assert abs(found[:, 0].mean() - 2) < 0.05
     assert found[:, 1].mean() == pytest.approx(found[:, 0].std(), rel=0.2)
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, layers):
+    right = InvariantRisk._query
+    monkeypatch.setattr(InvariantRisk, "_query", lambda risk, theta: right(risk, theta * (1 + 1e-5)))
+    assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
+
+
+def test_undecided_where_rounding_hides_the_direction(monkeypatch):
+    monkeypatch.setattr(theorem3, "USELESS", 1e-13)
+    assert Theorem3(**PLAIN).measure().verdict == "undecided"

@@ -17,7 +17,7 @@ SIZES = [(5, 20), (1, 1), (2, 1), (3, 2), (1, 6), (7, 4)]
 
 @pytest.mark.parametrize(("dim", "context"), SIZES)
 def test_holds_and_rejects_its_control(dim, context):
-    finding = Theorem5(dim, context, samples=4000).measure()
+    finding = Theorem5(dim, context, samples=5000).measure()
     assert finding.verdict == "holds"
     assert finding.control.rejected
     assert finding.measured["effect_of_a"] == 0
@@ -28,14 +28,14 @@ def test_holds_and_rejects_its_control(dim, context):
 def test_fails_where_the_curvature_is_another(monkeypatch, factor):
     right = ReluRisk.curvature.fget
     monkeypatch.setattr(ReluRisk, "curvature", property(lambda risk: factor * right(risk)))
-    assert Theorem5(samples=1000).measure().verdict == "fails"
+    assert Theorem5(samples=5000).measure().verdict == "fails"
 
 
 def test_fails_where_the_stated_constant_is_that_of_linear_attention(monkeypatch):
     monkeypatch.setattr(
         Theorem5, "_claimed", lambda check, step, right=Theorem5._claimed: right(check, step / 2)
     )
-    assert Theorem5(samples=1000).measure().verdict == "fails"
+    assert Theorem5(samples=5000).measure().verdict == "fails"
 
 
 def test_sampling_alone_rejects_a_wrong_formula(monkeypatch):
@@ -59,13 +59,13 @@ def test_fails_where_a_has_an_effect(monkeypatch):
     monkeypatch.setattr(
         theorem5, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:, 0, :-1, -1].sum()
     )
-    assert Theorem5(2, 3, samples=1000).measure().verdict == "fails"
+    assert Theorem5(2, 3, samples=5000).measure().verdict == "fails"
 
 
 def test_chunks_do_not_change_the_measurement(monkeypatch):
-    whole = Theorem5(2, 3, samples=500)._sampled(*Theorem5(2, 3)._claimed(0.5))
-    monkeypatch.setattr(theorem5, "CHUNK", 48 * 100)
-    parts = Theorem5(2, 3, samples=500)._sampled(*Theorem5(2, 3)._claimed(0.5))
+    whole = Theorem5(2, 3, samples=5000)._sampled(*Theorem5(2, 3)._claimed(0.5))
+    monkeypatch.setattr(theorem5, "CHUNK", 48 * 1000)
+    parts = Theorem5(2, 3, samples=5000)._sampled(*Theorem5(2, 3)._claimed(0.5))
     assert len(whole[0]) == len(parts[0]) == 3
     assert parts[1] == pytest.approx(whole[1], rel=0.5)
 
@@ -77,7 +77,7 @@ def test_chunks_do_not_change_the_measurement(monkeypatch):
         ({"dim": 65}, "check.dim"),
         ({"context": 0}, "check.context"),
         ({"context": 513}, "check.context"),
-        ({"samples": 1}, "check.samples"),
+        ({"samples": 4999}, "check.samples"),
         ({"seed": -1}, "check.seed"),
     ],
 )
@@ -101,7 +101,7 @@ def weights(family, scale=1.0, tilt=0.0):
 
 @pytest.mark.parametrize("family", ["sparse_a", "sparse_ab", "full"])
 def test_judges_weights_by_distance_and_risk(family):
-    check = Theorem5(samples=1000)
+    check = Theorem5(samples=5000)
     near = check.judge(weights(family, 1.03))
     assert near.verdict == "holds"
     assert near.control.rejected
@@ -112,7 +112,7 @@ def test_judges_weights_by_distance_and_risk(family):
 
 
 def test_weights_the_theorem_does_not_speak_of_are_refused():
-    check, full = Theorem5(samples=1000), weights("full")
+    check, full = Theorem5(samples=5000), weights("full")
     with pytest.raises(InputError, match="identity"):
         check.judge(replace(full, activation="identity"))
     with pytest.raises(InputError, match="last row of Q"):

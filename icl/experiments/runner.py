@@ -1,0 +1,30 @@
+"""What an experiment may ask for: a training run, or arrays computed once and stored like one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from icl.runs.record import RunRecord
+
+
+class Runner(Protocol):
+    """Given to an experiment by the command line; what is done already is found, not repeated."""
+
+    scale: str
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        """The finished run of conf/experiment/EXPERIMENT.yaml with these overrides."""
+
+    def store(
+        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> RunRecord:
+        """The arrays `compute` gives for these settings, as runs/NAME/FINGERPRINT; `science` must determine them."""
+
+
+class Experiment(Protocol):
+    """Makes or finds every record a figure draws from, by name."""
+
+    def records(self, runner: Runner) -> Mapping[str, RunRecord]: ...

@@ -1,0 +1,1 @@
+"""Figures: stored arrays -> a drawing, and the claims it makes, measured. Never a model, never a GPU."""

@@ -1,0 +1,46 @@
+"""A claim a figure makes: what was measured, against which bound, and what is expected to be true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icl.errors import one_of
+
+VERDICTS = ("holds", "fails", "undecided")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`trained`: says something of trained weights, which smoke trains too little to decide."""
+
+    claim: str
+    measured: Any
+    bound: str
+    verdict: str
+    expected: str = "holds"
+    trained: bool = True
+
+    def __post_init__(self) -> None:
+        one_of("verdict", self.verdict, VERDICTS)
+        one_of("expected", self.expected, VERDICTS)
+
+
+def below(measured: float, bound: float, half_width: float = 0.0) -> str:
+    """Is measured +- half_width below the bound?"""
+    if math.isnan(measured) or math.isnan(half_width):
+        return "undecided"
+    if measured + half_width < bound:
+        return "holds"
+    return "fails" if measured - half_width >= bound else "undecided"
+
+
+def above(measured: float, bound: float, half_width: float = 0.0) -> str:
+    return below(-measured, -bound, half_width)
+
+
+def joint(verdicts: Sequence[str]) -> str:
+    """Of several parts: one that fails decides; else one that is undecided."""
+    return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")

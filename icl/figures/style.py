@@ -1,0 +1,65 @@
+"""One style for every figure: paper size, colour-blind-safe, a band over seeds, exact values as dashed lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart with any colour vision.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#666666",
+)  # fmt: skip
+EXACT = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.0}
+PANEL = (2.5, 2.0)  # inches
+RC = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "mathtext.fontset": "cm",
+}
+
+
+def panels(rows: int, columns: int, size: tuple[float, float] = PANEL) -> tuple[Figure, np.ndarray]:
+    """A figure and its (rows, columns) axes, without pyplot's global state."""
+    with rc_context(RC):
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows), dpi=200, layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def band(axes: Axes, x_T: Sequence[float], y_ST: np.ndarray, color: str, label: str, **kwargs: Any) -> None:
+    """Mean over seeds S, and the range between the smallest and largest seed."""
+    axes.plot(x_T, y_ST.mean(0), color=color, label=label, **kwargs)
+    axes.fill_between(x_T, y_ST.min(0), y_ST.max(0), color=color, alpha=0.2, linewidth=0)
+
+
+def exact_line(axes: Axes, value: float, label: str) -> None:
+    axes.axhline(value, label=label, **EXACT)
+
+
+def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: float) -> Any:
+    """A matrix with its entries written in, on a diverging scale from -bound to bound."""
+    image = axes.imshow(M_IJ, cmap="RdBu_r", vmin=-bound, vmax=bound)
+    axes.set_title(title)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for (i, j), entry in np.ndenumerate(M_IJ):
+        text = f"{entry:.2f}".replace("0.", ".") if abs(entry) >= 0.005 else "0"
+        colour = "white" if abs(entry) > 0.6 * bound else "black"
+        axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
+    return image

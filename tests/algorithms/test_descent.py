@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import eval_chebyt, roots_chebyt
+
+from icl.algorithms import GDPlusPlus, GradientDescent, chebyshev_steps
+from icl.errors import InputError
+from icl.models import LinearTransformer, SparseA, SparseAB
+from icl.random import generator
+from icl.tasks import LinearRegression
+
+SEEDS = [0, 1]
+ETA = torch.tensor([[0.3, 0.7, 1.1], [0.5, 0.2, 0.9]], dtype=torch.float64)
+GAMMA = torch.tensor([[0.2, 0.35], [0.4, -0.1]], dtype=torch.float64)
+
+
+def draw(read_out: int = -1, noise: float = 0.0):
+    law = LinearRegression(5, 7, task_covariance="inverse", read_out=read_out, label_noise=noise).law(SEEDS)
+    return law, law.token_prompts([generator(seed, "check") for seed in SEEDS], 12)
+
+
+def each(prompt, Sigma_RDD):
+    """Replica, prompt, x (N, D), y (N,), query and Sigma of every prompt, in numpy."""
+    z, q = prompt.context_RBNP.numpy(), prompt.query_RBP.numpy()
+    for r in range(z.shape[0]):
+        Sigma = np.eye(z.shape[-1] - 1) if Sigma_RDD is None else Sigma_RDD[r].numpy()
+        for b in range(z.shape[1]):
+            yield r, b, z[r, b, :, :-1], z[r, b, :, -1], q[r, b, :-1], Sigma
+
+
+def descent_in_a_loop(prompt, Sigma_RDD, eta):
+    out = np.empty(prompt.target_RB.shape)
+    for r, b, x, y, x_q, Sigma in each(prompt, Sigma_RDD):
+        w = np.zeros(len(x_q))
+        for step in eta[r]:
+            gradient = sum((w @ x_i - y_i) * x_i for x_i, y_i in zip(x, y, strict=True)) / len(y)
+            w = w - step * np.linalg.solve(Sigma, gradient)
+        out[r, b] = w @ x_q
+    return out
+
+
+def plus_plus_in_a_loop(prompt, Sigma_RDD, eta, gamma):
+    """All tokens moved one by one, the query (label 0) last."""
+    out = np.empty(prompt.target_RB.shape)
+    for r, b, x, y, x_q, Sigma in each(prompt, Sigma_RDD):
+        tokens, labels, P, n = np.vstack([x, x_q]), np.append(y, 0.0), np.linalg.inv(Sigma), len(y)
+        for step, move in zip(eta[r], [*gamma[r], 0.0], strict=True):
+            g = sum(labels[i] * tokens[i] for i in range(n)) / n
+            S = sum(np.outer(tokens[i], tokens[i]) for i in range(n)) / n
+            labels = np.array([label - step * g @ P @ token for label, token in zip(labels, tokens, strict=True)])
+            tokens = np.array([token - move * S @ P @ token for token in tokens])
+        out[r, b] = -labels[-1]
+    return out
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_descent_against_a_loop_and_against_the_stack_8(preconditioned, noise):
+    law, prompt = draw(noise=noise)
+    Sigma = law.Sigma_RDD if preconditioned else None
+    predicted = GradientDescent(ETA, 3, Sigma).predict(prompt)
+    np.testing.assert_allclose(predicted, descent_in_a_loop(prompt, Sigma, ETA.numpy()), rtol=1e-11, atol=1e-12)
+    P = torch.linalg.inv(law.Sigma_RDD) if preconditioned else torch.eye(5).double().expand(2, 5, 5)
+    family = SparseA(5, 3)
+    family.load({"A": ETA[:, :, None, None] * P[:, None]})
+    for path, seen in (("gram", prompt.gram()), ("tokens", prompt)):
+        model = LinearTransformer(family, path)
+        torch.testing.assert_close(predicted, model.predict(seen).detach(), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_plus_plus_against_a_loop_and_against_the_stack_11(preconditioned):
+    law, prompt = draw()
+    Sigma = law.Sigma_RDD if preconditioned else None
+    predicted = GDPlusPlus(ETA, GAMMA, 3, Sigma).predict(prompt)
+    loop = plus_plus_in_a_loop(prompt, Sigma, ETA.numpy(), GAMMA.numpy())
+    np.testing.assert_allclose(predicted, loop, rtol=1e-10, atol=1e-11)
+    eye = torch.eye(5).double()
+    P = torch.linalg.inv(law.Sigma_RDD) if preconditioned else eye.expand(2, 5, 5)
+    family = SparseAB(5, 3)
+    B = (GAMMA / ETA[:, :-1])[:, :, None, None] * eye
+    family.load({"A": -ETA[:, :, None, None] * P[:, None], "B": B})
+    for path, seen in (("gram", prompt.gram()), ("tokens", prompt)):
+        model = LinearTransformer(family, path)
+        torch.testing.assert_close(predicted, model.predict(seen).detach(), rtol=1e-10, atol=1e-11)
+
+
+def test_plus_plus_without_moves_is_descent():
+    law, prompt = draw()
+    still = GDPlusPlus(ETA, 0.0, 3, law.Sigma_RDD).predict(prompt)
+    torch.testing.assert_close(still, GradientDescent(ETA, 3, law.Sigma_RDD).predict(prompt))
+    one = GDPlusPlus(0.4, [], 1).predict(prompt)
+    torch.testing.assert_close(one, GradientDescent(0.4, 1).predict(prompt))
+
+
+def test_the_prediction_has_no_read_out_sign():
+    (_, minus), (_, plus) = draw(-1), draw(1)
+    assert torch.equal(GradientDescent(0.5, 2).predict(minus), GradientDescent(0.5, 2).predict(plus))
+
+
+def test_ways_to_give_step_sizes():
+    _, prompt = draw()
+    one = GradientDescent(0.4, 3).predict(prompt)
+    for same in ([0.4] * 3, torch.full((2, 3), 0.4), torch.full((2, 1), 0.4), torch.full((1, 3), 0.4)):
+        torch.testing.assert_close(GradientDescent(same, 3).predict(prompt), one, rtol=1e-6, atol=1e-6)
+
+
+def test_many_steps_reach_least_squares():
+    law, prompt = draw()
+    predicted = GradientDescent(chebyshev_steps(1e-3, 8.0, 300), 300, law.Sigma_RDD).predict(prompt)
+    np.testing.assert_allclose(predicted[0], prompt.target_RB[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5, 12])
+def test_chebyshev_steps_against_scipy_and_against_the_minimax_value(layers):
+    low, high = 0.3, 4.0
+    steps = np.array(chebyshev_steps(low, high, layers))
+    roots = (high + low) / 2 + (high - low) / 2 * roots_chebyt(layers)[0]
+    np.testing.assert_allclose(np.sort(steps), np.sort(1 / roots), rtol=1e-13)
+    s = np.linspace(low, high, 4001)
+    worst = np.abs(np.prod(1 - steps[:, None] * s, axis=0)).max()
+    minimax = 1 / eval_chebyt(layers, (high + low) / (high - low))
+    assert worst == pytest.approx(minimax, rel=1e-12)
+    for shift in (1.01, 0.99):
+        assert np.abs(np.prod(1 - shift * steps[:, None] * s, axis=0)).max() > 1.005 * minimax
+
+
+def test_the_order_of_chebyshev_steps_is_stable():
+    steps, s = np.array(chebyshev_steps(0.01, 1.0, 64)), np.linspace(0.01, 1.0, 501)
+    partial = np.abs(np.cumprod(1 - steps[:, None] * s, axis=0)).max()
+    ascending = np.abs(np.cumprod(1 - np.sort(steps)[::-1, None] * s, axis=0)).max()
+    assert partial < 100 and ascending > 1e10
+    assert chebyshev_steps(2.0, 2.0, 3) == [0.5] * 3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GradientDescent(0.1, 0), r"algorithm\.layers=0"),
+        (lambda: GradientDescent([0.1, 0.2], 3), r"algorithm\.eta: has shape \(2,\)"),
+        (lambda: GradientDescent(float("nan"), 3), r"algorithm\.eta: every step size"),
+        (lambda: GDPlusPlus(0.1, [0.1] * 3, 3), r"algorithm\.gamma: has shape \(3,\)"),
+        (lambda: chebyshev_steps(0.0, 1.0, 2), r"algorithm\.low=0"),
+        (lambda: chebyshev_steps(2.0, 1.0, 2), r"algorithm\.high=1"),
+        (lambda: GradientDescent(torch.zeros(3, 2), 2).predict(draw()[1]), "eta for 3 replicas"),
+    ],
+)
+def test_unusable_input(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

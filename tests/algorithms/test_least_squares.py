@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+from icl.algorithms import LeastSquares, Ridge
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import GramPrompt, LinearRegression
+
+SEEDS = [0, 1]
+
+
+def law(context, **options):
+    return LinearRegression(5, context, **({"task_covariance": "inverse"} | options)).law(SEEDS)
+
+
+def streams(role: str = "check"):
+    return [generator(seed, role) for seed in SEEDS]
+
+
+def each(prompt):
+    z, q = prompt.context_RBNP.numpy(), prompt.query_RBP.numpy()
+    for r in range(z.shape[0]):
+        for b in range(z.shape[1]):
+            yield r, b, z[r, b, :, :-1], z[r, b, :, -1], q[r, b, :-1]
+
+
+def mean_and_error(values_B) -> tuple[float, float]:
+    return float(values_B.mean()), float(values_B.std() / len(values_B) ** 0.5)
+
+
+@pytest.mark.parametrize("context", [1, 2, 4, 5, 6, 20])
+@pytest.mark.parametrize("white", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_against_lstsq_of_every_prompt(context, white, noise):
+    task = law(context, label_noise=noise)
+    prompt = task.token_prompts(streams(), 40)
+    predicted = LeastSquares(context, task.Sigma_RDD if white else None).predict(prompt)
+    for r, b, x, y, x_q in each(prompt):
+        root = scipy.linalg.sqrtm(task.Sigma_RDD[r].numpy()) if white else np.eye(5)
+        w = np.linalg.solve(root, np.linalg.lstsq(np.linalg.solve(root, x.T).T, y, rcond=None)[0])
+        # the normal equations square the condition number
+        tolerance = 1e-14 * np.linalg.cond(x) ** 2 * (1 + np.linalg.norm(w) * np.linalg.norm(x_q))
+        assert float(predicted[r, b]) == pytest.approx(w @ x_q, rel=1e-9, abs=100 * tolerance)
+
+
+@pytest.mark.parametrize("context", [5, 9])
+def test_both_norms_agree_with_enough_examples_and_are_exact_without_noise(context):
+    task = law(context)
+    prompt = task.gram_prompts(streams(), 200)
+    raw = LeastSquares(context).predict(prompt)
+    white = LeastSquares([context, context], task.Sigma_RDD).predict(prompt)
+    torch.testing.assert_close(raw, white, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(raw, prompt.target_RB, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("context", [1, 2, 4])
+def test_risk_of_minimum_norm(context):
+    """4 standard errors, fixed seeds. Whitened: the error is the part of N(0, I) outside N random directions."""
+    task = law(context)
+    prompt = task.gram_prompts(streams("eval"), 20_000)
+    losses = {
+        name: (LeastSquares(context, Sigma).predict(prompt) - prompt.target_RB).square().flatten()
+        for name, Sigma in (("white", task.Sigma_RDD), ("raw", None))
+    }
+    mean, error = mean_and_error(losses["white"])
+    assert abs(mean - (5 - context)) < 4 * error
+    excess, error = mean_and_error(losses["raw"] - losses["white"])
+    assert excess > 4 * error
+
+
+def test_risk_of_minimum_norm_in_raw_coordinates():
+    """The figure's 4.08 for 3 at N = 2, with task and query integrated out: E |Sigma^{1/2} (I - S^+ S) Sigma^{-1/2}|^2."""
+    task = law(2)
+    x = torch.randn(2, 20_000, 2, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    x = x @ task.root_RDD[:, None]
+    outside = torch.eye(5, dtype=torch.float64) - torch.linalg.pinv(x) @ x
+    whole = task.root_RDD[:, None] @ outside @ torch.linalg.inv(task.root_RDD)[:, None]
+    integrated, error = mean_and_error(whole.square().sum((-1, -2)).flatten())
+    assert abs(integrated - 4.08) < 0.02 and error < 0.01
+    prompt = task.gram_prompts(streams("eval"), 50_000)
+    sampled, error = mean_and_error((LeastSquares(2).predict(prompt) - prompt.target_RB).square().flatten())
+    assert abs(sampled - integrated) < 4 * error
+
+
+def test_dependent_tokens_do_not_explode():
+    """Three copies of one token: rank 1 where N says 3."""
+    z = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    query = torch.tensor([[[0.3, -0.4, 0.0]]], dtype=torch.float64)
+    prompt = GramPrompt(torch.outer(z, z)[None, None], query, torch.zeros(1, 1, dtype=torch.float64))
+    w = np.linalg.lstsq(np.array([[1.0, 2.0]]), np.array([3.0]), rcond=None)[0]
+    assert float(LeastSquares(3).predict(prompt)) == pytest.approx(w @ [0.3, -0.4], rel=1e-12)
+
+
+@pytest.mark.parametrize("context", [2, 12])
+def test_ridge_against_augmented_lstsq(context):
+    """Penalty rows sqrt(N lam) L^{-1} (w - mean), Sigma_w = L L^T, added to the examples."""
+    task = law(context, label_noise=0.2, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
+    prompt = task.token_prompts(streams(), 20)
+    lam = [0.3, 0.05]
+    plain = Ridge(lam).predict(prompt)
+    full = Ridge(lam, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
+    for r, b, x, y, x_q in each(prompt):
+        weight = (context * lam[r]) ** 0.5
+        rows = weight * np.linalg.inv(np.linalg.cholesky(task.Sigma_w_RDD[r].numpy()))
+        for predicted, penalty, centre in (
+            (plain, weight * np.eye(5), np.zeros(5)),
+            (full, rows, task.mean_RD[r].numpy()),
+        ):
+            X, Y = np.vstack([x, penalty]), np.concatenate([y, penalty @ centre])
+            w = np.linalg.lstsq(X, Y, rcond=None)[0]
+            assert float(predicted[r, b]) == pytest.approx(w @ x_q, rel=1e-9, abs=1e-10)
+
+
+@pytest.mark.parametrize("context", [3, 8])
+def test_bayes_is_the_conditional_mean(context):
+    """The second oracle conditions the joint Gaussian of (y_q, y_1, ..., y_N) given all x."""
+    noise = 0.4
+    task = law(context, label_noise=noise, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
+    prompt = task.token_prompts(streams(), 20)
+    predicted = Ridge.bayes(noise, context, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
+    for r, b, x, y, x_q in each(prompt):
+        K, mean = task.Sigma_w_RDD[r].numpy(), task.mean_RD[r].numpy()
+        covariance = x @ K @ x.T + noise * np.eye(context)
+        expected = mean @ x_q + x_q @ K @ x.T @ np.linalg.solve(covariance, y - x @ mean)
+        assert float(predicted[r, b]) == pytest.approx(expected, rel=1e-9, abs=1e-10)
+
+
+def test_bayes_beats_any_other_penalty_and_tends_to_minimum_norm():
+    noise, context = 0.5, 6
+    task = law(context, label_noise=noise)
+    prompt = task.gram_prompts(streams("eval"), 40_000)
+    bayes = Ridge.bayes(noise, context, task.Sigma_w_RDD)
+    loss = (bayes.predict(prompt) - prompt.target_RB).square()
+    for lam in (noise / context / 2, noise / context * 2):
+        other = (Ridge(lam, task.Sigma_w_RDD).predict(prompt) - prompt.target_RB).square()
+        excess, error = mean_and_error((other - loss).flatten())
+        assert excess > 4 * error
+    noiseless = law(3)
+    prompt = noiseless.gram_prompts(streams(), 50)
+    limit = Ridge.bayes(1e-9, 3, noiseless.Sigma_w_RDD).predict(prompt)
+    torch.testing.assert_close(limit, LeastSquares(3, noiseless.Sigma_RDD).predict(prompt), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LeastSquares(0), r"algorithm\.context=0"),
+        (lambda: Ridge(0.0), r"algorithm\.lam=0"),
+        (lambda: Ridge.bayes(0.0, 3), r"algorithm\.label_noise=0"),
+        (lambda: Ridge(1.0, mean_RD=torch.zeros(5)), r"algorithm\.mean"),
+        (lambda: Ridge(1.0, mean_RD=torch.zeros(1, 4)).predict(law(3).gram_prompts(streams(), 2)), "4 entries"),
+        (lambda: LeastSquares([3] * 3).predict(law(3).gram_prompts(streams(), 2)), "context for 3 replicas"),
+    ],
+)
+def test_unusable_input(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

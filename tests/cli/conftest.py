@@ -1,0 +1,70 @@
+"""`icl ARGS` inside this process: as fast as the command allows, with what it printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.cli import main
+
+TINY = (
+    "train.steps=4 train.batch=8 train.steps_per_batch=2 train.log_every=2 checks=[] callbacks.gradient_count=0 "
+    "experiment=ahn/theorem3 scale=smoke"
+).split()
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        assert self.out, self.err
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    return tmp_path / "outputs"
+
+
+@pytest.fixture
+def icl(
+    tmp_path: Path, outputs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """In an empty working folder, with its own outputs folder and without W&B."""
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+
+    def run(verb: str, *args: str, logger: str | None = "none") -> Result:
+        runs_something = verb in ("train", "check", "reproduce")
+        common = [f"paths.outputs={outputs}", *([f"logger={logger}"] if logger and runs_something else [])]
+        capfd.readouterr()
+        code = main([verb, *args, *common])
+        return Result(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def tiny(icl: Run) -> Run:
+    """`icl train` of a few steps, with more overrides."""
+
+    def run(*more: str, **options: Any) -> Result:
+        chosen = {override.partition("=")[0] for override in more}
+        kept = [override for override in TINY if override.partition("=")[0] not in chosen]
+        return icl("train", *kept, *more, **options)
+
+    return run

@@ -1,0 +1,313 @@
+"""`icl check`: the JSON document, exit codes, many at once, and verdicts on given weights."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from icl.checks.verdict import Bound, Control, Finding
+from icl.cli import check as check_module
+from icl.cli.show import headline, show
+from tests.cli.conftest import Run
+
+KEYS = {
+    "check", "paper", "reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control",
+    "notes", "seconds", "cached",
+}  # fmt: skip
+EQ7 = 1 / ((20 - 1) / (2 * 20) + (5 + 2) / 20)  # theorem 5's constant at D = 5, N = 20
+FOUND: Mapping[str, Any] = {"max_error": 1.0}
+
+
+def finding(verdict: str) -> Finding:
+    return Finding(verdict, FOUND, Bound(2.0, "rounding"), Control("a wrong one", 3.0, True))
+
+
+def test_one_document(icl: Run) -> None:
+    result = icl("check", "check=ahn/lemma1", "scale=smoke", "check.dim=3", "check.samples=8", "format=json")
+    document = result.json
+    assert result.code == 0 and set(document) >= KEYS and not document["cached"]
+    assert document["check"] == "ahn/lemma1" and document["paper"] == "ahn"
+    assert document["settings"]["dim"] == 3 and document["settings"]["samples"] == 8
+    assert set(document["control"]) >= {"description", "measured", "rejected"}
+    again = icl(
+        "check", "check=ahn/lemma1", "scale=smoke", "check.dim=3", "check.samples=8", "format=json"
+    ).json
+    assert again == document | {"cached": True}
+
+
+def test_force_and_seed_and_other_settings_are_measured_anew(icl: Run) -> None:
+    base = ["check", "check=ahn/lemma1", "check.dim=2", "check.samples=4", "format=json"]
+    assert not icl(*base).json["cached"]
+    assert icl(*base).json["cached"]
+    assert not icl(*base, "force=true").json["cached"]
+    assert not icl(*base, "check.seed=1").json["cached"]
+    assert icl(*base, "check.expected=fails").json["cached"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "code"),
+    [
+        ("holds", "holds", 0), ("fails", "fails", 0), ("undecided", "undecided", 0), ("fails", "holds", 1),
+        ("holds", "fails", 1), ("holds", "undecided", 1), ("undecided", "holds", 3),
+    ],
+)  # fmt: skip
+def test_exit_codes(
+    verdict: str, expected: str, code: int, icl: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", lambda self: finding(verdict))
+    result = icl("check", "check=ahn/lemma1", f"check.expected={expected}", "format=json")
+    assert (result.code, result.json["verdict"], result.json["expected"]) == (code, verdict, expected)
+    # A stored verdict is held against what is expected now.
+    assert icl("check", "check=ahn/lemma1", f"check.expected={verdict}").code == 0
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a\nb"), SystemExit(0), MemoryError()])
+def test_a_crash_exits_4_and_stores_nothing(
+    error: BaseException, icl: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(self: Any) -> Finding:
+        raise error
+
+    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", crash)
+    result = icl("check", "check=ahn/lemma1")
+    assert (result.code, result.out, result.err.count("\n")) == (4, "", 1)
+    assert list(outputs.glob("checks/**/*.json")) == []
+    assert "Traceback" in icl("check", "check=ahn/lemma1", "verbose=true").err
+
+
+def test_what_a_check_prints_stays_off_stdout(icl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def noisy(self: Any) -> Finding:
+        print("noise from Python")
+        subprocess.run(["echo", "noise from a child"], check=True)
+        return finding("holds")
+
+    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", noisy)
+    result = icl("check", "check=ahn/lemma1", "format=json")
+    assert result.json["verdict"] == "holds" and result.err.count("noise") == 2
+
+
+@pytest.fixture
+def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all checks, two quick ones."""
+    monkeypatch.setattr(check_module, "options", lambda group: ["ahn/lemma1", "ahn/theorem1"])
+
+
+def test_many(icl: Run, two_checks: None) -> None:
+    result = icl("check", "check=all", "scale=smoke", "check.seed=1", "format=json")
+    assert result.code == 0 and result.json["seconds"] > 0
+    assert [d["check"] for d in result.json["checks"]] == ["ahn/lemma1", "ahn/theorem1"]
+    assert all(set(d) >= KEYS and d["settings"]["seed"] == 1 for d in result.json["checks"])
+    again = icl("check", "check=ahn/all", "scale=smoke", "check.seed=1", "format=json").json
+    assert all(d["cached"] for d in again["checks"])
+
+
+def test_one_of_many_crashes(icl: Run, two_checks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(self: Any) -> Finding:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", crash)
+    result = icl("check", "check=all", "format=json")
+    assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["ahn/theorem1"]
+    assert "ahn/lemma1 failed: RuntimeError: no" in result.err
+
+
+def test_worker_processes(tmp_path: Path, outputs: Path) -> None:
+    """A user's check that crashes in a worker: the others finish, and exit 4."""
+    user_package(tmp_path)
+    run = in_user_package(
+        tmp_path, "check", "check=mylab/all", "jobs=2", "format=json", f"paths.outputs={outputs}"
+    )
+    document = json.loads(run.stdout)
+    assert run.returncode == 4 and [d["check"] for d in document["checks"]] == ["mylab/good"]
+    assert "mylab/bad failed: ZeroDivisionError" in run.stderr
+
+
+def user_package(folder: Path) -> None:
+    """mylab: a check that holds, one that crashes, a task and an experiment; configs in conf/."""
+    (folder / "mylab").mkdir()
+    (folder / "mylab" / "__init__.py").write_text("")
+    (folder / "mylab" / "mine.py").write_text(
+        "from icl.checks.verdict import Bound, Control, Finding\n"
+        "from icl.tasks import LinearRegression\n"
+        "class Good:\n"
+        "    reference, claim = 'Lemma 0', 'One is one.'\n"
+        "    def __init__(self, size: int = 1):\n"
+        "        if size < 1: raise ValueError(f'check.size={size}: must be at least 1')\n"
+        "    def measure(self):\n"
+        "        return Finding('holds', {'error': 0.0}, Bound(0.0, 'none'), Control('two', 1.0, True))\n"
+        "class Bad(Good):\n"
+        "    def measure(self): return 1 / 0\n"
+        "class Task(LinearRegression): ...\n"
+    )
+    configs = {
+        "check/mylab/good.yaml": "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
+        "_target_: mylab.mine.Good\nsize: 1\n",
+        "check/mylab/bad.yaml": "# @package check\n_target_: mylab.mine.Bad\n",
+        "task/mine.yaml": "_target_: mylab.mine.Task\ndim: 2\ncontext: 4\n",
+        "experiment/mylab/first.yaml": "# @package _global_\n# paper: mylab\n# reference: Figure 1\n"
+        "defaults:\n  - override /task: mine\nname: mylab/first\nseeds: [0]\n"
+        "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient_count: 0}\n",
+    }
+    for name, text in configs.items():
+        path = folder / "conf" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def in_user_package(folder: Path, verb: str, *args: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    environment = {**os.environ, "ICL_PACKAGES": "mylab"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
+    logger = ["logger=none"] if verb in ("check", "train") else []
+    argv = [verb, "--config-dir", str(folder / "conf"), *logger, *args]
+    script = f"import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main({argv!r}))"
+    (folder / "run.py").write_text(script)
+    return subprocess.run(
+        [sys.executable, str(folder / "run.py")],
+        capture_output=True, text=True, check=False, cwd=folder, env=environment,
+    )  # fmt: skip
+
+
+def test_a_users_own_package(tmp_path: Path, outputs: Path) -> None:
+    user_package(tmp_path)
+    place = f"paths.outputs={outputs}"
+    good = in_user_package(tmp_path, "check", "check=mylab/good", "format=json", place)
+    assert good.returncode == 0 and json.loads(good.stdout)["claim"] == "One is one.", good.stderr
+    wrong = in_user_package(tmp_path, "check", "check=mylab/good", "check.size=0", place)
+    assert (wrong.returncode, wrong.stdout) == (2, "") and "must be at least 1" in wrong.stderr
+    # Any file of the package may be behind a verdict.
+    (tmp_path / "mylab" / "other.py").write_text("changed = True\n")
+    assert not json.loads(
+        in_user_package(tmp_path, "check", "check=mylab/good", "format=json", place).stdout
+    )["cached"]
+    run = in_user_package(
+        tmp_path, "train", "experiment=mylab/first", "checks=[ahn/lemma1]", "format=json", place
+    )
+    assert run.returncode == 0 and json.loads(run.stdout)["steps"] == 2, run.stderr
+    listed = json.loads(in_user_package(tmp_path, "list", "format=json", place).stdout)
+    items = {item["id"]: item for name in ("checks", "experiments") for item in listed[name]}
+    assert items["mylab/good"] == {"id": "mylab/good", "paper": "mylab", "reference": "Lemma 0", "done": True}
+    assert items["mylab/first"]["done"] and not items["ahn/theorem1"]["done"]
+
+
+WEIGHTS: dict[str, dict[str, Any]] = {
+    "ahn/theorem1": {"P": np.diag([0.0] * 5 + [1])[None], "Q": -np.diag([1.0] * 5 + [0])[None]},
+    "ahn/theorem3": {"A": -np.eye(5)[None].repeat(2, 0)},
+    "ahn/theorem4": {"A": -np.eye(5)[None].repeat(2, 0), "B": np.eye(5)[None]},
+    "ahn/theorem5": {
+        "P": np.diag([0.0] * 5 + [1])[None], "Q": -EQ7 * np.diag([1.0] * 5 + [0])[None], "activation": "relu",
+    },
+    "ahn/lemma1": {"A": np.arange(25.0).reshape(1, 1, 5, 5) / 25},
+}  # fmt: skip
+VERDICT = {"ahn/theorem5": "holds", "ahn/lemma1": "holds"}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_of_a_file(name: str, icl: Run, tmp_path: Path) -> None:
+    path = tmp_path / "hand.npz"
+    np.savez(path, **WEIGHTS[name])
+    args = ["check", f"check={name}", f"check.weights={path}", "scale=smoke", "format=json"]
+    document = icl(*args).json
+    assert document["verdict"] == VERDICT.get(name, "fails")
+    assert document["settings"]["weights"] == str(path)
+    assert icl(*args).json["cached"]
+    changed = {k: v if k == "activation" else 0.5 * np.asarray(v) for k, v in WEIGHTS[name].items()}
+    np.savez(path, **changed)
+    assert not icl(*args).json["cached"]  # by content, not by name
+
+
+def test_a_last_B_has_no_effect(icl: Run, tmp_path: Path) -> None:
+    A, B = -np.eye(5)[None].repeat(2, 0), np.eye(5)[None].repeat(2, 0)
+    np.savez(tmp_path / "with.npz", A=A, B=B)
+    np.savez(tmp_path / "without.npz", A=A, B=B[:1])
+    measured = [
+        icl(
+            "check", "check=ahn/theorem4", f"check.weights={tmp_path}/{n}.npz", "scale=smoke", "format=json"
+        ).json["measured"]
+        for n in ("with", "without")
+    ]
+    assert measured[0] == measured[1]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"A": np.eye(5)}, "must have the shape (layers, 5, 5)"),
+        ({"A": np.eye(4)[None]}, "must have the shape (layers, 5, 5)"),
+        ({"A": np.full((1, 5, 5), np.nan)}, "finite"),
+        ({"A": np.zeros((0, 5, 5))}, "at least one layer"),
+        ({"A": np.zeros((2, 1, 5, 5))}, "one set of weights"),
+        ({"A": np.zeros((3, 5, 5)), "B": np.zeros((1, 5, 5))}, "B has 1 layers, must have 2"),
+        ({"A": np.zeros((1, 5, 5)), "C": np.zeros(1)}, "must hold A, A and B, or P and Q"),
+        ({"P": np.zeros((1, 6, 6)), "Q": np.zeros((2, 6, 6))}, "Q has 2 layers, must have 1"),
+        ({"P": np.zeros((1, 6, 6)), "Q": np.zeros((1, 6, 6))}, "Theorem 3 speaks of"),
+        ({"A": np.zeros((1, 5, 5)), "activation": "softmax"}, "Theorem 3 speaks of"),
+    ],
+)
+def test_weights_that_will_not_do(
+    arrays: dict[str, Any], complaint: str, icl: Run, tmp_path: Path, outputs: Path
+) -> None:
+    np.savez(tmp_path / "hand.npz", **arrays)
+    result = icl("check", "check=ahn/theorem3", f"check.weights={tmp_path}/hand.npz", "scale=smoke")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert complaint in result.err and not outputs.exists()
+
+
+def test_weights_in_a_damaged_file(icl: Run, tmp_path: Path, outputs: Path) -> None:
+    np.savez(tmp_path / "hand.npz", A=np.zeros((3, 5, 5)))
+    whole = (tmp_path / "hand.npz").read_bytes()
+    for damaged in (b"", b"nonsense", whole[:200], whole.replace(b"\0" * 64, b"\1" * 64, 1)):
+        (tmp_path / "hand.npz").write_bytes(damaged)
+        result = icl("check", "check=ahn/theorem3", f"check.weights={tmp_path}/hand.npz", "scale=smoke")
+        assert result.code == 2 and "not a readable .npz" in result.err and not outputs.exists()
+
+
+def test_weights_of_a_run(tiny: Run, icl: Run) -> None:
+    run = tiny("format=json").json["run_dir"]
+    for name, verdict in (("ahn/theorem3", "fails"), ("ahn/lemma1", "holds")):
+        args = ["check", f"check={name}", f"check.weights={run}", "scale=smoke", "format=json"]
+        assert icl(*args).json["verdict"] == verdict
+        assert icl(*args).json["cached"]
+    tiny("force=true")
+    assert not icl(*args).json["cached"]  # another attempt
+    refused = icl("check", "check=ahn/theorem2", f"check.weights={run}")
+    assert refused.code == 2 and "says nothing about given weights" in refused.err
+
+
+def document(name: str = "ahn/theorem1", **changes: Any) -> dict[str, Any]:
+    return {
+        "check": name, "paper": "ahn", "reference": "Theorem 1", "claim": "word " * 40, "verdict": "holds",
+        "expected": "holds", "settings": {}, "measured": {"risk": 0.25, "gradient_norm_of_it_all": -1.23456e-100},
+        "bound": {"value": 1.23456e-10, "source": "rounding of gradient_norm_of_it_all"},
+        "control": {"description": "c", "measured": -1.23456e-10, "rejected": True}, "notes": ["n " * 50],
+        "seconds": 1234.5, "cached": False,
+    } | changes  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_the_table_is_readable(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show([document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")], full=True)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= columns and "…" not in text
+    for whole in ("-1.23e-100 gradient_norm_of_it_all", "1.23e-10", "1234.5", "undecided !", "ahn/theorem1"):
+        assert whole in text, text
+    assert text.split().count("word") == 80
+
+
+def test_the_telling_measurement() -> None:
+    assert headline(document()) == "-1.23e-100 gradient_norm_of_it_all"
+    unnamed = {"value": 1e-9, "source": "rounding"}
+    assert headline(document(measured={"risk": 0.3, "gap": 1e-12}, bound=unnamed)) == "1e-12 gap"
+    assert headline(document(measured={"risk": 0.3}, bound=unnamed)) == "0.3 risk"
+    assert headline(document(measured={"list": [1]}, bound=unnamed)) == "- list"

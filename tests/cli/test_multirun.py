@@ -1,0 +1,139 @@
+"""`-m`: validated as a whole, kept apart, concluded by a table, a CSV and a JSON document."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import TINY, Run
+
+KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
+DIVERGES = [
+    "optimizer=sgd",
+    "~optimizer.betas",
+    "train.clip=null",
+    "train.steps=20",
+    "optimizer.lr=1e20,0.01",
+]
+
+
+def test_the_document(tiny: Run, outputs: Path) -> None:
+    result = tiny("-m", "seed=range(2)", "model.layers=1,2", "format=json")
+    document = result.json
+    assert result.code == 0 and set(document) >= KEYS
+    assert [document[key] for key in ("jobs", "done", "cached", "failed")] == [4, 4, 0, 0]
+    row = document["summary"][0]
+    assert set(row) == {"overrides", "metric", "mean", "low", "high"}
+    assert row["overrides"] == ["seed=0", "model.layers=1"] and row["metric"] == "loss"
+    assert row["low"] is None and isinstance(row["mean"], float)  # one seed has no interval
+    assert len(list(outputs.glob("runs/ahn/theorem3/*/run.json"))) == 4
+    path = Path(document["sweep_csv"])
+    assert path.is_absolute() and path.is_relative_to(outputs / "sweeps")
+    lines = list(csv.DictReader(path.open()))
+    assert len(lines) == len(document["summary"]) and float(lines[0]["mean"]) == row["mean"]
+    again = tiny("-m", "seed=range(2)", "model.layers=1,2,3", "format=json").json
+    assert [again[key] for key in ("jobs", "cached")] == [6, 4]
+    assert again["sweep_csv"] != document["sweep_csv"]
+    same = tiny("-m", "seed=range(2)", "model.layers=1,2", "format=json", "verbose=true").json
+    assert same["sweep_csv"] == document["sweep_csv"] and same["cached"] == 4
+
+
+def test_intervals_over_seeds(tiny: Run) -> None:
+    rows = tiny("-m", "seeds=[0,1]", "optimizer.lr=0.01,0.02", "format=json").json["summary"]
+    assert {tuple(row["overrides"]) for row in rows} == {("optimizer.lr=0.01",), ("optimizer.lr=0.02",)}
+    assert all(row["low"] <= row["mean"] <= row["high"] for row in rows if row["mean"] is not None)
+
+
+def test_a_table_ends_it(tiny: Run) -> None:
+    result = tiny("-m", "seed=0,1")
+    assert result.code == 0 and "seed=0" in result.out and "exact_risk" in result.out
+    assert max(map(len, result.out.split("summary:")[0].splitlines())) <= 80
+
+
+def test_a_failing_job_leaves_its_traceback_and_the_others_finish(tiny: Run, outputs: Path) -> None:
+    result = tiny("-m", "format=json", *DIVERGES)
+    document = result.json
+    assert result.code == 4
+    assert [document[key] for key in ("jobs", "done", "failed")] == [2, 1, 1]
+    (trace,) = outputs.glob("runs/ahn/theorem3/*/traceback.txt")
+    assert "Traceback" in trace.read_text()
+    again = tiny("-m", "format=json", *DIVERGES)
+    assert again.code == 4 and again.json["cached"] == 1  # what failed is tried again, what is done is not
+
+
+def test_joblib(tiny: Run, outputs: Path) -> None:
+    result = tiny("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "format=json", *DIVERGES)
+    assert result.code == 4 and result.json["jobs"] == 2 and result.json["failed"] == 1
+    assert len(list(outputs.glob("runs/ahn/theorem3/*/traceback.txt"))) == 1
+    again = tiny("-m", "format=json", *DIVERGES).json  # the same sweep by another launcher
+    assert again["cached"] == 1 and again["sweep_csv"] == result.json["sweep_csv"]
+
+
+def test_settings_of_a_check(icl: Run) -> None:
+    args = ["check", "-m", "check=ahn/theorem1", "check.dim=3,4", "format=json"]
+    document = icl(*args).json
+    assert [document[key] for key in ("jobs", "done", "cached")] == [2, 2, 0]
+    risks = {
+        row["overrides"][0]: row["mean"] for row in document["summary"] if row["metric"] == "optimal_risk"
+    }
+    assert 0 < risks["check.dim=3"] < risks["check.dim=4"]
+    assert icl(*args).json["cached"] == 2
+    assert icl("check", "-m", "check=ahn/theorem1,ahn/lemma1", "format=json").json["done"] == 2
+    assert "holds" in icl("check", "-m", "check=ahn/theorem1", "check.dim=3,4").out
+
+
+def test_wandb_runs_are_separate_and_closed(tiny: Run, outputs: Path) -> None:
+    tiny("-m", "train.log_every=1", *DIVERGES, logger="wandb_offline")
+    files = sorted((outputs / "wandb").glob("offline-run-*/run-*.wandb"))
+    assert len(files) == 2
+    exits = []
+    for file in files:
+        shown = subprocess.run(
+            [Path(sys.executable).with_name("wandb"), "leet", "inspect", "--json", file],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        records = [json.loads(line) for line in shown.stdout.splitlines() if line.strip()]
+        runs = [r["run"] for r in _parts(records, "run")]
+        exits += [r["exit"].get("exit_code", r["exit"].get("exitCode", 0)) for r in _parts(records, "exit")]
+        assert len({run.get("run_id", run.get("runId")) for run in runs}) == 1
+    assert sorted(map(bool, exits)) == [False, True]  # both closed, one as failed
+
+
+def _parts(records: list[dict], name: str) -> list[dict]:
+    return [record for record in records if isinstance(record.get(name), dict)]
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_interrupted_and_continued(
+    signum: signal.Signals, code: int, launcher: str, tiny: Run, outputs: Path
+) -> None:
+    if launcher == "joblib" and signum == signal.SIGINT:
+        pytest.skip("in a terminal the workers get Ctrl-C as well; SIGTERM covers the launcher")
+    steps = ["train.steps=1500", "-m", "seed=0,1,2", f"hydra/launcher={launcher}", "format=json"]
+    kept = [arg for arg in TINY if not arg.startswith("train.steps=")]
+    argv = ["train", *kept, *steps, "logger=none", f"paths.outputs={outputs}"]
+    script = f"import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main({argv!r}))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(outputs.glob("runs/ahn/theorem3/*/metrics.csv")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signum)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, ""), err
+    assert "interrupted" in err and "Traceback" not in err
+    states = [json.loads(p.read_text())["status"] for p in outputs.glob("runs/ahn/theorem3/*/run.json")]
+    assert "done" not in states or len(states) > states.count("done")
+    again = tiny(*steps[:-2], "format=json")
+    assert again.code == 0 and again.json["done"] == 3

@@ -1,0 +1,189 @@
+"""`icl train`: the JSON document, what is found again and what is told to whom."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import TINY, Run
+
+KEYS = {"run_dir", "fingerprint", "status", "cached", "resumed", "steps", "seconds", "metrics", "verdicts"}
+METRICS = {"loss", "exact_risk", "dist_preconditioned", "dist_plain"}
+
+
+def test_the_train_document(tiny: Run, outputs: Path) -> None:
+    result = tiny("format=json")
+    document = result.json
+    assert result.code == 0 and set(document) >= KEYS
+    assert Path(document["run_dir"]).is_absolute() and Path(document["run_dir"]).is_relative_to(outputs)
+    assert document["status"] == "done" and document["steps"] == 4 and document["seconds"] > 0
+    assert (document["cached"], document["resumed"]) == (False, False)
+    assert set(document["metrics"]) >= METRICS
+    for entry in document["metrics"].values():
+        assert set(entry) == {"mean", "by_seed"} and set(entry["by_seed"]) == {"0", "1"}
+    assert document["verdicts"] == []
+
+
+def test_undefined_metrics_are_null(tiny: Run) -> None:
+    """Softmax attention has neither an exact risk nor A."""
+    document = tiny(
+        "model=full",
+        "model.path=tokens",
+        "model.activation=softmax",
+        "train.estimator=sampled",
+        "format=json",
+    ).json
+    assert document["metrics"]["loss"]["mean"] > 0
+    for name in ("exact_risk", "dist_preconditioned", "dist_plain"):
+        assert document["metrics"][name]["mean"] is None
+
+
+def test_seed_is_a_list_of_one(tiny: Run) -> None:
+    first, second = tiny("seed=3", "format=json").json, tiny("seeds=[3]", "format=json").json
+    assert first["run_dir"] == second["run_dir"] and (first["cached"], second["cached"]) == (False, True)
+    assert tiny("seeds=[3,4]", "format=json").json["fingerprint"] != first["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("more", "same"),
+    [
+        ("verbose=true", True),
+        ("trainer.threads=1", True),
+        ("trainer.accelerator=cpu", True),
+        ("callbacks.heatmap_count=2", True),
+        ("scale=laptop", False),  # its leaves differ: seeds, samples, steps
+        ("optimizer.lr=0.01", False),
+        ("trainer.precision=64-true", False),
+        ("task.context=21", False),
+    ],
+)
+def test_what_makes_another_run(tiny: Run, more: str, same: bool) -> None:
+    first, second = tiny("format=json").json, tiny(more, "format=json").json
+    assert (first["fingerprint"] == second["fingerprint"]) == second["cached"] == same
+
+
+def test_scale_names_leaves_and_an_override_wins(tiny: Run) -> None:
+    document = tiny("scale=laptop", "seeds=[7]", "format=json").json
+    config = yaml.safe_load((Path(document["run_dir"]) / "config.yaml").read_text())
+    assert (
+        config["optimizer"]["schedule"]["every"] == 400 and config["callbacks"]["gradient_samples"] == 20000
+    )
+    assert config["seeds"] == [7] and config["train"]["steps"] == 4
+    # The same values under another scale's name are the same run.
+    again = tiny("scale=paper", "seeds=[7]", "optimizer.lr=0.05", "optimizer.betas=[0.9,0.99]",
+                 "optimizer.schedule.every=400", "format=json").json  # fmt: skip
+    assert again["cached"] and again["fingerprint"] == document["fingerprint"]
+
+
+def test_force_repeats_to_the_same_numbers(tiny: Run) -> None:
+    first, second, third = (tiny(f"force={f}", "format=json").json for f in ("false", "true", "false"))
+    assert (first["cached"], second["cached"], third["cached"]) == (False, False, True)
+    assert first["metrics"] == second["metrics"] == third["metrics"]
+    assert json.loads((Path(first["run_dir"]) / "run.json").read_text())["attempt"] == 2
+
+
+def test_a_matrix_in_a_file_counts_by_its_content(tiny: Run, tmp_path: Path) -> None:
+    import numpy as np
+
+    np.save(tmp_path / "one.npy", np.diag([1.0, 2, 3, 4, 5]))
+    np.save(tmp_path / "two.npy", np.diag([1.0, 2, 3, 4, 5]))
+    first, second = (tiny(f"task.covariance={tmp_path}/{n}.npy", "format=json").json for n in ("one", "two"))
+    assert first["fingerprint"] == second["fingerprint"]
+    np.save(tmp_path / "two.npy", np.diag([1.0, 2, 3, 4, 6]))
+    assert not tiny(f"task.covariance={tmp_path}/two.npy", "format=json").json["cached"]
+
+
+def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
+    run = tiny("checks=[ahn/lemma1]", "format=json")
+    (verdict,) = run.json["verdicts"]
+    assert verdict["check"] == "ahn/lemma1" and verdict["verdict"] == verdict["expected"] and run.code == 0
+    stored = Path(run.json["run_dir"]) / "verdicts.json"
+    assert [v["check"] for v in json.loads(stored.read_text())["verdicts"]] == ["ahn/lemma1"]
+    both = tiny("checks=[ahn/theorem3,ahn/lemma1]", "format=json")
+    assert both.json["cached"] and both.code == 0  # at smoke undecided is expected
+    assert {v["check"]: v["verdict"] for v in both.json["verdicts"]} == {
+        "ahn/theorem3": "undecided",
+        "ahn/lemma1": verdict["verdict"],
+    }
+    assert {v["check"] for v in json.loads(stored.read_text())["verdicts"]} == {"ahn/theorem3", "ahn/lemma1"}
+    assert tiny("format=json").json["verdicts"] == []  # asked for none
+
+
+def test_an_unexpected_verdict_exits_1(tiny: Run) -> None:
+    run = tiny("checks=[ahn/theorem3]", "scale=laptop", "seeds=[0]", "format=json")
+    (verdict,) = run.json["verdicts"]
+    assert (verdict["verdict"], verdict["expected"], run.code) == ("fails", "holds", 1)
+    again = tiny("checks=[ahn/theorem3]", "scale=laptop", "seeds=[0]", "format=json")
+    assert (again.code, again.json["cached"]) == (1, True)
+
+
+def test_a_diverging_run_exits_4_and_leaves_its_traceback(tiny: Run, outputs: Path) -> None:
+    result = tiny(
+        "optimizer=sgd", "~optimizer.betas", "optimizer.lr=1e20", "train.clip=null", "train.steps=20"
+    )
+    assert result.code == 4 and result.out == "" and result.err.count("\n") == 1
+    (trace,) = outputs.glob("runs/ahn/theorem3/*/traceback.txt")
+    assert "Traceback" in trace.read_text()
+
+
+def test_the_table_has_numbers_at_any_width(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seeds do not fit 80 columns: then their extremes do. Nothing is cut off."""
+    for columns, shown in (("80", "lowest"), ("200", "seed 9")):
+        monkeypatch.setenv("COLUMNS", columns)
+        text = tiny("seeds=[0,1,2,3,4,5,6,7,8,9]").out
+        assert shown in text and "…" not in text and "dist_preconditioned" in text
+        assert max(map(len, text.split("run: ")[0].splitlines())) <= int(columns)
+
+
+def test_what_is_cached_needs_neither_torch_nor_lightning(tiny: Run, outputs: Path) -> None:
+    tiny("checks=[ahn/theorem3]")
+    args = [arg for arg in TINY if not arg.startswith("checks")] + ["checks=[ahn/theorem3]", "logger=none"]
+    script = (
+        "import sys\nfrom icl.cli import main\n"
+        f"code = main({['train', *args, f'paths.outputs={outputs}', 'format=json']!r})\n"
+        "heavy = {'torch', 'pytorch_lightning', 'scipy', 'matplotlib', 'wandb'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, (code, heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["cached"]
+
+
+def test_wandb_is_told_once_and_again_when_asked_elsewhere(tiny: Run, outputs: Path) -> None:
+    def told() -> int:
+        return len(list((outputs / "wandb").glob("offline-run-*")))
+
+    tiny()
+    assert not (outputs / "wandb").exists()
+    for expected, more in ((1, []), (1, []), (2, ["logger.project=other"]), (3, ["checks=[ahn/lemma1]"])):
+        assert tiny(*more, logger="wandb_offline").code == 0
+        assert told() == expected, more
+
+
+def test_everything_written_is_below_outputs(tmp_path: Path, outputs: Path) -> None:
+    """A real process, whose matplotlib, W&B and torch have never cached anything."""
+    for name in ("home", "tmp", "cwd"):
+        (tmp_path / name).mkdir()
+    import os
+
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "MPL", "XDG_"))}
+    environment = kept | {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
+    args = ["train", *TINY, "callbacks.heatmap_count=1", "logger=wandb_offline", f"paths.outputs={outputs}"]
+    script = f"import sys; from icl.cli import main; sys.exit(main({args!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path / "cwd",
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    written = [str(path) for name in ("home", "tmp", "cwd") for path in (tmp_path / name).rglob("*")]
+    assert written == []
+    assert {path.name for path in outputs.iterdir()} == {"runs", "index", "wandb", "cache"}
+    assert any((outputs / "cache" / "matplotlib").iterdir())

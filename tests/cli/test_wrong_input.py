@@ -1,0 +1,142 @@
+"""What a user can get wrong: exit 2, one line that helps, nothing on stdout, nothing written anywhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from icl.cli import main
+from tests.cli.conftest import TINY
+
+T = "train experiment=ahn/theorem3 scale=smoke"
+C = "check check=ahn/theorem1 scale=smoke"
+WRONG = {
+    f"{T} task.foo=1": "task.foo: no such key",
+    f"{T} task.contxt=3": "did you mean task.context?",
+    f"{T} optimzer.lr=3": "did you mean optimizer.lr?",
+    f"{T} check=[ahn/lemma1]": "did you mean checks?",
+    f"{T} +model.foo=1": "model.foo: SparseA has no such setting",
+    f"{T} +foo=1": "foo: no such key in icl train",
+    f"{T} +train.foo=1": "train.foo: no such key",
+    f"{T} +paths.foo=1": "paths: ",
+    f"{T} ~task": "task: ",
+    f"{T} ~optimizer.lr": "optimizer.lr: missing",
+    f"{T} task.dim=abc": "task.dim=abc: must be an integer",
+    f"{T} task.dim=0": "task.dim=0: must be an integer",
+    f"{T} task.dim=5.0": "task.dim=5.0: must be an integer",
+    f"{T} task.eigenvalues=[1,1,1,1,-1]": "must be a finite number above 0",
+    f"{T} task.eigenvalues=[1,2]": "has 2 numbers, must have 5",
+    f"{T} task.eigenvalues=[1,1,1,1,1] task.covariance=[[1]]": "exclude each other",
+    f"{T} task.eigenvalues=[1,2": "cannot be read as an override",
+    f"{T} task.context=0": "task.context=0: must be",
+    f"{T} model.layers=0": "model.layers=0: must be",
+    f"{T} model.activation=softmax": "set model.path=tokens",
+    f"{T} optimizer.foo=1": "optimizer.foo: no such key",
+    f"{T} optimizer.lr=-1": "optimizer.lr=-1: must be",
+    f"{T} optimizer.lr=[0.1]": "has 1 entries for 2 seeds",
+    f"{T} optimizer=lbfgs ~optimizer.betas": "train.clip: must be null",
+    f"{T} seeds=[0,0]": "duplicates",
+    f"{T} seeds=[]": "at least one integer",
+    f"{T} seed=-1": "seed=-1: must be",
+    f"{T} seed=1,2": "several values need -m",
+    f"{T} seed=range(8)": "several values need -m",
+    f"{T} scale=tiny": "must be one of smoke, laptop, paper",
+    f"{T} format=xml": "must be one of text, json",
+    f"{T} force=maybe": "force=maybe: must be true or false",
+    f"{T} trainer.accelerator=foo": "trainer.accelerator=foo: must be one of",
+    f"{T} name=../x": "name=../x: must be a relative name",
+    f"{T} task._target_=os.system": "task._target_=os.system: must be in one of icl",
+    f"{T} task._target_=icl.models.SparseA": "task.",
+    f"{T} optimizer._target_=torch.optim.lr_scheduler.StepLR": "must be a torch.optim.Optimizer",
+    f"{T} checks=[nope]": "check=nope: no such option",
+    f"{T} checks=[ahn/theorem2]": "says nothing about trained weights",
+    f"{T} checks=[ahn/theorem1]": "Theorem 1 is about one layer",
+    f"{T} model=full": "Theorem 3 speaks of linear sparse_a",
+    f"{T} paths.outputs=/dev/null/x": "/dev/null is not a folder",
+    f"{T} --config-dir /nope": "--config-dir /nope: no such folder",
+    f"{T} --foo": "unrecognized arguments: --foo",
+    f"{T} foo": "must have the form KEY=VALUE",
+    "train experiment=ahn/thoerem3": "did you mean ahn/theorem3? (one of: ahn/",
+    "train tsk=foo": "did you mean task?",
+    "train task=foo": "task=foo: no such option (one of: linear_regression)",
+    f"{T} -m task.dim=3,0": "task.dim=0: must be",
+    f"{T} -m optimizer.lr=0.1,foo": "optimizer.lr=foo: must be",
+    f"{T} -m format=json,text": "must be the same in all jobs",
+    f"{T} -m seed=0,1 hydra/launcher=nope": "hydra/launcher=nope: no such",
+    "train -m experiment=ahn/theorem3,nope": "experiment=nope: no such option",
+    "check": "check: choose one",
+    "check check=nope": "check=nope: no such option (one of: ahn/lemma1",
+    "check check=theorem1": "did you mean ahn/theorem1?",
+    "check check=foo/all": "did you mean ahn/all?",
+    "check check=all check.dim=3": "with check=all only check.seed",
+    "check check=ahn/all jobs=0": "jobs=0: must be",
+    "check check=ahn/all -m check.seed=1,2": "runs many already",
+    f"{C} check.dm=1": "did you mean check.dim?",
+    f"{C} +check.foo=1": "check.foo: Theorem1 has no such setting",
+    f"{C} check.dim=0": "check.dim=0: must be",
+    f"{C} check.context=0": "check.context=0: must be",
+    f"{C} check.eigenvalues=[1,2]": "has 2 numbers, must have 5",
+    f"{C} check.eigenvalues=[1,1,1,1,0]": "must be a finite number above 0",
+    f"{C} check.expected=maybe": "must be one of holds, fails, undecided",
+    f"{C} check._target_=os.path.join": "must be in one of icl",
+    f"{C} check._target_=icl.checks.ahn.nope.X": "no module icl.checks.ahn.nope",
+    f"{C} check.weights=/nope": "check.weights=/nope: no such run folder",
+    f"{C} check.weights=.": "must be the folder of a finished run",
+    "check check=ahn/theorem3 check.layers=0": "check.layers=0: must be",
+    "check -m check=ahn/theorem1 check.dim=3,0": "check.dim=0: must be",
+    "trian": "no verb trian; did you mean train?",
+    "report": "has nothing to do yet",
+    "sweep sweep=x": "has nothing to do yet",
+    "list foo": "foo: icl list takes",
+    "clean yes=maybe": "must be one of true, false",
+    "completion fish": "must be one of bash, zsh",
+}
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Home, temporary and working folder, all empty."""
+    for name in ("home", "tmp", "cwd"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.chdir(tmp_path / "cwd")
+    return tmp_path
+
+
+def contents(folder: Path) -> list[str]:
+    return sorted(os.path.join(top, name) for top, dirs, files in os.walk(folder) for name in [*dirs, *files])
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_exit_2_one_line_and_nothing_written(
+    line: str, places: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(places)
+    assert main(line.split()) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert WRONG[line] in err and err.startswith("icl: ") and err.count("\n") == 1, err
+    assert contents(places) == before
+
+
+def test_a_finished_run_does_not_excuse_wrong_input(tiny, icl) -> None:
+    assert tiny().code == 0
+    for wrong in ("trainer.accelerator=foo", "callbacks.heatmap_count=-1", "task.dim=5.0", "logger.mode=foo"):
+        result = tiny(wrong)
+        assert (result.code, result.out) == (2, ""), wrong
+
+
+def test_an_unwritable_folder(tiny, outputs: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    outputs.mkdir(mode=0o500)
+    result = tiny()
+    assert result.code == 2 and "cannot be written" in result.err and result.err.count("\n") == 1
+
+
+def test_tiny_is_valid(tiny) -> None:
+    assert len(TINY) == len({override.partition("=")[0] for override in TINY})
+    assert tiny("train.steps=1").code == 0

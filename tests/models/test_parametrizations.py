@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from icl.errors import InputError
+from icl.models import Full, MultiHead, SparseA, SparseAB
+
+FAMILIES = [
+    lambda **k: Full(3, 2, **k),
+    lambda **k: MultiHead(3, 2, heads=2, **k),
+    lambda **k: SparseA(3, 2, **k),
+    lambda **k: SparseAB(3, 2, **k),
+]
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+def test_a_replicas_weights_are_a_function_of_its_seed(make) -> None:  # type: ignore[no-untyped-def]
+    together, alone = make(init_std=0.1), make(init_std=0.1)
+    together.initialise([4, 7])
+    alone.initialise([7])
+    for name, tensor in together.matrices().items():
+        assert tensor.shape == (2, *together.shapes()[name]) and tensor.requires_grad
+        assert torch.equal(tensor[1], alone.matrices()[name][0]) and not torch.equal(tensor[0], tensor[1])
+        assert 0.02 < tensor.std() < 0.2
+    assert list(dict(together.named_parameters())) == list(together.shapes())
+
+
+def test_init_std_per_replica() -> None:
+    family = SparseA(40, 1, init_std=[1.0, 0.0, 0.01])
+    family.initialise([0, 1, 2])
+    A = family.A.detach()
+    assert A[0].std().item() == pytest.approx(1, rel=0.1) and A[2].std().item() == pytest.approx(0.01, rel=0.1)
+    assert (A[1] == 0).all()
+    with pytest.raises(InputError, match="has 3 entries for 2 seeds"):
+        family.initialise([0, 1])
+
+
+def test_stacks_are_those_of_the_equations() -> None:
+    sparse_a, sparse_ab = SparseA(2, 2, 1.0), SparseAB(2, 2, 1.0)
+    for family in (sparse_a, sparse_ab):
+        family.initialise([0])
+    P, Q = sparse_a.stack()
+    expected_P, expected_Q = torch.zeros(3, 3).double(), torch.zeros(3, 3).double()
+    expected_P[2, 2] = 1
+    expected_Q[:2, :2] = -sparse_a.A[0, 1]
+    assert torch.equal(P[0, 1, 0], expected_P) and torch.equal(Q[0, 1, 0], expected_Q)
+    P, Q = sparse_ab.stack()
+    expected_Q[:2, :2] = sparse_ab.A[0, 0]
+    assert torch.equal(Q[0, 0, 0], expected_Q) and torch.equal(P[0, 1, 0], expected_P)
+    expected_P[:2, :2] = sparse_ab.B[0, 0]
+    assert torch.equal(P[0, 0, 0], expected_P)
+    assert SparseAB(2, 1).shapes() == {"A": (1, 2, 2)}
+    assert Full(2, 1).shapes() == {"P": (1, 3, 3), "Q": (1, 3, 3)}
+    assert MultiHead(2, 1, heads=4).shapes()["P"] == (1, 4, 3, 3)
+
+
+def test_sharing_is_the_same_family_on_other_parameters() -> None:
+    family = SparseAB(2, 2, 1.0)
+    family.initialise([0, 1])
+    views = [nn.Parameter(t.data[1:]) for t in family.matrices().values()]
+    other = family.sharing(views)
+    assert other.A is views[0] and torch.equal(other.A[0], family.A[1]) and family.A.shape[0] == 2
+    other.A.data.zero_()
+    assert (family.A[1] == 0).all()
+
+
+def test_load_takes_weights_and_checks_their_shape() -> None:
+    family = SparseAB(2, 2)
+    family.initialise([0])
+    given = {"A": torch.ones(3, 2, 2, 2), "B": torch.ones(3, 1, 2, 2)}
+    family.load(given)
+    given["A"].zero_()
+    assert family.A.shape[0] == 3 and (family.A == 1).all()
+    with pytest.raises(InputError, match=r"weights B: must have shape \(seeds, 1, 2, 2\), got nothing"):
+        family.load({"A": torch.ones(1, 2, 2, 2)})
+    with pytest.raises(InputError, match=r"weights A: must have shape \(seeds, 2, 2, 2\), got \(1, 3, 2, 2\)"):
+        family.load({"A": torch.ones(1, 3, 2, 2)})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SparseA(2, 0), r"model\.layers=0: must be an integer from 1 to 64"),
+        (lambda: SparseA(2, 65), r"model\.layers=65"),
+        (lambda: SparseA(0), r"task\.dim=0"),
+        (lambda: MultiHead(2, heads=0), r"model\.heads=0: must be an integer of at least 1"),
+        (lambda: Full(2, init_std=-1.0), r"model\.init_std=-1\.0"),
+        (lambda: Full(2, init_std=[0.1, float("nan")]), r"model\.init_std=nan"),
+        (lambda: Full(2, init_std="small"), r"model\.init_std=small"),
+    ],
+)
+def test_impossible_sizes(make, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,122 @@
+"""Attention over tokens against a plain loop written from eqs. (2)-(4), and what must not influence what."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from icl.models import tokens
+
+R, B, N, P, L, H = 2, 3, 4, 3, 2, 2
+
+
+def random(*shape: int, seed: int = 0, scale: float = 0.5) -> Tensor:
+    return scale * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture
+def stack() -> tuple[Tensor, Tensor]:
+    return random(R, L, H, P, P, seed=1), random(R, L, H, P, P, seed=2)
+
+
+@pytest.fixture
+def prompt() -> tuple[Tensor, Tensor]:
+    return random(R, B, N, P, seed=3, scale=1), random(R, B, P, seed=4, scale=1)
+
+
+def by_hand(P_LHPP: Tensor, Q_LHPP: Tensor, context_NP: Tensor, query_P: Tensor, activation: str) -> list[list[float]]:
+    """Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0); entry by entry."""
+    n = len(context_NP)
+    Z = [*context_NP.tolist(), query_P.tolist()]
+    for layer in range(L):
+        change = [[0.0] * P for _ in Z]
+        for h in range(H):
+            V, Q = P_LHPP[layer, h].tolist(), Q_LHPP[layer, h].tolist()
+            for i, z_i in enumerate(Z):
+                scores = [sum(z_j[a] * Q[a][b] * z_i[b] for a in range(P) for b in range(P)) for z_j in Z]
+                if activation == "relu":
+                    scores = [max(s, 0.0) for s in scores]
+                if activation == "softmax":
+                    total = sum(math.exp(s) for s in scores)
+                    scores = [math.exp(s) / total for s in scores]
+                for j in range(n):
+                    for a in range(P):
+                        value = sum(V[a][b] * Z[j][b] for b in range(P))
+                        change[i][a] += scores[j] * value / (1 if activation == "softmax" else n)
+        Z = [[old + new for old, new in zip(z, c, strict=True)] for z, c in zip(Z, change, strict=True)]
+    return Z
+
+
+@pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
+def test_against_a_plain_loop(activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]) -> None:
+    out_RBP = tokens.stack_forward(*stack, *prompt, activation)
+    for r in range(R):
+        for b in range(B):
+            Z = by_hand(stack[0][r], stack[1][r], prompt[0][r, b], prompt[1][r, b], activation)
+            assert torch.allclose(out_RBP[r, b], torch.tensor(Z[-1], dtype=torch.float64), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
+def test_the_order_of_the_context_does_not_matter(
+    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
+) -> None:
+    context, query = prompt
+    out = tokens.stack_forward(*stack, context, query, activation)
+    shuffled = tokens.stack_forward(*stack, context[:, :, [2, 0, 3, 1]], query, activation)
+    assert torch.allclose(out, shuffled, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("activation", ["identity", "relu"])
+def test_the_query_moves_no_other_token(
+    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
+) -> None:
+    """The mask: a second query appended to the context's own gets the same answer whatever the first was.
+
+    For the identity it shows as linearity: the prediction at q1 + q2 is the sum of those at q1 and at q2.
+    For ReLU, which is positively homogeneous, as f(c q) = c f(q). Both fail if the query reads its own key.
+    """
+    context, query = prompt
+    scaled = tokens.stack_forward(*stack, context, 3 * query, activation)
+    assert torch.allclose(scaled, 3 * tokens.stack_forward(*stack, context, query, activation), rtol=1e-11)
+    if activation == "identity":
+        other = query.flip(0)
+        total = tokens.stack_forward(*stack, context, query + other)
+        parts = tokens.stack_forward(*stack, context, query) + tokens.stack_forward(*stack, context, other)
+        assert torch.allclose(total, parts, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
+def test_causality_through_gradients(activation: str, prompt: tuple[Tensor, Tensor]) -> None:
+    """With one layer whose P moves the context's tokens, a second layer sees them: they must not depend on q.
+
+    The query's way into its own output is the identity plus attention as reader; with Q = 0 in both layers the
+    identity's weights vanish, ReLU's too, so the output's Jacobian in q is exactly I.
+    """
+    context, query = prompt
+    V = random(1, L, H, P, P, seed=5).expand(R, -1, -1, -1, -1)
+    query = query.clone().requires_grad_()
+    out = tokens.stack_forward(V, torch.zeros_like(V), context, query, activation)
+    for a in range(P):
+        (grad,) = torch.autograd.grad(out[..., a].sum(), query, retain_graph=True)
+        assert torch.allclose(grad, torch.eye(P).double()[a].expand_as(grad), atol=1e-14)
+
+
+def test_softmax_normalises_over_the_query_too(prompt: tuple[Tensor, Tensor]) -> None:
+    """With Q = 0 all n + 1 keys weigh the same and the masked one is lost: n/(n+1) of the mean value."""
+    context, query = prompt
+    V = random(R, 1, 1, P, P, seed=6)
+    out = tokens.stack_forward(V, torch.zeros_like(V), context, query, "softmax")
+    mean = (context @ V[:, 0].mT).sum(2) / (N + 1)
+    assert torch.allclose(out - query, mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
+def test_replicas_and_prompts_do_not_mix(
+    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
+) -> None:
+    out = tokens.stack_forward(*stack, *prompt, activation)
+    one = [t[1:] for t in stack] + [t[1:, 2:] for t in prompt]
+    assert torch.allclose(out[1, 2], tokens.stack_forward(*one, activation)[0, 0], rtol=1e-13)

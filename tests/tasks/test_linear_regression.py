@@ -1,0 +1,238 @@
+"""The law of the prompts against exact moments (icl.theory), its validation, and its streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import GramPrompt, LinearRegression
+from icl.tasks.linear_regression import PAPER_EIGENVALUES, LinearRegressionLaw, haar_orthogonal
+from icl.theory.quadratic import LabelMoments, mean_gram, second_gram
+
+SIGMAS = 5.0
+COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]
+
+
+def generators(seeds: list[int], role: str = "check", step: int = 0) -> list[np.random.Generator]:
+    return [generator(seed, role, step) for seed in seeds]
+
+
+def assert_mean(sample_BX: Tensor, exact_X: Tensor) -> None:
+    error = (sample_BX.mean(0) - exact_X).abs()
+    assert (error <= SIGMAS * sample_BX.std(0) / len(sample_BX) ** 0.5 + 1e-12).all(), error
+
+
+def moments_of(law: LinearRegressionLaw, r: int = 0) -> LabelMoments:
+    return LabelMoments(law.Sigma_RDD[r], law.Sigma_w_RDD[r], law.mean_RD[r], law.label_noise)
+
+
+LAWS: dict[str, dict[str, Any]] = {
+    "plain": {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25]},
+    "inverse": {"dim": 2, "context": 3, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"},
+    "noise and mean": {"dim": 2, "context": 4, "covariance": COVARIANCE, "label_noise": 0.5, "prior_mean": [1.0, -0.5]},
+    "fewer tokens than covariates": {"dim": 3, "context": 2, "label_noise": 0.3, "task_covariance": "inverse"},
+    "given task covariance": {"dim": 2, "context": 6, "task_covariance": COVARIANCE, "rotation": "none"},
+    "distorted": {"dim": 2, "context": 5, "distortion": [[1.0, 0.5], [0.0, 2.0]], "task_covariance": "inverse"},
+}
+
+
+@pytest.mark.parametrize("kind", ["gram", "tokens"])
+@pytest.mark.parametrize("name", LAWS)
+def test_both_kinds_of_prompt_have_the_exact_moments(name: str, kind: str) -> None:
+    law = LinearRegression(**LAWS[name]).law([3])
+    batch = 30_000
+    drawn = law.gram_prompts(generators([3]), batch) if kind == "gram" else law.token_prompts(generators([3]), batch).gram()
+    G_BPP, moments = drawn.gram_RBPP[0], moments_of(law)
+    assert_mean(G_BPP.flatten(1), mean_gram(moments).flatten())
+    products = torch.einsum("bij,bkl->bijkl", G_BPP, G_BPP)
+    assert_mean(products.flatten(1), second_gram(moments, law.context_R[0]).flatten())
+    assert_mean(drawn.target_RB[0, :, None] ** 2, (law.Sigma_RDD[0] * moments.w2).sum()[None])
+    x_BD = drawn.query_RBP[0, :, :-1]
+    assert_mean(torch.einsum("bi,bj->bij", x_BD, x_BD).flatten(1), law.Sigma_RDD[0].flatten())
+    assert (drawn.query_RBP[..., -1] == 0).all()
+
+
+def test_the_target_belongs_to_the_context_of_its_prompt() -> None:
+    """Without noise and with enough tokens the Gram matrix determines w = Gxx^-1 gxy."""
+    law = LinearRegression(dim=3, context=8).law([0, 1])
+    for prompt in (law.gram_prompts(generators([0, 1]), 10), law.token_prompts(generators([0, 1]), 10).gram()):
+        G = prompt.gram_RBPP
+        w_RBD = torch.linalg.solve(G[..., :3, :3], G[..., :3, 3])
+        predicted = (w_RBD * prompt.query_RBP[..., :3]).sum(-1)
+        assert torch.allclose(predicted, prompt.target_RB, rtol=1e-8, atol=1e-10)
+
+
+def test_gram_tasks_pair_a_context_with_its_task() -> None:
+    law = LinearRegression(dim=3, context=8, prior_mean=[1.0, 2.0, 3.0]).law([0])
+    gram_RBPP, w_RBD = law.gram_tasks(generators([0]), 4000)
+    solved = torch.linalg.solve(gram_RBPP[..., :3, :3], gram_RBPP[..., :3, 3])
+    assert torch.allclose(solved, w_RBD, rtol=1e-7, atol=1e-9)
+    assert_mean(w_RBD[0], law.mean_RD[0])
+
+
+def test_second_moment_roots_of_label_and_query() -> None:
+    law = LinearRegression(dim=2, covariance=COVARIANCE, label_noise=0.5, prior_mean=[1.0, -0.5]).law([0])
+    V = law.label_root_REK[0] @ law.label_root_REK[0].T
+    mean = law.mean_RD[0]
+    assert torch.allclose(V[:2, :2], torch.eye(2).double() + torch.outer(mean, mean))
+    assert torch.allclose(V[:2, 2], mean) and V[2, 2] == 1
+    X = law.query_root_RED[0] @ law.query_root_RED[0].T
+    assert torch.allclose(X[:2, :2], torch.tensor(COVARIANCE).double()) and (X[2] == 0).all()
+    U = law.u_root_REE[0] @ law.u_root_REE[0].T
+    assert torch.allclose(U[:2, :2], torch.tensor(COVARIANCE).double())
+    assert U[2, 2].item() == pytest.approx(0.5) and (U[2, :2] == 0).all()
+
+
+def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere() -> None:
+    law = LinearRegression().law([0, 1])
+    assert torch.allclose(torch.linalg.eigvalsh(law.Sigma_RDD), torch.tensor(sorted(PAPER_EIGENVALUES)).double())
+    assert not torch.allclose(law.Sigma_RDD[0], law.Sigma_RDD[1])
+    assert torch.allclose(LinearRegression(dim=3).law([0]).Sigma_RDD[0], torch.eye(3).double())
+    assert torch.equal(law.Sigma_w_RDD[0], torch.eye(5).double())
+    straight = LinearRegression(rotation="none").law([4])
+    assert torch.allclose(straight.Sigma_RDD[0], torch.diag(torch.tensor(PAPER_EIGENVALUES)).double())
+
+
+@pytest.mark.parametrize("name", ["inverse", "distorted"])
+def test_inverse_task_covariance(name: str) -> None:
+    law = LinearRegression(**LAWS[name]).law([0, 7])
+    identity = torch.eye(law.dim).double()
+    assert torch.allclose(law.Sigma_RDD @ law.Sigma_w_RDD, identity.expand(2, -1, -1), atol=1e-12)
+    for U, Sigma in zip(law.U_RDD, law.Sigma_RDD, strict=True):
+        diagonal = U.T @ Sigma @ U
+        assert torch.allclose(diagonal, torch.diag(diagonal.diagonal()), atol=1e-12)
+
+
+def test_distortion_is_the_factor_itself() -> None:
+    law = LinearRegression(**LAWS["distorted"]).law([0])
+    assert torch.equal(law.root_RDD[0], torch.tensor(LAWS["distorted"]["distortion"]).double())
+    assert torch.allclose(law.task_root_RDD[0] @ law.root_RDD[0].T, torch.eye(2).double(), atol=1e-14)
+
+
+def test_covariance_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "Sigma.npy"
+    np.save(path, np.array(COVARIANCE))
+    from_file = LinearRegression(dim=2, covariance=str(path), task_covariance=str(path)).law([0])
+    assert torch.allclose(from_file.Sigma_RDD[0], torch.tensor(COVARIANCE).double())
+    assert torch.allclose(from_file.Sigma_w_RDD[0], torch.tensor(COVARIANCE).double())
+
+
+INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({"dim": 0}, r"^task\.dim=0: must be an integer from 1 to 512$"),
+    ({"dim": 513}, r"task\.dim=513"),
+    ({"dim": 2.0}, r"task\.dim=2\.0"),
+    ({"dim": True}, r"task\.dim=True"),
+    ({"context": 0}, r"^task\.context=0: must be an integer of at least 1$"),
+    ({"context": [20, 0]}, r"task\.context=0"),
+    ({"context": "20"}, r"task\.context=20"),
+    ({"eigenvalues": [1, 1]}, r"task\.eigenvalues=\[1, 1\]: has 2 numbers, must have 5"),
+    ({"eigenvalues": []}, r"task\.eigenvalues=\[\]: has 0 numbers"),
+    ({"eigenvalues": [1, 1, 1, 1, -0.5]}, r"task\.eigenvalues=-0\.5: must be a finite number above 0"),
+    ({"eigenvalues": [1, 1, 1, 1, 0]}, r"task\.eigenvalues=0: must"),
+    ({"eigenvalues": [1, 1, 1, 1, float("nan")]}, r"task\.eigenvalues=nan"),
+    ({"eigenvalues": "ones"}, r"task\.eigenvalues=ones: must be a list"),
+    ({"rotation": "har"}, r"task\.rotation=har: must be one of haar, none; did you mean haar\?"),
+    ({"dim": 2, "eigenvalues": [1, 1], "covariance": COVARIANCE}, "eigenvalues and task.covariance exclude each other"),
+    ({"dim": 2, "distortion": COVARIANCE, "covariance": COVARIANCE}, "covariance and task.distortion exclude"),
+    ({"dim": 2, "covariance": INDEFINITE}, r"task\.covariance: must be positive definite, its smallest .* -1$"),
+    ({"dim": 2, "covariance": [[1.0, 0.1], [0.2, 1.0]]}, r"task\.covariance: must be symmetric"),
+    ({"dim": 3, "covariance": COVARIANCE}, r"task\.covariance: has shape \(2, 2\), must have \(3, 3\)"),
+    ({"dim": 2, "covariance": [[1, 2], [3]]}, r"task\.covariance: must be a 2 x 2 nested list"),
+    ({"dim": 2, "covariance": [[1, float("inf")], [float("inf"), 1]]}, r"task\.covariance: every entry"),
+    ({"dim": 2, "covariance": "nowhere.npy"}, r"task\.covariance=nowhere\.npy: no such \.npy file"),
+    ({"dim": 2, "distortion": [[1, 2], [2, 4]], "task_covariance": "inverse"}, r"task\.distortion: must be invertible"),
+    ({"dim": 2, "distortion": COVARIANCE}, r"task\.distortion needs task\.task_covariance=inverse"),
+    ({"task_covariance": "inverze"}, r"task\.task_covariance=inverze: must be identity, inverse"),
+    ({"dim": 2, "task_covariance": INDEFINITE}, r"task\.task_covariance: must be positive definite"),
+    ({"dim": 2, "prior_mean": [1.0]}, r"task\.prior_mean=\[1\.0\]: has 1 numbers, must have 2"),
+    ({"label_noise": -1.0}, r"task\.label_noise=-1\.0: must be a finite number of at least 0"),
+    ({"read_out": 0}, r"task\.read_out=0: must be -1 or 1"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), ERRORS)
+def test_impossible_values_are_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        LinearRegression(**settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"not an array", b""])
+def test_an_unreadable_file_is_an_input_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.npy"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not a readable .npy array"):
+        LinearRegression(dim=2, covariance=str(path))
+
+
+def test_context_per_replica() -> None:
+    law = LinearRegression(dim=2, context=[2, 50]).law([0, 1])
+    S_RBDD = law.covariate_grams(generators([0, 1]), 20_000)
+    for r, n in enumerate((2, 50)):
+        assert_mean((S_RBDD[r, :, 0, 0] ** 2)[:, None], torch.tensor([1 + 2 / n]).double())
+    with pytest.raises(InputError, match="token prompts need one length"):
+        law.token_prompts(generators([0, 1]), 2)
+    with pytest.raises(InputError, match="2 entries for 3 seeds"):
+        LinearRegression(context=[2, 50]).law([0, 1, 2])
+
+
+def test_prefix_names_the_key_of_another_verb() -> None:
+    with pytest.raises(InputError, match=r"^check\.dim=0"):
+        LinearRegression(dim=0, prefix="check")
+
+
+def everything(law: LinearRegressionLaw, seeds: list[int]) -> list[Tensor]:
+    gram, tokens = law.gram_prompts(generators(seeds), 4), law.token_prompts(generators(seeds), 4)
+    drawn = [gram.gram_RBPP, gram.query_RBP, gram.target_RB, tokens.context_RBNP, tokens.query_RBP, tokens.target_RB]
+    return [*drawn, *law.gram_tasks(generators(seeds), 4), law.covariate_grams(generators(seeds), 4)]
+
+
+def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch() -> None:
+    task = LinearRegression(dim=3, context=4, task_covariance="inverse", label_noise=0.1)
+    together = everything(task.law([5, 2, 9]), [5, 2, 9])
+    for r, seed in enumerate([5, 2, 9]):
+        for shared, alone, sliced in zip(
+            together, everything(task.law([seed]), [seed]), everything(task.law([5, 2, 9]).replica(r), [seed]), strict=True
+        ):
+            assert torch.equal(shared[r], alone[0]) and torch.equal(shared[r], sliced[0])
+
+
+def test_streams_repeat_and_are_disjoint_by_seed_role_and_step() -> None:
+    law = LinearRegression(dim=2, context=3).law([0])
+
+    def draw(seed: int, role: str, step: int) -> GramPrompt:
+        return law.gram_prompts([generator(seed, role, step)], 2)
+
+    assert torch.equal(draw(0, "train", 7).gram_RBPP, draw(0, "train", 7).gram_RBPP)
+    keys = [(s, role, t) for s in (0, 1) for role in ("init", "train", "eval") for t in (0, 1)]
+    drawn = [draw(*key).gram_RBPP for key in keys]
+    assert all(not torch.equal(a, b) for i, a in enumerate(drawn) for b in drawn[:i])
+
+
+def test_nothing_reads_or_moves_the_global_streams() -> None:
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    everything(LinearRegression(dim=2).law([0]), [0])
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_haar_is_orthogonal_and_uniform() -> None:
+    """QR alone makes R's diagonal positive or negative by convention: E tr U and E U_11^4 tell."""
+    rng, dim, draws = generator(0, "check"), 3, 6000
+    U_BDD = torch.stack([haar_orthogonal(rng, dim) for _ in range(draws)])
+    assert torch.allclose(U_BDD @ U_BDD.mT, torch.eye(dim).double().expand(draws, -1, -1), atol=1e-13)
+    assert_mean(U_BDD.flatten(1), torch.zeros(dim * dim).double())
+    assert_mean((U_BDD**2).flatten(1), torch.full((dim * dim,), 1 / dim).double())
+    assert_mean((U_BDD**4).flatten(1), torch.full((dim * dim,), 3 / (dim * (dim + 2))).double())
+    assert_mean((U_BDD[:, 0, 0] * U_BDD[:, 1, 1])[:, None], torch.zeros(1).double())
+    trace = U_BDD.diagonal(dim1=1, dim2=2).sum(1)
+    assert_mean(trace[:, None] ** 2, torch.ones(1).double())
+    assert_mean(torch.linalg.det(U_BDD)[:, None], torch.zeros(1).double())

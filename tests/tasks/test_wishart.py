@@ -1,0 +1,49 @@
+"""Bartlett's draws against exact Wishart moments (icl.theory.wishart) and against the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from icl.random import generator
+from icl.tasks.wishart import draw_wishart
+from icl.theory.wishart import product_moment
+
+DRAWS = 40_000
+SIGMAS = 4.5  # two-sided 7e-6 for each comparison
+
+
+def _within(sample: np.ndarray, exact: float) -> bool:
+    return bool(abs(sample.mean() - exact) < SIGMAS * sample.std() / np.sqrt(len(sample)))
+
+
+@pytest.mark.parametrize(("n", "dim"), [(7, 3), (3, 3), (20, 5), (2, 4), (1, 3), (1, 1)])
+def test_moments_of_traces(n: int, dim: int) -> None:
+    W_BDD = draw_wishart(generator(0, "check", n), n, dim, DRAWS)
+    traces = {1: np.trace(W_BDD, axis1=1, axis2=2)}
+    power = W_BDD
+    for k in (2, 3):
+        power = power @ W_BDD
+        traces[k] = np.trace(power, axis1=1, axis2=2)
+    for partition in ([1], [2], [3], [1, 1], [2, 1], [1, 1, 1]):
+        sample = np.prod([traces[part] for part in partition], axis=0)
+        assert _within(sample, product_moment(partition, dim, n)), partition
+
+
+def test_entries_are_those_of_sums_of_outer_products() -> None:
+    n, dim = 6, 3
+    W_BDD = draw_wishart(generator(1, "check"), n, dim, DRAWS)
+    for i in range(dim):
+        assert _within(W_BDD[:, i, i], n)
+        assert _within(W_BDD[:, i, i] ** 2, n * (n + 2))
+        for j in range(i):
+            assert _within(W_BDD[:, i, j], 0)
+            assert _within(W_BDD[:, i, j] ** 2, n)
+            assert _within(W_BDD[:, i, i] * W_BDD[:, j, j], n * n)
+
+
+@pytest.mark.parametrize(("n", "dim"), [(2, 5), (4, 5), (5, 5), (9, 5)])
+def test_rank_is_the_number_of_tokens(n: int, dim: int) -> None:
+    W_BDD = draw_wishart(generator(2, "check"), n, dim, 16)
+    assert np.array_equal(W_BDD, W_BDD.transpose(0, 2, 1))
+    assert (np.linalg.matrix_rank(W_BDD) == min(n, dim)).all()

@@ -1,0 +1,59 @@
+"""A training plan as `icl train` would build it, small enough for tests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from icl.models import LinearTransformer, Parametrization, SparseA
+from icl.tasks import LinearRegression
+from icl.training.job import TrainingPlan
+from icl.training.optimizers import OptimizerSpec
+from icl.training.schedules import Constant, Schedule
+from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+from icl.training.wandb_sink import LoggerSettings
+
+MakePlan = Callable[..., TrainingPlan]
+
+
+@pytest.fixture
+def make_plan(tmp_path: Path) -> MakePlan:
+    def make(
+        seeds: tuple[int, ...] = (0, 1),
+        task: dict[str, Any] | None = None,
+        family: Callable[[int], Parametrization] = lambda dim: SparseA(dim, 2, 0.01),
+        path: str = "gram",
+        activation: str = "identity",
+        optimizer: tuple[type[torch.optim.Optimizer], dict[str, Any]] = (torch.optim.Adam, {"lr": 0.02}),
+        schedule: Schedule | None = None,
+        train: dict[str, Any] | None = None,
+        trainer: dict[str, Any] | None = None,
+        callbacks: dict[str, Any] | None = None,
+        name: str = "run",
+    ) -> TrainingPlan:
+        law_of = LinearRegression(**({"dim": 2, "context": 6, "task_covariance": "inverse"} | (task or {})))
+        return TrainingPlan(
+            experiment="tests",
+            fingerprint=hashlib.sha256(name.encode()).hexdigest()[:12],
+            group="group",
+            seeds=seeds,
+            law=law_of.law(seeds),
+            model=LinearTransformer(family(law_of.dim), path, activation),
+            optimizer=OptimizerSpec(*optimizer, schedule or Constant()),
+            train=TrainSettings(
+                **({"steps": 12, "batch": 64, "steps_per_batch": 5, "clip": 0.01, "log_every": 1} | (train or {}))
+            ),
+            trainer=TrainerSettings(**({"accelerator": "cpu", "precision": "64-true"} | (trainer or {}))),
+            callbacks=CallbackSettings(**({"gradient_count": 1, "gradient_samples": 64} | (callbacks or {}))),
+            logger=LoggerSettings(mode="none"),
+            outputs=tmp_path,
+            config={"name": name},
+            digest="digest",
+        )
+
+    return make

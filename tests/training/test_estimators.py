@@ -1,0 +1,60 @@
+"""Both estimators have one expected gradient; what is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from icl.errors import InputError
+from icl.models import Full, LinearTransformer, Parametrization, SparseA, SparseAB
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.training.estimators import ExpectedSparse, ExpectedStack, SampledGram, SampledTokens, make_estimator
+
+CHUNKS = 30
+SIGMAS = 5.0
+
+
+def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  # type: ignore[no-untyped-def]
+    """One row per chunk of prompts: (chunks, numbers)."""
+    estimator, rows = make_estimator(name, model, law), []
+    streams = [generator(seed, "check", step) for seed in (0, 1)]
+    for _ in range(CHUNKS):
+        risk_R = estimator.risk(model, estimator.draw(streams, 500))
+        grads = torch.autograd.grad(risk_R.sum(), list(model.parameters()))
+        rows.append(torch.cat([risk_R.detach(), *(grad.flatten() for grad in grads)]))
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("read_out", [-1, 1])
+@pytest.mark.parametrize(
+    "family", [SparseA(2, 2, 0.2), SparseAB(2, 3, 0.2), Full(2, 1, 0.2)], ids=["sparse_a", "sparse_ab", "full"]
+)
+def test_both_estimators_have_the_same_expected_risk_and_gradient(family: Parametrization, read_out: int) -> None:
+    """|z| < 5 in every coordinate of the difference of two independent means."""
+    law = LinearRegression(dim=2, context=5, label_noise=0.1, read_out=read_out).law([0, 1])
+    family.initialise([0, 1])
+    model = LinearTransformer(family)
+    expected, sampled = gradients("expected", model, law, 0), gradients("sampled", model, law, 1)
+    by_tokens = gradients("sampled", LinearTransformer(family, "tokens"), law, 2)
+    for other in (sampled, by_tokens):
+        stderr = ((expected.var(0) + other.var(0)) / CHUNKS).sqrt()
+        gap = (expected.mean(0) - other.mean(0)).abs()
+        assert (gap <= SIGMAS * stderr).all(), (gap / stderr).max()
+    assert expected[:, 2:].mean(0).norm() > 10 * (expected[:, 2:].var(0) / CHUNKS).sum().sqrt(), "no gradient to compare"
+    if family.sparse:
+        assert expected.var(0).sum() < sampled.var(0).sum()
+
+
+def test_which_estimator_serves_which_model() -> None:
+    law = LinearRegression(dim=2).law([0])
+    assert isinstance(make_estimator("expected", LinearTransformer(SparseA(2)), law), ExpectedSparse)
+    assert isinstance(make_estimator("expected", LinearTransformer(Full(2)), law), ExpectedStack)
+    assert isinstance(make_estimator("sampled", LinearTransformer(Full(2)), law), SampledGram)
+    relu = LinearTransformer(SparseA(2), "tokens", "relu")
+    assert isinstance(make_estimator("sampled", relu, law), SampledTokens)
+    with pytest.raises(InputError, match=r"train\.estimator=expected needs model\.path=gram"):
+        make_estimator("expected", relu, law)
+    with pytest.raises(InputError, match=r"train\.estimator=exact: must be one of"):
+        make_estimator("exact", relu, law)

@@ -1,0 +1,155 @@
+"""Exact risks against large samples, gradients against finite differences, and the U-statistic of the norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from icl.models import Full, LinearTransformer, MultiHead, Parametrization, SparseA, SparseAB
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.theory.polynomial import InvariantRisk
+from icl.training.estimators import make_estimator
+from icl.training.exact import CHUNKS, CriticalPoint, exact_risk, norm_and_stderr, risk_on_s
+
+SIGMAS = 5.0
+NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}
+INVERSE = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"}
+CASES: dict[str, tuple[Parametrization, dict[str, Any]]] = {
+    "sparse_a": (SparseA(2, 3, 0.2), INVERSE),
+    "sparse_a, contexts": (SparseA(2, 2, 0.2), INVERSE | {"context": [3, 8]}),
+    "sparse_a, other task": (SparseA(2, 2, 0.2), INVERSE | {"task_covariance": [[2.0, 0.5], [0.5, 1.0]]}),
+    "one sparse layer": (SparseAB(2, 1, 0.2), NOISY),
+    "full": (Full(2, 1, 0.2), NOISY),
+    "full, other read-out": (Full(2, 1, 0.2), NOISY | {"read_out": 1}),
+    "heads": (MultiHead(2, 1, 3, 0.2), INVERSE),
+}
+
+
+def model_and_law(name: str):  # type: ignore[no-untyped-def]
+    family, task = CASES[name]
+    family.initialise([0, 1])
+    return LinearTransformer(family), LinearRegression(**task).law([0, 1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exact_risk_against_a_large_sample(name: str) -> None:
+    model, law = model_and_law(name)
+    exact_R = exact_risk(model, law)(model).detach()
+    prompt = law.gram_prompts([generator(s, "eval") for s in (0, 1)], 100_000)
+    losses_RB = (model.predict(prompt) - prompt.target_RB).detach().square()
+    stderr_R = losses_RB.std(1) / losses_RB.shape[1] ** 0.5
+    assert ((losses_RB.mean(1) - exact_R).abs() < SIGMAS * stderr_R).all() and (stderr_R < 0.03 * exact_R).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exact_gradient_norms_against_finite_differences(name: str) -> None:
+    model, law = model_and_law(name)
+    norms = CriticalPoint(model, law, [0, 1], 64).measure(model, 0)
+    assert norms.exact and (norms.total_stderr_R == 0).all() and (norms.risk_stderr_R == 0).all()
+    risk, h, total = exact_risk(model, law), 1e-6, torch.zeros(2).double()
+    for matrix, tensor in model.parametrization.matrices().items():
+        flat = tensor.data.view(2, -1, *tensor.shape[-2:])
+        for i in range(flat.shape[1]):
+            square = torch.zeros(2).double()
+            for a in range(flat.shape[2]):
+                for b in range(flat.shape[3]):
+                    flat[:, i, a, b] += h
+                    up = risk(model).detach()
+                    flat[:, i, a, b] -= 2 * h
+                    down = risk(model).detach()
+                    flat[:, i, a, b] += h
+                    square += ((up - down) / (2 * h)) ** 2
+            assert torch.allclose(norms.norms[f"{matrix}{i}"], square.sqrt(), rtol=1e-6, atol=1e-7)
+            total += square
+    assert torch.allclose(norms.total_R, total.sqrt(), rtol=1e-6)
+
+
+def test_no_exact_risk_where_there_is_none() -> None:
+    law = LinearRegression(**INVERSE).law([0])
+    assert exact_risk(LinearTransformer(SparseAB(2, 2)), law) is None
+    assert exact_risk(LinearTransformer(SparseA(2, 4)), law) is None
+    assert exact_risk(LinearTransformer(Full(2, 2)), law) is None
+    assert exact_risk(LinearTransformer(SparseA(2, 1), "tokens", "relu"), law) is None
+    noisy = LinearRegression(dim=2, label_noise=0.1).law([0])
+    assert exact_risk(LinearTransformer(SparseA(2, 2)), noisy) is None
+    other_sign = LinearRegression(**INVERSE, read_out=1).law([0])
+    assert exact_risk(LinearTransformer(SparseA(2, 2)), other_sign) is None
+    assert risk_on_s(LinearTransformer(SparseA(2, 2)), other_sign) is None
+
+
+def test_risk_on_s_is_the_polynomial_at_the_projection() -> None:
+    """On S it is the exact risk; off S that of the projection."""
+    law = LinearRegression(**INVERSE).law([0, 1])
+    on_S = torch.linalg.inv(law.Sigma_RDD)[:, None] * torch.tensor([0.3, 0.5], dtype=torch.float64)[:, None, None]
+    family = SparseA(2, 2)
+    family.load({"A": on_S})
+    model = LinearTransformer(family)
+    found = risk_on_s(model, law)(model)
+    assert torch.allclose(found, exact_risk(model, law)(model).detach(), rtol=1e-12)
+    assert found[0].item() == pytest.approx(InvariantRisk(2, 5, 2).value([0.3, 0.5]), rel=1e-13)
+    assert risk_on_s(model, LinearRegression(dim=2, eigenvalues=[1.0, 0.25]).law([0, 1])) is None
+    with_b = SparseAB(2, 2)
+    B = 0.7 * torch.eye(2).double().expand(2, 1, 2, 2)
+    with_b.load({"A": -on_S, "B": B})
+    model = LinearTransformer(with_b)
+    estimator = make_estimator("expected", model, law)
+    draw = estimator.draw([generator(s, "eval") for s in (0, 1)], 200_000)
+    risks = estimator.risk(model, draw).detach()
+    found = risk_on_s(model, law)(model)
+    assert found[0].item() == pytest.approx(InvariantRisk(2, 5, 2, True).value([0.3, 0.5], [0.21]), rel=1e-12)
+    assert torch.allclose(risks, found, rtol=0.02)
+
+
+def draws(mean: Tensor, noise: float, repeats: int, seed: int = 0) -> Tensor:
+    rng = torch.Generator().manual_seed(seed)
+    return mean + noise * torch.randn(CHUNKS, repeats, len(mean), dtype=torch.float64, generator=rng)
+
+
+def test_the_square_of_the_norm_is_unbiased() -> None:
+    """Far above zero, where no clamp acts, and exactly the mean over pairs i != j."""
+    mean, repeats = torch.tensor([3.0, 4.0], dtype=torch.float64), 20_000
+    norm_R, _ = norm_and_stderr(draws(mean, 4.0, repeats))
+    square_R = norm_R.square()
+    assert abs(square_R.mean() - 25) < SIGMAS * square_R.std() / repeats**0.5
+    naive = draws(mean, 4.0, repeats).mean(0).square().sum(-1)
+    assert abs(naive.mean() - 25) > 10 * naive.std() / repeats**0.5
+    few = draws(mean, 1.0, 2)
+    by_pairs = [
+        sum(few[i, r] @ few[j, r] for i in range(CHUNKS) for j in range(CHUNKS) if i != j) / (CHUNKS * (CHUNKS - 1))
+        for r in range(2)
+    ]
+    assert torch.allclose(norm_and_stderr(few)[0] ** 2, torch.stack(by_pairs), rtol=1e-12)
+
+
+def test_the_standard_error_is_the_spread() -> None:
+    """Over repetitions: within 10 % far from zero; at zero it does not vanish and covers what is found."""
+    norm_R, stderr_R = norm_and_stderr(draws(torch.tensor([3.0, 4.0], dtype=torch.float64), 1.0, 5000))
+    assert stderr_R.mean().item() == pytest.approx(norm_R.std().item(), rel=0.1)
+    norm_R, stderr_R = norm_and_stderr(draws(torch.zeros(3).double(), 1.0, 5000))
+    assert (stderr_R > 0).all() and (norm_R < 3 * stderr_R).double().mean() > 0.95
+
+
+def test_one_chunk_is_exact() -> None:
+    norm_R, stderr_R = norm_and_stderr(torch.tensor([[[3.0, 4.0]]]))
+    assert norm_R.item() == 5 and stderr_R.item() == 0
+
+
+def test_sampled_gradient_norms_agree_with_exact_ones() -> None:
+    """The sampled way, forced on a model that has an exact one."""
+    model, law = model_and_law("sparse_a")
+    critical = CriticalPoint(model, law, [0, 1], 60_000)
+    exact = critical.measure(model, 3)
+    critical.exact = None
+    sampled = critical.measure(model, 3)
+    assert not sampled.exact
+    assert ((sampled.risk_R - exact.risk_R).abs() < SIGMAS * sampled.risk_stderr_R).all()
+    for label, norm_R in exact.norms.items():
+        assert ((sampled.norms[label] - norm_R).abs() < SIGMAS * sampled.stderrs[label]).all()
+        assert (sampled.stderrs[label] < 0.1 * norm_R).all()
+    again = critical.measure(model, 3)
+    other = critical.measure(model, 4)
+    assert torch.equal(again.total_R, sampled.total_R) and not torch.equal(other.total_R, sampled.total_R)

@@ -1,0 +1,378 @@
+"""Runs in this process: ensembles against single seeds, steps and rows, failures, cached replays."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.errors import Interrupted
+from icl.models import Full, SparseA, SparseAB
+from icl.runs import checkpoint
+from icl.runs.store import RunStore
+from icl.training import job
+from icl.training.job import run_plan
+from icl.training.module import Diverged, EnsembleModule
+from icl.training.schedules import StepHalving
+from icl.training.stream import PromptStream
+
+ADAM, ADAMW, SGD, LBFGS = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.LBFGS
+OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "adam": (ADAM, {"lr": 0.02, "betas": [0.9, 0.99]}),
+    "adamw": (ADAMW, {"lr": 0.02, "weight_decay": 0.1}),
+    "sgd": (SGD, {"lr": 0.5}),
+    "momentum": (SGD, {"lr": 0.5, "momentum": 0.9}),
+    "lbfgs": (LBFGS, {"lr": 1.0, "max_iter": 3, "line_search_fn": "strong_wolfe"}),
+}
+
+
+def assert_same(together: Mapping[str, np.ndarray], r: int, alone: Mapping[str, np.ndarray]) -> None:
+    for name in ("A", "B", "A_history", "Sigma"):
+        if name in together:
+            gap = np.abs(together[name][r] - alone[name][0]).max()
+            assert gap <= 1e-6 * np.abs(alone[name]).max(), name
+
+
+@pytest.mark.parametrize("estimator", ["expected", "sampled"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_ensemble_is_its_seeds_trained_apart(make_plan: Any, name: str, estimator: str) -> None:
+    common = {
+        "optimizer": OPTIMIZERS[name],
+        "family": lambda dim: SparseAB(dim, 2, 0.05),
+        "train": {"estimator": estimator, "clip": None if name == "lbfgs" else 0.01},
+    }
+    together = run_plan(make_plan(seeds=(3, 0, 8), name="together", **common)).record
+    for r, seed in enumerate((3, 0, 8)):
+        alone = run_plan(make_plan(seeds=(seed,), name=f"alone{seed}", **common)).record
+        assert_same(together.weights, r, alone.weights)
+        losses = [loss for loss, s in zip(together.metrics["loss"], together.metrics["seed"], strict=True) if s == seed]
+        assert np.allclose(losses, alone.metrics["loss"], rtol=1e-6)
+    assert np.abs(together.weights["A"][0] - together.weights["A"][1]).max() > 1e-3
+
+
+def test_every_number_may_differ_between_replicas(make_plan: Any) -> None:
+    """And each replica is the single run with its own numbers."""
+    each: dict[str, list[Any]] = {
+        "lr": [0.02, 0.05, 0.01],
+        "betas": [[0.9, 0.99], [0.5, 0.9], [0.99, 0.9]],
+        "clip": [0.01, 1.0, 0.001],
+        "std": [0.01, 0.1, 0.3],
+        "context": [3, 8, 50],
+    }
+
+    def plan(seeds: tuple[int, ...], chosen: dict[str, Any], name: str) -> Any:
+        return make_plan(
+            seeds=seeds,
+            name=name,
+            optimizer=(ADAM, {"lr": chosen["lr"], "betas": chosen["betas"], "eps": 1e-3}),
+            schedule=StepHalving(4),
+            family=lambda dim: SparseA(dim, 2, chosen["std"]),
+            task={"context": chosen["context"]},
+            train={"clip": chosen["clip"]},
+        )
+
+    together = run_plan(plan((0, 1, 2), each, "together")).record
+    first = {key: values[0] for key, values in each.items()}
+    assert_same(together.weights, 0, run_plan(plan((0,), first, "first")).record.weights)
+    for r in (1, 2):
+        own = {key: values[r] for key, values in each.items()}
+        assert_same(together.weights, r, run_plan(plan((r,), own, f"own{r}")).record.weights)
+        for key in each:
+            without = run_plan(plan((r,), own | {key: each[key][0]}, f"without {key} {r}")).record
+            assert np.abs(without.weights["A"] - together.weights["A"][r : r + 1]).max() > 1e-4, key
+
+
+def drawn_sets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    found: list[int] = []
+    draw = PromptStream.draw
+    monkeypatch.setattr(PromptStream, "draw", lambda self, start: found.append(start) or draw(self, start))
+    return found
+
+
+def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 steps, 5 on each set: sets start at 0, 5, 10; the last takes two steps; rows at 0 .. 12."""
+    found = drawn_sets(monkeypatch)
+    taken: list[int] = []
+    step_together = EnsembleModule._step_together
+    monkeypatch.setattr(
+        EnsembleModule, "_step_together", lambda self, step, draw: taken.append(step) or step_together(self, step, draw)
+    )
+    record = run_plan(make_plan()).record
+    assert found == [0, 5, 10] and taken == list(range(12))
+    assert record.run["steps"] == 12
+    assert record.metrics["step"] == [step for step in range(13) for _ in (0, 1)]
+    assert record.metrics["seed"] == [0, 1] * 13
+
+
+def test_more_steps_go_on_where_fewer_ended(make_plan: Any) -> None:
+    short = run_plan(make_plan(name="short", train={"steps": 7})).record
+    long = run_plan(make_plan(name="long", train={"steps": 12})).record
+    assert long.metrics["loss"][: 2 * 7] == short.metrics["loss"][: 2 * 7]
+    assert np.array_equal(long.weights["A_history"][:, 7], short.weights["A"])
+    assert long.weights["history_steps"].tolist() == list(range(13))
+
+
+@pytest.mark.parametrize(
+    ("family", "task", "present"),
+    [
+        (lambda dim: SparseA(dim, 2, 0.1), {}, {"exact_risk", "risk_on_s", "gradient_norm_A1", "dist_plain_A1"}),
+        (lambda dim: SparseAB(dim, 2, 0.1), {}, {"risk_estimate", "risk_on_s", "gradient_norm_B0_stderr", "dist_B0"}),
+        (lambda dim: Full(dim, 2, 0.1), {"label_noise": 0.1}, {"risk_estimate_stderr", "gradient_norm_Q1"}),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 2])
+def test_columns_are_complete_and_the_same_throughout(
+    make_plan: Any, family: Any, task: dict, present: set[str], count: int
+) -> None:
+    record = run_plan(make_plan(family=family, task=task, callbacks={"gradient_count": count})).record
+    columns = set(record.metrics)
+    optional = {name for name in present if name.startswith(("gradient", "risk_est"))}
+    assert (present if count else present - optional) <= columns
+    assert not count or all(any(v is not None for v in column) for column in record.metrics.values())
+    header = (record.path / "metrics.csv").read_text().splitlines()
+    assert all(line.count(",") == header[0].count(",") for line in header)
+    metrics = record.run["metrics"]
+    for name in ("loss", "exact_risk", "dist_preconditioned", "dist_plain"):
+        assert set(metrics[name]["by_seed"]) == {"0", "1"}
+    assert columns - {"step", "seed", "lr"} <= set(metrics)
+    for name, column in record.metrics.items():
+        if name in metrics and name != "exact_risk":
+            assert list(metrics[name]["by_seed"].values()) == column[-2:]
+
+
+def test_the_exact_risk_at_the_end_does_not_depend_on_what_is_watched(make_plan: Any) -> None:
+    watched, unwatched = (
+        run_plan(make_plan(name=f"count{n}", callbacks={"gradient_count": n})).record for n in (3, 0)
+    )
+    assert watched.run["metrics"]["exact_risk"] == unwatched.run["metrics"]["exact_risk"]
+    assert np.array_equal(watched.weights["A"], unwatched.weights["A"])
+
+
+def test_a_loss_that_is_no_number_fails_the_run(make_plan: Any) -> None:
+    plan = make_plan(optimizer=(SGD, {"lr": 1e30}), train={"clip": None, "log_every": 3})
+    for attempt in (1, 2):
+        with pytest.raises(Diverged, match=r"the loss of seeds \[0, 1\] is not finite at step \d+: lower optimizer\.lr"):
+            run_plan(plan)
+        store = RunStore(plan.outputs)
+        folder = store.path(plan.experiment, plan.fingerprint)
+        assert "Diverged" in (folder / "traceback.txt").read_text()
+        assert store.find(plan.experiment, plan.fingerprint, plan.digest) is None
+        run = (folder / "run.json").read_text()
+        assert '"status": "failed"' in run and f'"attempt": {attempt}' in run
+
+
+def test_only_the_bad_seed_is_named(make_plan: Any) -> None:
+    plan = make_plan(optimizer=(SGD, {"lr": [0.01, 1e30]}), train={"clip": None})
+    with pytest.raises(Diverged, match=r"seeds \[1\]"):
+        run_plan(plan)
+
+
+class RecordingSink:
+    """Takes what W&B would."""
+
+    def __init__(self) -> None:
+        self.scalars: list[tuple[int, dict]] = []
+        self.images: list[tuple[int, str]] = []
+        self.told: list[str] = []
+
+    def __enter__(self) -> RecordingSink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.told.append("closed")
+
+    def log(self, step: int, scalars: dict) -> None:
+        self.scalars.append((step, scalars))
+
+    def image(self, step: int, name: str, png: bytes) -> None:
+        self.images.append((step, name))
+
+    def summary(self, values: dict) -> None:
+        self.told.append("summary")
+
+    def file(self, path: Path) -> None:
+        self.told.append(path.name)
+
+    def table(self, name: str, columns: list, rows: list) -> None:
+        self.told.append(name)
+
+
+def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sinks: list[RecordingSink] = []
+    monkeypatch.setattr(job, "_sink", lambda plan, attempt: sinks.append(RecordingSink()) or sinks[-1])
+    monkeypatch.setattr(job, "_fit", _once(job._fit))
+    plan = make_plan(callbacks={"heatmap_count": 2})
+    judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
+    live, cached = run_plan(plan, judge=judge), run_plan(make_plan(callbacks={"heatmap_count": 2}), judge=judge)
+    assert not live.cached and cached.cached
+    first, second = ([(step, _known(scalars)) for step, scalars in sink.scalars] for sink in sinks)
+    assert first == second and len(first) == 13
+    assert sinks[0].images == sinks[1].images and sinks[0].images
+    assert sinks[0].told == sinks[1].told == ["summary", "weights.npz", "verdicts", "closed"]
+    step, scalars = sinks[0].scalars[3]
+    assert step == 3 and scalars["loss/mean"] == pytest.approx((scalars["loss/seed0"] + scalars["loss/seed1"]) / 2)
+
+
+def _known(scalars: dict) -> dict:
+    return {name: value for name, value in scalars.items() if value is not None}
+
+
+def _once(function: Any) -> Any:
+    calls: list[int] = []
+
+    def call(*args: Any) -> Any:
+        assert not calls, "trained twice"
+        calls.append(1)
+        return function(*args)
+
+    return call
+
+
+def test_the_judge_sees_the_final_weights(make_plan: Any) -> None:
+    seen: list[np.ndarray] = []
+    record = run_plan(make_plan(), judge=lambda model, law: seen.append(model.parametrization.A.detach().numpy()) or []).record
+    assert np.array_equal(seen[0], record.weights["A"])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["in a step", "while prompts are drawn", "in the last step"])
+def test_signals_at_awkward_moments(make_plan: Any, monkeypatch: pytest.MonkeyPatch, signum: int, moment: str) -> None:
+    """Lightning answers SIGTERM by leaving without a checkpoint; ours must come first. In the last step the run is
+    as good as done, and ends."""
+    whole = run_plan(make_plan(name="whole")).record
+    step_together, draw = EnsembleModule._step_together, PromptStream.draw
+    at = {"in a step": 6, "in the last step": 11}.get(moment)
+
+    def step(self: EnsembleModule, number: int, prompts: Any) -> None:
+        if number == at:
+            os.kill(os.getpid(), signum)
+        step_together(self, number, prompts)
+
+    def drawing(self: PromptStream, start: int) -> Any:
+        if at is None and start == 5:
+            os.kill(os.getpid(), signum)
+        return draw(self, start)
+
+    monkeypatch.setattr(EnsembleModule, "_step_together", step)
+    monkeypatch.setattr(PromptStream, "draw", drawing)
+    handlers = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)]
+    if moment != "in the last step":
+        with pytest.raises(Interrupted) as caught:
+            run_plan(make_plan())
+        assert caught.value.signum == signum
+        folder = RunStore(make_plan().outputs).path("tests", make_plan().fingerprint)
+        assert '"status": "interrupted"' in (folder / "run.json").read_text()
+        state = checkpoint.load(checkpoint.candidates(folder / "checkpoints")[0])["state"]
+        assert state["step"] == (7 if moment == "in a step" else 1)  # Lightning fetches one set ahead
+        monkeypatch.undo()
+    record = run_plan(make_plan()).record
+    assert [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)] == handlers
+    assert record.run["resumed"] == (moment != "in the last step")
+    assert all(np.array_equal(record.weights[k], whole.weights[k]) for k in whole.weights)
+    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()
+
+
+class Stop(BaseException):
+    """What nobody catches."""
+
+
+@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_resumes_bit_for_bit(
+    make_plan: Any, monkeypatch: pytest.MonkeyPatch, name: str, precision: str
+) -> None:
+    """Interrupted in the middle of a set, resumed, interrupted again at the start of one."""
+    settings = {
+        "optimizer": OPTIMIZERS[name],
+        "trainer": {"precision": precision},
+        "train": {"clip": None if name == "lbfgs" else 0.01},
+        "callbacks": {"checkpoint_seconds": 1000.0},
+        "schedule": StepHalving(3),
+    }
+    whole = run_plan(make_plan(name="whole", **settings)).record
+    after_step = job._Keeper.after_step
+    for stop in (3, 10):
+
+        def interrupt(self: Any, step: int, stop: int = stop) -> None:
+            if step == stop:
+                self.interrupts.signum = signal.SIGTERM
+            after_step(self, step)
+
+        monkeypatch.setattr(job._Keeper, "after_step", interrupt)
+        with pytest.raises(Interrupted):
+            run_plan(make_plan(**settings))
+    monkeypatch.undo()
+    record = run_plan(make_plan(**settings)).record
+    assert record.run["resumed"] == 2
+    assert all(np.array_equal(record.weights[k], whole.weights[k]) for k in whole.weights)
+    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()
+
+
+def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    used: list[int] = []
+    after_step = job._Keeper.after_step
+
+    def watch(self: Any, step: int) -> None:
+        used.append(torch.get_num_threads())
+        if step == 4 and len(used) == 4:
+            self.interrupts.signum = signal.SIGTERM
+        after_step(self, step)
+
+    monkeypatch.setattr(job._Keeper, "after_step", watch)
+    with pytest.raises(Interrupted):
+        run_plan(make_plan(trainer={"threads": 2}))
+    record = run_plan(make_plan(trainer={"threads": 1})).record
+    assert set(used) == {2} and len(used) == 12
+    assert record.run["threads"] == 2
+    assert torch.get_num_threads() == before
+
+
+def test_checkpoints_hold_tensors_and_plain_data(make_plan: Any) -> None:
+    for name in OPTIMIZERS:
+        plan = make_plan(
+            name=name,
+            optimizer=OPTIMIZERS[name],
+            train={"clip": None if name == "lbfgs" else 0.01},
+            callbacks={"checkpoint_seconds": 0.0},
+        )
+        record = run_plan(plan).record
+        path = next((record.path / "checkpoints").glob("*.pt"))
+        state = torch.load(path, weights_only=True)["state"]
+        assert state["threads"] == torch.get_num_threads()
+        assert set(state) == {"step", "parameters", "optimizer", "recorder", "threads"}
+
+
+def test_a_finished_loss_is_near_the_optimum_on_s(make_plan: Any) -> None:
+    """The whole machine: L=2 in d=2 from small weights to within 2 % of Theorem 3's optimum."""
+    from icl.theory.polynomial import InvariantRisk
+
+    plan = make_plan(
+        optimizer=(ADAM, {"lr": 0.05}),
+        schedule=StepHalving(60),
+        train={"steps": 300, "batch": 1000, "clip": None, "log_every": 50},
+    )
+    record = run_plan(plan).record
+    optimum = InvariantRisk(2, 6, 2).optimum().risk
+    for value in record.run["metrics"]["exact_risk"]["by_seed"].values():
+        assert optimum * (1 - 1e-9) <= value < 1.02 * optimum
+    assert all(math.isfinite(loss) for loss in record.metrics["loss"])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_cpu_and_gpu_agree(make_plan: Any, name: str) -> None:
+    common = {"optimizer": OPTIMIZERS[name], "train": {"clip": None if name == "lbfgs" else 0.01}}
+    on_cpu = run_plan(make_plan(name="cpu", **common)).record
+    on_gpu = run_plan(make_plan(name="gpu", trainer={"accelerator": "gpu"}, **common)).record
+    assert on_gpu.run["device"].startswith("cuda")
+    for array in ("A", "A_history"):
+        assert np.allclose(on_gpu.weights[array], on_cpu.weights[array], rtol=1e-6, atol=1e-9)

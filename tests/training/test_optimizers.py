@@ -1,0 +1,165 @@
+"""Replicas side by side against each one alone, stepped by plain torch.optim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from icl.errors import InputError
+from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
+from icl.training.schedules import Constant, StepHalving, WarmupCosine
+
+R, L, D = 3, 2, 2
+
+
+def spec(cls: type[torch.optim.Optimizer], **options: Any) -> OptimizerSpec:
+    return OptimizerSpec(cls, options, Constant())
+
+
+def start(seed: int = 0) -> dict[str, Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    return {name: torch.randn(R, n, D, D, dtype=torch.float64, generator=rng) for name, n in (("A", L), ("B", L - 1))}
+
+
+def loss_of(A_LDD: Tensor, B_LDD: Tensor, step: int) -> Tensor:
+    """Not quadratic, and another function at each step."""
+    return (A_LDD.square().sum() - 1 - 0.1 * step) ** 2 + (A_LDD[0] @ B_LDD[0]).cos().sum()
+
+
+def by_replicas(spec: OptimizerSpec, clip_R: list[float] | None, steps: int) -> dict[str, Tensor]:
+    stacks = {name: nn.Parameter(tensor) for name, tensor in start().items()}
+    engine = ReplicaOptimizer(spec, stacks, clip_R)
+    for step in range(steps):
+        for stack in stacks.values():
+            stack.grad = None
+        engine.set_rates(step)
+        sum(loss_of(stacks["A"][r], stacks["B"][r], step) for r in range(R)).backward()  # type: ignore[union-attr]
+        engine.attach_gradients()
+        engine.step()
+    return {name: stack.detach() for name, stack in stacks.items()}
+
+
+def one_alone(spec: OptimizerSpec, clip: float | None, steps: int, r: int) -> dict[str, Tensor]:
+    weights = {name: nn.Parameter(tensor[r].clone()) for name, tensor in start().items()}
+    options = spec.per_replica(R)[r]
+    engine = spec.cls(list(weights.values()), **options)
+    for step in range(steps):
+        engine.zero_grad()
+        engine.param_groups[0]["lr"] = spec.schedule.rate(options["lr"], step)
+        loss_of(weights["A"], weights["B"], step).backward()
+        for weight in weights.values():
+            for layer in range(len(weight)):
+                norm = weight.grad[layer].norm()
+                if clip is not None and norm > clip:
+                    weight.grad[layer] *= clip / norm
+        engine.step()
+    return {name: weight.detach() for name, weight in weights.items()}
+
+
+SPECS = {
+    "adam": spec(torch.optim.Adam, lr=0.05, betas=[0.9, 0.99]),
+    "adam, all per replica": spec(
+        torch.optim.Adam,
+        lr=[0.05, 0.01, 0.1],
+        betas=[[0.9, 0.99], [0.5, 0.9], [0.99, 0.9]],
+        weight_decay=[0.0, 0.1, 0.01],
+        eps=[1e-8, 1e-4, 1e-8],
+    ),
+    "adamw": spec(torch.optim.AdamW, lr=[0.05, 0.02, 0.1], weight_decay=[0.0, 0.5, 0.1]),
+    "sgd": spec(torch.optim.SGD, lr=[0.01, 0.02, 0.005]),
+    "sgd with momentum": spec(torch.optim.SGD, lr=0.01, momentum=[0.0, 0.9, 0.5]),
+    "nesterov": spec(torch.optim.SGD, lr=0.01, momentum=0.9, nesterov=True),
+    "foreach": spec(torch.optim.Adam, lr=0.05, foreach=True),
+    "rmsprop": spec(torch.optim.RMSprop, lr=[0.01, 0.02, 0.03]),
+    "halving": OptimizerSpec(torch.optim.Adam, {"lr": [0.1, 0.2, 0.3]}, StepHalving(3)),
+    "cosine": OptimizerSpec(torch.optim.SGD, {"lr": [0.01, 0.02, 0.03]}, WarmupCosine(2, 5, 0.001)),
+}
+
+
+@pytest.mark.parametrize("clip_R", [None, [0.1, 0.1, 0.1], [0.01, 100.0, 0.5]], ids=["none", "one", "each"])
+@pytest.mark.parametrize("name", SPECS)
+def test_an_ensemble_is_its_replicas_trained_apart(name: str, clip_R: list[float] | None) -> None:
+    together = by_replicas(SPECS[name], clip_R, 9)
+    for r in range(R):
+        alone = one_alone(SPECS[name], None if clip_R is None else clip_R[r], 9, r)
+        for matrix in ("A", "B"):
+            assert torch.allclose(together[matrix][r], alone[matrix], rtol=1e-10, atol=1e-12)
+            assert not torch.allclose(together[matrix][r], start()[matrix][r], rtol=1e-4)
+
+
+def test_clipping_is_by_matrix_and_spares_small_ones() -> None:
+    stack = nn.Parameter(torch.zeros(2, 2, D, D).double())
+    engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [1.0, 3.0])
+    grad = torch.ones(2, 2, D, D).double()  # norm 2
+    grad[0, 1] *= 0.1  # norm 0.2
+    grad[1, 1] = 0
+    stack.grad = grad.clone()
+    engine.attach_gradients()
+    engine.step()
+    expected = grad.clone()
+    expected[0, 0] /= 2
+    assert torch.allclose(stack.detach(), -expected, rtol=1e-15)
+
+
+def test_float64_bounds_are_not_rounded_to_float32() -> None:
+    stack = nn.Parameter(torch.zeros(1, 1, 1, 1).double())
+    engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01])
+    stack.grad = torch.ones(1, 1, 1, 1).double()
+    engine.attach_gradients()
+    engine.step()
+    assert stack.item() == -0.01
+
+
+def test_state_goes_through_a_dict_bit_for_bit() -> None:
+    def run(stacks: dict[str, nn.Parameter], engine: ReplicaOptimizer, steps: range) -> None:
+        for step in steps:
+            for stack in stacks.values():
+                stack.grad = None
+            engine.set_rates(step)
+            sum(loss_of(stacks["A"][r], stacks["B"][r], step) for r in range(R)).backward()  # type: ignore[union-attr]
+            engine.attach_gradients()
+            engine.step()
+
+    chosen = SPECS["halving"]
+    whole = {k: nn.Parameter(v) for k, v in start().items()}
+    run(whole, ReplicaOptimizer(chosen, whole, None), range(8))
+    first = {k: nn.Parameter(v) for k, v in start().items()}
+    engine = ReplicaOptimizer(chosen, first, None)
+    run(first, engine, range(5))
+    second = {k: nn.Parameter(v.detach().clone()) for k, v in first.items()}
+    resumed = ReplicaOptimizer(chosen, second, None)
+    resumed.load_state_dict(engine.state_dict())
+    run(second, resumed, range(5, 8))
+    assert all(torch.equal(whole[k], second[k]) for k in whole)
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "message"),
+    [
+        (torch.optim.Adam, {"lr": -1.0}, r"optimizer\.lr=-1\.0: must be a finite number above 0"),
+        (torch.optim.Adam, {"lr": 0}, r"optimizer\.lr=0"),
+        (torch.optim.Adam, {"lr": "big"}, r"optimizer\.lr=big"),
+        (torch.optim.Adam, {"lr": [0.1, 0.1]}, r"optimizer\.lr=\[0\.1, 0\.1\]: has 2 entries for 3 seeds"),
+        (torch.optim.Adam, {"lr": 0.1, "betas": [0.9]}, r"optimizer\.betas=\[0\.9\]: has 1 numbers, must have 2"),
+        (torch.optim.Adam, {"lr": 0.1, "betas": []}, r"optimizer\.betas=\[\]: has 0 numbers"),
+        (torch.optim.Adam, {"lr": 0.1, "betas": [0.9, 1.5]}, r"optimizer: Invalid beta parameter"),
+        (torch.optim.Adam, {"lr": 0.1, "betas": [[0.9, 0.9]]}, r"optimizer\.betas=.*: has 1 entries for 3 seeds"),
+        (torch.optim.Adam, {"lr": 0.1, "betas": [[0.9, 0.9], 0.1, 0.2]}, r"optimizer\.betas=0\.1: must be a list"),
+        (torch.optim.SGD, {"lr": 0.1, "momentum": "yes"}, "optimizer: "),
+        (torch.optim.SGD, {"lr": 0.1, "nesterov": True}, "optimizer: Nesterov momentum requires"),
+        (torch.optim.Adam, {"lr": 0.1, "weight_decay": [0, 0, -1]}, "optimizer: Invalid weight_decay"),
+    ],
+)
+def test_impossible_options(cls: type[torch.optim.Optimizer], options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        spec(cls, **options).per_replica(R)
+
+
+def test_unknown_and_missing_options() -> None:
+    with pytest.raises(InputError, match=r"optimizer\.momentum: Adam has no such option"):
+        spec(torch.optim.Adam, lr=0.1, momentum=0.9)
+    with pytest.raises(InputError, match=r"optimizer\.lr: missing"):
+        spec(torch.optim.Adam)

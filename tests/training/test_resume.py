@@ -1,0 +1,187 @@
+"""Real processes of `icl train`, killed at arbitrary moments: the end state is that of an uninterrupted run.
+
+Processes are forked from a server that has imported everything once, which is what makes a dozen of them cheap;
+one test starts the command from nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["icl.cli.hydra_app", "icl.cli.train", "icl.training.job"])
+ENOUGH = 60.0  # seconds; only a hang takes as long
+
+
+def arguments(folder: Path, *more: str) -> list[str]:
+    return [
+        "train", "experiment=ahn/theorem3", "scale=smoke", "format=json", "logger=none", "checks=[]", "seeds=[0,1]",
+        "task.dim=2", "model.layers=2", "train.steps=160", "train.batch=50", "train.steps_per_batch=13",
+        "train.log_every=1", "callbacks.checkpoint_seconds=0", "callbacks.gradient_samples=64",
+        "trainer.accelerator=cpu", f"paths.outputs={folder}", *more,
+    ]  # fmt: skip
+
+
+def _icl(args: list[str], stdout: str, stderr: str) -> None:
+    from icl.cli import main
+
+    for number, name in ((1, stdout), (2, stderr)):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.exit(main(args))
+
+
+class Command:
+    """One `icl train`, its output and its run directory."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.folder = folder
+        self.out, self.err = folder.parent / f"{folder.name}.out", folder.parent / f"{folder.name}.err"
+        self.process = SERVER.Process(target=_icl, args=(arguments(folder, *more), str(self.out), str(self.err)))
+        self.process.start()
+
+    def rows(self) -> int:
+        found = list(self.folder.glob("runs/*/*/*/metrics.csv"))
+        return found[0].read_bytes().count(b"\n") - 1 if found else 0
+
+    def send(self, signum: int, after_rows: int) -> int:
+        """Sends the signal once metrics.csv has so many rows; the exit code."""
+        deadline = time.monotonic() + ENOUGH
+        while self.rows() < after_rows and self.process.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert self.process.is_alive(), f"ended before row {after_rows}: {self.err.read_text()}"
+        os.kill(self.process.pid, signum)
+        return self.end()
+
+    def end(self) -> int:
+        self.process.join(ENOUGH)
+        assert self.process.exitcode is not None, "hangs"
+        return self.process.exitcode
+
+    def document(self) -> dict[str, Any]:
+        return json.loads(self.out.read_text())
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Command]]:
+    started: list[Command] = []
+
+    def begin(*more: str, name: str = "killed") -> Command:
+        started.append(Command(tmp_path / name, *more))
+        return started[-1]
+
+    yield begin
+    for command in started:
+        with contextlib.suppress(ValueError):
+            command.process.kill()
+            command.process.join()
+
+
+def status(folder: Path) -> str:
+    (path,) = folder.glob("runs/ahn/theorem3/*/run.json")
+    return json.loads(path.read_text())["status"]
+
+
+def assert_identical(one: dict[str, Any], other: dict[str, Any]) -> None:
+    folders = Path(one["run_dir"]), Path(other["run_dir"])
+    with np.load(folders[0] / "weights.npz") as a, np.load(folders[1] / "weights.npz") as b:
+        assert set(a.files) == set(b.files) and "A" in a.files
+        for name in a.files:
+            assert a[name].tobytes() == b[name].tobytes(), name
+    assert (folders[0] / "metrics.csv").read_bytes() == (folders[1] / "metrics.csv").read_bytes()
+    assert one["metrics"] == other["metrics"] and one["fingerprint"] == other["fingerprint"]
+
+
+KILLS = [
+    (signal.SIGKILL, -9, "running"),
+    (signal.SIGTERM, 143, "interrupted"),
+    (signal.SIGINT, 130, "interrupted"),
+]
+
+
+@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Command], precision: str) -> None:
+    """Three stops at rows that are no multiple of a set's 2 x 13, the second soon after a resume."""
+    option = f"trainer.precision={precision}"
+    whole = start(option, name="whole")
+    assert whole.end() == 0
+    document = whole.document()
+    assert document["status"] == "done" and not document["resumed"] and document["steps"] == 160
+    rows = 0
+    for signum, code, left in KILLS:
+        command = start(option)
+        rows = max(rows, command.rows()) + 37
+        assert command.send(signum, rows) == code, command.err.read_text()
+        assert status(command.folder) == left
+        assert command.out.read_text() == "" or command.document()["status"] == "interrupted"
+    last = start(option)
+    assert last.end() == 0, last.err.read_text()
+    resumed = last.document()
+    assert resumed["resumed"] and not resumed["cached"] and resumed["status"] == "done"
+    assert_identical(document, resumed)
+    again = start(option)
+    assert again.end() == 0 and again.document()["cached"]
+    assert_identical(document, again.document())
+
+
+def test_killed_with_rare_checkpoints(start: Callable[..., Command]) -> None:
+    """Rows written after the last checkpoint are cut off and made again, the same."""
+    whole = start("train.estimator=sampled", name="whole")
+    assert whole.end() == 0
+    for rows in (90, 200):
+        assert start("train.estimator=sampled", "callbacks.checkpoint_seconds=0.05").send(signal.SIGKILL, rows) == -9
+    last = start("train.estimator=sampled")
+    assert last.end() == 0
+    assert_identical(whole.document(), last.document())
+
+
+def test_killed_before_the_first_checkpoint(start: Callable[..., Command]) -> None:
+    whole = start(name="whole")
+    assert whole.end() == 0
+    assert start("callbacks.checkpoint_seconds=1000").send(signal.SIGKILL, 40) == -9
+    last = start()
+    assert last.end() == 0
+    document = last.document()
+    assert not document["resumed"]
+    assert_identical(whole.document(), document)
+
+
+def test_a_nan_exits_4_and_is_not_cached(start: Callable[..., Command]) -> None:
+    options = ("train.clip=null", "optimizer.lr=1e30", "train.steps=20")
+    for _ in range(2):
+        command = start(*options)
+        assert command.end() == 4
+        assert "not finite" in command.err.read_text()
+        (trace,) = command.folder.glob("runs/ahn/theorem3/*/traceback.txt")
+        assert "Diverged" in trace.read_text() and status(command.folder) == "failed"
+
+
+def test_the_command_itself(tmp_path: Path) -> None:
+    """From nothing, with the interpreter's own start: SIGTERM at an arbitrary row, then to the end."""
+    code = "import sys; from icl.cli import main; sys.exit(main())"
+    call = [sys.executable, "-c", code, *arguments(tmp_path / "killed")]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + ENOUGH
+        while not list((tmp_path / "killed").glob("runs/*/*/*/checkpoints/*.pt")) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGTERM)
+        _, complaint = process.communicate(timeout=ENOUGH)
+    assert process.returncode == 143, complaint
+    assert len(complaint.splitlines()) <= 2 and "the same command continues" in complaint
+    assert status(tmp_path / "killed") == "interrupted"
+    whole, last = Command(tmp_path / "whole"), Command(tmp_path / "killed")
+    assert whole.end() == 0 and last.end() == 0
+    assert last.document()["resumed"]
+    assert_identical(whole.document(), last.document())

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from icl.errors import InputError
+from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+
+TRAIN: list[tuple[dict[str, Any], str]] = [
+    ({"steps": 0}, r"train\.steps=0: must be an integer of at least 1"),
+    ({"batch": 0}, r"train\.batch=0"),
+    ({"batch": 1.5}, r"train\.batch=1\.5"),
+    ({"steps_per_batch": 0}, r"train\.steps_per_batch=0"),
+    ({"log_every": -1}, r"train\.log_every=-1"),
+    ({"estimator": "exact"}, r"train\.estimator=exact: must be one of expected, sampled"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), TRAIN)
+def test_train(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TrainSettings(**({"steps": 1, "batch": 1} | changes))
+
+
+@pytest.mark.parametrize(
+    ("clip", "found"), [(None, None), (0.5, [0.5, 0.5]), ([0.5, 1], [0.5, 1.0])]
+)
+def test_clip_per_replica(clip: Any, found: Any) -> None:
+    assert TrainSettings(1, 1, clip=clip).clip_for(2) == found
+
+
+@pytest.mark.parametrize("clip", [0, -1.0, [0.1], "tight", [0.1, 0.0]])
+def test_impossible_clips(clip: Any) -> None:
+    with pytest.raises(InputError, match=r"train\.clip="):
+        TrainSettings(1, 1, clip=clip).clip_for(2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"accelerator": "tpu"}, r"trainer\.accelerator=tpu: must be one of auto, cpu, gpu"),
+        ({"precision": "16-mixed"}, r"trainer\.precision=16-mixed: must be one of 32-true, 64-true"),
+        ({"devices": 2}, r"trainer\.devices=2: must be 1"),
+        ({"threads": 0}, r"trainer\.threads=0"),
+    ],
+)
+def test_trainer(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TrainerSettings(**settings)
+
+
+def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for accelerator in ("gpu", "cuda"):
+        with pytest.raises(InputError, match=f"trainer.accelerator={accelerator}: no such device here; use auto or cpu"):
+            TrainerSettings(accelerator=accelerator)
+
+
+def test_apples_gpu_has_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for accelerator in ("mps", "auto"):
+        with pytest.raises(InputError, match=r"trainer\.precision=64-true: Apple's GPU has no float64"):
+            TrainerSettings(accelerator=accelerator, precision="64-true")
+        assert TrainerSettings(accelerator=accelerator).dtype == torch.float32
+    assert TrainerSettings(accelerator="cpu", precision="64-true").dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"checkpoint_seconds": -1.0}, r"callbacks\.checkpoint_seconds=-1\.0"),
+        ({"gradient_count": -1}, r"callbacks\.gradient_count=-1"),
+        ({"gradient_samples": 63}, r"callbacks\.gradient_samples=63: must be an integer of at least 64"),
+        ({"heatmap_count": 1.0}, r"callbacks\.heatmap_count=1\.0"),
+    ],
+)
+def test_callbacks(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CallbackSettings(**settings)
