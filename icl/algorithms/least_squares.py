@@ -55,9 +55,8 @@ class Ridge:
         mean_RD: Tensor | None = None,
     ) -> None:
         entries = list(lam) if isinstance(lam, Sequence) else [lam]
-        self.lam_R = torch.tensor(
-            [real("algorithm.lam", entry, 0, open_low=True) for entry in entries]
-        ).double()
+        checked = [real("algorithm.lam", entry, 0, open_low=True) for entry in entries]
+        self.lam_R = torch.tensor(checked, dtype=torch.float64)
         self.root_RDD = None if Sigma_w_RDD is None else cholesky("algorithm.Sigma_w", Sigma_w_RDD)
         if mean_RD is not None and mean_RD.ndim != 2:
             raise InputError(f"algorithm.mean: has shape {tuple(mean_RD.shape)}, must have (R, D)")

@@ -1,4 +1,4 @@
-"""What a check answers: the claim, what was measured, against which bound, and the control that was rejected."""
+"""What a check answers: the claim, what was measured, against which bound, and the control rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICTS = ("holds", "fails", "undecided")
 
 @dataclass(frozen=True)
 class Bound:
-    """The number a measurement is held against, and where it comes from (rounding, or a confidence interval)."""
+    """The number a measurement is held against, and its source (rounding, or a confidence interval)."""
 
     value: float
     source: str
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights to be judged: matrices with a leading seed axis, the family they belong to and the law they saw."""
+    """Weights to be judged: matrices with a leading seed axis, their family and the law they saw."""
 
     family: str
     matrices: Mapping[str, Tensor]

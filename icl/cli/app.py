@@ -14,7 +14,6 @@ from icl.cli.outcome import FAILED, INPUT, OK, silence_stdout
 from icl.errors import InputError, Interrupted
 
 NOTHING_YET = {
-    "figure": "figures come with a later version",
     "report": "it needs figures, which come with a later version",
     "sweep": "stored sweeps come with a later version; icl train -m runs one now",
 }
@@ -97,6 +96,10 @@ def _dispatch(verb: str, args: list[str]) -> int:
         from icl.cli.check import check_command
 
         return check_command(args)
+    if verb == "figure":
+        from icl.cli.figure import figure_command
+
+        return figure_command(args)
     if verb == "bench":
         from icl.cli.bench import bench_job, bench_settings
 

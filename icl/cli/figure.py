@@ -1,4 +1,7 @@
-"""`icl figure`: an experiment makes or finds its records, the figure draws them and measures its claims."""
+"""`icl figure`: an experiment makes or finds its records, the figure draws them and measures its claims.
+
+`force` draws and measures anew; what a figure is drawn from is repeated by `icl train ... force=true`.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,18 @@ import csv
 import io
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from icl.cli.hydra_app import compose, options, parse_flags, run_hydra, use_config_dir
+from icl.cli.app import say_failure
+from icl.cli.hydra_app import chosen_option, compose, options, parse_flags, run_hydra, use_config_dir
 from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results, verdict_code, worst
-from icl.config import SCALES, instantiate, outputs_folder, plain
-from icl.errors import InputError, nearest, one_of
+from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
+from icl.errors import InputError, nearest, whole
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import RunRecord
@@ -24,7 +28,11 @@ from icl.runs.record import RunRecord
 if TYPE_CHECKING:
     import numpy as np
 
+OWN = ("figure", "jobs")
 COMMON = ("scale", "format", "force", "logger", "jobs", "verbose", "paths.outputs")
+# What the arrays an experiment computes depend on, beyond the runs they are computed from.
+CODE = ("tasks", "models", "training", "theory", "algorithms", "experiments")
+_TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, in the caption
 
 
 @dataclass(frozen=True)
@@ -35,48 +43,100 @@ class Plan:
     experiment: Any
     figure: Any
     settings: dict[str, Any]
+    logger: Any
 
 
 def figure_command(args: Sequence[str]) -> int:
     """`icl figure ...`: one figure through Hydra, or many."""
     flags = parse_flags("figure", args)
     use_config_dir(flags.config_dir)
-    chosen = [o.partition("=")[2] for o in flags.overrides if o.partition("=")[0] in ("figure", "+figure")]
-    which = chosen[-1] if chosen else None
-    if which is None or not (which == "all" or which.endswith("/all")):
+    if flags.cfg or flags.info or flags.shell_completion or flags.hydra_help:
+        return run_hydra("figure", args, figure_job, plan_of)
+    pairs = [override.partition("=") for override in flags.overrides]
+    chosen = [value for key, _, value in pairs if key.lstrip("+") == "figure"]
+    if not chosen:
+        count = len(set(options("figure")))
+        example = "figure=ahn/fig1, figure=ahn/all, figure=all"
+        raise InputError(f"figure: choose one: {example} (icl list names {count})")
+    which = chosen[-1].strip("'\"")
+    if which != "all" and not which.endswith("/all"):
         return run_hydra("figure", args, figure_job, plan_of)
     if flags.multirun:
         raise InputError(f"figure={which}: draws many already; -m is for one figure's settings")
-    overrides = [o for o in flags.overrides if o.partition("=")[0] != "figure"]
+    overrides = [o for o in flags.overrides if o.partition("=")[0].lstrip("+") != "figure"]
     for override in overrides:
-        if override.partition("=")[0].lstrip("+") not in COMMON:
+        if override.partition("=")[0] not in COMMON:
             raise InputError(f"{override}: with figure={which} only {', '.join(COMMON)} may be set")
-    return _many(which, overrides)
+    return _many(which, overrides, flags.config_dir)
 
 
-def _many(which: str, overrides: list[str]) -> int:
-    prefix = "" if which == "all" else which.removesuffix("all")
-    known = sorted(set(options("figure")))
-    ids = [name for name in known if name.startswith(prefix)]
+def _many(which: str, overrides: Sequence[str], config_dir: str | None) -> int:
+    prefix = which.removesuffix("all")
+    ids = sorted({name for name in options("figure") if name.startswith(prefix)})
     if not ids:
-        groups = {f"{name.partition('/')[0]}/all" for name in known}
-        raise InputError(f"figure={which}: no such figures{nearest(which, groups)}")
+        groups = sorted({f"{name.partition('/')[0]}/all" for name in options("figure")})
+        known = f"{nearest(which, groups)} (one of: all, {', '.join(groups)})"
+        raise InputError(f"figure={which}: no such figures{known}")
     cfgs = [compose("figure", [f"figure={name}", *overrides]) for name in ids]
     plans = [plan_of(cfg, name) for cfg, name in zip(cfgs, ids, strict=True)]
     started = time.monotonic()
-    documents, codes = [], []
+    documents, codes = [], [OK]
     with stdout_kept_for_results():
+        for name, result in _results(plans, cfgs, config_dir):
+            if isinstance(result, Exception):
+                codes.append(FAILED)
+                say_failure(f"{name} failed: ", result, tell_all=cfgs[0].verbose)
+                continue
+            documents.append(result)
+            codes.append(code_of(result))
+    documents.sort(key=lambda document: document["figure"])
+    document = {"figures": documents, "seconds": time.monotonic() - started}
+    emit(Outcome(document, show=lambda: show(*documents)), cfgs[0].format)
+    return worst(codes)
+
+
+def _results(
+    plans: Sequence[Plan], cfgs: Sequence[DictConfig], config_dir: str | None
+) -> Iterator[tuple[str, dict[str, Any] | Exception]]:
+    """Each figure as it is done; a failure does not stop the others."""
+    jobs = cfgs[0].jobs
+    if jobs == 1:
         for plan, cfg in zip(plans, cfgs, strict=True):
             print(f"figure {plan.id}", file=sys.stderr, flush=True)
             try:
-                documents.append(make(plan, cfg))
-                codes.append(code_of(documents[-1]))
+                yield plan.id, make(plan, cfg)
             except Exception as error:
-                codes.append(FAILED)
-                print(f"icl: {plan.id} failed: {type(error).__name__}: {error}", file=sys.stderr)
-    document = {"figures": documents, "seconds": time.monotonic() - started}
-    emit(Outcome(document, show=lambda: [show(d) for d in documents][:0]), cfgs[0].format)
-    return worst([OK, *codes])
+                yield plan.id, error
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import active_children, get_context
+
+    pool = ProcessPoolExecutor(min(jobs, len(plans)), mp_context=get_context("spawn"))
+    try:
+        texts = [OmegaConf.to_yaml(cfg, resolve=True) for cfg in cfgs]
+        tasks = [(plan.id, text, config_dir) for plan, text in zip(plans, texts, strict=True)]
+        running = {pool.submit(_in_worker, *task): task[0] for task in tasks}
+        for future in as_completed(running):
+            try:
+                yield running[future], future.result()
+            except Exception as error:
+                yield running[future], error
+    except BaseException:
+        for child in active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_worker(name: str, text: str, config_dir: str | None) -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(1)
+    use_config_dir(config_dir)
+    cfg = OmegaConf.create(text)
+    assert isinstance(cfg, DictConfig)
+    return make(plan_of(cfg, name), cfg)
 
 
 def figure_job(cfg: DictConfig) -> Outcome:
@@ -87,21 +147,30 @@ def figure_job(cfg: DictConfig) -> Outcome:
 
 def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
     """Everything validated, nothing trained, drawn or written."""
-    one_of("scale", cfg.scale, SCALES)
-    one_of("format", cfg.format, ("text", "json"))
-    outputs_folder(cfg)
-    if name is None:
-        from hydra.core.hydra_config import HydraConfig
+    from icl.training.wandb_sink import LoggerSettings
 
-        name = HydraConfig.get().runtime.choices.get("figure")
-    if not name:
-        raise InputError("figure: choose one: figure=ahn/fig1, figure=ahn/all, figure=all")
+    common_settings(cfg, "figure", OWN)
+    whole("jobs", cfg.jobs, 1)
+    name = name or chosen_option("figure")
     node = plain(cfg.figure)
+    if not name or not isinstance(node, dict):
+        raise InputError("figure: choose one, such as figure=ahn/fig1")
     for part in ("experiment", "draw"):
-        if part not in node:
+        if not isinstance(node.get(part), dict):
             raise InputError(f"figure.{part}: missing in conf/figure/{name}.yaml")
+    unknown = sorted(set(node) - {"experiment", "draw"})
+    if unknown:
+        raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], ('experiment', 'draw'))}")
     experiment = instantiate("figure.experiment", node["experiment"])
-    return Plan(name, experiment, instantiate("figure.draw", node["draw"]), node)
+    drawing = instantiate("figure.draw", node["draw"])
+    return Plan(name, experiment, drawing, node, instantiate_logger(LoggerSettings, plain(cfg.logger)))
+
+
+def instantiate_logger(cls: type, node: Any) -> Any:
+    try:
+        return cls(**node)
+    except TypeError:
+        raise InputError(f"logger={node}: must be one of none, wandb_offline, wandb_online") from None
 
 
 def code_of(document: Mapping[str, Any]) -> int:
@@ -112,30 +181,45 @@ def make(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
     """The stored document with its files, or a fresh one."""
     started = time.monotonic()
     outputs = outputs_folder(cfg)
+    keep_caches_in(outputs)
     records = plan.experiment.records(_Runner(cfg))
     key = f"{plan.id}/{cfg.scale}"
-    science = {"settings": plan.settings, "runs": {name: _identity(record) for name, record in records.items()}}
-    mark, digest = fingerprint(science), digest_of(plan)
+    runs = {name: record.run["fingerprint"] for name, record in records.items()}
+    mark, digest = fingerprint({"settings": plan.settings, "runs": runs}), digest_of(plan, records)
     store = JsonRecords(outputs, "figures")
     with store.lock(key, mark):
         found = None if cfg.force else store.find(key, mark, digest)
-        if found is not None and all(Path(path).is_file() for path in found["files"].values()):
+        if found is not None and _intact(found):
+            _tell(found, plan, cfg, outputs, fresh=False)
             return {**found, "cached": True}
-        folder = store.path(key, mark).parent
         claims = [_settled(claim, cfg.scale) for claim in plan.figure.claims(records)]
-        files = _write(plan, records, claims, folder, cfg.scale)
-        document = {
-            "figure": plan.id,
-            "scale": cfg.scale,
-            "files": files,
-            "claims": claims,
-            "runs": sorted({record.path for record in records.values()}),
-            "seconds": time.monotonic() - started,
-            "cached": False,
-        }
-        document = store.save(key, mark, digest, document)
-    _tell(document, plan, cfg, outputs)
+        files = _write(plan, records, claims, store.path(key, mark).parent, cfg.scale)
+        document = store.save(
+            key,
+            mark,
+            digest,
+            {
+                "figure": plan.id,
+                "scale": cfg.scale,
+                "files": files,
+                "claims": claims,
+                "runs": sorted({record.path for record in records.values()}),
+                "seconds": time.monotonic() - started,
+                "cached": False,
+                "contents": {extension: file_digest(path) for extension, path in files.items()},
+            },
+        )
+        _tell(document, plan, cfg, outputs, fresh=True)
     return document
+
+
+def _intact(document: Mapping[str, Any]) -> bool:
+    """Whether the files are still this figure's: other settings are drawn under the same names."""
+    paths = {extension: Path(path) for extension, path in document["files"].items()}
+    return all(
+        path.is_file() and file_digest(path) == document["contents"][extension]
+        for extension, path in paths.items()
+    )
 
 
 def _settled(claim: Any, scale: str) -> dict[str, Any]:
@@ -146,13 +230,20 @@ def _settled(claim: Any, scale: str) -> dict[str, Any]:
 
 
 def _write(
-    plan: Plan, records: Mapping[str, RunRecord], claims: Sequence[Mapping[str, Any]], folder: Path, scale: str
+    plan: Plan,
+    records: Mapping[str, RunRecord],
+    claims: Sequence[Mapping[str, Any]],
+    folder: Path,
+    scale: str,
 ) -> dict[str, Path]:
+    import logging
+
     from matplotlib import rc_context
 
     from icl.figures.style import RC
     from icl.runs.atomic import write_bytes
 
+    logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
     folder.mkdir(parents=True, exist_ok=True)
     name = plan.id.rpartition("/")[2]
     files = {extension: folder / f"{name}.{extension}" for extension in ("png", "pdf", "csv", "md")}
@@ -171,23 +262,25 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Everything drawn, one value a line: panel, series, x, y and what else a figure names."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
 
 
-def caption(plan: Plan, claims: Sequence[Mapping[str, Any]], records: Mapping[str, RunRecord], scale: str) -> str:
-    lines = [f"# {plan.id}", "", plan.figure.caption, "", f"Command: `icl figure figure={plan.id} scale={scale}`", ""]
+def caption(
+    plan: Plan, claims: Sequence[Mapping[str, Any]], records: Mapping[str, RunRecord], scale: str
+) -> str:
+    """What is drawn, what was measured, and from which runs with which settings."""
+    lines = [f"# {plan.id}", "", plan.figure.caption, "", f"`icl figure figure={plan.id} scale={scale}`", ""]
     lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
     for claim in claims:
-        expected = "" if claim["verdict"] == claim["expected"] else f" (expected {claim['expected']})"
-        lines.append(f"| {claim['claim']} | {claim['verdict']}{expected} | {short(claim['measured'])} | {claim['bound']} |")
+        cells = claim["claim"], verdict_text(claim), short(claim["measured"]), claim["bound"]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "Settings:", ""]
     for name, record in records.items():
-        config = record.config
-        what = ", ".join(f"{key}: {value}" for key, value in _flat(config) if key.split(".")[0] in ("task", "model", "train", "optimizer", "seeds", "settings"))
-        lines.append(f"- `{name}` ({record.run['experiment']} {record.run['fingerprint']}): {what}")
+        told = [f"{key}: {value}" for key, value in _flat(record.config) if key.split(".")[0] in _TOLD]
+        lines.append(f"- `{name}` = runs/{record.run['experiment']}/{record.run['fingerprint']}: {', '.join(told)}")
     return "\n".join(lines) + "\n"
 
 
@@ -195,6 +288,13 @@ def _flat(node: Any, prefix: str = "") -> list[tuple[str, Any]]:
     if not isinstance(node, Mapping):
         return [(prefix.removesuffix("."), node)]
     return [entry for key, value in node.items() for entry in _flat(value, f"{prefix}{key}.")]
+
+
+def verdict_text(claim: Mapping[str, Any]) -> str:
+    """The verdict; where it is not `holds`, whether that was to be expected."""
+    if claim["verdict"] != claim["expected"]:
+        return f"{claim['verdict']} (expected: {claim['expected']})"
+    return claim["verdict"] if claim["verdict"] == "holds" else f"{claim['verdict']}, as expected"
 
 
 def short(value: Any) -> str:
@@ -207,44 +307,51 @@ def short(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def show(document: Mapping[str, Any]) -> None:
+def show(*documents: Mapping[str, Any]) -> None:
     from rich.console import Console
 
     console = Console()
-    how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
-    console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})")
-    for claim in document["claims"]:
-        colour = "green" if claim["verdict"] == claim["expected"] else "red"
-        console.print(f"  [{colour}]{claim['verdict']:<9}[/] {claim['claim']}: {short(claim['measured'])} (bound: {claim['bound']})", soft_wrap=True)
-    console.print(f"  {document['files']['png']}", soft_wrap=True)
+    for document in documents:
+        how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
+        console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
+        for claim in document["claims"]:
+            colour = "green" if claim["verdict"] == claim["expected"] else "bold red"
+            text = f"{claim['claim']}: {short(claim['measured'])} (bound: {claim['bound']})"
+            console.print(f"  [{colour}]{verdict_text(claim)}[/]", highlight=False)
+            console.print(f"    {text}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
 
 
-def digest_of(plan: Plan) -> str:
-    """Digest of the code that draws and measures: the shared style, the experiment's and the figure's own files."""
+def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
+    """The code that draws and measures, and the very records it is drawn from."""
     import inspect
 
-    from icl.figures import claims, style
-
     own = [inspect.getfile(type(plan.experiment)), inspect.getfile(type(plan.figure))]
-    return code_digest([], [*own, claims.__file__, style.__file__])
+    made = {name: [record.run["digest"], record.run["attempt"]] for name, record in records.items()}
+    return fingerprint({"code": code_digest(["figures/claims", "figures/curves", "figures/style"], own), "made": made})
 
 
-def _identity(record: RunRecord) -> list[Any]:
-    return [record.run["fingerprint"], record.run["digest"], record.run["attempt"]]
-
-
-def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path) -> None:
-    from icl.training.wandb_sink import LoggerSettings, open_sink
-
-    settings = LoggerSettings(**plain(cfg.logger))
-    if settings.mode == "none":
-        return
+def _tell(
+    document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool
+) -> None:
+    """W&B gets what is fresh, and what it does not have yet."""
     run_id = f"figure-{plan.id.replace('/', '-')}-{document['scale']}"
-    identity = {"group": plan.id, "job_type": "figure", "run_id": run_id, "name": f"{plan.id} {document['scale']}"}
-    with open_sink(settings, outputs=outputs, config={"figure": plan.settings, "scale": cfg.scale}, **identity) as sink:
+    there = any((outputs / "wandb").glob(f"offline-run-*-{run_id}"))
+    if plan.logger.mode == "none" or (plan.logger.mode == "offline" and there and not fresh):
+        return
+    from icl.training.wandb_sink import open_sink
+
+    identity = {
+        "group": plan.id,
+        "job_type": "figure",
+        "run_id": run_id,
+        "name": f"{plan.id} {document['scale']}",
+        "config": {"figure": plan.settings, "scale": cfg.scale},
+    }
+    with open_sink(plan.logger, outputs=outputs, **identity) as sink:
         sink.image(0, plan.id, Path(document["files"]["png"]).read_bytes())
         columns = ["claim", "verdict", "expected", "measured", "bound"]
-        sink.table("claims", columns, [[short(claim[column]) for column in columns] for claim in document["claims"]])
+        sink.table("claims", columns, [[short(claim[c]) for c in columns] for claim in document["claims"]])
 
 
 class _Runner:
@@ -257,8 +364,8 @@ class _Runner:
         from icl.cli.train import obtain, request
 
         chosen = [f"experiment={experiment}", *passed_on(self.cfg)]
-        cfg = compose("train", [*chosen, *(f"{key}={_literal(value)}" for key, value in (overrides or {}).items())])
-        return obtain(request(cfg)).record
+        settings = [f"{key}={_literal(value)}" for key, value in (overrides or {}).items()]
+        return obtain(request(compose("train", [*chosen, *settings]))).record
 
     def store(
         self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
@@ -266,15 +373,16 @@ class _Runner:
         from icl.runs.store import RunStore
 
         store = RunStore(outputs_folder(self.cfg))
-        digest = code_digest(("tasks", "models", "theory", "algorithms", "experiments"))
-        with store.begin(name, fingerprint(science), {"settings": dict(science)}, digest) as run:
+        config = {"settings": dict(science)}
+        with store.begin(name, fingerprint(science), config, code_digest(CODE)) as run:
             if run.cached is not None:
                 return run.cached
-            return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=list(science["seeds"]))
+            seeds = list(science["seeds"])
+            return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
 
 
 def passed_on(cfg: DictConfig) -> list[str]:
-    """The settings every verb understands, as overrides for a part. `force` stays with what was asked."""
+    """The settings every verb understands, as overrides for a part."""
     mode = {"none": "none", "offline": "wandb_offline", "online": "wandb_online"}[cfg.logger.mode]
     return [f"scale={cfg.scale}", f"logger={mode}", f"paths.outputs={_literal(str(outputs_folder(cfg)))}"]
 

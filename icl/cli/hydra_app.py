@@ -196,7 +196,7 @@ def explain(verb: str, args: Sequence[str], error: Exception) -> str:
 
 
 def _group_and_option(path: str) -> tuple[str, str]:
-    """Options are nested in our own groups, groups in Hydra's: experiment=ahn/theorem3, hydra/launcher=joblib."""
+    """Our options are nested, experiment=ahn/theorem3; with Hydra's the groups are, hydra/launcher=joblib."""
     group, _, option = path.rpartition("/") if path.startswith("hydra/") else path.partition("/")
     return group, option
 

@@ -1,4 +1,4 @@
-"""`icl list`: what there is, and what is done here, from YAML headers and the store's index, without Hydra."""
+"""`icl list`: what there is and what is done here, from YAML headers and the store's index, without Hydra."""
 
 from __future__ import annotations
 
@@ -54,11 +54,9 @@ def _items(folder: Path) -> list[dict[str, Any]]:
             match = _HEADER.match(line)
             if match:
                 head[match[1]] = match[2].strip()
-        if "reference" in head:
-            name = path.relative_to(folder).with_suffix("").as_posix()
-            found.append(
-                {"id": name, "paper": head.get("paper", ""), "reference": head["reference"], "done": False}
-            )
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        paper, reference = head.get("paper", name.partition("/")[0]), head.get("reference", "")
+        found.append({"id": name, "paper": paper, "reference": reference, "done": False})
     return found
 
 

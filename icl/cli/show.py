@@ -19,7 +19,7 @@ def show(documents: Sequence[Mapping[str, Any]], *, full: bool = False) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1 if wide else 0))
     table.add_column("check", overflow="fold", min_width=12)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("measured", no_wrap=True)
+    table.add_column("measured", min_width=10, overflow="fold")
     table.add_column("bound", no_wrap=True, justify="right")
     table.add_column("control", no_wrap=True)
     table.add_column("s", no_wrap=True, justify="right")

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
-from icl.cli.verdicts import Question, ask, questions
+from icl.cli.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.config import (
     by_content,
     common_settings,
@@ -195,7 +194,7 @@ def _try_out(
         raise InputError("task.context: must be one length for all seeds where model.path=tokens")
     make_estimator(train.estimator, model, law)
     model.parametrization.initialise(asked.seeds)
-    ask(asked.questions, model, law)  # a check that cannot speak of such weights says so now
+    refuse_unanswerable(asked.questions, model, law)
 
 
 def experiment_name(name: Any) -> str:
@@ -285,9 +284,8 @@ def outcome(asked: Request, obtained: Obtained, seconds: float) -> Outcome:
 
 def show(document: Mapping[str, Any], record: RunRecord) -> None:
     """The run as a person wants to see it: numbers by seed, then verdicts, then where things are."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.measure import Measurement
 
     from icl.cli.show import coloured
 
@@ -298,27 +296,34 @@ def show(document: Mapping[str, Any], record: RunRecord) -> None:
     )
     metrics = {k: v for k, v in document["metrics"].items() if not _OF_ONE_MATRIX.search(k)}
     seeds = record.run["seeds"]
-    fits = 24 + 12 * (1 + len(seeds)) <= console.width
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
-    for name in ["mean", *([f"seed {seed}" for seed in seeds] if fits else ["lowest", "highest"])]:
-        table.add_column(name, no_wrap=True, justify="right")
-    for name, entry in metrics.items():
-        values = list(entry["by_seed"].values())
-        defined = [value for value in values if value is not None]
-        shown = values if fits else [min(defined, default=None), max(defined, default=None)]
-        table.add_row(name, *map(number, [entry["mean"], *shown]))
+    table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda values: values)
+    if Measurement.get(console, console.options, table).maximum > console.width:
+        table = _table(metrics, ["lowest", "highest"], _extremes)
+        console.print(f"over {len(seeds)} seeds; each of them is in metrics.csv", highlight=False)
     console.print(table)
-    if not fits:
-        console.print(f"over {len(seeds)} seeds; each in metrics.csv", style="dim")
     for verdict in document["verdicts"]:
         console.print(f"{verdict['check']} at these weights: {coloured(verdict)}")
     console.print(f"run: {document['run_dir']}", soft_wrap=True, markup=False, highlight=False)
-    if sys.stdout.isatty():
-        console.print(
-            "weights: icl.load_run(run).A    curves: metrics.csv    W&B: wandb sync or wandb leet",
-            style="dim",
-        )
+
+
+def _table(
+    metrics: Mapping[str, Any], columns: Sequence[str], shown: Callable[[list[Any]], list[Any]]
+) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("metric", no_wrap=True)
+    for name in ["mean", *columns]:
+        table.add_column(name, no_wrap=True, justify="right")
+    for name, entry in metrics.items():
+        table.add_row(name, *map(number, [entry["mean"], *shown(list(entry["by_seed"].values()))]))
+    return table
+
+
+def _extremes(values: list[float | None]) -> list[float | None]:
+    defined = [value for value in values if value is not None]
+    return [min(defined, default=None), max(defined, default=None)]
 
 
 def number(value: float | None) -> str:

@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,14 @@ def ask(asked: Sequence[Question], *about: Any) -> list[dict[str, Any]]:
         return []
     weights = about[0] if len(about) == 1 else _weights(*about)
     return [_answer(question, weights) for question in asked]
+
+
+def refuse_unanswerable(asked: Sequence[Question], model: Any, law: Any) -> None:
+    """A check that cannot speak of such weights says so before they are trained. One seed is enough."""
+    if asked:
+        weights = _weights(model, law)
+        first = {name: matrix[:1] for name, matrix in weights.matrices.items()}
+        ask(asked, replace(weights, matrices=first, law=law.replica(0)))
 
 
 def _weights(model: Any, law: Any) -> Weights:
@@ -110,8 +118,8 @@ def verdict_document(
 
 
 def digest_of(target: Any, more: Sequence[str] = ()) -> str:
-    """Digest of the code behind a verdict: the shared packages, the verdict type, the check's own file and the
-    check files it imports; of a user's package every file. No check is imported for it."""
+    """Digest of the code behind a verdict: the shared packages, the verdict type, the check's own file and
+    the check files it imports; of a user's package every file. No check is imported for it."""
     module = allowed_target("check", target).rpartition(".")[0]
     top = module.partition(".")[0]
     own = _with_imports(module) if top == "icl" else _whole_package(top)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,3 +63,20 @@ def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: flo
         colour = "white" if abs(entry) > 0.6 * bound else "black"
         axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     return image
+
+
+def heatmaps(matrices: Mapping[str, np.ndarray]) -> Figure:
+    """Matrices by title in one row, each on its own scale."""
+    figure, axes = panels(1, len(matrices), (1.9, 1.95))
+    for place, (title, M_IJ) in zip(axes[0], matrices.items(), strict=True):
+        image = heatmap(figure, place, M_IJ, title, float(np.abs(M_IJ).max()))
+        bar = figure.colorbar(image, ax=place, shrink=0.75, pad=0.03)
+        bar.ax.tick_params(labelsize=6)
+        bar.outline.set_visible(False)
+    return figure
+
+
+def off_identity(M_XIJ: np.ndarray) -> np.ndarray:
+    """Largest entry of |M - m I| over |m|, m the mean of the diagonal; leading axes are kept."""
+    m_X11 = np.trace(M_XIJ, axis1=-2, axis2=-1)[..., None, None] / M_XIJ.shape[-1]
+    return (np.abs(M_XIJ - m_X11 * np.eye(M_XIJ.shape[-1])) / np.abs(m_X11)).max((-2, -1))

@@ -6,4 +6,5 @@ quadratic                     one layer: the risk as a quadratic form, its minim
 polynomial                    many layers on the sets S of ahn's Theorems 3 and 4
 closed_forms                  ahn's Theorems 1 and 5 and eq. (7)
 distance                      Dist(M, I) of ahn's figures, symmetric roots
+statistics                    the norm of an expected gradient, and its standard error
 """

@@ -105,7 +105,7 @@ class EnsembleModule(pl.LightningModule):
                 self.engine.engines[r].zero_grad()
                 loss = self.estimate_replica[r](model, own).sum()
                 loss.backward()
-                return float(loss)
+                return loss.item()
 
             engine.step(closure)
 

@@ -36,7 +36,8 @@ def test_whitening_whitens():
 
 
 @pytest.mark.parametrize(
-    "matrix", [torch.eye(3), -torch.eye(3)[None], torch.tensor([[[1.0, 2.0], [0.0, 5.0]]]), torch.ones(1, 2, 2)]
+    "matrix",
+    [torch.eye(3), -torch.eye(3)[None], torch.tensor([[[1.0, 2.0], [0.0, 5.0]]]), torch.ones(1, 2, 2)],
 )
 def test_not_a_covariance(matrix):
     with pytest.raises(InputError, match=r"algorithm\.Sigma"):

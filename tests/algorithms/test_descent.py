@@ -49,7 +49,9 @@ def plus_plus_in_a_loop(prompt, Sigma_RDD, eta, gamma):
         for step, move in zip(eta[r], [*gamma[r], 0.0], strict=True):
             g = sum(labels[i] * tokens[i] for i in range(n)) / n
             S = sum(np.outer(tokens[i], tokens[i]) for i in range(n)) / n
-            labels = np.array([label - step * g @ P @ token for label, token in zip(labels, tokens, strict=True)])
+            labels = np.array(
+                [label - step * g @ P @ token for label, token in zip(labels, tokens, strict=True)]
+            )
             tokens = np.array([token - move * S @ P @ token for token in tokens])
         out[r, b] = -labels[-1]
     return out
@@ -61,7 +63,9 @@ def test_descent_against_a_loop_and_against_the_stack_8(preconditioned, noise):
     law, prompt = draw(noise=noise)
     Sigma = law.Sigma_RDD if preconditioned else None
     predicted = GradientDescent(ETA, 3, Sigma).predict(prompt)
-    np.testing.assert_allclose(predicted, descent_in_a_loop(prompt, Sigma, ETA.numpy()), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        predicted, descent_in_a_loop(prompt, Sigma, ETA.numpy()), rtol=1e-11, atol=1e-12
+    )
     P = torch.linalg.inv(law.Sigma_RDD) if preconditioned else torch.eye(5).double().expand(2, 5, 5)
     family = SparseA(5, 3)
     family.load({"A": ETA[:, :, None, None] * P[:, None]})
@@ -109,8 +113,8 @@ def test_ways_to_give_step_sizes():
 
 def test_many_steps_reach_least_squares():
     law, prompt = draw()
-    predicted = GradientDescent(chebyshev_steps(1e-3, 8.0, 300), 300, law.Sigma_RDD).predict(prompt)
-    np.testing.assert_allclose(predicted[0], prompt.target_RB[0], atol=1e-3)
+    predicted = GradientDescent(chebyshev_steps(1e-3, 8.0, 1000), 1000, law.Sigma_RDD).predict(prompt)
+    np.testing.assert_allclose(predicted[0], prompt.target_RB[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5, 12])
@@ -124,7 +128,7 @@ def test_chebyshev_steps_against_scipy_and_against_the_minimax_value(layers):
     minimax = 1 / eval_chebyt(layers, (high + low) / (high - low))
     assert worst == pytest.approx(minimax, rel=1e-12)
     for shift in (1.01, 0.99):
-        assert np.abs(np.prod(1 - shift * steps[:, None] * s, axis=0)).max() > 1.005 * minimax
+        assert np.abs(np.prod(1 - shift * steps[:, None] * s, axis=0)).max() > 1.001 * minimax
 
 
 def test_the_order_of_chebyshev_steps_is_stable():

@@ -12,10 +12,16 @@ import pytest
 
 from icl.cli import main
 
-TINY = (
-    "train.steps=4 train.batch=8 train.steps_per_batch=2 train.log_every=2 checks=[] callbacks.gradient_count=0 "
-    "experiment=ahn/theorem3 scale=smoke"
-).split()
+TINY = [
+    "experiment=ahn/theorem3",
+    "scale=smoke",
+    "checks=[]",
+    "train.steps=4",
+    "train.batch=8",
+    "train.steps_per_batch=2",
+    "train.log_every=2",
+    "callbacks.gradient_count=0",
+]
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,8 @@ def test_weights_of_a_run(tiny: Run, icl: Run) -> None:
 def document(name: str = "ahn/theorem1", **changes: Any) -> dict[str, Any]:
     return {
         "check": name, "paper": "ahn", "reference": "Theorem 1", "claim": "word " * 40, "verdict": "holds",
-        "expected": "holds", "settings": {}, "measured": {"risk": 0.25, "gradient_norm_of_it_all": -1.23456e-100},
+        "expected": "holds", "settings": {}, 
+        "measured": {"risk": 0.25, "gradient_norm_of_it_all": -1.23456e-100},
         "bound": {"value": 1.23456e-10, "source": "rounding of gradient_norm_of_it_all"},
         "control": {"description": "c", "measured": -1.23456e-10, "rejected": True}, "notes": ["n " * 50],
         "seconds": 1234.5, "cached": False,
@@ -300,7 +301,14 @@ def test_the_table_is_readable(
     show([document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")], full=True)
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= columns and "…" not in text
-    for whole in ("-1.23e-100 gradient_norm_of_it_all", "1.23e-10", "1234.5", "undecided !", "ahn/theorem1"):
+    for whole in (
+        "-1.23e-100",
+        "gradient_norm_of_it_all",
+        "1.23e-10",
+        "1234.5",
+        "undecided !",
+        "ahn/theorem1",
+    ):
         assert whole in text, text
     assert text.split().count("word") == 80
 

@@ -14,7 +14,9 @@ sizes = st.integers(1, 4)
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed + sum(shape)))
+    return torch.randn(
+        *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed + sum(shape))
+    )
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,4 +1,4 @@
-"""The Gram path against the token path, the sparse kernels against the dense, and expected against sampled risks."""
+"""The Gram path against the token path, sparse kernels against dense, expected against sampled risks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,11 @@ def assert_same_mean(one_RB: Tensor, other_RB: Tensor) -> None:
 def test_expected_risks_are_means_of_sampled_ones(family: str, name: str, read_out: int) -> None:
     """|z| < 5 for the difference of two independent means, each known to 5 %."""
     law = LinearRegression(**RISKS[name], read_out=read_out).law([0, 1])
-    made = family_of(family, law.dim, 2, 2, 0.06) if family == "multihead" else family_of(family, law.dim, 3, 1, 0.15)
+    made = (
+        family_of(family, law.dim, 2, 2, 0.06)
+        if family == "multihead"
+        else family_of(family, law.dim, 3, 1, 0.15)
+    )
     made.initialise([0, 1])
     model = LinearTransformer(made)
     sampled_RB = sampled(model, law, [0, 1], 60_000)
@@ -123,7 +127,9 @@ def test_expected_risks_are_means_of_sampled_ones(family: str, name: str, read_o
         expected_RB = gram.sparse_expected_risk(*made.sparse_weights(), S, *roots, law.read_out)
     else:
         G, w = law.gram_tasks(later, 20_000)
-        expected_RB = gram.stack_expected_risk(*made.stack(), batch_last(G), batch_last(w), law.root_RDD, read_out)
+        expected_RB = gram.stack_expected_risk(
+            *made.stack(), batch_last(G), batch_last(w), law.root_RDD, read_out
+        )
     assert_same_mean(sampled_RB, expected_RB)
 
 
@@ -131,7 +137,11 @@ def test_expected_risks_are_means_of_sampled_ones(family: str, name: str, read_o
 def test_expected_risk_has_the_exact_mean_of_one_layer(name: str) -> None:
     law = LinearRegression(**RISKS[name]).law([0])
     exact = QuadraticRisk.linear_regression(
-        law.Sigma_RDD[0], law.Sigma_w_RDD[0], law.context_R[0], prior_mean=law.mean_RD[0], label_noise=law.label_noise
+        law.Sigma_RDD[0],
+        law.Sigma_w_RDD[0],
+        law.context_R[0],
+        prior_mean=law.mean_RD[0],
+        label_noise=law.label_noise,
     )
     S = batch_last(law.covariate_grams(streams([0]), 40_000))
     G, w = (batch_last(t) for t in law.gram_tasks(streams([0], 1), 40_000))
@@ -150,7 +160,9 @@ def test_expected_risk_has_the_exact_mean_of_one_layer(name: str) -> None:
 
 @pytest.mark.parametrize("layers", [2, 3])
 def test_expected_risk_has_the_exact_mean_of_several_layers(layers: int) -> None:
-    law = LinearRegression(dim=3, context=6, eigenvalues=[1.0, 0.5, 0.25], task_covariance="inverse").law([0, 1])
+    law = LinearRegression(dim=3, context=6, eigenvalues=[1.0, 0.5, 0.25], task_covariance="inverse").law(
+        [0, 1]
+    )
     family = SparseA(3, layers, 0.2)
     family.initialise([0, 1])
     S = batch_last(law.covariate_grams(streams([0, 1]), 40_000))
@@ -164,7 +176,7 @@ def test_expected_risk_has_the_exact_mean_of_several_layers(layers: int) -> None
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_expected_risk_prompt_by_prompt(layers: int, noise: float) -> None:
-    """For each S the expectation is a finite sum over columns of the roots of w and x_q: no sampling at all."""
+    """For each S the expectation is a finite sum over columns of the roots of w and x_q: no sampling."""
     law = LinearRegression(dim=2, context=3, label_noise=noise, prior_mean=[0.5, 1.0]).law([0, 1])
     family = SparseAB(2, layers, 0.5)
     family.initialise([0, 1])
@@ -196,13 +208,17 @@ def test_gradients_of_both_expected_risks() -> None:
         if layers > 1:
             assert torch.autograd.gradcheck(lambda A, B: gram.sparse_expected_risk(A, B, S, *roots), (A, B))  # noqa: B023
     P, Q = (torch.randn(1, 2, 2, 3, 3).double().requires_grad_() for _ in range(2))
-    assert torch.autograd.gradcheck(lambda P, Q: gram.stack_expected_risk(P, Q, G, w, law.root_RDD, -1), (P, Q))
+    assert torch.autograd.gradcheck(
+        lambda P, Q: gram.stack_expected_risk(P, Q, G, w, law.root_RDD, -1), (P, Q)
+    )
 
 
 @pytest.mark.parametrize("activation", ["relu", "softmax"])
 def test_other_activations_have_no_gram_form(activation: str) -> None:
     family = SparseA(2, 1)
-    with pytest.raises(InputError, match=f"model.activation={activation} has no Gram form: set model.path=tokens"):
+    with pytest.raises(
+        InputError, match=f"model.activation={activation} has no Gram form: set model.path=tokens"
+    ):
         LinearTransformer(family, "gram", activation)
     family.initialise([0])
     prompt = LinearRegression(dim=2).law([0]).gram_prompts(streams([0]), 2)
@@ -211,7 +227,9 @@ def test_other_activations_have_no_gram_form(activation: str) -> None:
 
 
 def test_unknown_path_and_activation() -> None:
-    with pytest.raises(InputError, match=r"model\.path=grams: must be one of gram, tokens; did you mean gram\?"):
+    with pytest.raises(
+        InputError, match=r"model\.path=grams: must be one of gram, tokens; did you mean gram\?"
+    ):
         LinearTransformer(SparseA(2, 1), "grams")
     with pytest.raises(InputError, match=r"model\.activation=Relu: must be one of identity, relu, softmax"):
         LinearTransformer(SparseA(2, 1), "tokens", "Relu")

@@ -31,7 +31,9 @@ def test_init_std_per_replica() -> None:
     family = SparseA(40, 1, init_std=[1.0, 0.0, 0.01])
     family.initialise([0, 1, 2])
     A = family.A.detach()
-    assert A[0].std().item() == pytest.approx(1, rel=0.1) and A[2].std().item() == pytest.approx(0.01, rel=0.1)
+    assert A[0].std().item() == pytest.approx(1, rel=0.1) and A[2].std().item() == pytest.approx(
+        0.01, rel=0.1
+    )
     assert (A[1] == 0).all()
     with pytest.raises(InputError, match="has 3 entries for 2 seeds"):
         family.initialise([0, 1])
@@ -75,7 +77,9 @@ def test_load_takes_weights_and_checks_their_shape() -> None:
     assert family.A.shape[0] == 3 and (family.A == 1).all()
     with pytest.raises(InputError, match=r"weights B: must have shape \(seeds, 1, 2, 2\), got nothing"):
         family.load({"A": torch.ones(1, 2, 2, 2)})
-    with pytest.raises(InputError, match=r"weights A: must have shape \(seeds, 2, 2, 2\), got \(1, 3, 2, 2\)"):
+    with pytest.raises(
+        InputError, match=r"weights A: must have shape \(seeds, 2, 2, 2\), got \(1, 3, 2, 2\)"
+    ):
         family.load({"A": torch.ones(1, 3, 2, 2)})
 
 

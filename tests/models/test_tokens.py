@@ -27,8 +27,10 @@ def prompt() -> tuple[Tensor, Tensor]:
     return random(R, B, N, P, seed=3, scale=1), random(R, B, P, seed=4, scale=1)
 
 
-def by_hand(P_LHPP: Tensor, Q_LHPP: Tensor, context_NP: Tensor, query_P: Tensor, activation: str) -> list[list[float]]:
-    """Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0); entry by entry."""
+def by_hand(
+    P_LHPP: Tensor, Q_LHPP: Tensor, context_NP: Tensor, query_P: Tensor, activation: str
+) -> list[list[float]]:
+    """Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0)."""
     n = len(context_NP)
     Z = [*context_NP.tolist(), query_P.tolist()]
     for layer in range(L):
@@ -51,12 +53,16 @@ def by_hand(P_LHPP: Tensor, Q_LHPP: Tensor, context_NP: Tensor, query_P: Tensor,
 
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_against_a_plain_loop(activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]) -> None:
+def test_against_a_plain_loop(
+    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
+) -> None:
     out_RBP = tokens.stack_forward(*stack, *prompt, activation)
     for r in range(R):
         for b in range(B):
             Z = by_hand(stack[0][r], stack[1][r], prompt[0][r, b], prompt[1][r, b], activation)
-            assert torch.allclose(out_RBP[r, b], torch.tensor(Z[-1], dtype=torch.float64), rtol=1e-12, atol=1e-13)
+            assert torch.allclose(
+                out_RBP[r, b], torch.tensor(Z[-1], dtype=torch.float64), rtol=1e-12, atol=1e-13
+            )
 
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
@@ -73,10 +79,8 @@ def test_the_order_of_the_context_does_not_matter(
 def test_the_query_moves_no_other_token(
     activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
 ) -> None:
-    """The mask: a second query appended to the context's own gets the same answer whatever the first was.
-
-    For the identity it shows as linearity: the prediction at q1 + q2 is the sum of those at q1 and at q2.
-    For ReLU, which is positively homogeneous, as f(c q) = c f(q). Both fail if the query reads its own key.
+    """The mask: the query only reads, so the answer is linear in it (ReLU: positively homogeneous). Were it
+    a key, terms of higher order would appear. Softmax normalises over it, see below.
     """
     context, query = prompt
     scaled = tokens.stack_forward(*stack, context, 3 * query, activation)
@@ -90,11 +94,7 @@ def test_the_query_moves_no_other_token(
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
 def test_causality_through_gradients(activation: str, prompt: tuple[Tensor, Tensor]) -> None:
-    """With one layer whose P moves the context's tokens, a second layer sees them: they must not depend on q.
-
-    The query's way into its own output is the identity plus attention as reader; with Q = 0 in both layers the
-    identity's weights vanish, ReLU's too, so the output's Jacobian in q is exactly I.
-    """
+    """The query is nobody's value, not even its own: with Q = 0 no score depends on it, and d out/d q = I."""
     context, query = prompt
     V = random(1, L, H, P, P, seed=5).expand(R, -1, -1, -1, -1)
     query = query.clone().requires_grad_()

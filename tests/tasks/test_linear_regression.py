@@ -36,10 +36,26 @@ def moments_of(law: LinearRegressionLaw, r: int = 0) -> LabelMoments:
 LAWS: dict[str, dict[str, Any]] = {
     "plain": {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25]},
     "inverse": {"dim": 2, "context": 3, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"},
-    "noise and mean": {"dim": 2, "context": 4, "covariance": COVARIANCE, "label_noise": 0.5, "prior_mean": [1.0, -0.5]},
-    "fewer tokens than covariates": {"dim": 3, "context": 2, "label_noise": 0.3, "task_covariance": "inverse"},
+    "noise and mean": {
+        "dim": 2,
+        "context": 4,
+        "covariance": COVARIANCE,
+        "label_noise": 0.5,
+        "prior_mean": [1.0, -0.5],
+    },
+    "fewer tokens than covariates": {
+        "dim": 3,
+        "context": 2,
+        "label_noise": 0.3,
+        "task_covariance": "inverse",
+    },
     "given task covariance": {"dim": 2, "context": 6, "task_covariance": COVARIANCE, "rotation": "none"},
-    "distorted": {"dim": 2, "context": 5, "distortion": [[1.0, 0.5], [0.0, 2.0]], "task_covariance": "inverse"},
+    "distorted": {
+        "dim": 2,
+        "context": 5,
+        "distortion": [[1.0, 0.5], [0.0, 2.0]],
+        "task_covariance": "inverse",
+    },
 }
 
 
@@ -48,7 +64,11 @@ LAWS: dict[str, dict[str, Any]] = {
 def test_both_kinds_of_prompt_have_the_exact_moments(name: str, kind: str) -> None:
     law = LinearRegression(**LAWS[name]).law([3])
     batch = 30_000
-    drawn = law.gram_prompts(generators([3]), batch) if kind == "gram" else law.token_prompts(generators([3]), batch).gram()
+    drawn = (
+        law.gram_prompts(generators([3]), batch)
+        if kind == "gram"
+        else law.token_prompts(generators([3]), batch).gram()
+    )
     G_BPP, moments = drawn.gram_RBPP[0], moments_of(law)
     assert_mean(G_BPP.flatten(1), mean_gram(moments).flatten())
     products = torch.einsum("bij,bkl->bijkl", G_BPP, G_BPP)
@@ -62,7 +82,10 @@ def test_both_kinds_of_prompt_have_the_exact_moments(name: str, kind: str) -> No
 def test_the_target_belongs_to_the_context_of_its_prompt() -> None:
     """Without noise and with enough tokens the Gram matrix determines w = Gxx^-1 gxy."""
     law = LinearRegression(dim=3, context=8).law([0, 1])
-    for prompt in (law.gram_prompts(generators([0, 1]), 10), law.token_prompts(generators([0, 1]), 10).gram()):
+    for prompt in (
+        law.gram_prompts(generators([0, 1]), 10),
+        law.token_prompts(generators([0, 1]), 10).gram(),
+    ):
         G = prompt.gram_RBPP
         w_RBD = torch.linalg.solve(G[..., :3, :3], G[..., :3, 3])
         predicted = (w_RBD * prompt.query_RBP[..., :3]).sum(-1)
@@ -92,7 +115,9 @@ def test_second_moment_roots_of_label_and_query() -> None:
 
 def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere() -> None:
     law = LinearRegression().law([0, 1])
-    assert torch.allclose(torch.linalg.eigvalsh(law.Sigma_RDD), torch.tensor(sorted(PAPER_EIGENVALUES)).double())
+    assert torch.allclose(
+        torch.linalg.eigvalsh(law.Sigma_RDD), torch.tensor(sorted(PAPER_EIGENVALUES)).double()
+    )
     assert not torch.allclose(law.Sigma_RDD[0], law.Sigma_RDD[1])
     assert torch.allclose(LinearRegression(dim=3).law([0]).Sigma_RDD[0], torch.eye(3).double())
     assert torch.equal(law.Sigma_w_RDD[0], torch.eye(5).double())
@@ -140,15 +165,27 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"eigenvalues": [1, 1, 1, 1, float("nan")]}, r"task\.eigenvalues=nan"),
     ({"eigenvalues": "ones"}, r"task\.eigenvalues=ones: must be a list"),
     ({"rotation": "har"}, r"task\.rotation=har: must be one of haar, none; did you mean haar\?"),
-    ({"dim": 2, "eigenvalues": [1, 1], "covariance": COVARIANCE}, "eigenvalues and task.covariance exclude each other"),
-    ({"dim": 2, "distortion": COVARIANCE, "covariance": COVARIANCE}, "covariance and task.distortion exclude"),
-    ({"dim": 2, "covariance": INDEFINITE}, r"task\.covariance: must be positive definite, its smallest .* -1$"),
+    (
+        {"dim": 2, "eigenvalues": [1, 1], "covariance": COVARIANCE},
+        "eigenvalues and task.covariance exclude each other",
+    ),
+    (
+        {"dim": 2, "distortion": COVARIANCE, "covariance": COVARIANCE},
+        "covariance and task.distortion exclude",
+    ),
+    (
+        {"dim": 2, "covariance": INDEFINITE},
+        r"task\.covariance: must be positive definite, its smallest .* -1$",
+    ),
     ({"dim": 2, "covariance": [[1.0, 0.1], [0.2, 1.0]]}, r"task\.covariance: must be symmetric"),
     ({"dim": 3, "covariance": COVARIANCE}, r"task\.covariance: has shape \(2, 2\), must have \(3, 3\)"),
     ({"dim": 2, "covariance": [[1, 2], [3]]}, r"task\.covariance: must be a 2 x 2 nested list"),
     ({"dim": 2, "covariance": [[1, float("inf")], [float("inf"), 1]]}, r"task\.covariance: every entry"),
     ({"dim": 2, "covariance": "nowhere.npy"}, r"task\.covariance=nowhere\.npy: no such \.npy file"),
-    ({"dim": 2, "distortion": [[1, 2], [2, 4]], "task_covariance": "inverse"}, r"task\.distortion: must be invertible"),
+    (
+        {"dim": 2, "distortion": [[1, 2], [2, 4]], "task_covariance": "inverse"},
+        r"task\.distortion: must be invertible",
+    ),
     ({"dim": 2, "distortion": COVARIANCE}, r"task\.distortion needs task\.task_covariance=inverse"),
     ({"task_covariance": "inverze"}, r"task\.task_covariance=inverze: must be identity, inverse"),
     ({"dim": 2, "task_covariance": INDEFINITE}, r"task\.task_covariance: must be positive definite"),
@@ -169,7 +206,7 @@ def test_impossible_values_are_one_line(settings: dict[str, Any], message: str) 
 def test_an_unreadable_file_is_an_input_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.npy"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="not a readable .npy array"):
+    with pytest.raises(InputError, match="not a readable"):
         LinearRegression(dim=2, covariance=str(path))
 
 
@@ -191,7 +228,14 @@ def test_prefix_names_the_key_of_another_verb() -> None:
 
 def everything(law: LinearRegressionLaw, seeds: list[int]) -> list[Tensor]:
     gram, tokens = law.gram_prompts(generators(seeds), 4), law.token_prompts(generators(seeds), 4)
-    drawn = [gram.gram_RBPP, gram.query_RBP, gram.target_RB, tokens.context_RBNP, tokens.query_RBP, tokens.target_RB]
+    drawn = [
+        gram.gram_RBPP,
+        gram.query_RBP,
+        gram.target_RB,
+        tokens.context_RBNP,
+        tokens.query_RBP,
+        tokens.target_RB,
+    ]
     return [*drawn, *law.gram_tasks(generators(seeds), 4), law.covariate_grams(generators(seeds), 4)]
 
 
@@ -200,7 +244,10 @@ def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch() -> None:
     together = everything(task.law([5, 2, 9]), [5, 2, 9])
     for r, seed in enumerate([5, 2, 9]):
         for shared, alone, sliced in zip(
-            together, everything(task.law([seed]), [seed]), everything(task.law([5, 2, 9]).replica(r), [seed]), strict=True
+            together,
+            everything(task.law([seed]), [seed]),
+            everything(task.law([5, 2, 9]).replica(r), [seed]),
+            strict=True,
         ):
             assert torch.equal(shared[r], alone[0]) and torch.equal(shared[r], sliced[0])
 
@@ -218,10 +265,10 @@ def test_streams_repeat_and_are_disjoint_by_seed_role_and_step() -> None:
 
 
 def test_nothing_reads_or_moves_the_global_streams() -> None:
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
     everything(LinearRegression(dim=2).law([0]), [0])
     assert torch.equal(before[0], torch.get_rng_state())
-    assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(before[1], np.random.get_state()[1])
 
 
 def test_haar_is_orthogonal_and_uniform() -> None:

@@ -11,7 +11,11 @@ R, B, N, P = 2, 3, 4, 5
 
 
 def tokens(**changes: object) -> TokenPrompt:
-    parts = {"context_RBNP": torch.randn(R, B, N, P), "query_RBP": torch.randn(R, B, P), "target_RB": torch.ones(R, B)}
+    parts = {
+        "context_RBNP": torch.randn(R, B, N, P),
+        "query_RBP": torch.randn(R, B, P),
+        "target_RB": torch.ones(R, B),
+    }
     return TokenPrompt(**(parts | changes))
 
 
@@ -57,7 +61,11 @@ def test_token_prompts_check_shapes(changes: dict, message: str) -> None:
     ],
 )
 def test_gram_prompts_check_shapes(changes: dict, message: str) -> None:
-    parts = {"gram_RBPP": torch.zeros(R, B, P, P), "query_RBP": torch.zeros(R, B, P), "target_RB": torch.zeros(R, B)}
+    parts = {
+        "gram_RBPP": torch.zeros(R, B, P, P),
+        "query_RBP": torch.zeros(R, B, P),
+        "target_RB": torch.zeros(R, B),
+    }
     with pytest.raises(ValueError, match=message):
         GramPrompt(**(parts | changes))
 

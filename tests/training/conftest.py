@@ -46,7 +46,10 @@ def make_plan(tmp_path: Path) -> MakePlan:
             model=LinearTransformer(family(law_of.dim), path, activation),
             optimizer=OptimizerSpec(*optimizer, schedule or Constant()),
             train=TrainSettings(
-                **({"steps": 12, "batch": 64, "steps_per_batch": 5, "clip": 0.01, "log_every": 1} | (train or {}))
+                **(
+                    {"steps": 12, "batch": 64, "steps_per_batch": 5, "clip": 0.01, "log_every": 1}
+                    | (train or {})
+                )
             ),
             trainer=TrainerSettings(**({"accelerator": "cpu", "precision": "64-true"} | (trainer or {}))),
             callbacks=CallbackSettings(**({"gradient_count": 1, "gradient_samples": 64} | (callbacks or {}))),

@@ -29,9 +29,13 @@ def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  #
 
 @pytest.mark.parametrize("read_out", [-1, 1])
 @pytest.mark.parametrize(
-    "family", [SparseA(2, 2, 0.2), SparseAB(2, 3, 0.2), Full(2, 1, 0.2)], ids=["sparse_a", "sparse_ab", "full"]
+    "family",
+    [SparseA(2, 2, 0.2), SparseAB(2, 3, 0.2), Full(2, 1, 0.2)],
+    ids=["sparse_a", "sparse_ab", "full"],
 )
-def test_both_estimators_have_the_same_expected_risk_and_gradient(family: Parametrization, read_out: int) -> None:
+def test_both_estimators_have_the_same_expected_risk_and_gradient(
+    family: Parametrization, read_out: int
+) -> None:
     """|z| < 5 in every coordinate of the difference of two independent means."""
     law = LinearRegression(dim=2, context=5, label_noise=0.1, read_out=read_out).law([0, 1])
     family.initialise([0, 1])
@@ -42,7 +46,9 @@ def test_both_estimators_have_the_same_expected_risk_and_gradient(family: Parame
         stderr = ((expected.var(0) + other.var(0)) / CHUNKS).sqrt()
         gap = (expected.mean(0) - other.mean(0)).abs()
         assert (gap <= SIGMAS * stderr).all(), (gap / stderr).max()
-    assert expected[:, 2:].mean(0).norm() > 10 * (expected[:, 2:].var(0) / CHUNKS).sum().sqrt(), "no gradient to compare"
+    assert expected[:, 2:].mean(0).norm() > 10 * (expected[:, 2:].var(0) / CHUNKS).sum().sqrt(), (
+        "no gradient to compare"
+    )
     if family.sparse:
         assert expected.var(0).sum() < sampled.var(0).sum()
 

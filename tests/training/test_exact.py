@@ -1,4 +1,4 @@
-"""Exact risks against large samples, gradients against finite differences, and the U-statistic of the norm."""
+"""Exact risks against large samples, gradients against finite differences, the U-statistic of the norm."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_exact_risk_against_a_large_sample(name: str) -> None:
     prompt = law.gram_prompts([generator(s, "eval") for s in (0, 1)], 100_000)
     losses_RB = (model.predict(prompt) - prompt.target_RB).detach().square()
     stderr_R = losses_RB.std(1) / losses_RB.shape[1] ** 0.5
-    assert ((losses_RB.mean(1) - exact_R).abs() < SIGMAS * stderr_R).all() and (stderr_R < 0.03 * exact_R).all()
+    assert ((losses_RB.mean(1) - exact_R).abs() < SIGMAS * stderr_R).all() and (
+        stderr_R < 0.03 * exact_R
+    ).all()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -84,7 +86,10 @@ def test_no_exact_risk_where_there_is_none() -> None:
 def test_risk_on_s_is_the_polynomial_at_the_projection() -> None:
     """On S it is the exact risk; off S that of the projection."""
     law = LinearRegression(**INVERSE).law([0, 1])
-    on_S = torch.linalg.inv(law.Sigma_RDD)[:, None] * torch.tensor([0.3, 0.5], dtype=torch.float64)[:, None, None]
+    on_S = (
+        torch.linalg.inv(law.Sigma_RDD)[:, None]
+        * torch.tensor([0.3, 0.5], dtype=torch.float64)[:, None, None]
+    )
     family = SparseA(2, 2)
     family.load({"A": on_S})
     model = LinearTransformer(family)
@@ -119,7 +124,8 @@ def test_the_square_of_the_norm_is_unbiased() -> None:
     assert abs(naive.mean() - 25) > 10 * naive.std() / repeats**0.5
     few = draws(mean, 1.0, 2)
     by_pairs = [
-        sum(few[i, r] @ few[j, r] for i in range(CHUNKS) for j in range(CHUNKS) if i != j) / (CHUNKS * (CHUNKS - 1))
+        sum(few[i, r] @ few[j, r] for i in range(CHUNKS) for j in range(CHUNKS) if i != j)
+        / (CHUNKS * (CHUNKS - 1))
         for r in range(2)
     ]
     assert torch.allclose(norm_and_stderr(few)[0] ** 2, torch.stack(by_pairs), rtol=1e-12)
@@ -130,7 +136,8 @@ def test_the_standard_error_is_the_spread() -> None:
     norm_R, stderr_R = norm_and_stderr(draws(torch.tensor([3.0, 4.0], dtype=torch.float64), 1.0, 5000))
     assert stderr_R.mean().item() == pytest.approx(norm_R.std().item(), rel=0.1)
     norm_R, stderr_R = norm_and_stderr(draws(torch.zeros(3).double(), 1.0, 5000))
-    assert (stderr_R > 0).all() and (norm_R < 3 * stderr_R).double().mean() > 0.95
+    assert (stderr_R > 0).all() and stderr_R.max() < 1
+    assert (norm_R < 3 * stderr_R).double().mean() > 0.95
 
 
 def test_one_chunk_is_exact() -> None:

@@ -21,7 +21,10 @@ def spec(cls: type[torch.optim.Optimizer], **options: Any) -> OptimizerSpec:
 
 def start(seed: int = 0) -> dict[str, Tensor]:
     rng = torch.Generator().manual_seed(seed)
-    return {name: torch.randn(R, n, D, D, dtype=torch.float64, generator=rng) for name, n in (("A", L), ("B", L - 1))}
+    return {
+        name: torch.randn(R, n, D, D, dtype=torch.float64, generator=rng)
+        for name, n in (("A", L), ("B", L - 1))
+    }
 
 
 def loss_of(A_LDD: Tensor, B_LDD: Tensor, step: int) -> Tensor:
@@ -143,11 +146,23 @@ def test_state_goes_through_a_dict_bit_for_bit() -> None:
         (torch.optim.Adam, {"lr": 0}, r"optimizer\.lr=0"),
         (torch.optim.Adam, {"lr": "big"}, r"optimizer\.lr=big"),
         (torch.optim.Adam, {"lr": [0.1, 0.1]}, r"optimizer\.lr=\[0\.1, 0\.1\]: has 2 entries for 3 seeds"),
-        (torch.optim.Adam, {"lr": 0.1, "betas": [0.9]}, r"optimizer\.betas=\[0\.9\]: has 1 numbers, must have 2"),
+        (
+            torch.optim.Adam,
+            {"lr": 0.1, "betas": [0.9]},
+            r"optimizer\.betas=\[0\.9\]: has 1 numbers, must have 2",
+        ),
         (torch.optim.Adam, {"lr": 0.1, "betas": []}, r"optimizer\.betas=\[\]: has 0 numbers"),
         (torch.optim.Adam, {"lr": 0.1, "betas": [0.9, 1.5]}, r"optimizer: Invalid beta parameter"),
-        (torch.optim.Adam, {"lr": 0.1, "betas": [[0.9, 0.9]]}, r"optimizer\.betas=.*: has 1 entries for 3 seeds"),
-        (torch.optim.Adam, {"lr": 0.1, "betas": [[0.9, 0.9], 0.1, 0.2]}, r"optimizer\.betas=0\.1: must be a list"),
+        (
+            torch.optim.Adam,
+            {"lr": 0.1, "betas": [[0.9, 0.9]]},
+            r"optimizer\.betas=.*: has 1 entries for 3 seeds",
+        ),
+        (
+            torch.optim.Adam,
+            {"lr": 0.1, "betas": [[0.9, 0.9], 0.1, 0.2]},
+            r"optimizer\.betas=0\.1: must be a list",
+        ),
         (torch.optim.SGD, {"lr": 0.1, "momentum": "yes"}, "optimizer: "),
         (torch.optim.SGD, {"lr": 0.1, "nesterov": True}, "optimizer: Nesterov momentum requires"),
         (torch.optim.Adam, {"lr": 0.1, "weight_decay": [0, 0, -1]}, "optimizer: Invalid weight_decay"),

@@ -22,7 +22,9 @@ def test_warmup_cosine() -> None:
     assert [schedule.rate(1.0, s) for s in range(4)] == [0.25, 0.5, 0.75, 1.0]
     assert schedule.rate(1.0, 4) == 1.0
     for s in range(11):
-        assert schedule.rate(1.0, 4 + s) == pytest.approx(0.1 + 0.9 * math.cos(math.pi * s / 20) ** 2, rel=1e-14)
+        assert schedule.rate(1.0, 4 + s) == pytest.approx(
+            0.1 + 0.9 * math.cos(math.pi * s / 20) ** 2, rel=1e-14
+        )
     assert schedule.rate(1.0, 14) == schedule.rate(1.0, 10**6) == pytest.approx(0.1)
     assert WarmupCosine(warmup=0, decay=10).rate(1.0, 0) == 1.0
 
@@ -34,7 +36,10 @@ def test_warmup_cosine() -> None:
         (lambda: WarmupCosine(warmup=-1), r"schedule\.warmup=-1"),
         (lambda: WarmupCosine(decay=0), r"schedule\.decay=0"),
         (lambda: WarmupCosine(min_lr=-1.0), r"schedule\.min_lr=-1\.0"),
-        (lambda: WarmupCosine(min_lr=0.5).rate(0.1, 0), r"schedule\.min_lr=0\.5: must be at most optimizer\.lr=0\.1"),
+        (
+            lambda: WarmupCosine(min_lr=0.5).rate(0.1, 0),
+            r"schedule\.min_lr=0\.5: must be at most optimizer\.lr=0\.1",
+        ),
     ],
 )
 def test_impossible_numbers(make, message: str) -> None:  # type: ignore[no-untyped-def]

@@ -24,9 +24,7 @@ def test_train(changes: dict[str, Any], message: str) -> None:
         TrainSettings(**({"steps": 1, "batch": 1} | changes))
 
 
-@pytest.mark.parametrize(
-    ("clip", "found"), [(None, None), (0.5, [0.5, 0.5]), ([0.5, 1], [0.5, 1.0])]
-)
+@pytest.mark.parametrize(("clip", "found"), [(None, None), (0.5, [0.5, 0.5]), ([0.5, 1], [0.5, 1.0])])
 def test_clip_per_replica(clip: Any, found: Any) -> None:
     assert TrainSettings(1, 1, clip=clip).clip_for(2) == found
 
@@ -54,7 +52,9 @@ def test_trainer(settings: dict[str, Any], message: str) -> None:
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for accelerator in ("gpu", "cuda"):
-        with pytest.raises(InputError, match=f"trainer.accelerator={accelerator}: no such device here; use auto or cpu"):
+        with pytest.raises(
+            InputError, match=f"trainer.accelerator={accelerator}: no such device here; use auto or cpu"
+        ):
             TrainerSettings(accelerator=accelerator)
 
 

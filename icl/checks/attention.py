@@ -1,0 +1,40 @@
+"""Linear attention of ahn's eq. (4) as printed, on every token, for the lemmas about all of them.
+
+B prompts, M = N + 1 tokens, the query last, P = D + 1 token width, L layers.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from icl.errors import InputError
+from icl.tasks import TokenPrompt
+
+MAX_SCORES = 20_000_000
+
+
+def affordable(samples: int, context: int) -> None:
+    """Refuses contexts whose attention scores would not fit in memory."""
+    most = int((MAX_SCORES / samples) ** 0.5) - 1
+    if context > most:
+        raise InputError(
+            f"check.context={context}: at most {most} here, attention between all tokens takes "
+            f"{samples} * (context + 1)^2 numbers"
+        )
+
+
+def tokens_of(prompt: TokenPrompt) -> Tensor:
+    """Z_0 of the first replica: a column per token, the query last with label 0."""
+    return torch.cat([prompt.context_RBNP[0], prompt.query_RBP[0][:, None]], 1).mT
+
+
+def every_layer(P_LPP: Tensor, Q_LPP: Tensor, Z_BPM: Tensor) -> Tensor:
+    """Z_1 .. Z_L (L, B, P, M) by Z <- Z + (1/N) P Z M Z^T Q Z, M = diag(1, .., 1, 0)."""
+    mask_M = torch.ones(Z_BPM.shape[-1], dtype=torch.float64)
+    mask_M[-1] = 0
+    layers = []
+    for P_PP, Q_PP in zip(P_LPP, Q_LPP, strict=True):
+        Z_BPM = Z_BPM + P_PP @ (Z_BPM * mask_M) @ (Z_BPM.mT @ Q_PP @ Z_BPM) / (Z_BPM.shape[-1] - 1)
+        layers.append(Z_BPM)
+    return torch.stack(layers)

@@ -1,0 +1,54 @@
+"""The label entries of a stack of eq. (8), by its forward pass and by gradient descent in context.
+
+B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 token width, L layers.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from icl.checks.attention import every_layer, tokens_of
+from icl.models import SparseA, tokens
+from icl.tasks import TokenPrompt
+
+
+def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
+    """The last row of Z_1 .. Z_L: context by eq. (4) as printed, query by the token path of icl.models."""
+    model = SparseA(A_LDD.shape[-1], len(A_LDD))
+    model.load({"A": A_LDD[None]})
+    P, Q = (stack.detach() for stack in model.stack())
+    entries_LBM = every_layer(P[0, :, 0], Q[0, :, 0], tokens_of(prompt))[:, :, -1].clone()
+    for layer in range(len(A_LDD)):
+        shallow = P[:, : layer + 1], Q[:, : layer + 1]
+        query_RBP = tokens.stack_forward(*shallow, prompt.context_RBNP, prompt.query_RBP)
+        entries_LBM[layer, :, -1] = query_RBP[0, :, -1]
+    return entries_LBM
+
+
+def descent_entries(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
+    """y_i - <w_l, x_i> for the context and -<w_l, x_q> for the query, w <- w - T_l grad R(w)."""
+    x_BND, y_BN1 = prompt.context_RBNP[0, :, :, :-1], prompt.context_RBNP[0, :, :, -1:]
+    x_q_B1D = prompt.query_RBP[0, :, None, :-1]
+    w_BD1 = torch.zeros_like(x_q_B1D.mT)
+    rows = []
+    for T_DD in T_LDD:
+        gradient_BD1 = x_BND.mT @ (x_BND @ w_BD1 - y_BN1) / x_BND.shape[1]
+        w_BD1 = w_BD1 - T_DD @ gradient_BD1
+        rows.append(torch.cat([y_BN1 - x_BND @ w_BD1, -x_q_B1D @ w_BD1], 1)[..., 0])
+    return torch.stack(rows)
+
+
+def sizes_of_terms(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
+    """The sum of the sizes of the terms of every entry: descent on absolute values, all its minus signs plus.
+
+    The query's unit includes its target's size.
+    """
+    absolute = TokenPrompt(
+        torch.cat([prompt.context_RBNP[..., :-1].abs(), -prompt.context_RBNP[..., -1:].abs()], -1),
+        prompt.query_RBP.abs(),
+        prompt.target_RB,
+    )
+    sizes_LBM = descent_entries(-T_LDD.abs(), absolute).abs()
+    sizes_LBM[:, :, -1] += prompt.target_RB[0].abs()
+    return sizes_LBM

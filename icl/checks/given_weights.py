@@ -1,0 +1,95 @@
+"""Weights to be judged: are they what a theorem speaks of, and does every seed sit where it says?
+
+A row holds what was measured at one seed. Rows of all theorems share these names: `distance` to the stated
+weights (or set), `risk_excess` over the least risk, relative, `gradient_norm` of the population risk.
+
+R seeds, L layers, H heads, D covariates, P = D + 1 token width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
+from icl.errors import InputError
+from icl.models import Full, Parametrization, SparseA, SparseAB
+from icl.tasks import LinearRegressionLaw
+
+DISTANCE = 0.05  # the tolerance of ahn's figures
+EXCESS = 0.02
+FAMILIES: dict[str, type[Parametrization]] = {"full": Full, "sparse_a": SparseA, "sparse_ab": SparseAB}
+WORST = ("distance", "risk_excess", "risk_excess_over_best", "gradient_norm", "gradient_norm_stderr")
+
+Row = Mapping[str, float]
+
+
+def require_family(
+    weights: Weights, statement: str, families: Sequence[str], activation: str = "identity"
+) -> None:
+    if weights.family not in families or weights.activation != activation:
+        raise InputError(
+            f"check.weights: {statement} is about family {' or '.join(families)} with activation "
+            f"{activation}, not {weights.family} with {weights.activation}"
+        )
+
+
+def require_law(law: LinearRegressionLaw, statement: str, identities: Mapping[str, Tensor]) -> None:
+    """`identities` names what the theorem assumes by the matrices (R, D, D) that must be I for it."""
+    identity = torch.eye(law.dim, dtype=torch.float64)
+    rounding = ROUNDING * float(torch.linalg.cond(law.Sigma_RDD).max())
+    for assumption, M_RDD in identities.items():
+        if float((M_RDD - identity).abs().max()) > rounding:
+            raise InputError(
+                f"check.weights: {statement} takes {assumption}, their law has another covariance"
+            )
+    if law.label_noise or law.mean_RD.any() or law.read_out != -1:
+        raise InputError(
+            f"check.weights: {statement} takes w of mean 0, labels without noise and read_out -1"
+        )
+
+
+def single_layer(weights: Weights, statement: str) -> tuple[Tensor, Tensor]:
+    """P and Q (R, P, P) of one layer with one head, of any family."""
+    depth = next((matrix.shape[1] for matrix in weights.matrices.values()), 0)
+    if depth != 1:
+        raise InputError(f"check.weights: {statement} is about one layer, these have {depth} layers")
+    model = FAMILIES[weights.family](weights.law.dim, 1)
+    model.load({name: matrix.to(torch.float64) for name, matrix in weights.matrices.items()})
+    P_RLHPP, Q_RLHPP = model.stack()
+    return P_RLHPP[:, 0, 0].detach(), Q_RLHPP[:, 0, 0].detach()
+
+
+def near(row: Row) -> str:
+    """The verdict on one seed."""
+    risk = decide(row["risk_excess"], EXCESS, row.get("risk_excess_error", 0.0))
+    return joint([decide(row["distance"], DISTANCE), risk])
+
+
+def judge_rows(
+    rows: Sequence[Row],
+    control_rows: Sequence[Row],
+    bound: Bound,
+    control: str,
+    control_name: str = "distance",
+    notes: Sequence[str] = (),
+) -> Finding:
+    """Every seed must be near; of the control's weights none may be."""
+    by_seed = {name: [row[name] for row in rows] for name in rows[0]}
+    # numpy's maximum: a NaN in one seed must not hide behind the others
+    worst = {name: float(np.max(by_seed[name])) for name in WORST if name in by_seed}
+    return Finding(
+        joint([near(row) for row in rows]),
+        worst | {f"{name}_by_seed": values for name, values in by_seed.items()},
+        bound,
+        Control(
+            control,
+            float(np.min([row[control_name] for row in control_rows])),
+            all(near(row) == "fails" for row in control_rows),
+        ),
+        notes,
+    )

@@ -1,0 +1,27 @@
+"""What the settings of most checks have in common: integers with a limit, and the law of the prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from icl.errors import InputError, whole
+from icl.tasks import LinearRegression, LinearRegressionLaw
+
+Eigenvalues = Sequence[float] | None
+Matrix = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
+
+
+def limited(key: str, value: Any, low: int, high: int, reason: str) -> int:
+    """`value` as an int from `low` to `high`; `reason` says what goes wrong beyond."""
+    if whole(key, value, low) > high:
+        raise InputError(f"{key}={value}: must be from {low} to {high}; beyond, {reason}")
+    return int(value)
+
+
+def law_of(dim: int, context: int, seed: int, **covariances: Any) -> LinearRegressionLaw:
+    """The task's law at one seed, every setting named as the check's own."""
+    whole("check.dim", dim, 1)
+    whole("check.context", context, 1)
+    task = LinearRegression(dim, context, prefix="check", **covariances)
+    return task.law([whole("check.seed", seed, 0)])

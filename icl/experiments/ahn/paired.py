@@ -1,0 +1,178 @@
+"""Trained weights and the algorithms they are compared with, on the same contexts (ahn, Figures 6 and 7).
+
+The loss of a context is the squared error given the context, averaged over the task and the query. Every
+predictor here is linear in the task and in the query, so that average is a sum over finitely many prompts: each
+column of Sigma_w's root as the task, with each column of Sigma's root as the query.
+R replicas, C contexts, D covariates, L steps, P = D + 1 token width.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.algorithms import Contexts, GradientDescent, LeastSquares, search_gd
+from icl.config import instantiate
+from icl.errors import whole
+from icl.experiments.ahn.trained import identity, law_of
+from icl.experiments.runner import Runner
+from icl.models import LinearTransformer
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.tasks.prompts import GramPrompt
+from icl.theory.polynomial import InvariantRisk
+
+CHUNK = 200  # contexts at a time: their prompts are D * D as many
+STARTS = 32  # of the search for the best point of eq. (11) on S
+# The authors' notebooks: w <- w - eta sum_i (<w, x_i> - y_i) x_i over the first N - 1 of the N examples.
+PUBLISHED_ETAS = (0.001, 0.002, 0.004, 0.008, 0.01, 0.02, 0.04, 0.08, 0.16)
+
+
+class Predictor(Protocol):
+    def predict(self, prompt: GramPrompt) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many contexts per replica: to compare on, and an independent draw to choose step sizes on."""
+
+    test: int
+    search: int
+
+    def __post_init__(self) -> None:
+        whole("figure.experiment.test_contexts", self.test, 1)
+        whole("figure.experiment.search_contexts", self.search, 1)
+
+
+def compare(
+    runner: Runner, name: str, trained: RunRecord, sizes: Sizes, *, least_squares: bool = False
+) -> RunRecord:
+    """Losses of a run's weights and of every baseline, as arrays (R, C), with the exact values theory has."""
+    science = {
+        "of": identity(trained),
+        "seeds": trained.run["seeds"],
+        "least_squares": least_squares,
+        **dataclasses.asdict(sizes),
+    }
+    return runner.store(name, science, lambda: comparison(trained, sizes, least_squares=least_squares))
+
+
+def comparison(trained: RunRecord, sizes: Sizes, *, least_squares: bool = False) -> dict[str, np.ndarray]:
+    """`loss_NAME` (R, C) for every predictor, `eta_NAME` (R, L) as searched, `exact_NAME` (R,)."""
+    seeds, law = trained.run["seeds"], law_of(trained)
+    model = trained_model(trained, law.dim)
+    layers = model.parametrization.layers
+    etas_RL = searched_steps(law, contexts(law, seeds, "search", sizes.search), layers)
+    predictors: dict[str, Predictor] = {"trained": model}
+    for name, eta_RL in etas_RL.items():
+        predictors[name] = GradientDescent(eta_RL, layers, law.Sigma_RDD if name.startswith("pgd") else None)
+    if least_squares:
+        predictors["ols"] = LeastSquares(law.context_R, law.Sigma_RDD)
+        predictors["ols_raw"] = LeastSquares(law.context_R)
+    losses_RC = context_losses(predictors, law, contexts(law, seeds, "eval", sizes.test))
+    return {
+        "seeds": np.array(seeds),
+        "context": np.array(law.context_R),
+        "layers": np.full(len(seeds), layers),
+        **{f"loss_{name}": loss_RC for name, loss_RC in losses_RC.items()},
+        **{f"eta_{name}": eta_RL.numpy() for name, eta_RL in etas_RL.items()},
+        **{f"exact_{name}": value_R for name, value_R in exact_values(law, layers, etas_RL).items()},
+    }
+
+
+def trained_model(record: RunRecord, dim: int) -> LinearTransformer:
+    """The run's final weights, in float64."""
+    node = {k: v for k, v in record.config["model"].items() if k not in ("path", "activation")}
+    family = instantiate("model", node, dim=dim)
+    family.load({name: torch.from_numpy(record.weights[name]).double() for name in family.shapes()})
+    return LinearTransformer(family.requires_grad_(False))
+
+
+def contexts(law: LinearRegressionLaw, seeds: list[int], role: str, count: int) -> Tensor:
+    """S of `count` contexts of each replica: (R, C, D, D)."""
+    return law.covariate_grams([generator(seed, role) for seed in seeds], count)
+
+
+def searched_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[str, Tensor]:
+    """The best step sizes on these contexts: one for all steps (as in the paper), and one for each.
+
+    Replicas differ in Sigma's rotation only, on which the best step sizes do not depend: those with as many
+    examples share theirs, as in the paper.
+    """
+    names = {"gd_one": (False, False), "gd_steps": (False, True), "pgd_one": (True, False), "pgd_steps": (True, True)}
+    found = {name: torch.empty(len(S_RCDD), layers, dtype=torch.float64) for name in names}
+    for n in dict.fromkeys(law.context_R):
+        same = torch.tensor([context == n for context in law.context_R])
+        draw = Contexts(S_RCDD[same], law.label_root_REK[same], law.query_root_RED[same])
+        for name, (preconditioned, per_step) in names.items():
+            Sigma_RDD = law.Sigma_RDD[same] if preconditioned else None
+            found[name][same] = search_gd(draw, layers, Sigma_RDD, per_step, shared=True).eta_RL
+    return found
+
+
+def context_losses(
+    predictors: Mapping[str, Predictor], law: LinearRegressionLaw, S_RCDD: Tensor
+) -> dict[str, np.ndarray]:
+    """The loss of each predictor on each context, (R, C): all meet the same prompts."""
+    found: dict[str, list[Tensor]] = {name: [] for name in predictors}
+    for S_RKDD in S_RCDD.split(CHUNK, dim=1):
+        prompt = basis_prompts(law, S_RKDD)
+        for name, predictor in predictors.items():
+            square_RB = (predictor.predict(prompt) - prompt.target_RB).square()
+            found[name].append(square_RB.unflatten(1, (S_RKDD.shape[1], -1)).sum(-1))
+    return {name: torch.cat(chunks, dim=1).numpy() for name, chunks in found.items()}
+
+
+def basis_prompts(law: LinearRegressionLaw, S_RCDD: Tensor) -> GramPrompt:
+    """Each context with every column w of Sigma_w's root as the task and x of Sigma's root as the query."""
+    R, C, D, _ = S_RCDD.shape
+    w_RD, x_RD = torch.broadcast_tensors(
+        law.task_root_RDD.mT[:, None, :, None], law.root_RDD.mT[:, None, None, :]
+    )  # (R, 1, tasks, queries, D)
+    w_RCKD = w_RD.reshape(R, 1, D * D, D).expand(-1, C, -1, -1)
+    x_RCKD = x_RD.reshape(R, 1, D * D, D).expand(-1, C, -1, -1)
+    g_RCKD = w_RCKD @ S_RCDD
+    gram_RCKPP = torch.empty(R, C, D * D, D + 1, D + 1, dtype=torch.float64)
+    gram_RCKPP[..., :D, :D] = S_RCDD[:, :, None]
+    gram_RCKPP[..., :D, D] = gram_RCKPP[..., D, :D] = g_RCKD
+    gram_RCKPP[..., D, D] = (g_RCKD * w_RCKD).sum(-1)
+    return GramPrompt(
+        gram_RCKPP.flatten(1, 2),
+        torch.nn.functional.pad(x_RCKD, (0, 1)).flatten(1, 2),
+        (w_RCKD * x_RCKD).sum(-1).flatten(1, 2),
+        law.read_out,
+    )
+
+
+def exact_values(
+    law: LinearRegressionLaw, layers: int, etas_RL: Mapping[str, Tensor]
+) -> dict[str, np.ndarray]:
+    """Expected loss of PGD at the searched steps, at the best ones and as published; of (11) on S."""
+    rows = []
+    bests = {n: best_values(law.dim, n, layers) for n in set(law.context_R)}
+    for r, n in enumerate(law.context_R):
+        risk = InvariantRisk(law.dim, n, layers)
+        searched = {name: risk.value(etas_RL[name][r].tolist()) for name in ("pgd_one", "pgd_steps")}
+        rows.append(searched | bests[n])
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def best_values(dim: int, n: int, layers: int) -> dict[str, float]:
+    """What N examples and L steps allow on S, and what the published baseline makes of them."""
+    found = {"pgd_optimum": InvariantRisk(dim, n, layers).optimum().risk, "pgd_published": float("nan")}
+    if n > 1:
+        fewer = InvariantRisk(dim, n - 1, layers)
+        found["pgd_published"] = min(fewer.value([(n - 1) * eta] * layers) for eta in PUBLISHED_ETAS)
+    if layers == 1:  # B has no effect
+        return found | {"ab_best": found["pgd_optimum"], "ab_bound": found["pgd_optimum"]}
+    family = InvariantRisk(dim, n, layers, with_b=True)
+    minima = family.minimise(np.random.default_rng(0), STARTS)
+    found["ab_best"] = min((minimum.risk for minimum in minima), default=float("nan"))
+    return found | {"ab_bound": float(family.lower_bound())}

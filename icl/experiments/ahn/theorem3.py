@@ -1,0 +1,47 @@
+"""Figures 1 and 2 of ahn: one training run of (8), its exact risk along the way and the optimum it heads for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from icl.experiments.ahn import trained
+from icl.experiments.runner import Runner
+from icl.runs.record import RunRecord
+from icl.theory.polynomial import InvariantRisk
+from icl.training.exact import exact_risk
+
+
+class Theorem3:
+    """records: `run`, the trained seeds, and `exact`, what the figures hold against them."""
+
+    def records(self, runner: Runner) -> Mapping[str, RunRecord]:
+        run = runner.train("ahn/theorem3")
+        science = {"of": trained.identity(run), "seeds": run.run["seeds"]}
+        return {"run": run, "exact": runner.store("ahn/theorem3_exact", science, lambda: exact(run))}
+
+
+def exact(run: RunRecord) -> dict[str, np.ndarray]:
+    """Risks without sampling error; arrays by seed R, layer L or stored step T."""
+    law = trained.law_of(run)
+    risk = exact_risk(trained.model_of(trained.final(run)), law)
+    assert risk is not None, "three layers of (8) are exact anywhere"
+    with torch.no_grad():
+        steps_T = run.weights["history_steps"]
+        risk_TR = [risk(trained.model_of(trained.stored(run, t))) for t in range(len(steps_T))]
+    family = InvariantRisk(law.dim, law.context_R[0], run.A.shape[1])
+    optimum = family.optimum()
+    a_RL, _ = trained.on_s(run)
+    return {
+        "steps": steps_T,
+        "risk_RT": torch.stack(risk_TR, dim=1).numpy(),
+        "null_risk": np.array(float(law.dim)),  # E (w.x)^2 = tr(Sigma_w Sigma)
+        "optimal_risk": np.array(optimum.risk),
+        "optimal_a_L": optimum.a_L,
+        "a_RL": a_RL,
+        "risk_on_s_R": np.array([family.value(a_L.tolist()) for a_L in a_RL]),
+        "white_RLDD": trained.whitened(run),
+        "dist_inverse_R": trained.distances_of_inverse(run),
+    }

@@ -1,0 +1,86 @@
+"""What experiments ask of a finished training run of the sparse families: its model, its law, its projections.
+
+R replicas, T stored steps, L layers, D covariates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from icl.models import LinearTransformer, SparseA, SparseAB
+from icl.runs.record import RunRecord
+from icl.tasks import LinearRegressionLaw
+from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
+from icl.theory.polynomial import scalars_on_s
+
+
+def law_of(run: RunRecord) -> LinearRegressionLaw:
+    """The noiseless law of a run from its own arrays: nothing is drawn again."""
+    Sigma_RDD = torch.from_numpy(run.Sigma)
+    return LinearRegressionLaw(
+        context_R=tuple(run.weights["context"].tolist()),
+        U_RDD=torch.from_numpy(run.U),
+        root_RDD=symmetric_root(Sigma_RDD),
+        task_root_RDD=symmetric_root(torch.from_numpy(run.weights["Sigma_w"])),
+        mean_RD=torch.zeros(Sigma_RDD.shape[:2], dtype=torch.float64),
+        label_noise=0.0,
+        read_out=-1,
+    )
+
+
+def model_of(matrices: Mapping[str, np.ndarray]) -> LinearTransformer:
+    """Weights (R, L, D, D) as a model: with B of form (11), without of form (8)."""
+    layers, dim = matrices["A"].shape[1:3]
+    parametrization = (SparseAB if "B" in matrices else SparseA)(dim, layers)
+    parametrization.load({name: torch.from_numpy(np.array(array)) for name, array in matrices.items()})
+    return LinearTransformer(parametrization)
+
+
+def final(run: RunRecord) -> dict[str, np.ndarray]:
+    return {name: run.weights[name] for name in ("A", "B") if name in run.weights}
+
+
+def stored(run: RunRecord, index: int) -> dict[str, np.ndarray]:
+    """The weights at history_steps[index]."""
+    return {name: run.weights[f"{name}_history"][:, index] for name in final(run)}
+
+
+def whitened(run: RunRecord) -> np.ndarray:
+    """Sigma^{1/2} A_l Sigma^{1/2} of the final weights."""
+    root_R1DD = symmetric_root(torch.from_numpy(run.Sigma))[:, None]
+    return (root_R1DD @ torch.from_numpy(run.A) @ root_R1DD).numpy()
+
+
+def distances_of_inverse(run: RunRecord) -> np.ndarray:
+    """Dist(Sigma^{-1}, I): where the distance of a plain A_l to the identity ends on S."""
+    root_RDD = inverse_symmetric_root(torch.from_numpy(run.Sigma))
+    return distance_to_identity(root_RDD @ root_RDD).numpy()
+
+
+def on_s(run: RunRecord) -> tuple[np.ndarray, np.ndarray]:
+    """a_RL and beta_R(L-1) of the final weights' projection on S; beta is empty without B."""
+    Sigma_RDD, A_RLDD = torch.from_numpy(run.Sigma), torch.from_numpy(run.A)
+    if "B" not in run.weights:
+        return scalars_on_s(A_RLDD, Sigma_RDD)[0].numpy(), np.zeros((len(A_RLDD), 0))
+    B_RLDD = torch.cat([torch.from_numpy(run.B), torch.zeros_like(A_RLDD[:, :1])], dim=1)
+    a_RL, beta_RL = scalars_on_s(A_RLDD, Sigma_RDD, B_RLDD)
+    return a_RL.numpy(), beta_RL[:, :-1].numpy()
+
+
+def projected(run: RunRecord) -> dict[str, np.ndarray]:
+    """The point of S the scalars of `on_s` stand for: A_l = -a_l Sigma^{-1}, B_l = b_l I in (11)."""
+    a_RL, beta_RL = map(torch.from_numpy, on_s(run))
+    inverse_RDD = torch.linalg.inv(torch.from_numpy(run.Sigma))
+    identity_DD = torch.eye(inverse_RDD.shape[-1], dtype=torch.float64)
+    b_RL = beta_RL / a_RL[:, :-1]
+    A_RLDD = -a_RL[..., None, None] * inverse_RDD[:, None]
+    return {"A": A_RLDD.numpy(), "B": (b_RL[..., None, None] * identity_DD).numpy()}
+
+
+def identity(run: RunRecord) -> list[Any]:
+    """What arrays computed from a run are filed under."""
+    return [run.run["fingerprint"], run.run["attempt"]]

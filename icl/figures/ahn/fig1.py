@@ -1,0 +1,123 @@
+"""Figure 1 of ahn: (8) trained with w ~ N(0, Sigma^{-1}) comes to A_l = a_l Sigma^{-1}, and to which risk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim, below, joint
+from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
+from icl.figures.style import BLUE, GREY, ORANGE, RED, panels
+from icl.runs.record import RunRecord
+
+Records = Mapping[str, RunRecord]
+NEAR = 0.02  # of the red curves' end
+
+
+class Fig1:
+    caption = (
+        "Training of three layers of the form (8), d = 5, n = 20; mean over the seeds and the range between them. "
+        "(a)-(c): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, the distance of "
+        "Sigma^-1 itself to the multiples of I, at which red must end. (d): loss of the training batch and exact "
+        "risk; dashed, the least risk on the set S of Theorem 3. The risk comes to this optimum and the optimum "
+        "is not near 0, as the paper's text says of its Figure 1d."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        figure, axes = panels(1, 4, (1.85, 1.9))
+        by_panel = dict(zip("abcd", axes[0], strict=True))
+        draw_panels(by_panel, self.curves(records))
+        for layer, panel in enumerate("abc"):
+            by_panel[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
+        by_panel["a"].set_ylabel("Dist")
+        by_panel["a"].legend(loc="upper right", bbox_to_anchor=(1.04, 0.8))
+        by_panel["d"].set(title="(d) loss", xlabel="step", yscale="log")
+        by_panel["d"].legend(loc="upper right")
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        return table(self.curves(records))
+
+    def curves(self, records: Records) -> list[Curve | Level]:
+        run, exact = records["run"], records["exact"].weights
+        drawn: list[Curve | Level] = []
+        for layer, panel in enumerate("abc"):
+            blue, red = metric(run, f"dist_preconditioned_A{layer}"), metric(run, f"dist_plain_A{layer}")
+            drawn.append(Curve(panel, rf"$\Sigma^{{1/2}}A_{layer}\Sigma^{{1/2}}$", BLUE, *blue))
+            drawn.append(Curve(panel, rf"$A_{layer}$", RED, *red))
+            drawn.append(Level(panel, r"$\Sigma^{-1}$", float(exact["dist_inverse_R"].mean())))
+        drawn.append(Curve("d", "batch", GREY, *metric(run, "loss"), {"linewidth": 0.6}))
+        drawn.append(Curve("d", "exact risk", ORANGE, exact["steps"], exact["risk_RT"]))
+        drawn.append(Level("d", f"optimum {float(exact['optimal_risk']):.4f}", float(exact["optimal_risk"])))
+        return drawn
+
+    def claims(self, records: Records) -> list[Claim]:
+        run, exact = records["run"], records["exact"].weights
+        layers = range(run.A.shape[1])
+        blue_SLT = np.stack([metric(run, f"dist_preconditioned_A{layer}")[1] for layer in layers], axis=1)
+        red_SLT = np.stack([metric(run, f"dist_plain_A{layer}")[1] for layer in layers], axis=1)
+        return [
+            _blue(blue_SLT),
+            _red_end(red_SLT[..., -1], exact["dist_inverse_R"]),
+            _red_constant(red_SLT),
+            *_risk(exact),
+        ]
+
+
+def _blue(blue_SLT: np.ndarray) -> Claim:
+    start, end = blue_SLT[..., 0], blue_SLT[..., -1]
+    measured = {
+        "mean at the start": float(start.mean()),
+        "mean at the end": float(end.mean()),
+        "largest at the end": float(end.max()),
+    }
+    return Claim(
+        "(a)-(c) every blue curve falls and ends below .05: A_l comes to a multiple of Sigma^-1",
+        measured,
+        "below .05 in every layer and seed, and below where it began",
+        joint([below(float(end.max()), 0.05), below(float((end - start).max()), 0.0)]),
+    )
+
+
+def _red_end(end_SL: np.ndarray, inverse_S: np.ndarray) -> Claim:
+    off = float(np.abs(end_SL - inverse_S[:, None]).max())
+    return Claim(
+        "(a)-(c) every red curve ends at the distance of Sigma^-1 itself to the multiples of I",
+        {"mean at the end": float(end_SL.mean()), "Sigma^-1": float(inverse_S.mean()), "largest difference": off},
+        f"difference below {NEAR}",
+        below(off, NEAR),
+    )
+
+
+def _red_constant(red_SLT: np.ndarray) -> Claim:
+    moved = float((red_SLT.max(-1) - red_SLT.min(-1)).max())
+    measured = {"mean at the start": float(red_SLT[..., 0].mean()), "largest range of a curve": moved}
+    return Claim(
+        "(a)-(c) 'the red line remains constant' (section 4.3)",
+        measured,
+        "every red curve stays within a range of .05; it begins at the distance of a random matrix",
+        below(moved, 0.05),
+        expected="fails",
+    )
+
+
+def _risk(exact: Mapping[str, np.ndarray]) -> list[Claim]:
+    risk_S, optimum, null = exact["risk_RT"][:, -1], float(exact["optimal_risk"]), float(exact["null_risk"])
+    excess = float(risk_S.max() / optimum - 1)
+    return [
+        Claim(
+            "(d) the exact risk ends within 2 % of the least risk on S",
+            {"optimum": optimum, "exact risk": float(risk_S.mean()), "largest excess": excess},
+            "excess below .02 in every seed",
+            below(excess, 0.02),
+        ),
+        Claim(
+            "(d) 'training converges to an almost 0 value' (section 4.3)",
+            {"smallest exact risk": float(risk_S.min()), "of the risk at zero weights": float(risk_S.min() / null)},
+            f"below 1 % of {null:g}, the risk at zero weights; the least on S is {optimum:.4f}",
+            below(float(risk_S.min()), 0.01 * null),
+            expected="fails",
+        ),
+    ]

@@ -1,0 +1,176 @@
+"""Help, list, clean, completion, Python: what starts no run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import icl as package
+from icl.cli import VERBS, main
+from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+
+
+def fresh(script: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["list"], ["list", "format=json"], []])
+def test_the_quick_ones_load_nothing_heavy(args: list[str]) -> None:
+    done = fresh(
+        f"import sys\nfrom icl.cli import main\ncode = main({args!r})\n"
+        "heavy = {'torch', 'numpy', 'hydra', 'omegaconf', 'yaml', 'rich', 'wandb'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, (code, heavy)"
+    )
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_import_icl_is_lazy() -> None:
+    done = fresh(
+        "import sys, icl\nassert not {'numpy', 'torch', 'hydra', 'yaml'} & set(sys.modules)\nicl.check"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"  {verb} " in text for verb in VERBS)
+    for verb, wanted in {
+        "train": ["experiment=ahn/", "optimizer=adam", "steps:", "icl train -m"],
+        "check": ["check=ahn/lemma1", "jobs:", "icl check check=all"],
+        "reproduce": ["only:"],
+        "list": ["usage"],
+        "clean": ["usage"],
+    }.items():
+        assert main([verb, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert all(part in text for part in wanted), (verb, text)
+    assert main(["check", "check=ahn/theorem1", "--help"]) == 0
+    assert "eigenvalues: null" in capsys.readouterr().out
+
+
+def test_list(icl: Run, tiny: Run) -> None:
+    document = icl("list", "format=json").json
+    assert set(document) == {"checks", "experiments", "figures"}
+    items = [item for name in document for item in document[name]]
+    assert all(set(item) == {"id", "paper", "reference", "done"} for item in items)
+    assert all(item["reference"] and item["paper"] == item["id"].partition("/")[0] for item in items)
+    assert not any(item["done"] for item in items)
+    tiny()
+    icl("check", "check=ahn/lemma1", "check.samples=4")
+    done = [i["id"] for name, group in icl("list", "format=json").json.items() for i in group if i["done"]]
+    assert sorted(done) == ["ahn/lemma1", "ahn/theorem3"]
+    assert "x ahn/lemma1" in icl("list").out
+
+
+def test_clean_removes_what_failed_and_keeps_what_is_done(icl: Run, tiny: Run, outputs: Path) -> None:
+    good = Path(tiny("format=json").json["run_dir"])
+    tiny("optimizer=sgd", "~optimizer.betas", "optimizer.lr=1e20", "train.clip=null", "train.steps=20")
+    icl("check", "check=ahn/lemma1", "check.samples=4")
+    (stored,) = outputs.glob("checks/ahn/lemma1/*.json")
+    bad = next(path for path in good.parent.iterdir() if path != good)
+    shown = icl("clean", "format=json", "yes=false")
+    assert [entry["path"] for entry in shown.json["found"]] == [str(bad)] and shown.json["removed"] == []
+    assert bad.exists()
+    assert icl("clean", "yes=true").code == 0
+    assert not bad.exists() and good.exists() and stored.exists()
+    record = json.loads(stored.read_text())
+    stored.write_text(json.dumps(record | {"digest": "0" * 16}))
+    assert [entry["path"] for entry in icl("clean", "format=json").json["found"]] == [str(stored)]
+
+
+def complete(line: str, folder: Path) -> list[str]:
+    """What bash offers for `line`, with `icl` on the path."""
+    (folder / "bin").mkdir(exist_ok=True)
+    command = folder / "bin" / "icl"
+    command.write_text(f"#!{sys.executable}\nimport sys\nfrom icl.cli import main\nsys.exit(main())\n")
+    command.chmod(0o755)
+    script = (
+        'eval "$(icl completion bash)"\n'
+        f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; read -ra COMP_WORDS <<< \"$COMP_LINE\"\n"
+        'COMP_WORDBREAKS=" "; _icl; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, env=environment, cwd=folder
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completion(tmp_path: Path) -> None:
+    assert complete("icl tr", tmp_path) == ["train"]
+    assert set(complete("icl ", tmp_path)) == set(VERBS)
+    assert complete("icl check check=ahn/lem", tmp_path) == [
+        "check=ahn/lemma1",
+        "check=ahn/lemma4",
+        "check=ahn/lemma5",
+    ]
+    assert complete("icl check check=ahn/theorem1 check.con", tmp_path) == ["check.context="]
+    assert complete("icl check che", tmp_path)[-1] == "check="
+    assert complete("icl train exp", tmp_path) == ["experiment="]
+    assert "experiment=ahn/theorem3" in complete("icl train experiment=", tmp_path)
+    assert set(complete("icl train experiment=ahn/theorem3 train.s", tmp_path)) >= {"train.steps="}
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_reads_its_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["completion", "zsh"])
+    script = capsys.readouterr().out
+    done = subprocess.run(
+        ["zsh", "-f", "-c", f"{script}\n(( $+functions[_icl] ))"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_check_from_python(icl: Run, outputs: Path) -> None:
+    """The command's document; nothing is written unless a folder is named."""
+    before = set(Path.cwd().iterdir())
+    document = package.check("ahn/theorem1", dim=3, eigenvalues=[2, 1, 0.5])
+    shown = icl(
+        "check", "check=ahn/theorem1", "check.dim=3", "check.eigenvalues=[2,1,0.5]", "format=json"
+    ).json
+    assert set(Path.cwd().iterdir()) == before
+    assert document | {"seconds": 0} == shown | {"seconds": 0}
+    assert package.check("ahn/theorem1", dim=3, eigenvalues=[2, 1, 0.5], outputs=outputs)["cached"]
+    with pytest.raises(ValueError, match=r"check\.dim=0: must be"):
+        package.check("ahn/theorem1", dim=0)
+    with pytest.raises(ValueError, match="did you mean ahn/theorem1"):
+        package.check("theorem1")
+    with pytest.raises(ValueError, match=r"did you mean check\.dim"):
+        package.check("ahn/theorem1", dm=3)
+
+
+def test_load_run(tiny: Run) -> None:
+    document = tiny("format=json").json
+    run = package.load_run(document["run_dir"])
+    assert run.A.shape == (2, 3, 5, 5) and run.Sigma.shape == run.U.shape == (2, 5, 5)
+    assert run.config["train"]["steps"] == 4 and run.metrics["step"][-1] == 4
+    with pytest.raises(ValueError, match=r"no run\.json"):
+        package.load_run(Path(document["run_dir"]).parent)
+
+
+def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
+    script = "import sys; from icl.cli import main; sys.exit(main({args!r}))"
+    for args in (["list"], ["train", "--help"]):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script.format(args=args)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        error = process.stderr.read()
+        assert (process.wait(), error) == (0, b""), args
