@@ -86,7 +86,7 @@ def chebyshev_steps(low: float, high: float, layers: int) -> list[float]:
 
 
 def _leja(roots_L: np.ndarray) -> list[float]:
-    """The largest root first, then each time the one farthest, by product of distances, from those before."""
+    """Each time the root farthest, by product of distances, from those before and from 0."""
     left, chosen = list(roots_L), []
     logs = np.log(roots_L)
     while left:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import least_squares
 from torch import Tensor
 
 from icl.algorithms.coordinates import per_replica, whitening
@@ -34,7 +34,7 @@ INTERVALS = ((0.1, 1.5), (0.05, 3.0), (0.4, 3.0))
 PLUS_PLUS_INTERVALS = (*INTERVALS, (0.02, 1.5), (0.2, 2.0), (0.7, 1.3))
 CURVATURES = (0.02, 0.1, 0.3)  # gamma_l / eta_l of the starts
 
-GRADIENT = 1e-7  # of the logarithm of the risk, in units where H_11 = 1
+RELATIVE = 1e-14
 EXHAUSTED = 1e-13
 
 Array = NDArray[np.float64]
@@ -140,7 +140,7 @@ def _gd_plus_plus(H_MM: Tensor, eta_L: Tensor, gamma_L: Tensor) -> Tensor:
 def _search(
     rules: list[_Rule], polynomial: Polynomial, starts: list[Array], shared: bool
 ) -> tuple[Tensor, Tensor]:
-    """The best end of BFGS from all starts: (R, V) and the risks (R,)."""
+    """The best end of Levenberg and Marquardt's method from all starts: (R, V) and the risks (R,)."""
     found = [
         _best(group, polynomial, starts) for group in ([rules] if shared else [[rule] for rule in rules])
     ]
@@ -153,21 +153,24 @@ def _search(
 
 
 def _best(rules: list[_Rule], polynomial: Polynomial, starts: list[Array]) -> Tensor:
-    """On the logarithm of the mean risk, in units where H_11 = 1: no scale of x or y enters the search."""
+    """In units where H_11 = 1: the scale of x does not enter the search."""
     unit = sum(float(rule.H_MM[0, 0]) for rule in rules) / len(rules)
-    scaled = [_Rule(rule.H_MM / unit, rule.initial) for rule in rules]
+    scaled = [_Rule(rule.H_MM / unit, rule.initial / rules[0].initial) for rule in rules]
 
-    def objective(point_V: Array) -> tuple[float, Array]:
-        theta_V = torch.from_numpy(point_V).requires_grad_()
-        risks = [rule.initial * polynomial(rule.H_MM, theta_V).square().sum() for rule in scaled]
-        value = torch.stack(risks).mean().log()
-        (gradient_V,) = torch.autograd.grad(value, theta_V)
-        return float(value.detach()), gradient_V.numpy()
+    def residuals(theta_V: Tensor) -> Tensor:
+        return torch.cat([rule.initial**0.5 * polynomial(rule.H_MM, theta_V) for rule in scaled])
 
-    ends = [
-        minimize(objective, start, jac=True, method="BFGS", options={"gtol": GRADIENT}) for start in starts
-    ]
-    return torch.from_numpy(min(ends, key=lambda end: end.fun).x) / unit
+    def value(point_V: Array) -> Array:
+        return residuals(torch.from_numpy(point_V)).numpy()
+
+    def jacobian(point_V: Array) -> Array:
+        return torch.autograd.functional.jacobian(
+            residuals, torch.from_numpy(point_V), vectorize=True
+        ).numpy()
+
+    tolerances = {"ftol": RELATIVE, "xtol": RELATIVE, "gtol": RELATIVE}
+    ends = [least_squares(value, start, jacobian, method="lm", **tolerances) for start in starts]
+    return torch.from_numpy(min(ends, key=lambda end: end.cost).x) / unit
 
 
 def _reduce(contexts: Contexts, Sigma_RDD: Tensor | None, degree: int) -> list[_Rule]:

@@ -79,12 +79,14 @@ class Step:
     def draw(self) -> None:
         streams = [generator(seed, "train", self.set) for seed in self.seeds]
         self.set += 1
-        self.prompts = {k: v.float() for k, v in self.estimator.draw(streams, self.batch).items()}
+        prompts = {k: v.float() for k, v in self.estimator.draw(streams, self.batch).items()}
+        self.pieces = self.estimator.pieces(prompts)
 
     def take(self) -> None:
         for stack in self.optimizer.stacks.values():
             stack.grad = None
-        self.estimator.risk(self.model, self.prompts).sum().backward()
+        for share, piece in self.pieces:
+            (self.estimator.risk(self.model, piece) * share).sum().backward()
         self.optimizer.attach_gradients()
         self.optimizer.step()
 

@@ -39,10 +39,10 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> dict[str, float]:
         options={"maxiter": SEARCH_STEPS},
     )
     here, there = _loss(start_V, point, prompt)[0], float(near.fun)
-    near_risk = _risk(_moved(point, near.x))
+    near_risk = _moved(point, near.x).value()
     return {
         "batch_loss_20000": here,
-        "risk_over_batch_loss": _risk(point) / here,
+        "risk_over_batch_loss": point.value() / here,
         "nearby_batch_loss_20000": there,
         "nearby_risk": near_risk,
         "nearby_risk_over_batch_loss": near_risk / there,
@@ -65,7 +65,3 @@ def _loss(theta_V: Array, point: Point, prompt: GramPrompt) -> tuple[float, Arra
 
 def _moved(point: Point, theta_V: Array) -> Point:
     return replace(point, a_L=theta_V[: len(point.a_L)], b_L=theta_V[len(point.a_L) :])
-
-
-def _risk(point: Point) -> float:
-    return point.risk.value(point.a_L.tolist(), point.beta_L.tolist())

@@ -60,6 +60,10 @@ class Point:
     def beta_L(self) -> Array:
         return self.a_L[: len(self.b_L)] * self.b_L
 
+    def value(self) -> float:
+        """The exact risk."""
+        return self.risk.value(self.a_L.tolist(), self.beta_L.tolist())
+
     @property
     def stack(self) -> Stack:
         inverse_DD = self.law.task_root_RDD[0] @ self.law.task_root_RDD[0].mT
@@ -105,11 +109,7 @@ class Point:
 
     def value_error(self, risk: float) -> tuple[float, float]:
         """Relative difference of the rule's value and `risk` of the polynomial, and its bound."""
-        bound = (
-            ROUNDING
-            * self._root_error()
-            / math.sqrt(self.risk.value(self.a_L.tolist(), self.beta_L.tolist()))
-        )
+        bound = ROUNDING * self._root_error() / math.sqrt(self.value())
         return abs(self.on_the_rule()[0] / risk - 1), bound
 
     def _matrix_norm(self, along_M: Array) -> float:

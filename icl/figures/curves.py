@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from icl.figures.style import band, exact_line
+from icl.figures.style import EXACT, band, exact_line
 from icl.runs.record import RunRecord
 
 Rows = list[dict[str, Any]]
@@ -43,14 +43,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class Level:
-    """A value known exactly, as a dashed line."""
+    """A value known exactly, as a line of its own kind."""
 
     panel: str
     series: str
     value: float
+    linestyle: Any = EXACT["linestyle"]
 
     def draw(self, axes: Axes) -> None:
-        exact_line(axes, self.value, self.series)
+        exact_line(axes, self.value, self.series, self.linestyle)
 
     def rows(self) -> Rows:
         return [{"panel": self.panel, "series": self.series, "y": self.value}]

@@ -10,6 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 # Okabe and Ito's palette, told apart with any colour vision.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
@@ -48,8 +49,18 @@ def band(axes: Axes, x_T: Sequence[float], y_ST: np.ndarray, color: str, label: 
     axes.fill_between(x_T, y_ST.min(0), y_ST.max(0), color=color, alpha=0.2, linewidth=0)
 
 
-def exact_line(axes: Axes, value: float, label: str) -> None:
-    axes.axhline(value, label=label, **EXACT)
+def exact_line(axes: Axes, value: float, label: str, linestyle: Any = EXACT["linestyle"]) -> None:
+    axes.axhline(value, label=label, **EXACT | {"linestyle": linestyle})
+
+
+def log_axis(axes: Axes) -> None:
+    """A logarithmic y axis with labels at 1, 2, 5 where it spans less than three decades."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < 1e3 * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: float) -> Any:

@@ -8,6 +8,7 @@ float64 on the CPU; `risk` answers one number per replica.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.tasks.prompts import TokenPrompt
 
 ESTIMATORS = ("expected", "sampled")
+CACHE_BYTES = 1 << 20  # a tensor of this size, and the few made from it, stay in a core's cache
 Generators = Sequence[np.random.Generator]
 Draw = dict[str, Tensor]
 
@@ -35,6 +37,20 @@ class Estimator(nn.Module):
 
     def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
         raise NotImplementedError
+
+    def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
+        """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole is
+        the sum of share * risk of the part. Measured by `icl bench`: half the time at 5 x 20,000 prompts."""
+        batch = next(iter(draw.values())).shape[-1]
+        largest = max(tensor.nbytes for tensor in draw.values())
+        count = 1 if any(t.device.type != "cpu" for t in draw.values()) else round(largest / CACHE_BYTES)
+        if count <= 1:
+            return [(1.0, draw)]
+        cuts = [batch * i // count for i in range(count + 1)]
+        return [
+            ((stop - start) / batch, {k: v[..., start:stop].contiguous() for k, v in draw.items()})
+            for start, stop in pairwise(cuts)
+        ]
 
 
 class ExpectedSparse(Estimator):
@@ -91,6 +107,9 @@ class SampledGram(Estimator):
 
 class SampledTokens(Estimator):
     """Task, query and every token sampled: what activations other than the identity need."""
+
+    def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
+        return [(1.0, draw)]
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         prompt = self.law.token_prompts(generators, batch)

@@ -52,6 +52,7 @@ class EnsembleModule(pl.LightningModule):
         self.automatic_optimization = False
         self.model = model
         self._estimators = nn.ModuleList([estimator, *replica_estimators])  # moves with the module
+        self.cut = estimator.pieces
         self.estimate, self.estimate_replica = estimator.risk, [own.risk for own in replica_estimators]
         self.spec, self.clip_R, self.seeds = spec, clip_R, tuple(seeds)
         self.total_steps, self.watchers, self.after_step = total_steps, watchers, after_step
@@ -68,13 +69,14 @@ class EnsembleModule(pl.LightningModule):
 
     def training_step(self, batch: dict[str, Any], _: int) -> None:
         draw = batch["draw"]
+        pieces = [] if self.spec.couples_replicas else self.cut(draw)
         for step in batch["steps"]:
             self.engine.set_rates(step)
             if self.spec.couples_replicas:
                 self._look(step, draw)
                 self._step_one_by_one(draw)
             else:
-                self._step_together(step, draw)
+                self._step_together(step, pieces)
             self.after_step(step + 1)
         if step + 1 == self.total_steps:
             self._look(self.total_steps, draw)
@@ -85,12 +87,15 @@ class EnsembleModule(pl.LightningModule):
                 loss_R = self.estimate(self.model, draw)
             self._show(step, loss_R)
 
-    def _step_together(self, step: int, draw: dict[str, Tensor]) -> None:
-        loss_R = self.estimate(self.model, draw)
+    def _step_together(self, step: int, pieces: Sequence[tuple[float, dict[str, Tensor]]]) -> None:
         for stack in self.engine.stacks.values():
             stack.grad = None
-        loss_R.sum().backward()
-        self._show(step, loss_R.detach())
+        losses = []
+        for share, piece in pieces:
+            loss_R = self.estimate(self.model, piece) * share
+            loss_R.sum().backward()
+            losses.append(loss_R.detach())
+        self._show(step, torch.stack(losses).sum(0))
         self.engine.attach_gradients()
         self.engine.step()
 

@@ -64,3 +64,24 @@ def test_which_estimator_serves_which_model() -> None:
         make_estimator("expected", relu, law)
     with pytest.raises(InputError, match=r"train\.estimator=exact: must be one of"):
         make_estimator("exact", relu, law)
+
+
+@pytest.mark.parametrize("name", ["expected", "sampled"])
+@pytest.mark.parametrize("family", [SparseAB(3, 2, 0.1), Full(3, 2, 0.1)], ids=["sparse", "stack"])
+def test_pieces_add_up_to_the_whole(name: str, family: Parametrization, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into uneven parts that hold every prompt once: the same risk and the same gradient."""
+    monkeypatch.setattr("icl.training.estimators.CACHE_BYTES", 2000)
+    law = LinearRegression(dim=3, context=5).law([0, 1])
+    family.initialise([0, 1])
+    model = LinearTransformer(family)
+    estimator = make_estimator(name, model, law)
+    draw = estimator.draw([generator(seed, "eval") for seed in (0, 1)], 101)
+    pieces = estimator.pieces(draw)
+    assert len(pieces) > 3 and len({next(iter(part.values())).shape[-1] for _, part in pieces}) == 2
+    whole_R = estimator.risk(model, draw)
+    parts_R = torch.stack([estimator.risk(model, part) * share for share, part in pieces]).sum(0)
+    torch.testing.assert_close(parts_R, whole_R, rtol=1e-12, atol=0)
+    parameters = list(family.parameters())
+    grads = [torch.autograd.grad(risk.sum(), parameters) for risk in (whole_R, parts_R)]
+    for whole, parts in zip(*grads, strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-12)

@@ -16,28 +16,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 
 from icl.checks import orbits
 from icl.checks.batch_loss import BATCH, against_the_risk
-from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family, require_law
-from icl.checks.orbits import Stack
-from icl.checks.points_of_s import (
-    MIN_SAMPLES,
-    Point,
-    directions,
-    law_of_s,
-    nearest_point,
-    off_direction,
-    sampled_near,
-)
+from icl.checks.critical_point import Evidence, control
+from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
+from icl.checks.near_s import least_risk, row_against_minima, stacks_of
+from icl.checks.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.settings import Eigenvalues, Matrix, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
 from icl.errors import whole
 from icl.random import generator
-from icl.tasks import LinearRegressionLaw
-from icl.theory.distance import distance_to_identity
-from icl.theory.polynomial import InvariantRisk, Minimum
+from icl.theory.polynomial import InvariantRisk
 
 POINTS = 3  # random points of S
 PROMPTS = 8  # orbits
@@ -80,8 +70,8 @@ class Theorem4:
             return Finding("undecided", nothing, Bound(0.0, why), Control(f"none: {why}", 0.0, False))
         best, point = minima[0], Point(self.risk, self.law, minima[0].a_L, minima[0].b_L)
         worst = self._directions(rng)
-        gradient, gradient_bound = point.gradient_norm()
-        z, quantile = orbits.rotation_test(point.stack, self.law, rng, self.samples)
+        z = orbits.rotation_test(point.stack, self.law, rng, self.samples)
+        evidence = Evidence(worst, point.gradient_norm(), z)
         measured = {
             "a": best.a_L.tolist(),
             "b": best.b_L.tolist(),
@@ -91,41 +81,25 @@ class Theorem4:
             "found": best.found,
             "local_minima": [minimum.risk for minimum in minima],
             **against_the_risk(point, self.law.gram_prompts([generator(self.seed, "eval")], BATCH)),
-            "gradient_norm": gradient,
-            "gradient_norm_stderr": 0.0,
-            "gradient_norm_bound": gradient_bound,
-            "off_direction": worst.off_direction,
-            "derivative_error": worst.derivative_error,
-            "sampled_z": z,
-            "sampled_z_bound": quantile,
+            **evidence.measured,
         }
-        verdicts = [
-            worst.verdict,
-            decide(gradient, gradient_bound),
-            decide(*point.value_error(best.risk)),
-            decide(z, quantile),
-        ]
-        bound = Bound(
-            worst.bound,
-            "rounding, of off_direction and derivative_error: 64 eps cond(Sigma) times the gradient with all "
-            f"terms made positive over the gradient; of gradient_norm, at most {gradient_bound:.2g}; "
-            f"sampled_z at 99.9 % over all components, at most {quantile:.3g}",
-        )
-        return Finding(joint(verdicts), measured, bound, self._control(point, rng), self._notes(measured))
+        verdict = joint([*evidence.verdicts, decide(*point.value_error(best.risk))])
+        return Finding(verdict, measured, evidence.bound, self._control(point, rng), self._notes(measured))
 
     def judge(self, weights: Weights) -> Finding:
         """Do these weights of (11) sit at a critical point in S? Which of its local minima is left open."""
-        require_family(weights, "Theorem 4", ["sparse_ab"])
-        law = weights.law
-        whitened_w = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
-        require_law(law, "Theorem 4", {"w ~ N(0, Sigma^-1) (task.task_covariance=inverse)": whitened_w})
-        seeds = [(stack, law.replica(r)) for r, stack in enumerate(_stacks(weights))]
-        minima = {n: self._least_risk(weights.matrices["A"].shape[1], law.dim, n) for n in set(law.context_R)}
-        rows = [self._row(*seed, minima) for seed in seeds]
-        tilted = [self._row((orbits.tilted(A, law), B), law, minima) for (A, B), law in seeds]
+        seeds = stacks_of(weights, "Theorem 4", "sparse_ab")
+        sampling = self.seed, self.samples
+        layers = len(seeds[0][0][0])
+        least = {law.context_R: least_risk(law, layers, self.starts, self.seed) for _, law in seeds}
+        tilted = [((orbits.tilted(A, law), B), law) for (A, B), law in seeds]
+        rows, control_rows = (
+            [row_against_minima(stack, law, least[law.context_R], *sampling) for stack, law in some]
+            for some in (seeds, tilted)
+        )
         return judge_rows(
             rows,
-            tilted,
+            control_rows,
             Bound(
                 DISTANCE,
                 "Dist(Sigma^1/2 A_l Sigma^1/2, I) and Dist(B_l, I), all layers and seeds; exact risk of the "
@@ -133,7 +107,7 @@ class Theorem4:
             ),
             "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
             "risk in one dimension",
-            "distance" if law.dim > 1 else "risk_excess",
+            "distance" if weights.law.dim > 1 else "risk_excess",
             [
                 "risk is exact, at the nearest point of S (whitened traces); risk_shift is what the "
                 "weights themselves add on the same prompts, sampled, and heavy-tailed.",
@@ -153,48 +127,13 @@ class Theorem4:
         return directions(points, W_RDD)
 
     def _control(self, point: Point, rng: np.random.Generator) -> Control:
-        shifted, bound = point.scaled(1.1).gradient_norm()
-        moved = decide(shifted, bound) == "fails"
-        if self.law.dim == 1:
-            text = "gradient norm on S at a a tenth too large (no point is off S at dim 1)"
-            return Control(text, shifted, moved)
-        W_RDD = orbits.whitened_prompts(self.law, rng, PROMPTS)
-        small = 0.5 / float(torch.linalg.eigvalsh(W_RDD).max())
-        plain = Point(self.risk, self.law, np.full(self.layers, small), np.ones(self.layers - 1))
-        off = off_direction(plain, W_RDD)
-        return Control(
-            "off_direction off S, A_0 doubled along one whitened axis; "
-            f"also gradient norm {shifted:.2g} on S at a a tenth too large",
-            off.off_direction,
-            moved and decide(off.share, 1) == "fails",
-        )
-
-    def _row(self, stack: Stack, law: LinearRegressionLaw, minima: dict[int, float]) -> dict[str, float]:
-        (A_LDD, B_LDD), root_DD, point = stack, law.root_RDD[0], nearest_point(stack, law)
-        risk = point.risk.value(point.a_L.tolist(), point.beta_L.tolist())
-        below = min(risk, _descend(point))
-        distances = [distance_to_identity(root_DD.mT @ A_LDD @ root_DD)]
-        if B_LDD is not None:
-            distances.append(distance_to_identity(B_LDD))
-        rng = generator(self.seed, "eval")
-        shift, shift_error, gradient, stderr = sampled_near(stack, point, rng, self.samples)
-        return {
-            "distance": float(torch.cat(distances).max()),
-            "risk_excess": risk / below - 1,
-            "risk_excess_error": 0.0,
-            "risk_excess_over_best": risk / min(below, minima[law.context_R[0]]) - 1,
-            "risk": risk,
-            "risk_shift": shift,
-            "risk_shift_error": shift_error,
-            "gradient_norm": gradient,
-            "gradient_norm_stderr": stderr,
-        }
-
-    def _least_risk(self, layers: int, dim: int, context: int) -> float:
-        """Least of the local minima found on S."""
-        risk = InvariantRisk(dim, context, layers, with_b=True)
-        minima: list[Minimum] = risk.minimise(generator(self.seed, "search"), self.starts)
-        return min((minimum.risk for minimum in minima), default=float("inf"))
+        off = None
+        if self.law.dim > 1:
+            W_RDD = orbits.whitened_prompts(self.law, rng, PROMPTS)
+            small = 0.5 / float(torch.linalg.eigvalsh(W_RDD).max())
+            plain = Point(self.risk, self.law, np.full(self.layers, small), np.ones(self.layers - 1))
+            off = off_direction(plain, W_RDD)
+        return control(off, "equal scalars", point.scaled(1.1).gradient_norm())
 
     def _notes(self, measured: dict[str, Any]) -> list[str]:
         return [
@@ -211,27 +150,3 @@ class Theorem4:
             "beta_l = a_l b_l; the last B has no effect. The proof's dB/dt = -s_i Sigma^-1, R~_i = r_i I and "
             "S~_j = s_j Sigma^-1 must read -s_i I, r_i Sigma^-1 and s_j I, or they leave S.",
         ]
-
-
-def _stacks(weights: Weights) -> list[Stack]:
-    matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
-    A_RLDD, B_RLDD = matrices["A"], matrices.get("B")
-    has_b = B_RLDD is not None and B_RLDD.shape[1] > 0
-    return [(A_LDD, B_RLDD[r] if has_b else None) for r, A_LDD in enumerate(A_RLDD)]
-
-
-def _descend(point: Point) -> float:
-    """Exact risk of the local minimum below a point of S."""
-    layers, risk = len(point.a_L), point.risk
-
-    def at(theta_V: np.ndarray) -> Any:
-        return risk.derivatives(theta_V[:layers].tolist(), theta_V[layers:].tolist())
-
-    result = minimize(
-        lambda theta_V: at(theta_V).value,
-        np.concatenate([point.a_L, point.beta_L]),
-        jac=lambda theta_V: at(theta_V).gradient_V,
-        hess=lambda theta_V: at(theta_V).hessian_VV,
-        method="trust-exact",
-    )
-    return float(result.fun)

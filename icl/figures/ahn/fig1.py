@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, below, joint
 from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
-from icl.figures.style import BLUE, GREY, ORANGE, RED, panels
+from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis, panels
 from icl.runs.record import RunRecord
 
 Records = Mapping[str, RunRecord]
@@ -33,7 +33,8 @@ class Fig1:
             by_panel[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
         by_panel["a"].set_ylabel("Dist")
         by_panel["a"].legend(loc="upper right", bbox_to_anchor=(1.04, 0.8))
-        by_panel["d"].set(title="(d) loss", xlabel="step", yscale="log")
+        by_panel["d"].set(title="(d) loss", xlabel="step")
+        log_axis(by_panel["d"])
         by_panel["d"].legend(loc="upper right")
         return figure
 

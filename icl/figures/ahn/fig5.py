@@ -1,0 +1,55 @@
+"""Figure 5 of ahn: the trained A_0, A_1, A_2 of Figure 3, whitened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl.figures.ahn.fig4 import diagonal_claim
+from icl.figures.claims import Claim, above
+from icl.figures.curves import Rows, matrix_rows
+from icl.figures.style import heatmaps
+from icl.runs.record import RunRecord
+
+Records = Mapping[str, RunRecord]
+
+
+class Fig5:
+    caption = (
+        "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 3, first seed; the CSV has every seed. On the "
+        "set S of Theorem 4 these are -a_l I in the sign of (11). Above each matrix its scalar -a_l = trace / d."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        exact = records["exact"].weights
+        drawn = enumerate(zip(exact["white_RLDD"][0], exact["a_RL"][0], strict=True))
+        return heatmaps(
+            {rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $-a_{i}={-a:.3g}$": M_DD for i, (M_DD, a) in drawn}
+        )
+
+    def table(self, records: Records) -> Rows:
+        white_RLDD, seeds = records["exact"].weights["white_RLDD"], records["run"].run["seeds"]
+        layers = range(white_RLDD.shape[1])
+        return [row for i in layers for row in matrix_rows(f"A{i}", white_RLDD[:, i], seeds)]
+
+    def claims(self, records: Records) -> list[Claim]:
+        exact, seeds = records["exact"].weights, records["run"].run["seeds"]
+        norm_SL, white_RLDD = exact["norm_A_RL"], exact["white_RLDD"]
+        growth = float((norm_SL[:, 1:] / norm_SL[:, :-1]).min())
+        names = [f"Sigma^1/2 A_{i} Sigma^1/2" for i in range(white_RLDD.shape[1])]
+        return [
+            Claim(
+                "||A_0|| <= ||A_1|| <= ||A_2|| (section 5.1): small steps first, large ones last",
+                {
+                    "mean": norm_SL.mean(0).tolist(),
+                    "seeds in this order": int((np.diff(norm_SL) > 0).all(1).sum()),
+                    "of": len(norm_SL),
+                    "smallest ratio of neighbours": growth,
+                },
+                "every ratio of neighbours above 1 in every seed",
+                above(growth, 1.0),
+            ),
+            *(diagonal_claim(name, white_RLDD[:, i], seeds) for i, name in enumerate(names)),
+        ]
