@@ -204,10 +204,8 @@ def _arnoldi(T_BEE: Tensor, V_EE: Tensor, J_ED: Tensor, degree: int) -> _Rule:
     for k in range(degree):
         next_BED = T_BEE @ basis_MX[k].view_as(start_BED)
         before = _norm(next_BED, V_EE)
-        for _ in range(2):  # Gram-Schmidt twice is orthogonal to rounding
-            along_K = basis_MX[: k + 1] @ (V_EE @ next_BED).reshape(-1) / B
-            next_BED = next_BED - (along_K @ basis_MX[: k + 1]).view_as(next_BED)
-            H_MM[: k + 1, k] += along_K
+        H_MM[: k + 1, k] = basis_MX[: k + 1] @ (V_EE @ next_BED).reshape(-1) / B
+        next_BED = next_BED - (H_MM[: k + 1, k] @ basis_MX[: k + 1]).view_as(next_BED)
         norm = _norm(next_BED, V_EE)
         if norm <= EXHAUSTED * before:
             break  # few contexts: every polynomial is now one of lower degree

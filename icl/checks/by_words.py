@@ -1,4 +1,4 @@
-"""Risk and gradient of a stack of eq. (8) by words, w ~ N(0, Sigma^{-1}): exact off the set S too, few layers only.
+"""Risk and gradient of a stack of eq. (8) by words: exact off the set S too, for few layers.
 
 A in the sign of eq. (11), as in icl.checks.points_of_s. P points, L layers, D covariates, V variables.
 """

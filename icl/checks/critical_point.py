@@ -1,5 +1,6 @@
-"""The evidence on which Theorems 3 and 4 of ahn rest alike: at a critical point of S the gradients are multiples
-of Sigma and I (directions), as at every point of S, and their size is zero.
+"""The evidence on which Theorems 3 and 4 of ahn rest alike.
+
+At every point of S the gradients are multiples of Sigma and I (directions); at a critical one they are 0.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from icl.checks.verdict import Bound, Control, decide
 
 
 class Evidence(NamedTuple):
-    """Directions on S, size of the gradient and the sampled test, the last two with their bounds."""
+    """Directions on S, size of the gradient and the sampled test; the last two with their bounds."""
 
     directions: Deviation
     gradient: tuple[float, float]
@@ -44,7 +45,7 @@ class Evidence(NamedTuple):
 
 
 def control(off: Deviation | None, at: str, shifted: tuple[float, float]) -> Control:
-    """Weights off S must have another direction, and scalars a tenth too large a gradient (with its bound)."""
+    """Off S directions must be others; with A a tenth too large the gradient, `shifted`, must not be 0."""
     moved = decide(*shifted) == "fails"
     if off is None:
         text = "gradient norm on S at a tenth too large A (no point is off S at dim 1)"

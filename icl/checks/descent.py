@@ -5,12 +5,13 @@ B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 t
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from icl.checks.attention import every_layer, tokens_of
 from icl.models import SparseA, tokens
-from icl.tasks import TokenPrompt
+from icl.tasks import LinearRegressionLaw, TokenPrompt
 
 
 def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
@@ -52,3 +53,16 @@ def sizes_of_terms(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
     sizes_LBM = descent_entries(-T_LDD.abs(), absolute).abs()
     sizes_LBM[:, :, -1] += prompt.target_RB[0].abs()
     return sizes_LBM
+
+
+def random_steps(layers: int, law: LinearRegressionLaw, rng: np.random.Generator) -> Tensor:
+    """Non-symmetric A with x_i^T A x_j of order one at most: a layer about doubles the terms' sizes."""
+    noise_LDD = torch.from_numpy(rng.standard_normal((layers, law.dim, law.dim)))
+    return noise_LDD / (noise_LDD.norm(dim=(1, 2), keepdim=True) * law.Sigma_RDD[0].trace())
+
+
+def operations(A_LDD: Tensor, context: int) -> int:
+    """Additions and products along one entry's path, of both computations."""
+    L, D, P = len(A_LDD), A_LDD.shape[-1], A_LDD.shape[-1] + 1
+    forward, descent = 2 * (context + 1) + 3 * P + 2, context + 3 * D + 3
+    return L * (forward + descent)

@@ -1,4 +1,4 @@
-"""`icl bench bench=train`: speed, as ratios with both figures."""
+"""`icl bench bench=train|ahn`: speed, as ratios with both figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from icl.cli.outcome import OK, Outcome
 from icl.errors import one_of, whole
 
-BENCHES = ("train",)
+BENCHES = ("train", "ahn")
 
 
 def bench_settings(cfg: DictConfig) -> tuple[str, int, int | None]:
@@ -23,16 +23,16 @@ def bench_settings(cfg: DictConfig) -> tuple[str, int, int | None]:
 
 
 def bench_job(cfg: DictConfig) -> Outcome:
-    import torch
+    import importlib
 
-    from icl.bench import train
+    import torch
 
     name, repeats, threads = bench_settings(cfg)
     if threads is not None:
         torch.set_num_threads(threads)
     started = time.monotonic()
     rows: list[dict[str, Any]] = []
-    for row in train.run(repeats):
+    for row in importlib.import_module(f"icl.bench.{name}").run(repeats):
         rows.append(row)
         print(_line(row), file=sys.stderr, flush=True)
     machine = {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "torch": torch.__version__}
@@ -48,10 +48,13 @@ def _line(row: dict[str, Any]) -> str:
             f"{mark} {row['name']}: {row['ratio']:.2f}{target}; "
             f"{row['first']} {row['first_ms']:.2f} ms, {row['second']} {row['second_ms']:.2f} ms"
         )
-    return (
-        f"{mark} {row['name']}: {row['seconds']:.1f} s, {row['peak_mb']:.0f} MB, "
-        f"Dist {row['dist_preconditioned']:.3f} ({row['target']})"
-    )
+    if "variance_ratio" in row:
+        by_seed = ", ".join(f"{ratio:.3g}" for ratio in row["by_seed"])
+        return f"{mark} {row['name']}: {row['variance_ratio']:.3g} ({row['target']}); by seed {by_seed}"
+    peak = f", {row['peak_mb']:.0f} MB" if "peak_mb" in row else ""
+    distance = f", Dist {row['dist_preconditioned']:.3f}" if "dist_preconditioned" in row else ""
+    target = f" ({row['target']})" if row["target"] else ""
+    return f"{mark} {row['name']}: {row['seconds']:.1f} s{peak}{distance}{target}"
 
 
 def _show(document: dict[str, Any]) -> None:

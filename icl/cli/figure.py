@@ -40,10 +40,22 @@ class Plan:
     """A validated figure: the experiment that makes its records and the class that draws them."""
 
     id: str
+    scale: str
     experiment: Any
     figure: Any
     settings: dict[str, Any]
     logger: Any
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint({"figure": self.id, "settings": self.settings, "scale": self.scale})
+
+    @property
+    def file_name(self) -> str:
+        """fig3 as shipped; with other settings the name says so, and both can be kept."""
+        name = self.id.rpartition("/")[2]
+        shipped = plain(compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).figure)
+        return name if self.settings == shipped else f"{name}-{self.fingerprint}"
 
 
 def figure_command(args: Sequence[str]) -> int:
@@ -163,10 +175,11 @@ def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
         raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], ('experiment', 'draw'))}")
     experiment = instantiate("figure.experiment", node["experiment"])
     drawing = instantiate("figure.draw", node["draw"])
-    return Plan(name, experiment, drawing, node, instantiate_logger(LoggerSettings, plain(cfg.logger)))
+    logger = _logger(LoggerSettings, plain(cfg.logger))
+    return Plan(name, str(cfg.scale), experiment, drawing, node, logger)
 
 
-def instantiate_logger(cls: type, node: Any) -> Any:
+def _logger(cls: type, node: Any) -> Any:
     try:
         return cls(**node)
     except TypeError:
@@ -193,7 +206,7 @@ def make(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
             _tell(found, plan, cfg, outputs, fresh=False)
             return {**found, "cached": True}
         claims = [_settled(claim, cfg.scale) for claim in plan.figure.claims(records)]
-        files = _write(plan, records, claims, store.path(key, mark).parent, cfg.scale)
+        files = _write(plan, records, claims, store.path(key, mark).parent)
         document = store.save(
             key,
             mark,
@@ -214,7 +227,7 @@ def make(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
 
 
 def _intact(document: Mapping[str, Any]) -> bool:
-    """Whether the files are still this figure's: other settings are drawn under the same names."""
+    """Whether the files are still as they were written."""
     paths = {extension: Path(path) for extension, path in document["files"].items()}
     return all(
         path.is_file() and file_digest(path) == document["contents"][extension]
@@ -226,7 +239,9 @@ def _settled(claim: Any, scale: str) -> dict[str, Any]:
     """At smoke a claim about trained weights is not decided, whatever the drawing shows."""
     document = asdict(claim)
     trained = document.pop("trained")
-    return document | ({"verdict": "undecided", "expected": "undecided"} if trained and scale == "smoke" else {})
+    if trained and scale == "smoke":
+        document |= {"verdict": "undecided", "expected": "undecided"}
+    return document
 
 
 def _write(
@@ -234,7 +249,6 @@ def _write(
     records: Mapping[str, RunRecord],
     claims: Sequence[Mapping[str, Any]],
     folder: Path,
-    scale: str,
 ) -> dict[str, Path]:
     import logging
 
@@ -245,7 +259,7 @@ def _write(
 
     logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
     folder.mkdir(parents=True, exist_ok=True)
-    name = plan.id.rpartition("/")[2]
+    name = plan.file_name
     files = {extension: folder / f"{name}.{extension}" for extension in ("png", "pdf", "csv", "md")}
     with rc_context(RC):
         drawing = plan.figure.draw(records)
@@ -254,7 +268,7 @@ def _write(
             drawing.savefig(content, format=extension, metadata=metadata)
             write_bytes(files[extension], content.getvalue())
     write_bytes(files["csv"], _csv(plan.figure.table(records)).encode())
-    write_bytes(files["md"], caption(plan, claims, records, scale).encode())
+    write_bytes(files["md"], caption(plan, claims, records).encode())
     return files
 
 
@@ -268,19 +282,26 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def caption(
-    plan: Plan, claims: Sequence[Mapping[str, Any]], records: Mapping[str, RunRecord], scale: str
-) -> str:
+def caption(plan: Plan, claims: Sequence[Mapping[str, Any]], records: Mapping[str, RunRecord]) -> str:
     """What is drawn, what was measured, and from which runs with which settings."""
-    lines = [f"# {plan.id}", "", plan.figure.caption, "", f"`icl figure figure={plan.id} scale={scale}`", ""]
+    lines = [
+        f"# {plan.id}",
+        "",
+        plan.figure.caption,
+        "",
+        f"`icl figure figure={plan.id} scale={plan.scale}`",
+        "",
+    ]
     lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
     for claim in claims:
         cells = claim["claim"], verdict_text(claim), short(claim["measured"]), claim["bound"]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "Settings:", ""]
     for name, record in records.items():
-        told = [f"{key}: {value}" for key, value in _flat(record.config) if key.split(".")[0] in _TOLD]
-        lines.append(f"- `{name}` = runs/{record.run['experiment']}/{record.run['fingerprint']}: {', '.join(told)}")
+        settings = [(key, value) for key, value in _flat(record.config) if key.split(".")[0] in _TOLD]
+        told = [f"{key}: {short(value)}" for key, value in settings if value is not None]
+        where = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
+        lines.append(f"- `{name}` = {where}: {', '.join(told)}")
     return "\n".join(lines) + "\n"
 
 
@@ -301,9 +322,10 @@ def short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {short(entry)}" for key, entry in value.items())
+        nested = {k: f"({short(v)})" if isinstance(v, Mapping) else short(v) for k, v in value.items()}
+        return ", ".join(f"{key} {text}" for key, text in nested.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(short, value))
+        return f"[{', '.join(map(short, value))}]"
     return "-" if value is None else str(value)
 
 
@@ -328,12 +350,11 @@ def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
 
     own = [inspect.getfile(type(plan.experiment)), inspect.getfile(type(plan.figure))]
     made = {name: [record.run["digest"], record.run["attempt"]] for name, record in records.items()}
-    return fingerprint({"code": code_digest(["figures/claims", "figures/curves", "figures/style"], own), "made": made})
+    shared = ["figures/claims", "figures/curves", "figures/style"]
+    return fingerprint({"code": code_digest(shared, own), "made": made})
 
 
-def _tell(
-    document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool
-) -> None:
+def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool) -> None:
     """W&B gets what is fresh, and what it does not have yet."""
     run_id = f"figure-{plan.id.replace('/', '-')}-{document['scale']}"
     there = any((outputs / "wandb").glob(f"offline-run-*-{run_id}"))
@@ -341,7 +362,7 @@ def _tell(
         return
     from icl.training.wandb_sink import open_sink
 
-    identity = {
+    identity: dict[str, Any] = {
         "group": plan.id,
         "job_type": "figure",
         "run_id": run_id,

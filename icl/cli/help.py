@@ -22,6 +22,11 @@ EXAMPLES = {
         "icl check check=ahn/theorem3 check.weights=outputs/runs/ahn/theorem3/FINGERPRINT",
         "icl check -m check=ahn/theorem1 check.dim=3,4,5",
     ],
+    "figure": [
+        "icl figure figure=ahn/fig1",
+        "icl figure figure=ahn/all scale=smoke",
+        "icl figure figure=ahn/fig3 figure.experiment.context=20",
+    ],
     "reproduce": ["icl reproduce scale=smoke", "icl reproduce only=[ahn]"],
     "bench": ["icl bench bench=train"],
 }
@@ -49,4 +54,5 @@ def _groups(verb: str) -> list[str]:
     found = {path.name for folder in config_folders() for path in folder.iterdir() if path.is_dir()}
     shared = {"logger"}
     of_verb = {"train": found - {"check", "paths", "figure", "hydra"}, "check": {"check"} | shared}
+    of_verb["figure"] = {"figure"} | shared
     return sorted(of_verb.get(verb, shared) & found)

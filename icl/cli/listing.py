@@ -13,6 +13,7 @@ from icl.errors import InputError, one_of
 
 GROUPS = {"checks": "check", "experiments": "experiment", "figures": "figure"}
 KINDS = {"checks": "checks", "experiments": "runs", "figures": "figures"}
+SCALES = ("smoke", "laptop", "paper")  # as icl.config, which would import OmegaConf
 _HEADER = re.compile(r"^#\s*(paper|reference)\s*:\s*(.+)$")
 
 
@@ -38,7 +39,9 @@ def listing(outputs: str | Path, config_dirs: Sequence[str | Path] = ()) -> dict
             for item in _items(folder / group)
         }
         for item in items.values():
-            entries = index.get((KINDS[name], item["id"]), [])
+            # A figure is filed by scale: figures/ahn/fig1/laptop.
+            ids = [item["id"], *(f"{item['id']}/{scale}" for scale in SCALES if name == "figures")]
+            entries = [entry for id in ids for entry in index.get((KINDS[name], id), [])]
             item["done"] = any(entry.get("status") == "done" for entry in entries)
         document[name] = [items[key] for key in sorted(items)]
     return document

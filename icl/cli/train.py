@@ -297,7 +297,7 @@ def show(document: Mapping[str, Any], record: RunRecord) -> None:
     metrics = {k: v for k, v in document["metrics"].items() if not _OF_ONE_MATRIX.search(k)}
     seeds = record.run["seeds"]
     table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda values: values)
-    if Measurement.get(console, console.options, table).maximum > console.width:
+    if Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width:
         table = _table(metrics, ["lowest", "highest"], _extremes)
         console.print(f"over {len(seeds)} seeds; each of them is in metrics.csv", highlight=False)
     console.print(table)

@@ -1,1 +1,1 @@
-"""What a figure needs beyond one training run: trains, evaluates model and baselines on the same prompts, stores."""
+"""What a figure needs beyond one training run: trains, compares on the same prompts, stores every array."""

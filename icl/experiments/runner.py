@@ -21,7 +21,7 @@ class Runner(Protocol):
     def store(
         self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
     ) -> RunRecord:
-        """The arrays `compute` gives for these settings, as runs/NAME/FINGERPRINT; `science` must determine them."""
+        """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them."""
 
 
 class Experiment(Protocol):

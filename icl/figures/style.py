@@ -1,4 +1,4 @@
-"""One style for every figure: paper size, colour-blind-safe, a band over seeds, exact values as dashed lines."""
+"""One style for every figure: paper size, colour-blind-safe, a band over seeds, exact values dashed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#666666",
 )  # fmt: skip
-EXACT = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.0}
+EXACT: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.0}
 PANEL = (2.5, 2.0)  # inches
-RC = {
+RC: Any = {
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
@@ -43,7 +43,9 @@ def panels(rows: int, columns: int, size: tuple[float, float] = PANEL) -> tuple[
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def band(axes: Axes, x_T: Sequence[float], y_ST: np.ndarray, color: str, label: str, **kwargs: Any) -> None:
+def band(
+    axes: Axes, x_T: Sequence[float] | np.ndarray, y_ST: np.ndarray, color: str, label: str, **kwargs: Any
+) -> None:
     """Mean over seeds S, and the range between the smallest and largest seed."""
     axes.plot(x_T, y_ST.mean(0), color=color, label=label, **kwargs)
     axes.fill_between(x_T, y_ST.min(0), y_ST.max(0), color=color, alpha=0.2, linewidth=0)
@@ -63,6 +65,14 @@ def log_axis(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def entry_text(entry: float) -> str:
+    """A matrix entry in four characters and a sign: 12.3, 1.23, .12, 0."""
+    if abs(entry) < 0.005:
+        return "0"
+    text = f"{abs(entry):.1f}" if abs(entry) >= 9.995 else f"{abs(entry):.2f}"
+    return ("-" if entry < 0 else "") + text.removeprefix("0")
+
+
 def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: float) -> Any:
     """A matrix with its entries written in, on a diverging scale from -bound to bound."""
     image = axes.imshow(M_IJ, cmap="RdBu_r", vmin=-bound, vmax=bound)
@@ -70,7 +80,7 @@ def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: flo
     axes.set_xticks([])
     axes.set_yticks([])
     for (i, j), entry in np.ndenumerate(M_IJ):
-        text = f"{entry:.2f}".replace("0.", ".") if abs(entry) >= 0.005 else "0"
+        text = entry_text(float(entry))
         colour = "white" if abs(entry) > 0.6 * bound else "black"
         axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     return image

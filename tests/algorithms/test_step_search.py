@@ -95,7 +95,7 @@ def test_the_risk_is_that_of_the_algorithms_own_predictions(preconditioned):
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 def test_preconditioned_steps_against_the_exact_optimum(layers, context):
     """The exact risk at steps found on a draw is second order in the draw's error above the optimum."""
-    law, contexts = draw(10_000, context)
+    law, contexts = draw(20_000, context)
     exact = InvariantRisk(5, context, layers)
     best = exact.optimum()
     found = search_gd(contexts, layers, law.Sigma_RDD)
@@ -184,6 +184,17 @@ def test_shared_steps():
     torch.testing.assert_close(both.eta_RL[1], own.eta_RL[0], rtol=1e-6, atol=0)
 
 
+def test_shared_steps_weigh_replicas_by_their_risk():
+    law = LinearRegression(5, [6, 30], task_covariance="inverse").law(SEEDS)
+    S = law.covariate_grams([generator(seed, "search") for seed in SEEDS], 300)
+    unequal = torch.tensor([1.0, 5.0]).double()[:, None, None]
+    contexts = Contexts(S, law.label_root_REK * unequal, law.query_root_RED)
+    found = search_gd(contexts, 1, shared=True)
+    for factor in (1 - 1e-5, 1 + 1e-5):
+        moved = Steps(found.eta_RL * factor, None, found.risk_R)
+        assert float(expected_risk(contexts, moved, None).mean()) > float(found.risk_R.mean())
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1e3])
 def test_units_do_not_matter(scale):
     _, contexts = draw(500)
@@ -207,7 +218,7 @@ def test_plus_plus_finds_the_best_local_minimum():
 
 
 def test_high_degrees_are_reduced_exactly():
-    law, contexts = draw(60, 10)
+    law, contexts = draw(60, 2)
     eta, gamma = torch.tensor([0.3, 0.6, 0.9, 1.2]).double(), torch.tensor([0.2, 0.25, 0.3]).double()
     for Sigma in (None, law.Sigma_RDD):
         rules = _reduce(contexts, Sigma, 40)

@@ -248,8 +248,8 @@ def test_a_last_B_has_no_effect(icl: Run, tmp_path: Path) -> None:
         ({"A": np.zeros((3, 5, 5)), "B": np.zeros((1, 5, 5))}, "B has 1 layers, must have 2"),
         ({"A": np.zeros((1, 5, 5)), "C": np.zeros(1)}, "must hold A, A and B, or P and Q"),
         ({"P": np.zeros((1, 6, 6)), "Q": np.zeros((2, 6, 6))}, "Q has 2 layers, must have 1"),
-        ({"P": np.zeros((1, 6, 6)), "Q": np.zeros((1, 6, 6))}, "Theorem 3 speaks of"),
-        ({"A": np.zeros((1, 5, 5)), "activation": "softmax"}, "Theorem 3 speaks of"),
+        ({"P": np.zeros((1, 6, 6)), "Q": np.zeros((1, 6, 6))}, "Theorem 3 is about family sparse_a"),
+        ({"A": np.zeros((1, 5, 5)), "activation": "softmax"}, "Theorem 3 is about family sparse_a"),
     ],
 )
 def test_weights_that_will_not_do(

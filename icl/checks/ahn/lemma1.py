@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.descent import descent_entries, label_entries, sizes_of_terms
+from icl.checks.descent import descent_entries, label_entries, operations, random_steps, sizes_of_terms
 from icl.checks.given_weights import require_family
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
@@ -60,7 +60,7 @@ class Lemma1:
         attention.affordable(self.samples * layers, context)
 
     def measure(self) -> Finding:
-        A_LDD = _random(self.layers, self.law, generator(self.seed, "check", 1))
+        A_LDD = random_steps(self.layers, self.law, generator(self.seed, "check", 1))
         return self._find([(self.law, A_LDD)])
 
     def judge(self, weights: Weights) -> Finding:
@@ -77,7 +77,7 @@ class Lemma1:
         errors = [self._errors(law, A_LDD) for law, A_LDD in seeds]
         by_seed = [error["transpose"] for error in errors]
         max_error = float(np.max(by_seed))
-        bound = along_a_path(max(_operations(A_LDD, law.context_R[0]) for law, A_LDD in seeds))
+        bound = along_a_path(max(operations(A_LDD, law.context_R[0]) for law, A_LDD in seeds))
         asymmetry = max(float((A - A.mT).norm() / A.norm().clamp_min(1e-300)) for _, A in seeds)
         wrong = ["perturbed", *(["printed"] if asymmetry > 1e-6 else [])]
         control = min(error[name] for name in wrong for error in errors)
@@ -102,7 +102,7 @@ class Lemma1:
     def _errors(self, law: LinearRegressionLaw, A_LDD: Tensor) -> dict[str, float]:
         """Largest error of the forward pass against descent with A^T and with three wrong preconditioners."""
         prompt = law.token_prompts([generator(self.seed, "check")], self.samples)
-        noise_DD = _random(1, law, generator(self.seed, "control"))[0]
+        noise_DD = random_steps(1, law, generator(self.seed, "control"))[0]
         preconditioners = {
             "transpose": A_LDD.mT,
             "printed": A_LDD,
@@ -114,15 +114,3 @@ class Lemma1:
             name: float(((entries_LBM - descent_entries(T_LDD, prompt)).abs() / sizes_LBM).max())
             for name, T_LDD in preconditioners.items()
         }
-
-
-def _random(layers: int, law: LinearRegressionLaw, rng: np.random.Generator) -> Tensor:
-    """Non-symmetric A with x_i^T A x_j of order one at most: a layer about doubles the terms' sizes."""
-    noise_LDD = torch.from_numpy(rng.standard_normal((layers, law.dim, law.dim)))
-    return noise_LDD / (noise_LDD.norm(dim=(1, 2), keepdim=True) * law.Sigma_RDD[0].trace())
-
-
-def _operations(A_LDD: Tensor, context: int) -> int:
-    L, D, P = len(A_LDD), A_LDD.shape[-1], A_LDD.shape[-1] + 1
-    forward, descent = 2 * (context + 1) + 3 * P + 2, context + 3 * D + 3
-    return L * (forward + descent)

@@ -138,8 +138,8 @@ class Theorem4:
     def _notes(self, measured: dict[str, Any]) -> list[str]:
         return [
             f"risk is the best of {self.starts} starts ({measured['found']} of them ended there), not a "
-            f"proven minimum; all {len(measured['local_minima'])} local minima found are listed. A strict minimum "
-            "on S is a critical point, so the infimum in (12) is attained here (footnote 3).",
+            f"proven minimum; all {len(measured['local_minima'])} local minima found are listed. A strict "
+            "minimum on S is a critical point, so the infimum in (12) is attained here (footnote 3).",
             "gradient_norm is exact: on S the gradient is a multiple of Sigma (of I), whose size is the "
             "derivative of the exact polynomial. No average over prompts enters it, so it has "
             "no standard error.",

@@ -5,8 +5,8 @@ loss globally. With X = b_1 A the exact risk is c ||X||_F^2 + tr X + D + (terms 
 in X, so its minimum over X bounds every such layer from below. The stated weights attain it. The formula is
 itself checked against sampling through the token path.
 
-R seeds, N context, D covariates, P = D + 1 token width. b = (b_0, b_1) is the last row of P, A the D x D block
-of Q, in Q's own sign.
+R seeds, N context, D covariates, P = D + 1 token width. b = (b_0, b_1) is the last row of P, A the D x D
+block of Q, in Q's own sign.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Theorem5:
         }
         bound = Bound(
             ROUNDING * D,
-            "rounding, of gradient_norm, risk_at_claim - convex_bound and risk_at_claim - stated_value: 64 eps "
-            f"D, all terms being at most D; sampled_z at 99.9 % over all points, at most {quantile:.3g}",
+            "rounding, of gradient_norm, risk_at_claim - convex_bound and risk_at_claim - stated_value: 64 "
+            f"eps D, all terms being at most D; sampled_z at 99.9 % over all points, at most {quantile:.3g}",
         )
         verdicts = [
             decide(gradient, bound.value),

@@ -172,7 +172,7 @@ def exact_values(
 
 def best_values(dim: int, n: int, layers: int) -> dict[str, float]:
     """What N examples and L steps allow on S, and what the published baseline makes of them."""
-    found = {"pgd_optimum": InvariantRisk(dim, n, layers).optimum().risk}
+    found = {"ols": float(max(dim - n, 0)), "pgd_optimum": InvariantRisk(dim, n, layers).optimum().risk}
     found |= dict.fromkeys(("pgd_published", "pgd_fewer"), float("nan"))
     if n > 1:
         fewer = InvariantRisk(dim, n - 1, layers)
@@ -183,6 +183,6 @@ def best_values(dim: int, n: int, layers: int) -> dict[str, float]:
     if layers == 1:  # B has no effect
         return found | {"ab_best": found["pgd_optimum"], "ab_bound": found["pgd_optimum"]}
     family = InvariantRisk(dim, n, layers, with_b=True)
-    minima = family.minimise(np.random.default_rng(0), STARTS)
+    minima = family.minimise(generator(0, "search", n), STARTS)
     found["ab_best"] = min((minimum.risk for minimum in minima), default=float("nan"))
     return found | {"ab_bound": float(family.lower_bound())}

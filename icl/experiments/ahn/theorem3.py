@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of ahn: one training run of (8), its exact risk along the way and the optimum it heads for."""
+"""Figures 1 and 2 of ahn: one training run of (8), its exact risk on the way, the optimum it heads for."""
 
 from __future__ import annotations
 

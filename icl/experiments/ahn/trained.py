@@ -1,4 +1,4 @@
-"""What experiments ask of a finished training run of the sparse families: its model, its law, its projections.
+"""What experiments ask of a finished run of the sparse families: its model, its law, its projection on S.
 
 R replicas, T stored steps, L layers, D covariates.
 """

@@ -18,11 +18,11 @@ NEAR = 0.02  # of the red curves' end
 
 class Fig1:
     caption = (
-        "Training of three layers of the form (8), d = 5, n = 20; mean over the seeds and the range between them. "
-        "(a)-(c): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, the distance of "
-        "Sigma^-1 itself to the multiples of I, at which red must end. (d): loss of the training batch and exact "
-        "risk; dashed, the least risk on the set S of Theorem 3. The risk comes to this optimum and the optimum "
-        "is not near 0, as the paper's text says of its Figure 1d."
+        "Training of three layers of the form (8), d = 5, n = 20; mean over the seeds and the range between "
+        "them. (a)-(c): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, the "
+        "distance of Sigma^-1 itself to the multiples of I, at which red must end. (d): loss of the "
+        "training batch and exact risk; dashed, the least risk on the set S of Theorem 3. The risk comes to "
+        "this optimum and the optimum is not near 0, as the paper's text says of its Figure 1d."
     )
 
     def draw(self, records: Records) -> Figure:
@@ -86,7 +86,11 @@ def _red_end(end_SL: np.ndarray, inverse_S: np.ndarray) -> Claim:
     off = float(np.abs(end_SL - inverse_S[:, None]).max())
     return Claim(
         "(a)-(c) every red curve ends at the distance of Sigma^-1 itself to the multiples of I",
-        {"mean at the end": float(end_SL.mean()), "Sigma^-1": float(inverse_S.mean()), "largest difference": off},
+        {
+            "mean at the end": float(end_SL.mean()),
+            "Sigma^-1": float(inverse_S.mean()),
+            "largest difference": off,
+        },
         f"difference below {NEAR}",
         below(off, NEAR),
     )
@@ -116,7 +120,10 @@ def _risk(exact: Mapping[str, np.ndarray]) -> list[Claim]:
         ),
         Claim(
             "(d) 'training converges to an almost 0 value' (section 4.3)",
-            {"smallest exact risk": float(risk_S.min()), "of the risk at zero weights": float(risk_S.min() / null)},
+            {
+                "smallest exact risk": float(risk_S.min()),
+                "of the risk at zero weights": float(risk_S.min() / null),
+            },
             f"below 1 % of {null:g}, the risk at zero weights; the least on S is {optimum:.4f}",
             below(float(risk_S.min()), 0.01 * null),
             expected="fails",

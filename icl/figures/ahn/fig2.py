@@ -17,9 +17,10 @@ Records = Mapping[str, RunRecord]
 
 class Fig2:
     caption = (
-        "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 1, first seed; the CSV has every seed. On the "
-        "set S of Theorem 3 these are a_l I. Above each matrix its scalar a_l = trace / d. The risk on S does not "
-        "depend on the order of the layers (Lemma 4), so which layer has the large step is chance."
+        "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 1, first seed; the CSV has every "
+        "seed. On the set S of Theorem 3 these are a_l I. Above each matrix its scalar a_l = trace / d. The "
+        "risk on S does not depend on the order of the layers (Lemma 4), so which layer has the large step "
+        "is chance."
     )
 
     def draw(self, records: Records) -> Figure:
@@ -53,7 +54,11 @@ class Fig2:
             ),
             Claim(
                 "the scalars a_l, in ascending order, are those of the exact minimum on S",
-                {"trained": a_SL.mean(0).tolist(), "exact": optimal_L.tolist(), "largest relative difference": away},
+                {
+                    "trained": a_SL.mean(0).tolist(),
+                    "exact": optimal_L.tolist(),
+                    "largest relative difference": away,
+                },
                 "relative difference below .1 in every layer and seed",
                 below(away, 0.1),
             ),

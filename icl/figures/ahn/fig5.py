@@ -18,8 +18,9 @@ Records = Mapping[str, RunRecord]
 
 class Fig5:
     caption = (
-        "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 3, first seed; the CSV has every seed. On the "
-        "set S of Theorem 4 these are -a_l I in the sign of (11). Above each matrix its scalar -a_l = trace / d."
+        "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 3, first seed; the CSV has every "
+        "seed. On the set S of Theorem 4 these are -a_l I in the sign of (11). Above each matrix its scalar "
+        "-a_l = trace / d."
     )
 
     def draw(self, records: Records) -> Figure:

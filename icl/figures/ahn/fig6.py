@@ -13,8 +13,6 @@ from icl.figures.ahn.losses import Losses
 from icl.figures.claims import Claim, joint
 from icl.runs.record import RunRecord
 
-DIM = 5
-
 
 class Fig6:
     caption = (
@@ -41,7 +39,7 @@ class Fig6:
             losses.medians_ordered(found, "trained", "pgd_one", "N", found.values),
             losses.means_ordered(found, "pgd_steps", "gd_steps", "N", found.values),
             losses.means_ordered(found, "pgd_one", "gd_one", "N", found.values),
-            losses.carried_by_one(found, "N", found.values),
+            losses.carried_by_one(found, "N"),
             losses.searched_is_best(found, "N"),
             _least_squares(found),
             losses.published_overstate(found, "N"),
@@ -53,12 +51,14 @@ class Fig6:
 
 def _least_squares(found: Losses) -> Claim:
     """For N < d the whitened one is the posterior mean: no predictor does better on any context."""
-    left_R = np.maximum(DIM - found.x_R, 0)
+    left_R = found.exact_R["ols"]
     error = float(np.abs(found.loss_RC["ols"] - left_R[:, None]).max())
     few = np.flatnonzero(left_R > 0)
     raw = [losses.mean_interval(found.loss_RC["ols_raw"][r] - left_R[r]) for r in few]
-    others = [found.loss_RC[name][few] for name in found.loss_RC if name != "ols"]
-    margin = min((float((loss_RC - left_R[few, None]).min()) for loss_RC in others), default=0.0)
+    others = [name for name in found.loss_RC if name != "ols"]
+    margin = min(
+        (float((found.loss_RC[name][r] - left_R[r]).min()) for name in others for r in few), default=0
+    )
     verdicts = ["holds" if error < losses.ZERO and margin > -losses.ZERO else "fails"]
     return Claim(
         claim="OLS of minimum norm in whitened coordinates has loss max(d - N, 0) on every context; "

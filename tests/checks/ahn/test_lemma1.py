@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 
+from icl.checks import descent
 from icl.checks.ahn import lemma1
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.verdict import Weights
@@ -43,7 +44,7 @@ def test_one_step_from_zero_by_hand():
     w = A.numpy().T @ sum(y * np.array([x0, x1]) for x0, x1, y in z) / 3
     x_q = prompt.query_RBP[0, 0, :2].numpy()
     expected = [*(y - w @ [x0, x1] for x0, x1, y in z), -w @ x_q]
-    for entries in (lemma1.label_entries(A[None], prompt), lemma1.descent_entries(A.mT[None], prompt)):
+    for entries in (descent.label_entries(A[None], prompt), descent.descent_entries(A.mT[None], prompt)):
         np.testing.assert_allclose(entries[0, 0].numpy(), expected, rtol=1e-12, atol=1e-14)
 
 
@@ -58,22 +59,14 @@ def test_one_step_from_zero_by_hand():
     ],
 )
 def test_any_other_iteration_fails(monkeypatch, wrong):
-    right = lemma1.descent_entries
-    sizes = lemma1._sizes
-    monkeypatch.setattr(lemma1, "_sizes", lambda T, prompt: _with(monkeypatch, right, sizes, T, prompt))
+    right = lemma1.descent_entries  # the sizes of terms keep the right one
     monkeypatch.setattr(lemma1, "descent_entries", lambda T, prompt: wrong(T, prompt, right))
     assert Lemma1().measure().verdict == "fails"
 
 
-def _with(monkeypatch, right, sizes, T, prompt):
-    with monkeypatch.context() as patch:
-        patch.setattr(lemma1, "descent_entries", right)
-        return sizes(T, prompt)
-
-
 def test_a_wrong_token_path_fails(monkeypatch):
-    right = lemma1.tokens.stack_forward
-    monkeypatch.setattr(lemma1.tokens, "stack_forward", lambda *args: right(*args) * (1 + 1e-9))
+    right = descent.tokens.stack_forward
+    monkeypatch.setattr(descent.tokens, "stack_forward", lambda *args: right(*args) * (1 + 1e-9))
     assert Lemma1().measure().verdict == "fails"
 
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks.ahn import lemma4
+from icl.checks import swaps
 from icl.checks.ahn.lemma4 import Lemma4
 from icl.errors import InputError
-from icl.theory.polynomial import InvariantRisk
 
 SMALL = {"samples": 50}
 
@@ -29,23 +28,22 @@ def test_holds_and_rejects_its_control(settings):
     assert finding.measured["max_error"] <= finding.bound.value < 1e-3 * finding.control.measured
 
 
-@pytest.mark.parametrize("part", ["_polynomial_error", "_prediction_error", "_words_error"])
+@pytest.mark.parametrize("part", ["on_the_polynomial", "on_predictions", "on_words"])
 def test_every_part_can_fail(monkeypatch, part):
-    right = getattr(Lemma4, part)
+    right, orders = getattr(swaps, part), swaps.transpositions
 
-    def replaced(check, *given):
-        monkeypatch.setattr(Lemma4, "_swaps", staticmethod(lambda layers: [[0] * layers]))
-        answer = right(check, *given)
-        monkeypatch.setattr(Lemma4, "_swaps", staticmethod(swaps))
+    def replaced(*given):
+        monkeypatch.setattr(swaps, "transpositions", lambda layers: [[0] * layers])
+        answer = right(*given)
+        monkeypatch.setattr(swaps, "transpositions", orders)
         return answer
 
-    swaps = Lemma4._swaps
-    monkeypatch.setattr(Lemma4, part, replaced)
+    monkeypatch.setattr(swaps, part, replaced)
     assert Lemma4(**SMALL).measure().verdict == "fails"
 
 
 def test_fails_where_the_layers_are_off_s(monkeypatch):
-    family = lemma4.SparseA
+    family = swaps.SparseA
     bent = torch.zeros(3, 5, 5, dtype=torch.float64)
     bent[0, 0, 1] = 1e-3
 
@@ -54,22 +52,13 @@ def test_fails_where_the_layers_are_off_s(monkeypatch):
             order = matrices["A"].diagonal(dim1=-2, dim2=-1).sum(-1)[0].argsort()
             super().load({"A": matrices["A"] + bent[order][None]})
 
-    monkeypatch.setattr(lemma4, "SparseA", Bent)
+    monkeypatch.setattr(swaps, "SparseA", Bent)
     assert Lemma4(**SMALL).measure().verdict == "fails"
 
 
 def test_undecided_where_the_control_is_not_rejected(monkeypatch):
     monkeypatch.setattr(Lemma4, "_off_s", lambda check, A: A)
     assert Lemma4(**SMALL).measure().verdict == "undecided"
-
-
-def test_the_polynomial_is_the_words_risk_on_s():
-    check = Lemma4(layers=3, **SMALL)
-    a = torch.tensor([0.3, 0.9, 0.5], dtype=torch.float64)
-    A = a[:, None, None] * torch.linalg.inv(check.law.Sigma_RDD[0])
-    assert float(check._risk_of_pairs(A)[0]) == pytest.approx(
-        InvariantRisk(5, 20, 3).value(a.tolist()), rel=1e-11
-    )
 
 
 @pytest.mark.parametrize(

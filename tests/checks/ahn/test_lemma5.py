@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 
+from icl.checks import attention
 from icl.checks.ahn import lemma5
 from icl.checks.ahn.lemma5 import Lemma5
 from icl.errors import InputError
@@ -33,14 +34,14 @@ def test_holds_and_rejects_its_control(settings):
     assert finding.measured["risk_eq5"] == pytest.approx(finding.measured["risk_trace_form"], rel=1e-12)
 
 
-def test_forward_and_trace_form_by_other_means():
+def test_the_forward_pass_and_the_trace_form_by_other_means():
     check = Lemma5(dim=2, context=3, layers=2, samples=4)
     prompt = check.law.token_prompts([generator(0, "check")], 4)
     model = check._sparse(generator(0, "check", 1))
     assert isinstance(model, SparseAB)
     P, Q = (stack.detach() for stack in model.stack())
     Z = torch.cat([prompt.context_RBNP[0], prompt.query_RBP[0][:, None]], 1).mT
-    out = lemma5.forward(P[0, :, 0], Q[0, :, 0], Z)
+    out = attention.every_layer(P[0, :, 0], Q[0, :, 0], Z)[-1]
     query = tokens.stack_forward(P, Q, prompt.context_RBNP, prompt.query_RBP)[0]
     np.testing.assert_allclose(out[:, :, -1], query, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(lemma5.trace_form(out), out[:, -1, -1] ** 2, rtol=1e-14)
@@ -71,9 +72,9 @@ def test_without_the_mask_it_fails(monkeypatch):
     def unmasked(P_LPP, Q_LPP, Z):
         for P, Q in zip(P_LPP, Q_LPP, strict=True):
             Z = Z + P @ Z @ (Z.mT @ Q @ Z) / (Z.shape[-1] - 1)
-        return Z
+        return Z[None]
 
-    monkeypatch.setattr(lemma5, "forward", unmasked)
+    monkeypatch.setattr(attention, "every_layer", unmasked)
     finding = Lemma5().measure()
     assert finding.verdict == "fails"
     # Under (11) labels never enter x, masked or not.

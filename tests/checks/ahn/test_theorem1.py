@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from icl.checks import linear_layer
 from icl.checks.ahn import theorem1
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.verdict import Weights
@@ -86,9 +88,9 @@ def test_a_wrong_constant_in_eq_7_fails(monkeypatch, wrong):
 
 
 def test_another_law_than_the_theorems_fails(monkeypatch):
-    original = theorem1.QuadraticRisk.linear_regression
+    original = linear_layer.QuadraticRisk.linear_regression
     monkeypatch.setattr(
-        theorem1.QuadraticRisk, "linear_regression", lambda S, W, n: original(S, W, n, label_noise=1e-6)
+        linear_layer.QuadraticRisk, "linear_regression", lambda S, W, n: original(S, W, n, label_noise=1e-6)
     )
     assert Theorem1().measure().verdict == "fails"
 
@@ -124,6 +126,7 @@ def test_judges_weights(family):
     assert finding.measured["distance"] < 1e-12
     assert len(finding.measured["distance_by_seed"]) == 2
     assert finding.measured["gradient_norm"] < 1e-10
+    assert len(finding.measured["risk_excess_by_seed"]) == 2
     assert Theorem1().judge(claim_weights(family, law, 1.03)).verdict == "holds"
     assert Theorem1().judge(claim_weights(family, law, 1.06)).verdict == "fails"
     assert Theorem1().judge(claim_weights(family, law, float("nan"))).verdict == "undecided"
@@ -136,6 +139,10 @@ def test_judges_the_worst_seed():
     finding = Theorem1().judge(weights)
     assert finding.verdict == "fails"
     assert finding.measured["distance_by_seed"] == pytest.approx([0.5, 0], abs=1e-12)
+    assert finding.measured["distance"] == pytest.approx(0.5)
+    weights.matrices["A"][0] *= float("nan")
+    finding = Theorem1().judge(weights)
+    assert finding.verdict == "undecided" and math.isnan(finding.measured["risk_excess"])
 
 
 def test_judge_refuses_what_the_theorem_does_not_speak_of():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from icl.checks import batch_loss, orbits, points_of_s
 from icl.checks.ahn import theorem4
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.verdict import Weights
@@ -23,7 +24,7 @@ PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMA
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """The search on the batch loss is what takes time; the verdict does not rest on it."""
-    monkeypatch.setattr(theorem4, "SEARCH_STEPS", 3)
+    monkeypatch.setattr(batch_loss, "SEARCH_STEPS", 3)
     monkeypatch.setattr(theorem4, "BATCH", 2000)
 
 
@@ -113,13 +114,13 @@ def test_fails_at_scalars_that_are_not_critical(monkeypatch):
 
 
 def test_fails_where_b_enters_the_polynomial_with_another_sign(monkeypatch):
-    right = theorem4.spectral_risk
-    monkeypatch.setattr(theorem4, "spectral_risk", lambda a, b, s: right(a, -b, s))
+    right = points_of_s.spectral_risk
+    monkeypatch.setattr(points_of_s, "spectral_risk", lambda a, b, s: right(a, -b, s))
     assert Theorem4(**PLAIN).measure().verdict == "fails"
 
 
 def test_undecided_where_the_control_is_not_rejected(monkeypatch):
-    monkeypatch.setattr(theorem4, "tilt", lambda A, law: A)
+    monkeypatch.setattr(orbits, "tilted", lambda A, law: A)
     assert Theorem4(**PLAIN).measure().verdict == "undecided"
 
 
@@ -164,7 +165,7 @@ def test_judges_weights_by_distance_and_risk(layers, place):
     near = check.judge(weights_near_s(layers, place, 0.003))
     assert near.verdict == "holds"
     assert near.control.rejected
-    assert (near.measured["excess_over_best"] > 0.02) == (place > 0)
+    assert (near.measured["risk_excess_over_best"] > 0.02) == (place > 0)
     assert check.judge(weights_near_s(layers, place, 0.5)).verdict == "fails"
     scaled = weights_near_s(layers, place)
     scaled = replace(scaled, matrices=scaled.matrices | {"A": 1.3 * scaled.matrices["A"]})

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from icl.checks import relu_layer
 from icl.checks.ahn import theorem5
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.verdict import Weights
@@ -32,9 +33,8 @@ def test_fails_where_the_curvature_is_another(monkeypatch, factor):
 
 
 def test_fails_where_the_stated_constant_is_that_of_linear_attention(monkeypatch):
-    monkeypatch.setattr(
-        Theorem5, "_claimed", lambda check, step, right=Theorem5._claimed: right(check, step / 2)
-    )
+    right = theorem5.diagonal_point
+    monkeypatch.setattr(theorem5, "diagonal_point", lambda step, dim: right(step / 2, dim))
     assert Theorem5(samples=5000).measure().verdict == "fails"
 
 
@@ -55,19 +55,19 @@ def test_sampling_alone_rejects_wrong_terms_in_b_0(monkeypatch):
 
 
 def test_fails_where_a_has_an_effect(monkeypatch):
-    right = theorem5.predict
+    right = relu_layer.predict
     monkeypatch.setattr(
-        theorem5, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:, 0, :-1, -1].sum()
+        relu_layer, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:, 0, :-1, -1].sum()
     )
     assert Theorem5(2, 3, samples=5000).measure().verdict == "fails"
 
 
 def test_chunks_do_not_change_the_measurement(monkeypatch):
-    whole = Theorem5(2, 3, samples=5000)._sampled(*Theorem5(2, 3)._claimed(0.5))
-    monkeypatch.setattr(theorem5, "CHUNK", 48 * 1000)
-    parts = Theorem5(2, 3, samples=5000)._sampled(*Theorem5(2, 3)._claimed(0.5))
-    assert len(whole[0]) == len(parts[0]) == 3
-    assert parts[1] == pytest.approx(whole[1], rel=0.5)
+    whole = Theorem5(2, 3, samples=5000).measure().measured["sampled_half_width"]
+    monkeypatch.setattr(relu_layer, "CHUNK", 48 * 1000)
+    parts = Theorem5(2, 3, samples=5000).measure().measured["sampled_half_width"]
+    assert parts != whole
+    assert parts == pytest.approx(whole, rel=0.5)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_judges_weights_by_distance_and_risk(family):
     near = check.judge(weights(family, 1.03))
     assert near.verdict == "holds"
     assert near.control.rejected
-    assert near.measured["excess"] > 0
+    assert near.measured["risk_excess"] > 0
     assert check.judge(weights(family)).measured["gradient_norm"] < 1e-13
     assert check.judge(weights(family, 1.3)).verdict == "fails"
     assert check.judge(weights(family, tilt=0.2)).verdict == "fails"
@@ -119,6 +119,8 @@ def test_weights_the_theorem_does_not_speak_of_are_refused():
         check.judge(replace(full, matrices=full.matrices | {"Q": full.matrices["Q"] + 1e-3}))
     with pytest.raises(InputError, match="N\\(0, I\\)"):
         check.judge(replace(full, law=LinearRegression(4, 9, eigenvalues=[2, 1, 1, 1]).law([0, 1])))
+    with pytest.raises(InputError, match="read_out"):
+        check.judge(replace(full, law=replace(full.law, read_out=1)))
     two = {name: torch.cat([M, M], 1) for name, M in full.matrices.items()}
     with pytest.raises(InputError, match="2 layers"):
         check.judge(replace(full, matrices=two))

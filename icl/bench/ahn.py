@@ -1,0 +1,98 @@
+"""`icl bench bench=ahn`: the laptop figures from nothing, and the variances of the two estimators.
+
+R replicas, K batches.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from icl.experiments.ahn import trained
+from icl.random import generator
+from icl.runs.record import RunRecord, load_run
+from icl.training.estimators import make_estimator
+
+FIGURES_SECONDS, FIGURES_MB = 240, 2048
+BATCH, BATCHES = 1000, 16
+
+
+def run(repeats: int) -> Iterator[dict[str, Any]]:
+    """Rows as they are measured; `repeats` times 16 batches for the variances."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from figures(folder)
+        for record in _runs(Path(folder)):
+            yield from variance_ratios(record, BATCHES * repeats)
+
+
+def figures(folder: str) -> Iterator[dict[str, Any]]:
+    """`icl figure figure=ahn/all` in a process of its own."""
+    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())"]
+    settings = ["figure=ahn/all", "format=json", "logger=none", f"paths.outputs={folder}"]
+    started = time.perf_counter()
+    done = subprocess.run([*command, "figure", *settings], stdout=subprocess.PIPE, text=True)
+    seconds = time.perf_counter() - started
+    unit = 1 << 10 if sys.platform != "darwin" else 1 << 20
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / unit
+    documents = json.loads(done.stdout)["figures"] if done.stdout else []
+    for document in documents:
+        yield {
+            "name": f"{document['figure']} at laptop",
+            "seconds": document["seconds"],
+            "target": "",
+            "met": True,
+        }
+    yield {
+        "name": f"{len(documents)} figures together, exit code {done.returncode}",
+        "seconds": seconds,
+        "peak_mb": peak,
+        "target": f"exit code 0 in {FIGURES_SECONDS} s and {FIGURES_MB} MB",
+        "met": done.returncode == 0 and seconds < FIGURES_SECONDS and peak < FIGURES_MB,
+    }
+
+
+def _runs(outputs: Path) -> Iterator[RunRecord]:
+    for name in ("theorem3", "theorem4_lbfgs"):
+        for path in sorted((outputs / "runs" / "ahn" / name).glob("*/run.json")):
+            yield load_run(path.parent)
+
+
+def variance_ratios(run: RunRecord, batches: int) -> Iterator[dict[str, Any]]:
+    """Variance of a batch's gradient, sampled over expected, at the first, middle and last stored weights."""
+    steps = run.weights["history_steps"]
+    law = trained.law_of(run)
+    for index in (0, len(steps) // 2, len(steps) - 1):
+        model = trained.model_of(trained.stored(run, index))
+        spread = {}
+        for name in ("sampled", "expected"):
+            estimator = make_estimator(name, model, law)
+            streams = [generator(seed, "eval", int(steps[index])) for seed in run.run["seeds"]]
+            gradients = []
+            for _ in range(batches):
+                risk_R = estimator.risk(model, estimator.draw(streams, BATCH))
+                gradients.append(_gradient(risk_R, list(model.parametrization.parameters())))
+            spread[name] = torch.stack(gradients).var(0).sum(-1)
+        ratio_R = spread["sampled"] / spread["expected"]
+        yield {
+            "name": f"{run.run['experiment']} step {steps[index]}: gradient variance sampled / expected",
+            "variance_ratio": float(ratio_R.median()),
+            "by_seed": ratio_R.tolist(),
+            "target": "above 1",
+            "met": bool(ratio_R.median() > 1),
+        }
+
+
+def _gradient(risk_R: Tensor, parameters: list[Tensor]) -> Tensor:
+    """(R, all entries)."""
+    grads = torch.autograd.grad(risk_R.sum(), parameters)
+    return torch.cat([grad.flatten(1) for grad in grads], dim=1)

@@ -1,0 +1,206 @@
+"""Losses of trained weights and of baselines on the same contexts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from icl.algorithms import GradientDescent, LeastSquares
+from icl.errors import InputError
+from icl.experiments.ahn import paired
+from icl.models import LinearTransformer, SparseAB
+from icl.models.batched import batch_last
+from icl.models.gram import sparse_expected_risk
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks import LinearRegression
+from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.tasks.prompts import GramPrompt
+from icl.theory.polynomial import InvariantRisk
+
+SEEDS = [3, 8]
+
+
+def make_law(context: Any = 8) -> LinearRegressionLaw:
+    return LinearRegression(context=context, task_covariance="inverse").law(SEEDS)
+
+
+def make_run(tmp_path: Path, law: LinearRegressionLaw, weights: dict[str, torch.Tensor]) -> RunRecord:
+    """A finished run of sparse_ab with these weights."""
+    layers = weights["A"].shape[1]
+    config = {"model": {"_target_": "icl.models.SparseAB", "layers": layers, "init_std": 0.1, "path": "gram"}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    arrays = {name: tensor.numpy() for name, tensor in weights.items()}
+    law_arrays = {"Sigma": law.Sigma_RDD.numpy(), "Sigma_w": law.Sigma_w_RDD.numpy(), "U": law.U_RDD.numpy()}
+    np.savez(tmp_path / "weights.npz", context=np.array(law.context_R), **arrays, **law_arrays)
+    return RunRecord(tmp_path, {"seeds": SEEDS, "fingerprint": "f" * 12, "digest": "d", "attempt": 1})
+
+
+def random_model(law: LinearRegressionLaw, layers: int) -> LinearTransformer:
+    family = SparseAB(law.dim, layers, init_std=0.3)
+    family.initialise(SEEDS)
+    return LinearTransformer(family.requires_grad_(False))
+
+
+def test_model_loss_is_its_conditional_expectation() -> None:
+    """Against the closed form in S that training uses."""
+    law, model = make_law(), random_model(make_law(), 3)
+    S_RCDD = paired.contexts(law, SEEDS, "eval", 5)
+    found_RC = paired.context_losses({"trained": model}, law, S_RCDD)["trained"]
+    roots = law.label_root_REK, law.query_root_RED
+    wanted_RC = sparse_expected_risk(*model.parametrization.sparse_weights(), batch_last(S_RCDD), *roots)
+    np.testing.assert_allclose(found_RC, wanted_RC, rtol=1e-10)
+
+
+def test_descent_loss_is_that_of_its_error_matrix() -> None:
+    """Against tr(K K^T) in whitened coordinates, K = prod(I - eta S), written with numpy."""
+    law, eta_L = make_law(), [0.4, 0.9]
+    S_RCDD = paired.contexts(law, SEEDS, "eval", 4)
+    pgd = GradientDescent(eta_L, 2, law.Sigma_RDD)
+    found_RC = paired.context_losses({"pgd": pgd}, law, S_RCDD)["pgd"]
+    for r, c in np.ndindex(2, 4):
+        inverse_DD = np.linalg.inv(law.root_RDD[r].numpy())
+        white_DD = inverse_DD @ S_RCDD[r, c].numpy() @ inverse_DD
+        K_DD = (np.eye(5) - eta_L[0] * white_DD) @ (np.eye(5) - eta_L[1] * white_DD)
+        assert found_RC[r, c] == pytest.approx(np.trace(K_DD @ K_DD.T), rel=1e-9)
+
+
+def test_loss_is_the_mean_over_drawn_tasks_and_queries() -> None:
+    """Against sampling w ~ N(0, Sigma_w) and x ~ N(0, Sigma) for one context, least squares included."""
+    law, rng, draws = make_law(context=3), np.random.default_rng(5), 40_000
+    S_RCDD = paired.contexts(law, SEEDS, "eval", 1)
+    predictor = LeastSquares(law.context_R)
+    exact_R = paired.context_losses({"ols": predictor}, law, S_RCDD)["ols"][:, 0]
+    w_RBD = torch.from_numpy(rng.standard_normal((2, draws, 5))) @ law.task_root_RDD.mT
+    x_RBD = torch.from_numpy(rng.standard_normal((2, draws, 5))) @ law.root_RDD.mT
+    S_R1DD = S_RCDD.expand(-1, draws, -1, -1)
+    g_RBD = (S_R1DD @ w_RBD[..., None])[..., 0]
+    gram_RBPP = torch.zeros(2, draws, 6, 6, dtype=torch.float64)
+    gram_RBPP[..., :5, :5], gram_RBPP[..., :5, 5], gram_RBPP[..., 5, :5] = S_R1DD, g_RBD, g_RBD
+    prompt = GramPrompt(
+        gram_RBPP, torch.nn.functional.pad(x_RBD, (0, 1)), (w_RBD * x_RBD).sum(-1), law.read_out
+    )
+    square_RB = (predictor.predict(prompt) - prompt.target_RB).square()
+    error_R = 4 * square_RB.std(1) / draws**0.5
+    assert bool((torch.from_numpy(exact_R) - square_RB.mean(1)).abs().lt(error_R).all())
+
+
+def test_basis_prompts_are_gram_matrices_of_tokens() -> None:
+    """x_i and y_i = <w, x_i> of a real context give the same G."""
+    law = make_law(context=4)
+    x_NRD = torch.randn(4, 2, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    S_R1DD = (torch.einsum("nri,nrj->rij", x_NRD, x_NRD) / 4)[:, None]
+    prompt = paired.basis_prompts(law, S_R1DD)
+    for r in range(2):
+        w_D = law.task_root_RDD[r, :, 2]
+        z_NP = torch.cat([x_NRD[:, r], (x_NRD[:, r] @ w_D)[:, None]], dim=1)
+        torch.testing.assert_close(prompt.gram_RBPP[r, 2 * 5 + 4], z_NP.mT @ z_NP / 4)
+        torch.testing.assert_close(prompt.query_RBP[r, 2 * 5 + 4, :5], law.root_RDD[r, :, 4])
+
+
+def test_chunks_do_not_change_the_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = make_law()
+    S_RCDD = paired.contexts(law, SEEDS, "eval", 5)
+    predictors = {"ols": LeastSquares(law.context_R), "gd": GradientDescent(0.3, 2)}
+    whole = paired.context_losses(predictors, law, S_RCDD)
+    monkeypatch.setattr(paired, "CHUNK", 2)
+    chunked = paired.context_losses(predictors, law, S_RCDD)
+    for name in predictors:
+        np.testing.assert_array_equal(whole[name], chunked[name])
+
+
+def test_steps_are_searched_on_other_contexts_and_near_the_optimum() -> None:
+    law = make_law(context=[20, 6])
+    search_RCDD, eval_RCDD = (paired.contexts(law, SEEDS, role, 3000) for role in ("search", "eval"))
+    assert not np.isin(search_RCDD[0, :, 0, 0], eval_RCDD[0, :, 0, 0]).any()
+    etas_RL = paired.searched_steps(law, search_RCDD, 2)
+    for r, n in enumerate(law.context_R):
+        risk = InvariantRisk(5, n, 2)
+        assert risk.value(etas_RL["pgd_steps"][r].tolist()) <= 1.01 * risk.optimum().risk
+        assert etas_RL["pgd_one"][r].unique().numel() == 1
+    assert not torch.equal(etas_RL["pgd_steps"][0], etas_RL["pgd_steps"][1])
+
+
+def test_replicas_with_as_many_examples_share_their_steps() -> None:
+    law = make_law(context=10)
+    for eta_RL in paired.searched_steps(law, paired.contexts(law, SEEDS, "search", 200), 2).values():
+        torch.testing.assert_close(eta_RL[0], eta_RL[1], rtol=0, atol=0)
+
+
+def test_best_values_of_one_step() -> None:
+    """E tr(I - eta S)^2 = d (1 - 2 eta + eta^2 (n + d + 1) / n), by hand; Theorem 1 at its minimum."""
+    d, n = 5, 20
+    found = paired.best_values(d, n, 1)
+
+    def risk(eta: float, examples: int) -> float:
+        return d * (1 - 2 * eta + eta**2 * (examples + d + 1) / examples)
+
+    assert found["pgd_optimum"] == pytest.approx(d * (1 - n / (n + d + 1)), rel=1e-12)
+    assert found["pgd_fewer"] == pytest.approx(d * (1 - 19 / 25), rel=1e-9)
+    assert found["pgd_published"] == pytest.approx(min(risk(19 * e, 19) for e in paired.PUBLISHED_ETAS))
+    assert found["ab_best"] == found["ab_bound"] == found["pgd_optimum"]
+    assert (found["ols"], paired.best_values(d, 2, 1)["ols"]) == (0, 3)
+
+
+def test_published_baseline_at_four_layers() -> None:
+    """The paper's Figure 7 shows .258 for PGD at L = 4, one draw of what is .261; with all examples .163."""
+    found = paired.best_values(5, 20, 2)
+    assert found["pgd_optimum"] < found["pgd_fewer"] < found["pgd_published"]
+    assert found["ab_bound"] <= found["ab_best"] < found["pgd_optimum"]
+    fewer = InvariantRisk(5, 19, 4)
+    assert min(fewer.value([19 * eta] * 4) for eta in paired.PUBLISHED_ETAS) == pytest.approx(0.261, abs=5e-4)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_weights_that_are_pgd_have_its_losses(tmp_path: Path, layers: int) -> None:
+    """Lemma 1 through the store: A_l = -eta_l Sigma^{-1}, B = 0 in the sign of (11)."""
+    law = make_law(context=[8, 3])
+    eta_RL = paired.searched_steps(law, paired.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
+    weights = {"A": -eta_RL[..., None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]}
+    if layers > 1:
+        weights["B"] = torch.zeros(2, layers - 1, 5, 5, dtype=torch.float64)
+    arrays = paired.comparison(make_run(tmp_path, law, weights), paired.Sizes(7, 50), least_squares=True)
+    np.testing.assert_allclose(arrays["loss_trained"], arrays["loss_pgd_steps"], rtol=1e-8)
+    assert arrays["loss_ols"].shape == (2, 7)
+    np.testing.assert_allclose(arrays["loss_ols"], [[0] * 7, [2] * 7], atol=1e-9)
+    assert arrays["context"].tolist() == [8, 3] and arrays["layers"].tolist() == [layers] * 2
+
+
+def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path: Path) -> None:
+    law = make_law()
+    run = make_run(tmp_path, law, {"A": torch.zeros(2, 1, 5, 5, dtype=torch.float64)})
+    filed = []
+
+    class Store:
+        scale = "smoke"
+
+        def train(self, experiment: str, overrides: Any = None) -> RunRecord:
+            raise AssertionError("compare trains nothing")
+
+        def store(self, name: str, science: Any, compute: Any) -> RunRecord:
+            filed.append((name, dict(science), compute))
+            return run
+
+    for sizes in (paired.Sizes(4, 20), paired.Sizes(5, 20)):
+        paired.compare(Store(), "mine", run, sizes)
+    assert [name for name, _, _ in filed] == ["mine", "mine"]
+    assert filed[0][1] != filed[1][1] and filed[0][1]["seeds"] == SEEDS
+    np.testing.assert_allclose(filed[0][2]()["loss_trained"], 5, rtol=1e-12)  # nothing is predicted: tr I
+
+
+def test_sizes_are_validated() -> None:
+    with pytest.raises(InputError, match=r"figure.experiment.test_contexts=0"):
+        paired.Sizes(0, 10)
+
+
+def test_contexts_do_not_depend_on_who_shares_the_run() -> None:
+    law = make_law(context=[8, 3])
+    both = paired.contexts(law, SEEDS, "eval", 4)
+    torch.testing.assert_close(paired.contexts(law.replica(1), SEEDS[1:], "eval", 4)[0], both[1])
+    alone = law.replica(1).covariate_grams([generator(SEEDS[1], "eval")], 4)
+    torch.testing.assert_close(alone[0], both[1], rtol=0, atol=0)

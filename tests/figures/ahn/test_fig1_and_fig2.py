@@ -1,0 +1,99 @@
+"""Weights put on the set S, and off it: what Figures 1 and 2 then say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.experiments.ahn.theorem3 import Theorem3
+from icl.figures.ahn.fig1 import Fig1
+from icl.figures.ahn.fig2 import Fig2
+from icl.tasks import LinearRegressionLaw
+from icl.theory.polynomial import InvariantRisk
+
+LAYERS = 3
+
+
+@pytest.fixture
+def law(law_of_context: Callable[[int], LinearRegressionLaw]) -> LinearRegressionLaw:
+    return law_of_context(20)
+
+
+def on_s(law: LinearRegressionLaw, scale: float = 1.0) -> torch.Tensor:
+    a_L = torch.from_numpy(InvariantRisk(law.dim, 20, LAYERS).optimum().a_L)[[1, 0, 2]]
+    return scale * a_L[:, None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]
+
+
+def verdicts(
+    trained: Any, law: LinearRegressionLaw, A: torch.Tensor
+) -> tuple[dict[str, str], Mapping[str, Any]]:
+    records = Theorem3().records(trained(law, {"A": A}))
+    claims = [*Fig1().claims(records), *Fig2().claims(records)]
+    keys = ("blue", "red end", "red constant", "risk", "zero", "pattern", "scalars")
+    return {key: c.verdict for key, c in zip(keys, claims, strict=True)}, records
+
+
+EXPECTED = {
+    "blue": "holds",
+    "red end": "holds",
+    "red constant": "fails",
+    "risk": "holds",
+    "zero": "fails",
+    "pattern": "holds",
+    "scalars": "holds",
+}
+
+
+def test_at_the_optimum_every_verdict_is_the_expected_one(trained: Any, law: LinearRegressionLaw) -> None:
+    found, records = verdicts(trained, law, on_s(law))
+    assert found == EXPECTED
+    claims = [*Fig1().claims(records), *Fig2().claims(records)]
+    assert [claim.verdict for claim in claims] == [claim.expected for claim in claims]
+
+
+def test_other_scalars_on_s_cost_risk(trained: Any, law: LinearRegressionLaw) -> None:
+    found, _ = verdicts(trained, law, on_s(law, 1.15))
+    assert found == EXPECTED | {"risk": "fails", "scalars": "fails"}
+
+
+def test_one_layer_of_one_seed_off_s_is_seen(trained: Any, law: LinearRegressionLaw) -> None:
+    A = on_s(law)
+    A[1, 2] += 0.2 * A[1, 2].norm() * torch.eye(law.dim).roll(1, 0) / law.dim**0.5
+    found, _ = verdicts(trained, law, A)
+    assert found["blue"] == found["pattern"] == "fails"
+
+
+def test_plain_gradient_descent_is_not_what_the_figure_shows(trained: Any, law: LinearRegressionLaw) -> None:
+    A = torch.eye(law.dim, dtype=torch.float64).expand(2, LAYERS, law.dim, law.dim).clone()
+    found, _ = verdicts(trained, law, A)
+    assert found["blue"] == found["red end"] == found["pattern"] == "fails"
+
+
+def test_the_stored_numbers(trained: Any, law: LinearRegressionLaw) -> None:
+    records = Theorem3().records(trained(law, {"A": on_s(law)}))
+    exact = records["exact"].weights
+    inverse = np.array([1, 1, 4, 16, 1.0])
+    plain = np.linalg.norm(inverse - inverse.mean()) / np.linalg.norm(inverse)
+    assert np.allclose(exact["dist_inverse_R"], plain)
+    assert round(plain, 3) == 0.784
+    # words of Wishart moments at the weights, against the polynomial on S and at no weights
+    assert np.allclose(exact["risk_RT"][:, -1], exact["optimal_risk"], rtol=1e-9)
+    assert np.allclose(exact["risk_RT"][:, 0], exact["null_risk"], rtol=1e-2)
+    assert np.allclose(exact["risk_on_s_R"], exact["optimal_risk"], rtol=1e-12)
+    assert np.allclose(exact["white_RLDD"], exact["a_RL"][..., None, None] * np.eye(5), atol=1e-9)
+
+
+def test_everything_drawn_is_in_the_table(trained: Any, law: LinearRegressionLaw) -> None:
+    records = Theorem3().records(trained(law, {"A": on_s(law)}))
+    figure = Fig1().draw(records)
+    lines = sum(len(axes.lines) for axes in figure.axes)
+    assert lines == len({(row["panel"], row["series"]) for row in Fig1().table(records)}) == 12
+    rows = Fig2().table(records)
+    assert len(rows) == 2 * LAYERS * law.dim**2
+    shown = [image.get_array() for axes in Fig2().draw(records).axes for image in axes.images]
+    first = [row["value"] for row in rows if row["seed"] == 0]
+    assert np.allclose(np.ravel(shown), first)

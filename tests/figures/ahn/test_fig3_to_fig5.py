@@ -1,0 +1,104 @@
+"""Weights put on the set S of Theorem 4, and off it: what Figures 3 to 5 then say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.experiments.ahn.theorem4 import Theorem4
+from icl.figures.ahn.fig3 import Fig3
+from icl.figures.ahn.fig4 import Fig4
+from icl.figures.ahn.fig5 import Fig5
+from icl.runs.record import RunRecord
+from icl.tasks import LinearRegressionLaw
+from icl.theory.polynomial import InvariantRisk
+
+# Near the best point of S at n = 10.
+A_SCALARS, B_SCALARS = (0.539, 1.57, 11.781), (0.297, 0.948)
+
+
+@pytest.fixture
+def law(law_of_context: Callable[[int], LinearRegressionLaw]) -> LinearRegressionLaw:
+    return law_of_context(10)
+
+
+def on_s(law: LinearRegressionLaw) -> dict[str, torch.Tensor]:
+    a_L, b_L = (torch.tensor(s, dtype=torch.float64)[:, None, None] for s in (A_SCALARS, B_SCALARS))
+    identity = torch.eye(law.dim, dtype=torch.float64).expand(2, 1, -1, -1)
+    return {"A": -a_L * torch.linalg.inv(law.Sigma_RDD)[:, None], "B": b_L * identity}
+
+
+def records_of(
+    trained: Any, law: LinearRegressionLaw, weights: dict[str, torch.Tensor]
+) -> Mapping[str, RunRecord]:
+    return Theorem4(starts=4, batches=2).records(trained(law, weights))
+
+
+def verdicts(records: Mapping[str, RunRecord]) -> dict[str, str]:
+    fig3 = ["B_0", "B_1", "A_0", "A_1", "A_2", "nearer", "understated", "zero"]
+    fig4, fig5 = ["B_0 pattern", "B_1 pattern"], ["order", *(f"A_{i} pattern" for i in range(3))]
+    claims = [*Fig3().claims(records), *Fig4().claims(records), *Fig5().claims(records)]
+    return {key: claim.verdict for key, claim in zip([*fig3, *fig4, *fig5], claims, strict=True)}
+
+
+def test_on_s_every_verdict_is_the_expected_one(trained: Any, law: LinearRegressionLaw) -> None:
+    records = records_of(trained, law, on_s(law))
+    claims = [*Fig3().claims(records), *Fig4().claims(records), *Fig5().claims(records)]
+    # A straight line from random weights comes to the optimum of the risk, where batches are tame.
+    assert [c.verdict for c in claims if "understates" not in c.claim] == [
+        c.expected for c in claims if "understates" not in c.claim
+    ]
+
+
+def test_one_matrix_of_one_seed_off_s_is_seen(trained: Any, law: LinearRegressionLaw) -> None:
+    weights = on_s(law)
+    weights["B"][1, 1] = torch.diag(torch.tensor([1.0, -1, 1, -1, 0.1], dtype=torch.float64))
+    found = verdicts(records_of(trained, law, weights))
+    assert found["B_1"] == found["B_1 pattern"] == "fails"
+    assert found["B_0"] == found["B_0 pattern"] == "holds"
+
+
+def test_layers_in_another_order_are_seen(trained: Any, law: LinearRegressionLaw) -> None:
+    weights = on_s(law)
+    weights["A"] = weights["A"][:, [1, 0, 2]]
+    assert verdicts(records_of(trained, law, weights))["order"] == "fails"
+
+
+def test_multiples_of_the_identity_are_not_nearer_to_sigma(trained: Any, law: LinearRegressionLaw) -> None:
+    weights = on_s(law)
+    weights["A"][0, 2] = -torch.eye(law.dim, dtype=torch.float64)
+    assert verdicts(records_of(trained, law, weights))["nearer"] == "fails"
+
+
+def test_the_stored_numbers(trained: Any, law: LinearRegressionLaw) -> None:
+    exact = records_of(trained, law, on_s(law))["exact"].weights
+    assert np.allclose(exact["a_RL"], A_SCALARS)
+    assert np.allclose(exact["beta_RL"], np.multiply(A_SCALARS[:2], B_SCALARS))
+    family = InvariantRisk(5, 10, 3, with_b=True)
+    beta = [a * b for a, b in zip(A_SCALARS, B_SCALARS, strict=False)]
+    assert np.allclose(exact["risk_on_s_R"], family.value(A_SCALARS, beta))
+    # on S the weights are their own projection, and both see the same prompts
+    assert np.allclose(exact["batch_RK"], exact["projected_batch_RK"], rtol=1e-6)
+    assert np.allclose(exact["white_RLDD"], -np.array(A_SCALARS)[:, None, None] * np.eye(5), atol=1e-9)
+    assert exact["lower_bound"] <= exact["best_risk"]
+
+
+def test_tame_weights_cost_on_batches_what_they_cost_exactly(trained: Any, law: LinearRegressionLaw) -> None:
+    weights = {name: 0.2 * matrix for name, matrix in on_s(law).items()}
+    exact = records_of(trained, law, weights)["exact"].weights
+    assert np.allclose(exact["batch_RK"].mean(1), exact["risk_on_s_R"], rtol=0.1)
+
+
+def test_everything_drawn_is_in_the_table(trained: Any, law: LinearRegressionLaw) -> None:
+    records = records_of(trained, law, on_s(law))
+    lines = sum(len(axes.lines) for axes in Fig3().draw(records).axes)
+    assert lines == len({(row["panel"], row["series"]) for row in Fig3().table(records)}) == 16
+    for figure, matrices in ((Fig4(), 2), (Fig5(), 3)):
+        rows = figure.table(records)
+        assert len(rows) == 2 * matrices * law.dim**2
+        shown = [image.get_array() for axes in figure.draw(records).axes for image in axes.images]
+        assert np.allclose(np.ravel(shown), [row["value"] for row in rows if row["seed"] == 0])

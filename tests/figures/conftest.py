@@ -1,0 +1,87 @@
+"""Finished runs with weights of our choosing, written and read through the run store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.runs.fingerprint import fingerprint
+from icl.runs.record import RunRecord
+from icl.runs.store import RunStore
+from icl.tasks import LinearRegression, LinearRegressionLaw
+from icl.training.watchers import distances
+
+SEEDS = [0, 1]
+STEPS = [0, 10, 20]
+
+
+class FakeRunner:
+    """Hands out one run; arrays are computed and stored as by the command line."""
+
+    scale = "laptop"
+
+    def __init__(self, outputs: Path, run: RunRecord) -> None:
+        self.store_at, self.run = RunStore(outputs), run
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        self.asked.append((experiment, dict(overrides or {})))
+        return self.run
+
+    def store(
+        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> RunRecord:
+        with self.store_at.begin(name, fingerprint(science), {"settings": dict(science)}, "0") as run:
+            if run.cached is not None:
+                return run.cached
+            return run.finish(
+                metrics=[], weights=compute(), summary={}, steps=0, seeds=list(science["seeds"])
+            )
+
+
+Train = Callable[..., FakeRunner]
+
+
+@pytest.fixture
+def law_of_context() -> Callable[[int], LinearRegressionLaw]:
+    return lambda n: LinearRegression(context=n, task_covariance="inverse").law(SEEDS)
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Train:
+    """A runner whose run began at small random weights and went in a straight line to the given ones."""
+
+    def make(law: LinearRegressionLaw, end: Mapping[str, torch.Tensor], name: str = "test/run") -> FakeRunner:
+        rng = np.random.default_rng(7)
+        start = {k: torch.from_numpy(1e-4 * rng.standard_normal(m.shape)) for k, m in end.items()}
+        parts = [s / STEPS[-1] for s in STEPS]
+        history = [{k: (1 - t) * start[k] + t * end[k] for k in end} for t in parts]
+        rows = []
+        for step, matrices in zip(STEPS, history, strict=True):
+            columns = {"loss": torch.full((len(SEEDS),), 5.0 - step / 5), "risk_on_s": torch.ones(len(SEEDS))}
+            columns |= distances(matrices, law)
+            for r, seed in enumerate(SEEDS):
+                values = {k: float(v[r]) for k, v in columns.items()}
+                rows.append({"step": step, "seed": seed, **values})
+        arrays = {k: m.numpy() for k, m in end.items()}
+        arrays |= {f"{k}_history": torch.stack([h[k] for h in history], 1).numpy() for k in end}
+        arrays |= {
+            "history_steps": np.array(STEPS),
+            "seeds": np.array(SEEDS),
+            "Sigma": law.Sigma_RDD.numpy(),
+            "Sigma_w": law.Sigma_w_RDD.numpy(),
+            "U": law.U_RDD.numpy(),
+            "context": np.array(law.context_R),
+        }
+        mark = fingerprint({k: m.tolist() for k, m in end.items()})
+        config = {"task": {"context": law.context_R[0]}, "seeds": SEEDS}
+        with RunStore(tmp_path).begin(name, mark, config, "0") as run:
+            record = run.finish(metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS)
+        return FakeRunner(tmp_path, record)
+
+    return make
