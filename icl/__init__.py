@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def load_run(path: str | PathLike[str]) -> RunRecord:
-    """The finished run in folder `path`: `.A` (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`."""
+    """The finished run in folder `path`: `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`,
+    `.metrics`, `.config`."""
     from icl.runs.record import load_run as load
 
     return load(path)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Random streams: a generator is a function of (seed, role, step) and of nothing else.
 
-Roles keep disjoint what must not share numbers; a replica's stream does not depend on which replicas share its
-batch, nor on device, thread count or what was drawn before.
+Roles keep disjoint what must not share numbers; a replica's stream does not depend on which replicas share
+its batch, nor on device, thread count or what was drawn before.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ ROLES = ("task", "init", "train", "eval", "search", "check", "control")
 
 
 def generator(seed: int, role: str, step: int = 0) -> np.random.Generator:
-    """The stream of one (seed, role, step). NumPy's SeedSequence keeps streams of different keys independent."""
+    """The stream of one (seed, role, step); NumPy's SeedSequence keeps different keys independent."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ROLES.index(role), step)))

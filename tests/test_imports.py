@@ -25,7 +25,7 @@ LAYERS = {
     "checks": {"checks", "theory", "tasks", "models", "constructions", "algorithms"} | BOTTOM,
     "experiments": {
         "experiments", "theory", "tasks", "models", "constructions", "algorithms", "training", "checks",
-        "runs",
+        "runs", "config",  # a stored run's config becomes its model again
     } | BOTTOM,
     "figures": {"figures", "runs"} | BOTTOM,
     "report": {"report", "figures", "runs"} | BOTTOM,

@@ -36,9 +36,10 @@ def compare(
     pairs = [(_seconds(first[1]), _seconds(second[1])) for _ in range(repeats)]
     ratio = statistics.median(a / b for a, b in pairs)
     met = (at_least is None or ratio >= at_least) and (at_most is None or ratio <= at_most)
-    target = f"at least {at_least:g}" if at_least is not None else f"at most {at_most:g}" if at_most is not None else ""
-    medians = [statistics.median(column) * 1e3 for column in zip(*pairs, strict=True)]
-    return Comparison(name, first[0], second[0], *medians, ratio, target, met)
+    limits = (("at least", at_least), ("at most", at_most))
+    target = ", ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None)
+    first_ms, second_ms = (statistics.median(column) * 1e3 for column in zip(*pairs, strict=True))
+    return Comparison(name, first[0], second[0], first_ms, second_ms, ratio, target, met)
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""`icl bench bench=train`: what a training step costs by path, by context length and by number of seeds, and a whole run."""
+"""`icl bench bench=train`: a training step by path, context length and number of seeds; a whole run."""
 
 from __future__ import annotations
 
@@ -34,15 +34,25 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 
 def _comparisons(repeats: int) -> Iterator[Comparison]:
     tokens, gram = Step(SparseA, path="tokens"), Step(SparseA)
-    yield compare("tokens / Gram, sampled", ("tokens", tokens.take), ("Gram", gram.take), repeats, at_least=10)
+    yield compare(
+        "tokens / Gram, sampled", ("tokens", tokens.take), ("Gram", gram.take), repeats, at_least=10
+    )
     expected = Step(SparseA, estimator="expected")
     yield compare(
-        "tokens / Gram, task and query integrated out", ("tokens", tokens.take), ("Gram", expected.take), repeats, at_least=10
+        "tokens / Gram, task and query integrated out",
+        ("tokens", tokens.take),
+        ("Gram", expected.take),
+        repeats,
+        at_least=10,
     )
     del tokens
     long = Step(SparseA, context=20_000, estimator="expected")
     yield compare(
-        "context 20,000 / 20, draw and step", ("n=20,000", long.draw_and_take), ("n=20", expected.draw_and_take), repeats, at_most=1.1
+        "context 20,000 / 20, draw and step",
+        ("n=20,000", long.draw_and_take),
+        ("n=20", expected.draw_and_take),
+        repeats,
+        at_most=1.1,
     )
     with_b, without = Step(SparseAB, estimator="expected"), expected
     yield compare("sparse_ab / sparse_a", ("sparse_ab", with_b.take), ("sparse_a", without.take), repeats)
@@ -50,7 +60,13 @@ def _comparisons(repeats: int) -> Iterator[Comparison]:
         five = Step(SparseA, estimator="expected", batch=batch, seeds=range(5))
         one = Step(SparseA, estimator="expected", batch=batch)
         limit = 2.5 if batch <= 1000 else 6.0
-        yield compare(f"5 seeds / 1 seed, batch {batch}", ("5 seeds", five.take), ("1 seed", one.take), repeats, at_most=limit)
+        yield compare(
+            f"5 seeds / 1 seed, batch {batch}",
+            ("5 seeds", five.take),
+            ("1 seed", one.take),
+            repeats,
+            at_most=limit,
+        )
 
 
 class Step:
@@ -97,12 +113,22 @@ class Step:
 
 def _laptop_run() -> dict[str, Any]:
     """`icl train experiment=ahn/theorem3` in a process of its own, from nothing."""
-    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())", "train", "experiment=ahn/theorem3"]
+    command = [
+        sys.executable,
+        "-c",
+        "from icl.cli import main; raise SystemExit(main())",
+        "train",
+        "experiment=ahn/theorem3",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        done = subprocess.run([*command, f"paths.outputs={folder}", "format=json"], capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, f"paths.outputs={folder}", "format=json"], capture_output=True, text=True
+        )
         seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1 << 10 if sys.platform != "darwin" else 1 << 20)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (
+        1 << 10 if sys.platform != "darwin" else 1 << 20
+    )
     distance = _worst_distance(done.stdout)
     met = done.returncode == 0 and seconds < LAPTOP_SECONDS and peak < LAPTOP_MB and distance < 0.05
     return {
@@ -122,5 +148,3 @@ def _worst_distance(text: str) -> float:
         return max(json.loads(text)["metrics"]["dist_preconditioned"]["by_seed"].values())
     except (ValueError, KeyError, TypeError):
         return float("inf")
-
-

@@ -105,9 +105,9 @@ def _dispatch(verb: str, args: list[str]) -> int:
 
         return run_hydra(verb, args, bench_job, bench_settings)
     if verb == "reproduce":
-        from icl.cli.reproduce import plan, reproduce_job
+        from icl.cli.reproduce import plan_of, reproduce_job
 
-        return run_hydra(verb, args, reproduce_job, plan)
+        return run_hydra(verb, args, reproduce_job, plan_of)
     from icl.cli.train import train_job, training_plan
 
     return run_hydra(verb, args, train_job, training_plan)

@@ -50,7 +50,9 @@ def _line(row: dict[str, Any]) -> str:
         )
     if "variance_ratio" in row:
         by_seed = ", ".join(f"{ratio:.3g}" for ratio in row["by_seed"])
-        return f"{mark} {row['name']}: {row['variance_ratio']:.3g} ({row['target']}); by seed {by_seed}"
+        ratios = f"{row['variance_ratio']:.3g}, of a typical batch {row['typical_ratio']:.3g}"
+        target = f" ({row['target']})" if row["target"] else ""
+        return f"{mark} {row['name']}: {ratios}{target}; by seed {by_seed}"
     peak = f", {row['peak_mb']:.0f} MB" if "peak_mb" in row else ""
     distance = f", Dist {row['dist_preconditioned']:.3f}" if "dist_preconditioned" in row else ""
     target = f" ({row['target']})" if row["target"] else ""

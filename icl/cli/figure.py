@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from icl.cli.app import say_failure
 from icl.cli.hydra_app import chosen_option, compose, options, parse_flags, run_hydra, use_config_dir
 from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results, verdict_code, worst
+from icl.cli.verdicts import source_files
 from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, nearest, whole
 from icl.runs.fingerprint import code_digest, fingerprint
@@ -346,12 +347,9 @@ def show(*documents: Mapping[str, Any]) -> None:
 
 def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
     """The code that draws and measures, and the very records it is drawn from."""
-    import inspect
-
-    own = [inspect.getfile(type(plan.experiment)), inspect.getfile(type(plan.figure))]
+    own = {path for part in (plan.experiment, plan.figure) for path in source_files(type(part).__module__)}
     made = {name: [record.run["digest"], record.run["attempt"]] for name, record in records.items()}
-    shared = ["figures/claims", "figures/curves", "figures/style"]
-    return fingerprint({"code": code_digest(shared, own), "made": made})
+    return fingerprint({"code": code_digest([], sorted(own)), "made": made})
 
 
 def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool) -> None:

@@ -1,7 +1,7 @@
-"""`icl reproduce`: every check, then every experiment, of every paper or of those in `only`.
+"""`icl reproduce`: every check, then every figure with the runs it draws from, of all papers or those in `only`.
 
-What to run is what the config folders hold; no paper is named here. The cheap and telling come first; a failure is
-kept for the end; what is done is found again, so the same command continues after any interruption.
+What to run is what the config folders hold; no paper is named here. The cheap and telling come first; a
+failure is kept for the end; what is done is found again, so the same command continues after any interruption.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from icl.cli import check as checks
-from icl.cli import train as training
+from icl.cli import check, figure
+from icl.cli.app import say_failure
 from icl.cli.hydra_app import compose, options
 from icl.cli.outcome import FAILED, OK, Outcome, verdict_code, worst
-from icl.config import SCALES, outputs_folder, plain
-from icl.errors import InputError, nearest, one_of
+from icl.config import common_settings, plain
+from icl.errors import InputError, nearest
 
-GROUPS = ("check", "experiment")
+OWN = ("only",)
+GROUPS = ("check", "figure")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Item:
 
 
 def reproduce_job(cfg: DictConfig) -> Outcome:
-    items = plan(cfg)
+    items = plan_of(cfg)
     started = time.monotonic()
     done: dict[str, list[dict[str, Any]]] = {group: [] for group in GROUPS}
     failures = []
@@ -44,77 +45,62 @@ def reproduce_job(cfg: DictConfig) -> Outcome:
             done[item.group].append(item.run())
         except Exception as error:
             failures.append({"group": item.group, "id": item.id, "error": f"{type(error).__name__}: {error}"})
-            print(f"icl: {item.id} failed: {error}", file=sys.stderr)
-    verdicts = [*done["check"], *(verdict for run in done["experiment"] for verdict in run["verdicts"])]
-    codes = [verdict_code(v["verdict"], v["expected"]) for v in verdicts] + [FAILED] * len(failures)
+            say_failure(f"{item.id} failed: ", error, tell_all=cfg.verbose)
+    codes = [OK, *(verdict_code(d["verdict"], d["expected"]) for d in done["check"])]
+    codes += [figure.code_of(document) for document in done["figure"]] + [FAILED] * len(failures)
     document = {
         "checks": done["check"],
-        "experiments": done["experiment"],
-        "figures": [],
+        "figures": done["figure"],
         "failures": failures,
         "skipped": [],
         "report": None,
         "seconds": time.monotonic() - started,
     }
-    return Outcome(document, worst([OK, *codes]), lambda: _show(document))
+    return Outcome(document, worst(codes), lambda: _show(document))
 
 
-def plan(cfg: DictConfig) -> list[Item]:
+def plan_of(cfg: DictConfig) -> list[Item]:
     """Every item, composed and validated; nothing has run."""
-    one_of("scale", cfg.scale, SCALES)
-    one_of("format", cfg.format, ("text", "json"))
-    outputs_folder(cfg)
-    return [*_items(cfg, "check", _check), *_items(cfg, "experiment", _experiment)]
-
-
-def _items(cfg: DictConfig, group: str, make: Callable[[str, list[str]], Callable[[], dict[str, Any]]]) -> Iterator[Item]:
-    found = sorted(set(options(group)))
+    common_settings(cfg, "reproduce", OWN)
     only = plain(cfg.only)
-    only = [only] if isinstance(only, str) else list(only)
-    papers = sorted({name.partition("/")[0] for name in (*options("check"), *options("experiment"))})
+    only = [only] if isinstance(only, str) else list(only or [])
+    papers = sorted({name.partition("/")[0] for group in GROUPS for name in options(group)})
     for paper in only:
         if paper not in papers:
-            raise InputError(f"only={paper}: no such paper{nearest(str(paper), papers)} (one of: {', '.join(papers)})")
-    for name in found:
+            known = f"{nearest(str(paper), papers)} (one of: {', '.join(papers)})"
+            raise InputError(f"only={paper}: no such paper{known}")
+    wanted = [*figure.passed_on(cfg), f"force={str(cfg.force).lower()}"]
+    return [*_items("check", only, wanted, _check), *_items("figure", only, wanted, _figure)]
+
+
+def _items(
+    group: str,
+    only: Sequence[str],
+    wanted: Sequence[str],
+    make: Callable[[str, Sequence[str]], Callable[[], dict[str, Any]]],
+) -> Iterator[Item]:
+    for name in sorted(set(options(group))):
         if not only or name.partition("/")[0] in only:
-            yield Item(group, name, make(name, _passed_on(cfg)))
+            yield Item(group, name, make(name, wanted))
 
 
-def _passed_on(cfg: DictConfig) -> list[str]:
-    """The settings every verb understands, as overrides for the parts."""
-    mode = {"none": "none", "offline": "wandb_offline", "online": "wandb_online"}[cfg.logger.mode]
-    return [
-        f"scale={cfg.scale}",
-        f"force={str(cfg.force).lower()}",
-        f"logger={mode}",
-        f"paths.outputs='{outputs_folder(cfg)}'",
-    ]
+def _check(name: str, wanted: Sequence[str]) -> Callable[[], dict[str, Any]]:
+    cfg = compose("check", [f"check={name}", *wanted])
+    plan = check.plan_of(cfg, name)
+    return lambda: check.run_plan(plan, cfg)
 
 
-def _check(name: str, overrides: Sequence[str]) -> Callable[[], dict[str, Any]]:
-    cfg = compose("check", [f"check={name}", *overrides])
-    plan = checks.plan_of(cfg, name)
-    return lambda: checks.run_plan(plan, cfg)
-
-
-def _experiment(name: str, overrides: Sequence[str]) -> Callable[[], dict[str, Any]]:
-    cfg = compose("train", [f"experiment={name}", *overrides])
-    training.training_plan(cfg)
-    return lambda: training.train_job(cfg).document
+def _figure(name: str, wanted: Sequence[str]) -> Callable[[], dict[str, Any]]:
+    cfg = compose("figure", [f"figure={name}", *wanted])
+    plan = figure.plan_of(cfg, name)
+    return lambda: figure.make(plan, cfg)
 
 
 def _show(document: dict[str, Any]) -> None:
-    from rich.console import Console
+    from icl.cli.show import show
 
-    checks.show(document["checks"])
-    console = Console()
-    for run in document["experiments"]:
-        how = "found" if run["cached"] else "done"
-        risk, distance = (run["metrics"][name]["mean"] for name in ("exact_risk", "dist_preconditioned"))
-        numbers = f"exact risk {training.number(risk)}, Dist {training.number(distance)}"
-        console.print(f"{how}: {run['run_dir']} ({numbers})", soft_wrap=True)
-        for verdict in run["verdicts"]:
-            console.print(f"  {verdict['check']} at these weights: {verdict['verdict']}")
+    show(document["checks"])
+    figure.show(*document["figures"])
     for failure in document["failures"]:
-        console.print(f"[red]failed[/] {failure['group']} {failure['id']}: {failure['error']}", soft_wrap=True)
-    console.print(f"{document['seconds']:.0f} s; figures and the report page come with a later version")
+        print(f"failed: {failure['group']} {failure['id']}: {failure['error']}")
+    print(f"{document['seconds']:.0f} s; the report page comes with a later version")

@@ -121,13 +121,19 @@ def digest_of(target: Any, more: Sequence[str] = ()) -> str:
     """Digest of the code behind a verdict: the shared packages, the verdict type, the check's own file and
     the check files it imports; of a user's package every file. No check is imported for it."""
     module = allowed_target("check", target).rpartition(".")[0]
-    top = module.partition(".")[0]
-    own = _with_imports(module) if top == "icl" else _whole_package(top)
+    own = source_files(module)
     return code_digest([*SHARED_CODE, *more, "checks/verdict"], sorted(own))
 
 
+def source_files(module: str) -> set[Path]:
+    """The files a class of `module` depends on: of icl those it imports, of a user's package all."""
+    top = module.partition(".")[0]
+    return _with_imports(module) if top == "icl" else set(_whole_package(top))
+
+
 def _with_imports(module: str) -> set[Path]:
-    """The file of `module` and of every module of icl.checks it imports, directly or not."""
+    """The file of `module` of icl and of every module of its sub-package it imports, directly or not."""
+    package = ".".join(module.split(".")[:2])
     found: dict[str, Path] = {}
     waiting = [module]
     while waiting:
@@ -135,9 +141,9 @@ def _with_imports(module: str) -> set[Path]:
         path = _file_of(name)
         if name not in found and path is not None:
             found[name] = path
-            waiting += [n for n in _imported(path) if n.startswith("icl.checks.")]
+            waiting += [n for n in _imported(path) if n.startswith(f"{package}.")]
     if module not in found:
-        raise InputError(f"check._target_: no module {module}")
+        raise InputError(f"_target_: no module {module}")
     return set(found.values())
 
 

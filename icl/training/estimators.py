@@ -39,8 +39,8 @@ class Estimator(nn.Module):
         raise NotImplementedError
 
     def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
-        """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole is
-        the sum of share * risk of the part. Measured by `icl bench`: half the time at 5 x 20,000 prompts."""
+        """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole
+        is the sum of share * risk of the part. Measured: half the time at 5 x 20,000 prompts."""
         batch = next(iter(draw.values())).shape[-1]
         largest = max(tensor.nbytes for tensor in draw.values())
         count = 1 if any(t.device.type != "cpu" for t in draw.values()) else round(largest / CACHE_BYTES)

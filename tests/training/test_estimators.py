@@ -68,7 +68,9 @@ def test_which_estimator_serves_which_model() -> None:
 
 @pytest.mark.parametrize("name", ["expected", "sampled"])
 @pytest.mark.parametrize("family", [SparseAB(3, 2, 0.1), Full(3, 2, 0.1)], ids=["sparse", "stack"])
-def test_pieces_add_up_to_the_whole(name: str, family: Parametrization, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_add_up_to_the_whole(
+    name: str, family: Parametrization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut into uneven parts that hold every prompt once: the same risk and the same gradient."""
     monkeypatch.setattr("icl.training.estimators.CACHE_BYTES", 2000)
     law = LinearRegression(dim=3, context=5).law([0, 1])

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from icl.models import Full, LinearTransformer, MultiHead, Parametrization, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
-from icl.training.exact import CHUNKS, CriticalPoint, exact_risk, norm_and_stderr, risk_on_s
+from icl.training.exact import CriticalPoint, exact_risk, risk_on_s
 
 SIGMAS = 5.0
 NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}
@@ -107,42 +106,6 @@ def test_risk_on_s_is_the_polynomial_at_the_projection() -> None:
     found = risk_on_s(model, law)(model)
     assert found[0].item() == pytest.approx(InvariantRisk(2, 5, 2, True).value([0.3, 0.5], [0.21]), rel=1e-12)
     assert torch.allclose(risks, found, rtol=0.02)
-
-
-def draws(mean: Tensor, noise: float, repeats: int, seed: int = 0) -> Tensor:
-    rng = torch.Generator().manual_seed(seed)
-    return mean + noise * torch.randn(CHUNKS, repeats, len(mean), dtype=torch.float64, generator=rng)
-
-
-def test_the_square_of_the_norm_is_unbiased() -> None:
-    """Far above zero, where no clamp acts, and exactly the mean over pairs i != j."""
-    mean, repeats = torch.tensor([3.0, 4.0], dtype=torch.float64), 20_000
-    norm_R, _ = norm_and_stderr(draws(mean, 4.0, repeats))
-    square_R = norm_R.square()
-    assert abs(square_R.mean() - 25) < SIGMAS * square_R.std() / repeats**0.5
-    naive = draws(mean, 4.0, repeats).mean(0).square().sum(-1)
-    assert abs(naive.mean() - 25) > 10 * naive.std() / repeats**0.5
-    few = draws(mean, 1.0, 2)
-    by_pairs = [
-        sum(few[i, r] @ few[j, r] for i in range(CHUNKS) for j in range(CHUNKS) if i != j)
-        / (CHUNKS * (CHUNKS - 1))
-        for r in range(2)
-    ]
-    assert torch.allclose(norm_and_stderr(few)[0] ** 2, torch.stack(by_pairs), rtol=1e-12)
-
-
-def test_the_standard_error_is_the_spread() -> None:
-    """Over repetitions: within 10 % far from zero; at zero it does not vanish and covers what is found."""
-    norm_R, stderr_R = norm_and_stderr(draws(torch.tensor([3.0, 4.0], dtype=torch.float64), 1.0, 5000))
-    assert stderr_R.mean().item() == pytest.approx(norm_R.std().item(), rel=0.1)
-    norm_R, stderr_R = norm_and_stderr(draws(torch.zeros(3).double(), 1.0, 5000))
-    assert (stderr_R > 0).all() and stderr_R.max() < 1
-    assert (norm_R < 3 * stderr_R).double().mean() > 0.95
-
-
-def test_one_chunk_is_exact() -> None:
-    norm_R, stderr_R = norm_and_stderr(torch.tensor([[[3.0, 4.0]]]))
-    assert norm_R.item() == 5 and stderr_R.item() == 0
 
 
 def test_sampled_gradient_norms_agree_with_exact_ones() -> None:

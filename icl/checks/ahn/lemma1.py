@@ -42,6 +42,7 @@ class Lemma1:
     claim = (
         "The forward pass of eq. (8) is L steps of gradient descent preconditioned by A_l, layer by layer."
     )
+    needs_training = False  # an identity: true of any weights
 
     def __init__(
         self,
