@@ -70,10 +70,10 @@ def _runs(outputs: Path) -> Iterator[RunRecord]:
 def variance_ratios(run: RunRecord, batches: int) -> Iterator[dict[str, Any]]:
     """Variance of a batch's gradient, sampled over expected, at the first, middle and last stored weights.
 
-    Both estimators see the same contexts: what differs is that one samples task and query, too, so
-    its variance is the larger one. With B the gradients are heavy-tailed: what is measured is the variance of a few rare
-    prompts, and no number is asked for. Beside it, for a typical batch, the ratio of the median squared
-    deviations from the median.
+    Both estimators see the same contexts: what differs is that one samples task and query, too, so its
+    variance is the larger one. With B the gradients are heavy-tailed: what is measured is the variance of a
+    few rare prompts, and no number is asked for. Beside it, for a typical batch, the ratio of the median
+    squared deviations from the median.
     """
     steps = run.weights["history_steps"]
     law = trained.law_of(run)

@@ -1,7 +1,8 @@
-"""`icl reproduce`: every check, then every figure with the runs it draws from, of all papers or those in `only`.
+"""`icl reproduce`: every check, then every figure with the runs it draws from; all papers, or those in `only`.
 
 What to run is what the config folders hold; no paper is named here. The cheap and telling come first; a
-failure is kept for the end; what is done is found again, so the same command continues after any interruption.
+failure is kept for the end; what is done is found again, so that the same command continues after any
+interruption.
 """
 
 from __future__ import annotations

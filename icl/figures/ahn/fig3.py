@@ -113,7 +113,7 @@ def _falls(name: str, y_ST: np.ndarray, seeds: list[int]) -> Claim:
 def _understated(exact: Mapping[str, np.ndarray], loss_S: np.ndarray, seeds: list[int]) -> Claim:
     ratio_S = exact["risk_on_s_R"] / np.median(exact["projected_batch_RK"], axis=1)
     return Claim(
-        "(c) a batch of 20,000 prompts understates the risk: exact risk of the weights projected on S over "
+        "(c) a batch of 20,000 prompts need not show the risk: exact risk of the weights projected on S over "
         "the median loss of fresh batches at the same point",
         {
             "ratio by seed": dict(zip(map(str, seeds), ratio_S.tolist(), strict=True)),
@@ -121,8 +121,8 @@ def _understated(exact: Mapping[str, np.ndarray], loss_S: np.ndarray, seeds: lis
             "at the weights themselves the median fresh batch": float(np.median(exact["batch_RK"])),
             "least and largest": [float(exact["batch_RK"].min()), float(exact["batch_RK"].max())],
         },
-        "ratio above 1 in every seed",
-        above(float(ratio_S.min()), 1.0),
+        "ratio above 2 in at least one seed",
+        above(float(ratio_S.max()), 2.0),
     )
 
 
