@@ -1,4 +1,4 @@
-"""Every experiment trains and every check runs at scale=smoke, whatever configs are on disk."""
+"""Every experiment, check and figure runs at scale=smoke, whatever configs are on disk."""
 
 from __future__ import annotations
 
@@ -32,11 +32,31 @@ def test_experiment(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(capsys, tmp_path, "train", f"experiment={name}")["cached"]
 
 
-@pytest.mark.parametrize("name", named("check"))
-def test_check(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = run(capsys, tmp_path, "check", f"check={name}")
-    assert document["verdict"] == document["expected"] and document["control"]["rejected"]
-    assert run(capsys, tmp_path, "check", f"check={name}")["cached"]
+def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once from nothing, then all of it found again."""
+    first = run(capsys, tmp_path, "reproduce")
+    assert first["failures"] == [] and first["skipped"] == []
+    assert [document["check"] for document in first["checks"]] == named("check")
+    assert [document["figure"] for document in first["figures"]] == named("figure")
+    for document in first["checks"]:
+        assert document["verdict"] == document["expected"] and document["control"]["rejected"], document[
+            "check"
+        ]
+    for document in first["figures"]:
+        assert document["claims"] and all(Path(path).stat().st_size for path in document["files"].values())
+        assert all(claim["verdict"] == claim["expected"] for claim in document["claims"]), document["figure"]
+    again = run(capsys, tmp_path, "reproduce")
+    assert all(document["cached"] for document in [*again["checks"], *again["figures"]])
+
+
+def test_reproduce_of_one_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "only=[ahm]", f"paths.outputs={tmp_path / 'o'}"]) == 2
+    captured = capsys.readouterr()
+    assert (
+        captured.out == ""
+        and captured.err == "icl: only=ahm: no such paper; did you mean ahn? (one of: ahn)\n"
+    )
+    assert not (tmp_path / "o").exists()
 
 
 def test_what_a_verdict_depends_on_is_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import signal
 import sys
 import threading
@@ -92,14 +93,11 @@ def _dispatch(verb: str, args: list[str]) -> int:
         return show_help(verb, args)
     from icl.cli.hydra_app import run_hydra
 
-    if verb == "check":
-        from icl.cli.check import check_command
+    if verb in ("check", "figure"):
+        from icl.cli import many
 
-        return check_command(args)
-    if verb == "figure":
-        from icl.cli.figure import figure_command
-
-        return figure_command(args)
+        group: many.Group = importlib.import_module(f"icl.cli.{verb}").GROUP
+        return many.command(group, args)
     if verb == "bench":
         from icl.cli.bench import bench_job, bench_settings
 

@@ -8,35 +8,30 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from icl.cli import weights as given_weights
-from icl.cli.app import say_failure
 from icl.cli.hydra_app import (
     chosen_option,
     compose,
     one_option,
-    options,
-    parse_flags,
-    run_hydra,
-    use_config_dir,
 )
-from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results, verdict_code, worst
+from icl.cli.many import Group
+from icl.cli.outcome import Outcome, verdict_code
 from icl.cli.show import show
 from icl.cli.verdicts import digest_of, verdict_document
 from icl.config import by_content, common_settings, instantiate, keep_caches_in, plain
-from icl.errors import InputError, nearest, one_of, whole
+from icl.errors import InputError, one_of, whole
 from icl.runs.documents import to_json
 from icl.runs.fingerprint import fingerprint
 
-__all__ = ["check_command", "check_from_python", "check_job", "plan_of", "run_plan", "show"]
+__all__ = ["GROUP", "check_from_python", "check_job", "plan_of", "run_plan", "show"]
 
 VERDICTS = ("holds", "fails", "undecided")
 OWN = ("check", "jobs")
@@ -77,53 +72,6 @@ class Plan:
         return given_weights.load(self.weights, self.check)
 
 
-def check_command(args: Sequence[str]) -> int:
-    """`icl check ...`: one check through Hydra, or many."""
-    flags = parse_flags("check", args)
-    use_config_dir(flags.config_dir)
-    chosen = [
-        value for key, _, value in (o.partition("=") for o in flags.overrides) if key.lstrip("+") == "check"
-    ]
-    if flags.cfg or flags.info or flags.shell_completion or flags.hydra_help:
-        return run_hydra("check", args, check_job, plan_of)
-    if not chosen:
-        count = len(set(options("check")))
-        raise InputError(
-            f"check: choose one: check=ahn/theorem1, check=ahn/all, check=all (icl list names {count})"
-        )
-    which = chosen[-1].strip("'\"")
-    if which != "all" and not which.endswith("/all"):
-        return run_hydra("check", args, check_job, plan_of)
-    if flags.multirun:
-        raise InputError(f"check={which}: runs many already; -m is for one check's settings")
-    overrides = [o for o in flags.overrides if o.partition("=")[0].lstrip("+") != "check"]
-    for override in overrides:
-        if override.partition("=")[0] not in COMMON:
-            raise InputError(f"{override}: with check={which} only {', '.join(COMMON)} may be set")
-    return _many(which, overrides, flags.config_dir)
-
-
-def _many(which: str, overrides: Sequence[str], config_dir: str | None) -> int:
-    prefix = which.removesuffix("all")
-    ids = sorted({name for name in options("check") if name.startswith(prefix)})
-    if not ids:
-        groups = sorted({f"{name.partition('/')[0]}/all" for name in options("check")})
-        raise InputError(
-            f"check={which}: no such checks{nearest(which, groups)} (one of: all, {', '.join(groups)})"
-        )
-    cfgs = [_composed(name, overrides) for name in ids]
-    jobs = whole("jobs", cfgs[0].jobs, 1)
-    plans = [plan_of(cfg, name) for cfg, name in zip(cfgs, ids, strict=True)]
-    started = time.monotonic()
-    with stdout_kept_for_results():
-        results = list(_watched(_results(plans, cfgs, jobs, config_dir), len(plans)))
-    documents = sorted((r for r in results if isinstance(r, dict)), key=lambda document: document["check"])
-    codes = [verdict_code(d["verdict"], d["expected"]) for d in documents]
-    document = {"checks": documents, "seconds": time.monotonic() - started}
-    emit(Outcome(document, show=lambda: show(documents)), cfgs[0].format)
-    return worst([OK, *codes, *([FAILED] if len(documents) < len(results) else [])])
-
-
 def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
     """`check.seed` counts only where a check has one."""
     seedless = [o for o in overrides if not o.startswith("check.seed=")]
@@ -135,67 +83,10 @@ def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
     )
 
 
-def _watched(results: Iterator[tuple[str, dict[str, Any] | Exception]], total: int) -> Iterator[Any]:
-    """The results as they come, with a bar on a terminal and a line for each failure."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("checks", total=total)
-        for name, result in results:
-            if isinstance(result, Exception):
-                say_failure(f"{name} failed: ", result, tell_all=False)
-            bar.update(task, advance=1, description=name)
-            yield result
-
-
-def _results(
-    plans: Sequence[Plan], cfgs: Sequence[DictConfig], jobs: int, config_dir: str | None
-) -> Iterator[tuple[str, dict[str, Any] | Exception]]:
-    """Each is stored as soon as it is there; a failure does not stop the others."""
-    if jobs == 1:
-        for plan, cfg in zip(plans, cfgs, strict=True):
-            try:
-                yield plan.id, run_plan(plan, cfg)
-            except Exception as error:
-                yield plan.id, error
-        return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import active_children, get_context
-
-    pool = ProcessPoolExecutor(min(jobs, len(plans)), mp_context=get_context("spawn"))
-    try:
-        texts = [OmegaConf.to_yaml(cfg, resolve=True) for cfg in cfgs]
-        tasks = [(plan.id, text, config_dir) for plan, text in zip(plans, texts, strict=True)]
-        running = {pool.submit(_in_worker, *task): task[0] for task in tasks}
-        for future in as_completed(running):
-            try:
-                yield running[future], future.result()
-            except Exception as error:
-                yield running[future], error
-    except BaseException:
-        for child in active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _in_worker(name: str, text: str, config_dir: str | None) -> dict[str, Any]:
-    import torch
-
-    torch.set_num_threads(1)
-    use_config_dir(config_dir)
-    cfg = OmegaConf.create(text)
-    assert isinstance(cfg, DictConfig)
-    return run_plan(plan_of(cfg, name), cfg)
-
-
 def check_job(cfg: DictConfig) -> Outcome:
     """One check of a Hydra run."""
     document = run_plan(plan_of(cfg), cfg)
-    code = verdict_code(document["verdict"], document["expected"])
-    return Outcome(document, code, lambda: show([document], full=True))
+    return Outcome(document, _code_of(document), lambda: show([document], full=True))
 
 
 def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
@@ -312,6 +203,13 @@ def check_digest(record_id: str) -> str | None:
         return digest_of(compose("check", [f"check={record_id}"]).check.get("_target_"))
     except InputError:
         return None
+
+
+def _code_of(document: Mapping[str, Any]) -> int:
+    return verdict_code(document["verdict"], document["expected"])
+
+
+GROUP = Group("check", "ahn/theorem1", COMMON, _composed, plan_of, run_plan, _code_of, show, check_job)
 
 
 def check_from_python(name: str, settings: Mapping[str, Any], outputs: Any) -> dict[str, Any]:

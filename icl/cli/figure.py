@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from icl.cli.app import say_failure
-from icl.cli.hydra_app import chosen_option, compose, options, parse_flags, run_hydra, use_config_dir
-from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results, verdict_code, worst
+from icl.cli.hydra_app import chosen_option, compose
+from icl.cli.many import Group
+from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.verdicts import source_files
 from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, nearest, whole
@@ -59,103 +58,10 @@ class Plan:
         return name if self.settings == shipped else f"{name}-{self.fingerprint}"
 
 
-def figure_command(args: Sequence[str]) -> int:
-    """`icl figure ...`: one figure through Hydra, or many."""
-    flags = parse_flags("figure", args)
-    use_config_dir(flags.config_dir)
-    if flags.cfg or flags.info or flags.shell_completion or flags.hydra_help:
-        return run_hydra("figure", args, figure_job, plan_of)
-    pairs = [override.partition("=") for override in flags.overrides]
-    chosen = [value for key, _, value in pairs if key.lstrip("+") == "figure"]
-    if not chosen:
-        count = len(set(options("figure")))
-        example = "figure=ahn/fig1, figure=ahn/all, figure=all"
-        raise InputError(f"figure: choose one: {example} (icl list names {count})")
-    which = chosen[-1].strip("'\"")
-    if which != "all" and not which.endswith("/all"):
-        return run_hydra("figure", args, figure_job, plan_of)
-    if flags.multirun:
-        raise InputError(f"figure={which}: draws many already; -m is for one figure's settings")
-    overrides = [o for o in flags.overrides if o.partition("=")[0].lstrip("+") != "figure"]
-    for override in overrides:
-        if override.partition("=")[0] not in COMMON:
-            raise InputError(f"{override}: with figure={which} only {', '.join(COMMON)} may be set")
-    return _many(which, overrides, flags.config_dir)
-
-
-def _many(which: str, overrides: Sequence[str], config_dir: str | None) -> int:
-    prefix = which.removesuffix("all")
-    ids = sorted({name for name in options("figure") if name.startswith(prefix)})
-    if not ids:
-        groups = sorted({f"{name.partition('/')[0]}/all" for name in options("figure")})
-        known = f"{nearest(which, groups)} (one of: all, {', '.join(groups)})"
-        raise InputError(f"figure={which}: no such figures{known}")
-    cfgs = [compose("figure", [f"figure={name}", *overrides]) for name in ids]
-    plans = [plan_of(cfg, name) for cfg, name in zip(cfgs, ids, strict=True)]
-    started = time.monotonic()
-    documents, codes = [], [OK]
-    with stdout_kept_for_results():
-        for name, result in _results(plans, cfgs, config_dir):
-            if isinstance(result, Exception):
-                codes.append(FAILED)
-                say_failure(f"{name} failed: ", result, tell_all=cfgs[0].verbose)
-                continue
-            documents.append(result)
-            codes.append(code_of(result))
-    documents.sort(key=lambda document: document["figure"])
-    document = {"figures": documents, "seconds": time.monotonic() - started}
-    emit(Outcome(document, show=lambda: show(*documents)), cfgs[0].format)
-    return worst(codes)
-
-
-def _results(
-    plans: Sequence[Plan], cfgs: Sequence[DictConfig], config_dir: str | None
-) -> Iterator[tuple[str, dict[str, Any] | Exception]]:
-    """Each figure as it is done; a failure does not stop the others."""
-    jobs = cfgs[0].jobs
-    if jobs == 1:
-        for plan, cfg in zip(plans, cfgs, strict=True):
-            print(f"figure {plan.id}", file=sys.stderr, flush=True)
-            try:
-                yield plan.id, make(plan, cfg)
-            except Exception as error:
-                yield plan.id, error
-        return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import active_children, get_context
-
-    pool = ProcessPoolExecutor(min(jobs, len(plans)), mp_context=get_context("spawn"))
-    try:
-        texts = [OmegaConf.to_yaml(cfg, resolve=True) for cfg in cfgs]
-        tasks = [(plan.id, text, config_dir) for plan, text in zip(plans, texts, strict=True)]
-        running = {pool.submit(_in_worker, *task): task[0] for task in tasks}
-        for future in as_completed(running):
-            try:
-                yield running[future], future.result()
-            except Exception as error:
-                yield running[future], error
-    except BaseException:
-        for child in active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _in_worker(name: str, text: str, config_dir: str | None) -> dict[str, Any]:
-    import torch
-
-    torch.set_num_threads(1)
-    use_config_dir(config_dir)
-    cfg = OmegaConf.create(text)
-    assert isinstance(cfg, DictConfig)
-    return make(plan_of(cfg, name), cfg)
-
-
 def figure_job(cfg: DictConfig) -> Outcome:
     """One figure of a Hydra run."""
     document = make(plan_of(cfg), cfg)
-    return Outcome(document, code_of(document), lambda: show(document))
+    return Outcome(document, code_of(document), lambda: show([document]))
 
 
 def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
@@ -330,7 +236,7 @@ def short(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def show(*documents: Mapping[str, Any]) -> None:
+def show(documents: Sequence[Mapping[str, Any]]) -> None:
     from rich.console import Console
 
     console = Console()
@@ -398,6 +304,13 @@ class _Runner:
                 return run.cached
             seeds = list(science["seeds"])
             return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
+
+
+def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
+    return compose("figure", [f"figure={name}", *overrides])
+
+
+GROUP = Group("figure", "ahn/fig1", COMMON, _composed, plan_of, make, code_of, show, figure_job)
 
 
 def passed_on(cfg: DictConfig) -> list[str]:

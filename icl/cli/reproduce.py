@@ -1,4 +1,4 @@
-"""`icl reproduce`: every check, then every figure with the runs it draws from; all papers, or those in `only`.
+"""`icl reproduce`: every check, then every figure with the runs it draws from; or of the papers in `only`.
 
 What to run is what the config folders hold; no paper is named here. The cheap and telling come first; a
 failure is kept for the end; what is done is found again, so that the same command continues after any
@@ -101,7 +101,7 @@ def _show(document: dict[str, Any]) -> None:
     from icl.cli.show import show
 
     show(document["checks"])
-    figure.show(*document["figures"])
+    figure.show(document["figures"])
     for failure in document["failures"]:
         print(f"failed: {failure['group']} {failure['id']}: {failure['error']}")
     print(f"{document['seconds']:.0f} s; the report page comes with a later version")
