@@ -160,7 +160,8 @@ def _single_seeds(axes: Axes, losses: Losses, ceiling: float) -> None:
     circles: dict[str, Any] = {"marker": "o", "markersize": 3, "label": "trained, each seed's mean"}
     axes.plot(losses.x_R[inside_R], mean_R[inside_R], **style, **circles)
     above_R = losses.x_R[~inside_R]
-    axes.plot(above_R, np.full(len(above_R), ceiling), marker=r"$\uparrow$", markersize=6, **style)
+    if len(above_R):  # an empty line that is not clipped has no place, and upsets the layout
+        axes.plot(above_R, np.full(len(above_R), ceiling), marker=r"$\uparrow$", markersize=6, **style)
 
 
 def table(losses: Losses, varied: str) -> list[dict[str, Any]]:
