@@ -24,7 +24,9 @@ def run(verb: str, args: Sequence[str]) -> int:
     """The exit code of `icl VERB ARGS`."""
     try:
         with _termination_raised():
-            return _dispatch(verb, list(args))
+            code = _dispatch(verb, list(args))
+        sys.stdout.flush()  # here, and not on exit, a reader that has left early can be caught
+        return code
     except InputError as error:
         print(f"icl: {one_line(error)}", file=sys.stderr)
         return INPUT

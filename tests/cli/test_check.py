@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from icl.checks.verdict import Bound, Control, Finding
-from icl.cli import check as check_module
 from icl.cli.show import headline, show
 from tests.cli.conftest import Run
 
@@ -96,7 +95,7 @@ def test_what_a_check_prints_stays_off_stdout(icl: Run, monkeypatch: pytest.Monk
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all checks, two quick ones."""
-    monkeypatch.setattr(check_module, "options", lambda group: ["ahn/lemma1", "ahn/theorem1"])
+    monkeypatch.setattr("icl.cli.many.options", lambda group: ["ahn/lemma1", "ahn/theorem1"])
 
 
 def test_many(icl: Run, two_checks: None) -> None:

@@ -94,7 +94,8 @@ def complete(line: str, folder: Path) -> list[str]:
     """What bash offers for `line`, with `icl` on the path."""
     (folder / "bin").mkdir(exist_ok=True)
     command = folder / "bin" / "icl"
-    command.write_text(f"#!{sys.executable}\nimport sys\nfrom icl.cli import main\nsys.exit(main())\n")
+    program = "import sys; from icl.cli import main; sys.exit(main())"
+    command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{program}' \"$@\"\n")
     command.chmod(0o755)
     script = (
         'eval "$(icl completion bash)"\n'
