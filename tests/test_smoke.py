@@ -47,6 +47,8 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
         assert all(claim["verdict"] == claim["expected"] for claim in document["claims"]), document["figure"]
     again = run(capsys, tmp_path, "reproduce")
     assert all(document["cached"] for document in [*again["checks"], *again["figures"]])
+    assert main(["clean", "format=json", f"paths.outputs={tmp_path}"]) == 0
+    assert json.loads(capsys.readouterr().out)["found"] == []
 
 
 def test_reproduce_of_one_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
+from icl.cli.code import COMPUTED
 from icl.cli.hydra_app import chosen_option, compose
 from icl.cli.many import Group
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 OWN = ("figure", "jobs")
 COMMON = ("scale", "format", "force", "logger", "jobs", "verbose", "paths.outputs")
-# What the arrays an experiment computes depend on, beyond the runs they are computed from.
-CODE = ("tasks", "models", "training", "theory", "algorithms", "experiments")
 _TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, in the caption
 
 
@@ -299,7 +298,7 @@ class _Runner:
 
         store = RunStore(outputs_folder(self.cfg))
         config = {"settings": dict(science)}
-        with store.begin(name, fingerprint(science), config, code_digest(CODE)) as run:
+        with store.begin(name, fingerprint(science), config, code_digest(COMPUTED)) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science["seeds"])

@@ -17,6 +17,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from icl.cli.code import TRAINED
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.config import (
@@ -35,7 +36,6 @@ from icl.training.wandb_sink import LoggerSettings
 
 SCIENCE = ("task", "model", "optimizer", "train")
 OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks")
-CODE = ("tasks", "models", "training", "theory")  # the packages a run's result depends on
 _NOT_STORED = ("format", "force", "verbose", "paths")
 _NOT_COMPARED = ("logger", "checks")  # validated in the request itself
 _OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")  # metrics for files rather than for the eye
@@ -134,7 +134,7 @@ def request(cfg: DictConfig) -> Request:
         config={k: v for k, v in config.items() if k not in _NOT_STORED},
         logger=_settings(LoggerSettings, "logger", config["logger"]),
         outputs=outputs,
-        digest=code_digest(CODE),
+        digest=code_digest(TRAINED),
         force=cfg.force,
         questions=questions([names] if isinstance(names, str) else names, cfg.scale),
     )

@@ -100,5 +100,10 @@ def of_file(path: Path, check: Any) -> Weights:
 def family_name(cls: type) -> str:
     from icl.models import Full, MultiHead, SparseA, SparseAB
 
-    known = {SparseA: "sparse_a", SparseAB: "sparse_ab", Full: "full", MultiHead: "multihead"}
+    known: dict[type, str] = {
+        SparseA: "sparse_a",
+        SparseAB: "sparse_ab",
+        Full: "full",
+        MultiHead: "multihead",
+    }
     return known.get(cls, cls.__name__)

@@ -6,6 +6,7 @@ with leading axes (R, L) or (R, L, H); the trainer clips, logs and draws matrix 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
@@ -19,7 +20,7 @@ from icl.random import generator
 MAX_LAYERS = 64
 
 
-class Parametrization(nn.Module):
+class Parametrization(nn.Module, ABC):
     """Shared by all: sizes, i.i.d. Gaussian initialisation per seed, and names of the matrices."""
 
     sparse: ClassVar[bool] = False
@@ -33,9 +34,9 @@ class Parametrization(nn.Module):
         else:
             self.init_std = real("model.init_std", init_std, 0)
 
+    @abstractmethod
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Parameter name -> shape without the replica axis."""
-        raise NotImplementedError(f"{type(self).__name__} names no matrices")
 
     def initialise(self, seeds: Sequence[int], dtype: torch.dtype = torch.float64) -> None:
         """Replica r's weights are a function of seeds[r] alone."""
@@ -66,9 +67,9 @@ class Parametrization(nn.Module):
     def matrices(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in self.shapes()}
 
+    @abstractmethod
     def stack(self) -> tuple[Tensor, Tensor]:
         """(P_RLHPP, Q_RLHPP)."""
-        raise NotImplementedError(f"{type(self).__name__} has no stack")
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
         """(A, B) in the sign of eq. (11), for the sparse families."""

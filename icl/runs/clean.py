@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from icl.runs import atomic, checkpoint, documents, json_records, layout
 from icl.runs.lock import Lock, is_live
 from icl.runs.record import complaint, find_done
 
-CurrentDigest = Callable[[str, str], str | None]
+CurrentDigest = Callable[[str, str], str | Collection[str] | None]
 
 
 class Garbage(NamedTuple):
@@ -29,11 +29,13 @@ class Garbage(NamedTuple):
 
 
 def find_garbage(outputs: str | Path, current_digest: CurrentDigest) -> list[Garbage]:
-    """What may go. `current_digest(kind, id)` is the digest a record made now would have, None if unknown."""
+    """What may go. `current_digest(kind, id)` is the digest a record made now would have, or those it
+    could have; None if unknown."""
     top = Path(outputs).resolve()
     found: list[Garbage] = []
     for place in layout.walk(top):
-        digest = current_digest(place.kind, place.id)
+        record = documents.read_json(place.path) or {}
+        digest = _expected(current_digest(place.kind, place.id), record.get("digest"))
         if place.kind == layout.RUNS:
             found += _in_run(place.path.parent, digest)
         elif not is_live(place.path.with_suffix(".lock")):
@@ -42,6 +44,12 @@ def find_garbage(outputs: str | Path, current_digest: CurrentDigest) -> list[Gar
     for kind in (layout.RUNS, *layout.JSON_KINDS):
         found += _leftovers(top / kind)
     return [entry for entry in found if _is_inside(top, entry.path)]
+
+
+def _expected(current: str | Collection[str] | None, found: str | None) -> str | None:
+    if current is None or isinstance(current, str):
+        return current
+    return found if found in current else min(current)
 
 
 def remove(outputs: str | Path, garbage: Iterable[Garbage]) -> list[Path]:

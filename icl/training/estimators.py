@@ -7,6 +7,7 @@ float64 on the CPU; `risk` answers one number per replica.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -25,18 +26,18 @@ Generators = Sequence[np.random.Generator]
 Draw = dict[str, Tensor]
 
 
-class Estimator(nn.Module):
+class Estimator(nn.Module, ABC):
     """What is sampled of a prompt (`draw`), and the risk that is left to compute given it (`risk`)."""
 
     def __init__(self, law: LinearRegressionLaw) -> None:
         super().__init__()
         self.law = law
 
-    def draw(self, generators: Generators, batch: int) -> Draw:
-        raise NotImplementedError
+    @abstractmethod
+    def draw(self, generators: Generators, batch: int) -> Draw: ...
 
-    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor: ...
 
     def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
         """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole

@@ -39,8 +39,6 @@ from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
 from icl.training.wandb_sink import LoggerSettings, Sink, open_sink
 from icl.training.watchers import Recorder, Row
 
-DIGESTED = ("tasks", "models", "training", "theory")  # the packages a run's result depends on
-
 Judge = Callable[[LinearTransformer, LinearRegressionLaw], Sequence[Mapping[str, Any]]]
 
 
