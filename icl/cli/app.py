@@ -15,7 +15,7 @@ from icl.cli.outcome import FAILED, INPUT, OK, silence_stdout
 from icl.errors import InputError, Interrupted
 
 NOTHING_YET = {
-    "report": "it needs figures, which come with a later version",
+    "report": "the page comes with a later version; icl reproduce shows verdicts and claims",
     "sweep": "stored sweeps come with a later version; icl train -m runs one now",
 }
 
