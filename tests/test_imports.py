@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BOTTOM = {"errors", "random"}  # importable by all but theory
+BOTTOM = {"errors", "random", "verdicts"}  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
     "errors": {"errors"},
     "random": {"random", "errors"},
+    "verdicts": {"verdicts"},
     "runs": {"runs"} | BOTTOM,
     "tasks": {"tasks"} | BOTTOM,
     "algorithms": {"algorithms", "tasks"} | BOTTOM,

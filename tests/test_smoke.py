@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
+from icl.cli.code import COMPUTED
 from icl.cli.verdicts import SHARED_CODE
 from icl.config import conf_dir
 
@@ -63,4 +64,5 @@ def test_reproduce_of_one_paper(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_what_a_verdict_depends_on_is_there() -> None:
     """A renamed package would otherwise drop out of the digest."""
-    assert all((conf_dir().parent / "icl" / name).is_dir() for name in SHARED_CODE)
+    icl = conf_dir().parent / "icl"
+    assert all((icl / name).is_dir() or (icl / f"{name}.py").is_file() for name in (*SHARED_CODE, *COMPUTED))

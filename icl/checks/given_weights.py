@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import InputError
 from icl.models import Full, Parametrization, SparseA, SparseAB
 from icl.tasks import LinearRegressionLaw
+from icl.verdicts import joint
 
 DISTANCE = 0.05  # the tolerance of ahn's figures
 EXCESS = 0.02

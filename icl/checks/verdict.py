@@ -11,8 +11,7 @@ from torch import Tensor
 
 from icl.errors import one_of
 from icl.tasks import LinearRegressionLaw
-
-VERDICTS = ("holds", "fails", "undecided")
+from icl.verdicts import VERDICTS
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,3 @@ def decide(measured: float, bound: float, error: float = 0.0) -> str:
     if measured + error <= bound:
         return "holds"
     return "fails" if measured - error > bound else "undecided"
-
-
-def joint(verdicts: Sequence[str]) -> str:
-    """Of several parts: one that fails decides; else one that is undecided."""
-    return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")

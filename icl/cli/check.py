@@ -20,6 +20,7 @@ from icl.cli import weights as given_weights
 from icl.cli.hydra_app import (
     chosen_option,
     compose,
+    literal,
     one_option,
 )
 from icl.cli.many import Group
@@ -30,10 +31,10 @@ from icl.config import by_content, common_settings, instantiate, keep_caches_in,
 from icl.errors import InputError, one_of, whole
 from icl.runs.documents import to_json
 from icl.runs.fingerprint import fingerprint
+from icl.verdicts import VERDICTS
 
 __all__ = ["GROUP", "check_from_python", "check_job", "plan_of", "run_plan", "show"]
 
-VERDICTS = ("holds", "fails", "undecided")
 OWN = ("check", "jobs")
 COMMON = ("check.seed", "scale", "format", "force", "logger", "jobs", "verbose", "paths.outputs")
 
@@ -217,24 +218,9 @@ def check_from_python(name: str, settings: Mapping[str, Any], outputs: Any) -> d
     common = {"scale", "force"}
     overrides = [f"check={one_option('check', name)}", "logger=none"]
     for key, value in settings.items():
-        overrides.append(f"{key if key in common else f'check.{key}'}={_literal(value)}")
+        overrides.append(f"{key if key in common else f'check.{key}'}={literal(value)}")
     if outputs is not None:
-        overrides.append(f"paths.outputs={_literal(str(outputs))}")
+        overrides.append(f"paths.outputs={literal(str(outputs))}")
     cfg = compose("check", overrides)
     plan = plan_of(cfg, name)
     return run_plan(plan, cfg) if outputs is not None else measure(plan)
-
-
-def _literal(value: Any) -> str:
-    """A Python value in Hydra's override grammar."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_literal, value)) + "]"
-    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-TRAINED = ("tasks", "models", "training", "theory")
+TRAINED = ("random", "tasks", "models", "training", "theory")
 COMPUTED = (*TRAINED, "algorithms", "experiments")  # arrays an experiment computes from runs

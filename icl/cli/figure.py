@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from icl.cli.code import COMPUTED
-from icl.cli.hydra_app import chosen_option, compose
+from icl.cli.hydra_app import chosen_option, compose, literal
 from icl.cli.many import Group
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.verdicts import source_files
@@ -254,7 +254,7 @@ def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
     """The code that draws and measures, and the very records it is drawn from."""
     own = {path for part in (plan.experiment, plan.figure) for path in source_files(type(part).__module__)}
     made = {name: [record.run["digest"], record.run["attempt"]] for name, record in records.items()}
-    return fingerprint({"code": code_digest([], sorted(own)), "made": made})
+    return fingerprint({"code": code_digest(["verdicts"], sorted(own)), "made": made})
 
 
 def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool) -> None:
@@ -288,7 +288,7 @@ class _Runner:
         from icl.cli.train import obtain, request
 
         chosen = [f"experiment={experiment}", *passed_on(self.cfg)]
-        settings = [f"{key}={_literal(value)}" for key, value in (overrides or {}).items()]
+        settings = [f"{key}={literal(value)}" for key, value in (overrides or {}).items()]
         return obtain(request(compose("train", [*chosen, *settings]))).record
 
     def store(
@@ -315,10 +315,4 @@ GROUP = Group("figure", "ahn/fig1", COMMON, _composed, plan_of, make, code_of, s
 def passed_on(cfg: DictConfig) -> list[str]:
     """The settings every verb understands, as overrides for a part."""
     mode = {"none": "none", "offline": "wandb_offline", "online": "wandb_online"}[cfg.logger.mode]
-    return [f"scale={cfg.scale}", f"logger={mode}", f"paths.outputs={_literal(str(outputs_folder(cfg)))}"]
-
-
-def _literal(value: Any) -> str:
-    from icl.cli.check import _literal as literal
-
-    return literal(value)
+    return [f"scale={cfg.scale}", f"logger={mode}", f"paths.outputs={literal(str(outputs_folder(cfg)))}"]

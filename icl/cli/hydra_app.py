@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -208,3 +208,18 @@ def _keys(verb: str, args: Sequence[str]) -> list[str]:
         with contextlib.suppress(HydraException, OmegaConfBaseException):
             return [*leaves(_composed(verb, kept)), *groups]
     return sorted(groups)
+
+
+def literal(value: Any) -> str:
+    """A Python value in Hydra's override grammar."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(literal, value)) + "]"
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -19,7 +19,8 @@ from icl.runs.fingerprint import code_digest, fingerprint
 if TYPE_CHECKING:
     from icl.checks.verdict import Finding, Weights
 
-SHARED_CODE = ("tasks", "models", "theory")  # what any check's verdict depends on, beside its own files
+# What any check's verdict depends on, beside its own files.
+SHARED_CODE = ("random", "verdicts", "tasks", "models", "theory")
 
 
 @dataclass(frozen=True)

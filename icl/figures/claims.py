@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from icl.errors import one_of
-
-VERDICTS = ("holds", "fails", "undecided")
+from icl.verdicts import VERDICTS
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,3 @@ def below(measured: float, bound: float, half_width: float = 0.0) -> str:
 
 def above(measured: float, bound: float, half_width: float = 0.0) -> str:
     return below(-measured, -bound, half_width)
-
-
-def joint(verdicts: Sequence[str]) -> str:
-    """Of several parts: one that fails decides; else one that is undecided."""
-    return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")

@@ -72,7 +72,8 @@ class Recorder:
         with torch.no_grad():
             if self.on_s is not None:
                 found["risk_on_s"] = self.on_s(model)
-            if self.critical.exact is not None and step == self.total_steps:
+            at_end = step == self.total_steps and step not in self.critical_steps
+            if at_end and self.critical.exact is not None:
                 found["exact_risk"] = self.critical.exact(model)
         if step not in self.critical_steps:
             return found

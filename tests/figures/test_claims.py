@@ -5,7 +5,8 @@ import math
 import pytest
 
 from icl.errors import InputError
-from icl.figures.claims import Claim, above, below, joint
+from icl.figures.claims import Claim, above, below
+from icl.verdicts import joint
 
 
 @pytest.mark.parametrize(

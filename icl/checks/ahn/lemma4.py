@@ -14,9 +14,10 @@ from torch import Tensor
 
 from icl.checks import swaps
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
-from icl.checks.verdict import Bound, Control, Finding, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.errors import whole
 from icl.random import generator
+from icl.verdicts import joint
 
 MAX_LAYERS = 12
 MAX_DIM = 32

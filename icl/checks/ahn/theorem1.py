@@ -25,9 +25,10 @@ from icl.checks.given_weights import (
 )
 from icl.checks.linear_layer import LinearLayer, layer_of, symmetric_products
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
+from icl.verdicts import joint
 
 MAX_DIM = 50
 TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers"

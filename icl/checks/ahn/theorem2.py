@@ -18,12 +18,13 @@ from torch import Tensor
 
 from icl.checks.search import FAMILIES, Optimum, search
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.quadratic import EPSILON
 from icl.theory.words import sparse_a_risk
+from icl.verdicts import joint
 
 MAX_DIM = 12  # 10 s; at 16 half a minute and 1.7 GB
 MAX_CONTEXT = 100_000

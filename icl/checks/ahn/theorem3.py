@@ -21,10 +21,11 @@ from icl.checks.near_s import row_against_optimum, stacks_of
 from icl.checks.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import Eigenvalues, Matrix, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
+from icl.verdicts import joint
 
 POINTS = 3  # random points of S
 PROMPTS = 8  # orbits

@@ -24,10 +24,11 @@ from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
 from icl.checks.near_s import least_risk, row_against_minima, stacks_of
 from icl.checks.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.settings import Eigenvalues, Matrix, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
+from icl.verdicts import joint
 
 POINTS = 3  # random points of S
 PROMPTS = 8  # orbits

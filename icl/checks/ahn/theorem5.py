@@ -34,11 +34,12 @@ from icl.checks.relu_layer import (
 )
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import law_of, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, joint
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import InputError, whole
 from icl.random import generator
 from icl.theory.closed_forms import ReluRisk, isotropic_step
 from icl.theory.distance import distance_to_identity
+from icl.verdicts import joint
 
 MAX_DIM = 64
 MAX_CONTEXT = 512

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from icl.figures.claims import Claim, below, joint
+from icl.figures.claims import Claim, below
 from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
 from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis, panels
 from icl.runs.record import RunRecord
+from icl.verdicts import joint
 
 Records = Mapping[str, RunRecord]
 NEAR = 0.02  # of the red curves' end

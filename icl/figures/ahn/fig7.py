@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from icl.figures.ahn import losses
 from icl.figures.ahn.losses import Losses
-from icl.figures.claims import Claim, joint
+from icl.figures.claims import Claim
 from icl.runs.record import RunRecord
+from icl.verdicts import joint
 
 PGD = ("pgd_steps", "pgd_one")
 

@@ -14,9 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from icl.figures.claims import Claim, joint
+from icl.figures.claims import Claim
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, panels
 from icl.runs.record import RunRecord
+from icl.verdicts import joint
 
 LEVEL = 0.999  # of every interval
 LINES = {  # name: (colour, style, marker, label)
