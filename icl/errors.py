@@ -12,6 +12,11 @@ class InputError(ValueError):
     """Unusable input: the command line prints it as one line and exits 2."""
 
 
+class Unavailable(InputError):
+    """What was asked for needs something that is not here, such as a language model: exit 2 alone, listed
+    as skipped by `icl reproduce`."""
+
+
 class Interrupted(BaseException):
     """SIGINT or SIGTERM, after the state has been saved."""
 
