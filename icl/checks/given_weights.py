@@ -48,9 +48,10 @@ def require_law(law: LinearRegressionLaw, statement: str, identities: Mapping[st
             raise InputError(
                 f"check.weights: {statement} takes {assumption}, their law has another covariance"
             )
-    if law.label_noise or law.mean_RD.any() or law.read_out != -1:
+    if law.label_noise or law.mean_RD.any() or law.guesses or law.read_out != -1:
         raise InputError(
-            f"check.weights: {statement} takes w of mean 0, labels without noise and read_out -1"
+            f"check.weights: {statement} takes w of mean 0, labels without noise, no initial guess and "
+            "read_out -1"
         )
 
 

@@ -15,7 +15,6 @@ from icl.cli.outcome import FAILED, INPUT, OK, silence_stdout
 from icl.errors import InputError, Interrupted
 
 NOTHING_YET = {
-    "report": "the page comes with a later version; icl reproduce shows verdicts and claims",
     "sweep": "stored sweeps come with a later version; icl train -m runs one now",
 }
 
@@ -104,6 +103,10 @@ def _dispatch(verb: str, args: list[str]) -> int:
         from icl.cli.bench import bench_job, bench_settings
 
         return run_hydra(verb, args, bench_job, bench_settings)
+    if verb == "report":
+        from icl.cli.report import report_job, settings_of
+
+        return run_hydra(verb, args, report_job, settings_of)
     if verb == "reproduce":
         from icl.cli.reproduce import plan_of, reproduce_job
 

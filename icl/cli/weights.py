@@ -98,12 +98,14 @@ def of_file(path: Path, check: Any) -> Weights:
 
 
 def family_name(cls: type) -> str:
-    from icl.models import Full, MultiHead, SparseA, SparseAB
+    from icl.models import Full, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
 
     known: dict[type, str] = {
         SparseA: "sparse_a",
         SparseAB: "sparse_ab",
         Full: "full",
         MultiHead: "multihead",
+        YqLSA: "yq_lsa",
+        LinearTransformerBlock: "ltb",
     }
     return known.get(cls, cls.__name__)

@@ -1,6 +1,23 @@
 """Prompt -> prediction: linear attention over tokens or over Gram matrices, and its parametrizations."""
 
 from icl.models.attention import LinearTransformer
-from icl.models.parametrizations import Full, MultiHead, Parametrization, SparseA, SparseAB
+from icl.models.parametrizations import (
+    Full,
+    LinearTransformerBlock,
+    MultiHead,
+    Parametrization,
+    SparseA,
+    SparseAB,
+    YqLSA,
+)
 
-__all__ = ["Full", "LinearTransformer", "MultiHead", "Parametrization", "SparseA", "SparseAB"]
+__all__ = [
+    "Full",
+    "LinearTransformer",
+    "LinearTransformerBlock",
+    "MultiHead",
+    "Parametrization",
+    "SparseA",
+    "SparseAB",
+    "YqLSA",
+]

@@ -16,18 +16,41 @@ from torch import Tensor
 from icl.models.batched import from_left, from_right, product, squared_norm
 
 
-def stack_forward(P_RLHPP: Tensor, Q_RLHPP: Tensor, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor:
-    """The query columns after every layer of any linear stack."""
-    layers, heads = P_RLHPP.shape[1:3]
-    for layer in range(layers):
-        T_RPPB = from_right(from_left(P_RLHPP[:, layer, 0], gram_RPPB), Q_RLHPP[:, layer, 0])
-        for h in range(1, heads):
-            T_RPPB = T_RPPB + from_right(from_left(P_RLHPP[:, layer, h], gram_RPPB), Q_RLHPP[:, layer, h])
+def stack_output(
+    P_RLHPP: Tensor,
+    Q_RLHPP: Tensor,
+    gram_RPPB: Tensor,
+    query_RPKB: Tensor,
+    output_RP: Tensor | None = None,
+) -> Tensor:
+    """What any linear stack makes of the query columns: (R, K, B), their last entry after every layer.
+
+    `output_RP` reads another combination of the entries. Of the last layer's T only that row is computed.
+    """
+    layers = P_RLHPP.shape[1]
+    for layer in range(layers - 1):
+        T_RPPB = _move(P_RLHPP[:, layer], Q_RLHPP[:, layer], gram_RPPB)
         query_RPKB = product(T_RPPB, query_RPKB, query_RPKB)
-        if layer + 1 < layers:
-            gram_RPPB = product(T_RPPB, gram_RPPB, gram_RPPB)
-            gram_RPPB = product(gram_RPPB, T_RPPB.transpose(1, 2), gram_RPPB)
-    return query_RPKB
+        gram_RPPB = product(T_RPPB, gram_RPPB, gram_RPPB)
+        gram_RPPB = product(gram_RPPB, T_RPPB.transpose(1, 2), gram_RPPB)
+    if output_RP is None:
+        P_RH1P, direct_R1KB = P_RLHPP[:, -1, :, -1:], query_RPKB[:, -1:]
+    else:
+        P_RH1P = output_RP[:, None, None] @ P_RLHPP[:, -1]
+        direct_R1KB = from_left(output_RP[:, None], query_RPKB)
+    row_R1PB = _move(P_RH1P, Q_RLHPP[:, -1], gram_RPPB)
+    return product(row_R1PB, query_RPKB, direct_R1KB)[:, 0]
+
+
+def _move(P_RHIP: Tensor, Q_RHPP: Tensor, gram_RPPB: Tensor) -> Tensor:
+    """Rows of T = sum_h P_h G Q_h."""
+    R, H, rows, P = P_RHIP.shape
+    first_RXPB = from_left(P_RHIP.reshape(R, H * rows, P), gram_RPPB)
+    heads = first_RXPB.view(R, H, rows, *first_RXPB.shape[2:]).unbind(1)
+    T_RIPB = from_right(heads[0], Q_RHPP[:, 0])
+    for h in range(1, H):
+        T_RIPB = T_RIPB + from_right(heads[h], Q_RHPP[:, h])
+    return T_RIPB
 
 
 def sparse_forward(A_RLDD: Tensor, B_RLDD: Tensor | None, gram_RPPB: Tensor, query_RPB: Tensor) -> Tensor:
@@ -93,14 +116,25 @@ def sparse_expected_risk(
 
 
 def stack_expected_risk(
-    P_RLHPP: Tensor, Q_RLHPP: Tensor, gram_RPPB: Tensor, w_RDB: Tensor, query_root_RDD: Tensor, read_out: int
+    P_RLHPP: Tensor,
+    Q_RLHPP: Tensor,
+    gram_RPPB: Tensor,
+    w_RDB: Tensor,
+    query_root_RPK: Tensor,
+    read_out: int,
+    read_in_RPP: Tensor | None = None,
+    output_RP: Tensor | None = None,
 ) -> Tensor:
-    """Risk of any linear stack given each prompt's G and w, the query integrated out: (R, B)."""
-    columns_RPD = torch.nn.functional.pad(query_root_RDD, (0, 0, 0, 1))
-    columns_RPDB = columns_RPD[..., None].expand(-1, -1, -1, gram_RPPB.shape[-1])
-    out_RPDB = stack_forward(P_RLHPP, Q_RLHPP, gram_RPPB, columns_RPDB)
-    target_RDB = query_root_RDD.mT @ w_RDB
-    return (read_out * out_RPDB[:, -1] - target_RDB).square().sum(1)
+    """Risk of any linear stack given each prompt's G and w, the query integrated out: (R, B).
+
+    `query_root_RPK` is F with F F^T = E q q^T. Its first D rows are the covariates': column k has the target
+    w^T F_k.
+    """
+    columns_RPK = query_root_RPK if read_in_RPP is None else read_in_RPP @ query_root_RPK
+    columns_RPKB = columns_RPK[..., None].expand(-1, -1, -1, gram_RPPB.shape[-1])
+    out_RKB = stack_output(P_RLHPP, Q_RLHPP, gram_RPPB, columns_RPKB, output_RP)
+    target_RKB = query_root_RPK[:, : w_RDB.shape[1]].mT @ w_RDB
+    return (read_out * out_RKB - target_RKB).square().sum(1)
 
 
 def _padded(M_RLDD: Tensor, width: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Which weights are free: maps from parameters to the (P, Q) stack of linear attention.
 
 R replicas, L layers, H heads, D covariates, P = D + 1 token width. Every parameter is a stack of matrices
-with leading axes (R, L) or (R, L, H); the trainer clips, logs and draws matrix by matrix.
+with leading axes (R, L), (R, L, H) or (R, 1); the trainer clips, logs and draws matrix by matrix.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Parametrization(nn.Module, ABC):
                 )
             setattr(self, name, nn.Parameter(matrices[name].clone()))
 
-    def sharing(self, parameters: Sequence[nn.Parameter]) -> Self:
+    def sharing(self, parameters: Sequence[Tensor]) -> Self:
         """The same family on other parameters, not copied."""
         other = type(self).__new__(type(self))
         other.__dict__ = self.__dict__ | {"_parameters": dict(zip(self.shapes(), parameters, strict=True))}
@@ -70,6 +70,11 @@ class Parametrization(nn.Module, ABC):
     @abstractmethod
     def stack(self) -> tuple[Tensor, Tensor]:
         """(P_RLHPP, Q_RLHPP)."""
+
+    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+        """(read_in_RPP, output_RP): what is done to the query token before the stack, and which combination
+        of its entries is read after it. None: nothing, and the last entry."""
+        return None, None
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
         """(A, B) in the sign of eq. (11), for the sparse families."""
@@ -144,6 +149,43 @@ class Full(Parametrization):
 
     def stack(self) -> tuple[Tensor, Tensor]:
         return self.P[:, :, None], self.Q[:, :, None]
+
+
+class YqLSA(Full):
+    """xie eqs. (11)-(12): one head, and a trained initial guess y_q = <v, x_q> in the query token."""
+
+    v: Tensor
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return super().shapes() | {"v": (1, 1, self.dim)}
+
+    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+        identity_PP = torch.eye(self.dim + 1, dtype=self.v.dtype, device=self.v.device)
+        guess_RPP = torch.nn.functional.pad(self.v[:, 0], (0, 1, self.dim, 0))  # v^T below zeros
+        return identity_PP + guess_RPP, None
+
+
+class LinearTransformerBlock(Full):
+    """xie eq. (30): one head, then a linear MLP; the prediction is the last entry of W2^T W1 z.
+
+    Only the last row of W2^T W1 enters: its first D entries are an initial guess that needs no y_q.
+    """
+
+    W1: Tensor
+    W2: Tensor
+
+    def __init__(
+        self, dim: int, layers: int = 1, hidden: int = 1, init_std: float | Sequence[float] = 1e-4
+    ) -> None:
+        super().__init__(dim, layers, init_std)
+        self.hidden = whole("model.hidden", hidden, 1)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        size = (1, self.hidden, self.dim + 1)
+        return super().shapes() | {"W1": size, "W2": size}
+
+    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+        return None, (self.W2[:, 0, :, -1:].mT @ self.W1[:, 0])[:, 0]
 
 
 def sparse_stack(A_RLDD: Tensor, B_RLDD: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-STATES = ("done", "failed", "skipped", "running", "waiting")
+# stale: the document is of other code than today's, and is shown as such.
+STATES = ("done", "stale", "failed", "skipped", "running", "waiting")
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Entry:
     command: str  # makes exactly this
     state: str = "waiting"
     document: Mapping[str, Any] | None = None
-    reason: str = ""  # why it failed or was skipped
+    reason: str = ""  # why it failed, was skipped or is stale; of a waiting one: that nothing is under way
+    record: Mapping[str, Any] = field(default_factory=dict)  # fingerprint, date and provenance of the document
 
 
 @dataclass(frozen=True)
@@ -40,4 +42,4 @@ class Book:
     scale: str
     papers: Sequence[Paper]
     entries: Sequence[Entry]
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # of the page itself, with `written`

@@ -1,5 +1,7 @@
 """Random linear regression in context: y = <w, x> + noise, x ~ N(0, Sigma), w ~ N(mean, Sigma_w).
 
+The query token is (x_q, y_q) with the initial guess y_q = <guess_vector, x_q> + guess_bias, zero by default.
+
 R replicas, B prompts, N context, D covariates, P = D + 1 token width, E = D (or D + 1 with label noise) the
 width of the Gaussian vector u behind a token: u = x, or u = (x, noise). A token is z = (x, y) = J u with
 J = [[I, 0], [w^T, 1]], so the whole context enters through S = (1/N) sum u u^T, which is drawn as a Wishart
@@ -39,6 +41,10 @@ class LinearRegression:
         distortion: Sequence[Sequence[float]] | str | None = None,
         task_covariance: Sequence[Sequence[float]] | str = "identity",
         prior_mean: Sequence[float] | None = None,
+        prior_mean_norm: float | None = None,
+        guess_vector: Sequence[float] | None = None,
+        guess_vector_norm: float | None = None,
+        guess_bias: float = 0.0,
         label_noise: float = 0.0,
         read_out: int = -1,
         prefix: str = "task",
@@ -73,8 +79,11 @@ class LinearRegression:
         if self.distortion is not None and self.task_covariance != "inverse":
             reason = "w = W^-T w_bar has covariance Sigma^-1"
             raise InputError(f"{prefix}.distortion needs {prefix}.task_covariance=inverse: {reason}")
-        mean = [0.0] * self.dim if prior_mean is None else prior_mean
-        self.prior_mean = reals(f"{prefix}.prior_mean", mean, self.dim)
+        self.prior_mean = vector_or_norm(f"{prefix}.prior_mean", prior_mean, prior_mean_norm, self.dim)
+        self.guess_vector = vector_or_norm(
+            f"{prefix}.guess_vector", guess_vector, guess_vector_norm, self.dim
+        )
+        self.guess_bias = real(f"{prefix}.guess_bias", guess_bias)
         self.label_noise = real(f"{prefix}.label_noise", label_noise, 0)
         if read_out not in (-1, 1):
             raise InputError(f"{prefix}.read_out={read_out}: must be -1 or 1")
@@ -92,6 +101,8 @@ class LinearRegression:
             root_RDD=root_RDD,
             task_root_RDD=task_root_RDD,
             mean_RD=torch.tensor(self.prior_mean, dtype=torch.float64).expand(len(seeds), -1).clone(),
+            guess_RD=torch.tensor(self.guess_vector, dtype=torch.float64).expand(len(seeds), -1).clone(),
+            guess_bias=self.guess_bias,
             label_noise=self.label_noise,
             read_out=self.read_out,
         )
@@ -127,12 +138,19 @@ class LinearRegressionLaw:
     root_RDD: Tensor
     task_root_RDD: Tensor
     mean_RD: Tensor
+    guess_RD: Tensor
+    guess_bias: float
     label_noise: float
     read_out: int
 
     @property
     def dim(self) -> int:
         return self.root_RDD.shape[-1]
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the query token's last entry is anything but zero."""
+        return bool(self.guess_RD.any()) or self.guess_bias != 0
 
     @property
     def Sigma_RDD(self) -> Tensor:
@@ -168,12 +186,35 @@ class LinearRegressionLaw:
             return self.root_RDD
         return torch.cat([self.root_RDD, torch.zeros_like(self.root_RDD[:, :1])], dim=1)
 
+    @property
+    def query_token_root_RPK(self) -> Tensor:
+        """F with F F^T = E q q^T of the query token q = (x_q, y_q); the bias of the guess adds a column."""
+        guess_R1D = self.guess_RD[:, None] @ self.root_RDD
+        F_RPD = torch.cat([self.root_RDD, guess_R1D], dim=1)
+        if self.guess_bias == 0:
+            return F_RPD
+        bias_RP1 = torch.zeros_like(F_RPD[:, :, :1])
+        bias_RP1[:, -1] = self.guess_bias
+        return torch.cat([F_RPD, bias_RP1], dim=2)
+
+    def risk_arguments(self, r: int = 0) -> dict[str, Any]:
+        """Replica r as icl.theory.quadratic.QuadraticRisk.linear_regression takes it."""
+        return {
+            "Sigma": self.Sigma_RDD[r],
+            "Sigma_w": self.Sigma_w_RDD[r],
+            "context": self.context_R[r],
+            "prior_mean": self.mean_RD[r],
+            "label_noise": self.label_noise,
+            "guess_vector": self.guess_RD[r],
+            "guess_bias": self.guess_bias,
+            "target_sign": self.read_out,
+        }
+
     def replica(self, r: int) -> LinearRegressionLaw:
         """The distribution of one replica alone."""
         one = slice(r, r + 1)
-        tensors = {
-            name: getattr(self, name)[one] for name in ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD")
-        }
+        names = ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD", "guess_RD")
+        tensors = {name: getattr(self, name)[one] for name in names}
         return replace(self, context_R=self.context_R[one], **tensors)
 
     def covariate_grams(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
@@ -229,8 +270,18 @@ class LinearRegressionLaw:
         )
         w_RBD = draws_RB2D[:, :, 0] @ self.task_root_RDD.mT + self.mean_RD[:, None]
         x_RBD = draws_RB2D[:, :, 1] @ self.root_RDD.mT
-        query_RBP = torch.nn.functional.pad(x_RBD, (0, 1))
+        guess_RB = (self.guess_RD[:, None] * x_RBD).sum(-1) + self.guess_bias
+        query_RBP = torch.cat([x_RBD, guess_RB[..., None]], dim=-1)
         return query_RBP, (w_RBD * x_RBD).sum(-1), w_RBD
+
+
+def vector_or_norm(key: str, vector: Sequence[float] | None, norm: float | None, dim: int) -> list[float]:
+    """The vector given, or one of this norm along (1, ..., 1), or zero."""
+    if vector is not None and norm is not None:
+        raise InputError(f"{key} and {key}_norm exclude each other: give one")
+    if norm is not None:
+        return [real(f"{key}_norm", norm, 0) / dim**0.5] * dim
+    return reals(key, [0.0] * dim if vector is None else vector, dim)
 
 
 def haar_orthogonal(rng: np.random.Generator, dim: int) -> Tensor:

@@ -3,13 +3,17 @@
 y_hat = q_p + sum_k q_k <G, X_k>,  X_k = sum_h b_h a_hk^T, with b_h the last row of P_h, a_hk column k of Q_h;
 R(X) = sum_kl <X_k, M_kl X_l> - 2 sum_k <m_k, X_k> + c,
 M_kl = E[q_k q_l G (x) G],  m_k = E[t' q_k G],  c = E[t'^2],  t' = t - q_p.
-Only the symmetric part of X_k enters.
+Only the symmetric part of X_k enters. With a free read-out, y_hat = sum_k q_k (r_k + <G, X_k>), M is the
+same and t' becomes t' - <r - e_p, q>; r is `direct_K` below.
+Inside, labels are less their prior mean: z = J z', J = [[I, 0], [prior_mean^T, 1]], so G = J G' J^T and
+X' = J^T X J. Lower-case x, m and M live there; their condition does not grow with the prior mean.
 P token width, K = P query entries, H heads, D covariates, S = P (P + 1) / 2 coordinates of a symmetric
 matrix, F rank of the query's second moment, E rank of E[G (x) G].
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,16 +32,28 @@ RANK_TOLERANCE = 1e-13  # eigenvalues below this share of the largest count as z
 class ConvexBound:
     """Least risk over all symmetric X_k: a lower bound for any number of heads, attained for H >= P.
 
-    `value` is R at X_KPP; it exceeds the minimum by at most |gradient / 2|^2 / (least eigenvalue of M) plus
-    evaluation: K S 2^-52 (|x|^T |M| |x| + 2 |m|^T |x| + c). `rounding` is the sum of the two. `condition`
-    is the ratio of extreme non-zero eigenvalues of M; `rank` counts them.
+    `direct_K` is e_p, or the best r where it was free. `value` is R at (X_KPP, direct_K); it
+    exceeds the minimum by at most |gradient / 2|^2 / (least eigenvalue of M) plus evaluation:
+    K S 2^-52 (|x|^T |M| |x| + 2 |m|^T |x| + c). `rounding` is the sum of the two. `condition` is the ratio
+    of extreme non-zero eigenvalues of M; `rank` counts them. A free r adds K coordinates to M and x.
     """
 
     value: float
     X_KPP: Tensor
+    direct_K: Tensor
     condition: float
     rank: int
     rounding: float
+
+
+@dataclass(frozen=True, eq=False)
+class DirectMoments:
+    """What a free read-out needs where G and q are independent: E[q q^T], E[t' q], E[G], E[G (x) G]."""
+
+    query_KK: Tensor
+    target_K: Tensor
+    gram_S: Tensor
+    gram_SS: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,13 +187,25 @@ class QuadraticRisk:
     `value` and its companions are differentiable in their weights: autograd gives the population gradient.
     """
 
-    def __init__(self, space: SymmetricSpace, form: _Form, linear_KS: Tensor, constant: float) -> None:
+    def __init__(
+        self,
+        space: SymmetricSpace,
+        form: _Form,
+        linear_KS: Tensor,
+        constant: float,
+        direct: DirectMoments | None = None,
+        prior_mean: Tensor | None = None,
+    ) -> None:
         self.space, self._form = space, form
-        self.linear_KS, self.constant = linear_KS, constant
+        self.linear_KS, self.constant, self._direct = linear_KS, constant, direct
+        self._J, self._J_inverse = _centring(space.width, prior_mean)
 
     @classmethod
     def from_moments(cls, form_KPPKPP: Tensor, linear_KPP: Tensor, constant: float) -> QuadraticRisk:
-        """M[k, a, b, l, c, e] = E[q_k q_l G_ab G_ce], m[k, a, b] = E[t' q_k G_ab], c = E[t'^2]."""
+        """M[k, a, b, l, c, e] = E[q_k q_l G_ab G_ce], m[k, a, b] = E[t' q_k G_ab], c = E[t'^2].
+
+        A free read-out needs more moments (E[q_k q_l G], E[t' q]): it raises ValueError here.
+        """
         K, P = linear_KPP.shape[:2]
         if form_KPPKPP.shape != (K, P, P, K, P, P) or linear_KPP.shape != (K, P, P):
             raise ValueError(f"form has shape {tuple(form_KPPKPP.shape)}: must be {(K, P, P, K, P, P)}")
@@ -209,44 +237,77 @@ class QuadraticRisk:
         mean = zero if prior_mean is None else prior_mean.to(torch.float64)
         guess = zero if guess_vector is None else guess_vector.to(torch.float64)
         _check_regression(Sigma, Sigma_w, context, mean, guess, label_noise, target_sign)
-        moments_w = LabelMoments(Sigma.to(torch.float64), Sigma_w.to(torch.float64), mean, float(label_noise))
-        space = SymmetricSpace(D + 1)
-        form = _KroneckerForm(
-            _query_second_moment(moments_w.Sigma, guess, float(guess_bias)),
-            space.form(second_gram(moments_w, context)),
-        )
-        linear_KPP, constant = _query_target_moment(moments_w, guess, float(guess_bias), target_sign)
-        return cls(space, form, space.coordinates(linear_KPP), constant)
+        centred = LabelMoments(Sigma.to(torch.float64), Sigma_w.to(torch.float64), zero, float(label_noise))
+        space, bias, offset_D = SymmetricSpace(D + 1), float(guess_bias), target_sign * mean - guess
+        query_KK = _query_second_moment(centred.Sigma, guess, bias)
+        gram_SS = space.form(second_gram(centred, context))
+        linear_KPP, constant = _query_target_moment(centred, offset_D, guess, bias, target_sign)
+        target_K = _mean_query_target(centred.Sigma, offset_D, guess, bias)
+        direct = DirectMoments(query_KK, target_K, space.coordinates(mean_gram(centred)), gram_SS)
+        form, linear_KS = _KroneckerForm(query_KK, gram_SS), space.coordinates(linear_KPP)
+        return cls(space, form, linear_KS, constant, direct, mean)
 
-    def value(self, X_KPP: Tensor) -> Tensor:
-        """R(X), over any leading axes."""
-        return self._value(self.space.coordinates(X_KPP))
+    def value(self, X_KPP: Tensor, direct_K: Tensor | None = None) -> Tensor:
+        """R(X) with read-out r = direct_K (default e_p), over any leading axes."""
+        x_KS = self._coordinates(X_KPP)
+        return self._value(x_KS) if direct_K is None else self._value_with_direct(x_KS, direct_K)
 
     def gradient(self, X_KPP: Tensor) -> Tensor:
         """dR/dX, symmetric, over any leading axes."""
-        x_KS = self.space.coordinates(X_KPP)
-        return self.space.matrix(2 * self._form.apply(x_KS) - 2 * self.linear_KS)
+        x_KS = self._coordinates(X_KPP)
+        return self._J @ self.space.matrix(2 * self._form.apply(x_KS) - 2 * self.linear_KS) @ self._J.T
 
-    def value_of_heads(self, b_HP: Tensor, a_HKP: Tensor) -> Tensor:
+    def value_of_heads(self, b_HP: Tensor, a_HKP: Tensor, direct_K: Tensor | None = None) -> Tensor:
         """Risk at last rows b_h of P_h and columns a_hk of Q_h, over any leading axes."""
-        return self.value(torch.einsum("...hp,...hkr->...kpr", b_HP, a_HKP))
+        return self.value(torch.einsum("...hp,...hkr->...kpr", b_HP, a_HKP), direct_K)
 
-    def value_of_layer(self, P_HPP: Tensor, Q_HPP: Tensor) -> Tensor:
-        """Risk of the layer with heads (P_h, Q_h), over any leading axes; only the last row of P_h enters."""
-        return self.value_of_heads(P_HPP[..., -1, :], Q_HPP.mT)
+    def value_of_layer(
+        self,
+        P_HPP: Tensor,
+        Q_HPP: Tensor,
+        read_in_PP: Tensor | None = None,
+        read_out_P: Tensor | None = None,
+    ) -> Tensor:
+        """Risk of <read_out, q' + sum_h P_h G Q_h q'> with q' = read_in q, over any leading axes.
 
-    def convex_bound(self) -> ConvexBound:
-        x_KS, eigenvalues = self._form.solve(self.linear_KS)
+        The defaults are read_in = I and read_out = e_p: then only the last row of P_h enters. A trained
+        guess <v, x> is read_in = [[I, 0], [v^T, 0]]; a linear map after the attention is read_out.
+        """
+        if read_in_PP is None and read_out_P is None:
+            return self.value_of_heads(P_HPP[..., -1, :], Q_HPP.mT)
+        if read_in_PP is None:
+            read_in_PP = torch.eye(self.space.width, dtype=P_HPP.dtype)
+        if read_out_P is None:
+            read_out_P = _last_entry(self.space.width).to(P_HPP.dtype)
+        b_HP = torch.einsum("...p,...hpr->...hr", read_out_P, P_HPP)
+        a_HKP = (Q_HPP @ read_in_PP.unsqueeze(-3)).mT
+        return self.value_of_heads(b_HP, a_HKP, torch.einsum("...p,...pk->...k", read_out_P, read_in_PP))
+
+    def convex_bound(self, free_direct: bool = False) -> ConvexBound:
+        """The least risk over all X; with `free_direct` over X and the read-out r jointly."""
+        form, linear_KS = self._joint_form() if free_direct else (self._form, self.linear_KS)
+        x_KS, eigenvalues = form.solve(linear_KS)
         largest, smallest = float(eigenvalues.max()), float(eigenvalues.min())
-        residual_KS = self._form.apply(x_KS) - self.linear_KS
-        terms = self._form.magnitude(x_KS) + 2 * float((self.linear_KS * x_KS).abs().sum()) + self.constant
+        image_KS, S = form.apply(x_KS), self.space.dimension
+        terms = form.magnitude(x_KS) + 2 * float((linear_KS * x_KS).abs().sum()) + self.constant
+        residual = float((image_KS - linear_KS).square().sum())
         return ConvexBound(
-            float(self._value(x_KS)),
-            self.space.matrix(x_KS),
+            value=float((x_KS * (image_KS - 2 * linear_KS)).sum()) + self.constant,
+            X_KPP=self._J_inverse.T @ self.space.matrix(x_KS[:, :S]) @ self._J_inverse,
+            direct_K=_last_entry(len(x_KS)) + x_KS[:, S:].sum(-1),
             condition=largest / smallest,
             rank=len(eigenvalues),
-            rounding=float(residual_KS.square().sum()) / smallest + x_KS.numel() * EPSILON * terms,
+            rounding=residual / smallest + x_KS.numel() * EPSILON * terms,
         )
+
+    def best_with_values(self, b_HP: Tensor) -> HeadsOptimum:
+        """The exact best keys a_HKP at given value directions b_h: one least-squares problem."""
+        _check_values(b_HP, b_HP.shape[0], self.space.width)
+        bound, goal = self._bound_and_goal()
+        centred_HP = b_HP @ self._J
+        a_HKP = self._form.best_keys(self.space.products(centred_HP), goal)
+        gap = self._gap(centred_HP, a_HKP, goal)
+        return HeadsOptimum(bound + gap, gap, b_HP, a_HKP @ self._J_inverse, (bound + gap,), converged=True)
 
     def best_with_heads(
         self,
@@ -255,25 +316,56 @@ class QuadraticRisk:
         restarts: int = 8,
         iterations: int = 2000,
         tolerance: float = 1e-13,
+        starts: Sequence[Tensor] = (),
     ) -> HeadsOptimum:
         """Best risk found with H heads: alternating least squares over (b, a) from random starts.
 
+        `starts` are further b_HP to start from, beside the `restarts` random ones.
         R(X) = bound + ||whiten(X - X_best)||^2, so the answer is never below the bound. A restart ends when
         one round improves the gap by less than `tolerance` of the risk at X = 0. Best of the restarts, not
         a proof of optimality.
         """
         if heads < 1 or restarts < 1:
             raise ValueError(f"heads={heads}, restarts={restarts}: must both be at least 1")
-        x_KS, _ = self._form.solve(self.linear_KS)
-        bound = float(self._value(x_KS))
-        goal, stop = self._form.whiten(x_KS), tolerance * self.constant
-        runs = [self._alternate(self._start(heads, rng), goal, iterations, stop) for _ in range(restarts)]
+        for b_HP in starts:
+            _check_values(b_HP, heads, self.space.width)
+        bound, goal = self._bound_and_goal()
+        stop = tolerance * self.constant
+        begun = [*(self._start(heads, rng) for _ in range(restarts)), *(b_HP @ self._J for b_HP in starts)]
+        runs = [self._alternate(b_HP, goal, iterations, stop) for b_HP in begun]
         gap, b_HP, a_HKP, converged = min(runs, key=lambda run: run[0])
-        values = tuple(sorted(bound + run[0] for run in runs))
-        return HeadsOptimum(bound + gap, gap, b_HP, a_HKP, values, converged)
+        values, back = tuple(sorted(bound + run[0] for run in runs)), self._J_inverse
+        return HeadsOptimum(bound + gap, gap, b_HP @ back, a_HKP @ back, values, converged)
+
+    def _coordinates(self, X_KPP: Tensor) -> Tensor:
+        return self.space.coordinates(self._J.T @ X_KPP @ self._J)
 
     def _value(self, x_KS: Tensor) -> Tensor:
         return (x_KS * (self._form.apply(x_KS) - 2 * self.linear_KS)).sum((-1, -2)) + self.constant
+
+    def _value_with_direct(self, x_KS: Tensor, direct_K: Tensor) -> Tensor:
+        moments = self._direct_moments()
+        delta_K = direct_K - _last_entry(self.linear_KS.shape[0])
+        shift_K = delta_K @ moments.query_KK
+        crossed = (shift_K * (x_KS @ moments.gram_S)).sum(-1)
+        return self._value(x_KS) + 2 * crossed + (delta_K * (shift_K - 2 * moments.target_K)).sum(-1)
+
+    def _joint_form(self) -> tuple[_Form, Tensor]:
+        """M and m on (X_k, delta_k): the constant 1 is one more coordinate of G."""
+        moments = self._direct_moments()
+        gram_TT = _bordered(moments.gram_SS, moments.gram_S, torch.ones((), dtype=torch.float64))
+        linear_KT = torch.cat([self.linear_KS, moments.target_K[:, None]], -1)
+        return _KroneckerForm(moments.query_KK, gram_TT), linear_KT
+
+    def _direct_moments(self) -> DirectMoments:
+        if self._direct is None:
+            raise ValueError("a free read-out (direct) needs E[q_k q_l G] and E[t' q]: not given here")
+        return self._direct
+
+    def _bound_and_goal(self) -> tuple[float, Tensor]:
+        """R(X) = bound + ||whiten(X) - goal||^2."""
+        x_KS, _ = self._form.solve(self.linear_KS)
+        return float(self._value(x_KS)), self._form.whiten(x_KS)
 
     def _start(self, heads: int, rng: np.random.Generator) -> Tensor:
         return torch.from_numpy(rng.standard_normal((heads, self.space.width)))
@@ -354,17 +446,24 @@ def _query_second_moment(Sigma: Tensor, guess: Tensor, bias: float) -> Tensor:
     return _bordered(Sigma, Sigma @ guess, guess @ Sigma @ guess + bias**2)
 
 
-def _query_target_moment(m: LabelMoments, guess: Tensor, bias: float, sign: int) -> tuple[Tensor, float]:
-    """E[t' q_k G] and E[t'^2] for t' = sign <w, x> - <guess, x> - bias.
+def _query_target_moment(
+    m: LabelMoments, offset: Tensor, guess: Tensor, bias: float, sign: int
+) -> tuple[Tensor, float]:
+    """E[t' q_k G'] and E[t'^2] for t' = <r, x> - bias, r = sign u + offset, where m are the moments of u.
 
-    Given w, E[t' q] = (Sigma r, <guess, Sigma r> - bias^2) with r = sign w - guess, and E[G] = C(w).
+    Given u, E[t' q] = (Sigma r, <guess, Sigma r> - bias^2), and E[G'] = C(u).
     """
-    r = sign * m.w1 - guess
-    r_C = sign * _weights_times_covariance(m) - torch.einsum("i,ab->iab", guess, mean_gram(m))
+    r_C = sign * _weights_times_covariance(m) + torch.einsum("i,ab->iab", offset, mean_gram(m))
     rows_DPP = torch.einsum("ki,iab->kab", m.Sigma, r_C)
     last_PP = torch.einsum("k,kab->ab", guess, rows_DPP) - bias**2 * mean_gram(m)
-    second_r = m.Sigma_w + torch.outer(r, r)
+    second_r = m.Sigma_w + torch.outer(offset, offset)
     return torch.cat([rows_DPP, last_PP[None]]), float((m.Sigma * second_r).sum() + bias**2)
+
+
+def _mean_query_target(Sigma: Tensor, offset: Tensor, guess: Tensor, bias: float) -> Tensor:
+    """E[t' q_k]."""
+    Sigma_r = Sigma @ offset
+    return torch.cat([Sigma_r, (guess @ Sigma_r - bias**2)[None]])
 
 
 def _weights_times_covariance(m: LabelMoments) -> Tensor:
@@ -377,6 +476,21 @@ def _bordered(block: Tensor, border: Tensor, corner: Tensor) -> Tensor:
     top = torch.cat([block, border.unsqueeze(-1)], -1)
     bottom = torch.cat([border, corner.unsqueeze(-1)], -1)
     return torch.cat([top, bottom.unsqueeze(-2)], -2)
+
+
+def _centring(width: int, prior_mean: Tensor | None) -> tuple[Tensor, Tensor]:
+    """J and its inverse; the identity twice without a prior mean."""
+    J, J_inverse = torch.eye(width, dtype=torch.float64).repeat(2, 1, 1)
+    if prior_mean is not None:
+        J[-1, :-1], J_inverse[-1, :-1] = prior_mean, -prior_mean
+    return J, J_inverse
+
+
+def _last_entry(width: int) -> Tensor:
+    """e_p."""
+    e_P = torch.zeros(width, dtype=torch.float64)
+    e_P[-1] = 1
+    return e_P
 
 
 def _root(M: Tensor) -> tuple[Tensor, Tensor]:
@@ -405,6 +519,11 @@ def _least_squares(design: Tensor, goal: Tensor) -> Tensor:
     values: with torch's pivoted QR (gelsy) the answers here were far from the minimum.
     """
     return torch.linalg.lstsq(design, goal, rcond=1e-11, driver="gelsd").solution
+
+
+def _check_values(b_HP: Tensor, heads: int, width: int) -> None:
+    if heads < 1 or b_HP.shape != (heads, width):
+        raise ValueError(f"b_HP has shape {tuple(b_HP.shape)}: must be {max(heads, 1)} x {width}")
 
 
 def _check_regression(

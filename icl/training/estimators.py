@@ -1,5 +1,5 @@
-"""Two unbiased estimators of the risk: with the task and the query integrated out, or as the paper samples
-it.
+"""Estimators of the risk: the risk itself, where it has a closed form; with the task and the query integrated
+out; or as the papers sample it. All are unbiased.
 
 R replicas, B prompts, K query columns, D covariates. A draw is a dict of tensors with the batch axis last, in
 float64 on the CPU; `risk` answers one number per replica.
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from icl.errors import InputError, one_of
@@ -19,8 +20,9 @@ from icl.models import LinearTransformer, gram
 from icl.models.batched import batch_last
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.tasks.prompts import TokenPrompt
+from icl.training.exact import EXACT_LAYER_DIM, EXACT_SPARSE_A_LAYERS, RiskFunction, exact_risk
 
-ESTIMATORS = ("expected", "sampled")
+ESTIMATORS = ("population", "expected", "sampled")
 CACHE_BYTES = 1 << 20  # a tensor of this size, and the few made from it, stay in a core's cache
 Generators = Sequence[np.random.Generator]
 Draw = dict[str, Tensor]
@@ -34,7 +36,7 @@ class Estimator(nn.Module, ABC):
         self.law = law
 
     @abstractmethod
-    def draw(self, generators: Generators, batch: int) -> Draw: ...
+    def draw(self, generators: Generators, batch: int) -> Draw: ...  # `batch` prompts a replica
 
     @abstractmethod
     def risk(self, model: LinearTransformer, draw: Draw) -> Tensor: ...
@@ -81,16 +83,15 @@ class ExpectedStack(Estimator):
 
     def __init__(self, law: LinearRegressionLaw) -> None:
         super().__init__(law)
-        self.register_buffer("query_root", law.root_RDD)
+        self.register_buffer("query_root", law.query_token_root_RPK)
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         gram_RBPP, w_RBD = self.law.gram_tasks(generators, batch)
         return {"gram": batch_last(gram_RBPP), "w": batch_last(w_RBD)}
 
     def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
-        P, Q = model.parametrization.stack()
-        read_out = self.law.read_out
-        return gram.stack_expected_risk(P, Q, draw["gram"], draw["w"], self.query_root, read_out).mean(-1)
+        family, given = model.parametrization, (draw["gram"], draw["w"], self.query_root)
+        return gram.stack_expected_risk(*family.stack(), *given, self.law.read_out, *family.ends()).mean(-1)
 
 
 class SampledGram(Estimator):
@@ -121,9 +122,35 @@ class SampledTokens(Estimator):
         return (model.predict(prompt) - prompt.target_RB).square().mean(-1)
 
 
+class PopulationRisk(Estimator):
+    """The exact risk of icl.training.exact, in float64 on the CPU whatever the weights are: nothing is drawn,
+    and training is deterministic."""
+
+    def __init__(self, law: LinearRegressionLaw, exact: RiskFunction) -> None:
+        super().__init__(law)
+        self.exact = exact
+
+    def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
+        return [(1.0, draw)]
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        return {}
+
+    def risk(self, model: LinearTransformer, draw: Draw) -> Tensor:
+        family = model.parametrization
+        exact = [matrix.to("cpu", torch.float64) for matrix in family.matrices().values()]
+        return self.exact(LinearTransformer(family.sharing(exact), model.path, model.activation))
+
+
 def make_estimator(name: str, model: LinearTransformer, law: LinearRegressionLaw) -> Estimator:
     """The estimator of this name for this model."""
     one_of("train.estimator", name, ESTIMATORS)
+    if name == "population":
+        exact = exact_risk(model, law)
+        if exact is None:
+            known = f"one layer at dim <= {EXACT_LAYER_DIM}, or sparse_a of {EXACT_SPARSE_A_LAYERS} at most"
+            raise InputError(f"train.estimator=population needs a risk in closed form: {known}")
+        return PopulationRisk(law, exact)
     if model.path == "tokens":
         if name == "expected":
             raise InputError(
@@ -132,4 +159,5 @@ def make_estimator(name: str, model: LinearTransformer, law: LinearRegressionLaw
         return SampledTokens(law)
     if name == "sampled":
         return SampledGram(law)
-    return ExpectedSparse(law) if model.parametrization.sparse else ExpectedStack(law)
+    sparse = model.parametrization.sparse and not law.guesses
+    return ExpectedSparse(law) if sparse else ExpectedStack(law)

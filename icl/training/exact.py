@@ -1,32 +1,25 @@
-"""The population risk of a model, exact wherever icl.theory has it, and its gradient: exact or sampled.
+"""The population risk of a model, exact wherever icl.theory has it.
 
-R replicas, L layers, D covariates, C chunks of prompts.
+R replicas, L layers, D covariates.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from icl.models import LinearTransformer, SparseA, SparseAB
-from icl.random import generator
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.theory.polynomial import InvariantRisk, scalars_on_s
 from icl.theory.quadratic import QuadraticRisk
-from icl.theory.statistics import norm_and_stderr
 from icl.theory.words import sparse_a_risk
-from icl.training.estimators import make_estimator
 
-Matrices = Mapping[str, Tensor]
 RiskFunction = Callable[[LinearTransformer], Tensor]
 
 EXACT_SPARSE_A_LAYERS = 3  # icl.theory.words: words of length 2 L
 EXACT_LAYER_DIM = 20
-CHUNKS = 16
 
 
 def exact_risk(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunction | None:
@@ -36,7 +29,7 @@ def exact_risk(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFuncti
         return None
     if family.layers == 1 and law.dim <= EXACT_LAYER_DIM:
         return _one_layer(law)
-    centred = law.label_noise == 0 and not law.mean_RD.any()
+    centred = law.label_noise == 0 and not law.mean_RD.any() and not law.guesses
     signed = law.read_out == -1  # Lemma 6: only then is the error v^T K u
     if isinstance(family, SparseA) and family.layers <= EXACT_SPARSE_A_LAYERS and centred and signed:
         return _sparse_a(law)
@@ -44,18 +37,28 @@ def exact_risk(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFuncti
 
 
 def _one_layer(law: LinearRegressionLaw) -> RiskFunction:
-    replicas = zip(law.Sigma_RDD, law.Sigma_w_RDD, law.context_R, law.mean_RD, strict=True)
+    """Replicas that share a law are evaluated together."""
+    alike: dict[tuple[bytes | int, ...], list[int]] = {}
+    for r, context in enumerate(law.context_R):
+        tensors = (law.Sigma_RDD[r], law.Sigma_w_RDD[r], law.mean_RD[r], law.guess_RD[r])
+        alike.setdefault((context, *(t.numpy().tobytes() for t in tensors)), []).append(r)
     risks = [
-        QuadraticRisk.linear_regression(
-            Sigma, Sigma_w, n, prior_mean=mean, label_noise=law.label_noise, target_sign=law.read_out
-        )
-        for Sigma, Sigma_w, n, mean in replicas
+        (rows, QuadraticRisk.linear_regression(**law.risk_arguments(rows[0]))) for rows in alike.values()
     ]
+    order = torch.tensor([r for rows, _ in risks for r in rows]).argsort()
 
     def risk(model: LinearTransformer) -> Tensor:
-        P_RLHPP, Q_RLHPP = model.parametrization.stack()
-        layers = zip(risks, P_RLHPP[:, 0], Q_RLHPP[:, 0], strict=True)
-        return torch.stack([quadratic.value_of_layer(P_HPP, Q_HPP) for quadratic, P_HPP, Q_HPP in layers])
+        (P_RLHPP, Q_RLHPP), (read_in, output) = model.parametrization.stack(), model.parametrization.ends()
+        values = [
+            quadratic.value_of_layer(
+                P_RLHPP[rows, 0],
+                Q_RLHPP[rows, 0],
+                None if read_in is None else read_in[rows],
+                None if output is None else output[rows],
+            )
+            for rows, quadratic in risks
+        ]
+        return values[0] if len(values) == 1 else torch.cat(values)[order]
 
     return risk
 
@@ -83,7 +86,8 @@ def risk_on_s(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunctio
     family = model.parametrization
     whitened_RDD = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
     isotropic = bool((whitened_RDD - torch.eye(law.dim, dtype=torch.float64)).abs().max() < 1e-9)
-    theirs = isotropic and law.read_out == -1 and not law.label_noise and not law.mean_RD.any()
+    theirs = isotropic and law.read_out == -1 and not law.label_noise
+    theirs = theirs and not law.mean_RD.any() and not law.guesses
     if not isinstance(family, SparseA | SparseAB) or model.activation != "identity" or not theirs:
         return None
     with_b = isinstance(family, SparseAB)
@@ -107,63 +111,3 @@ def risk_on_s(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunctio
         return torch.tensor(values, dtype=torch.float64)
 
     return risk
-
-
-@dataclass(frozen=True)
-class GradientNorms:
-    """Norm of the population gradient in each matrix, and its standard error (zero where exact)."""
-
-    risk_R: Tensor
-    risk_stderr_R: Tensor
-    norms: dict[str, Tensor]  # "A0", ... -> (R,)
-    stderrs: dict[str, Tensor]
-    total_R: Tensor
-    total_stderr_R: Tensor
-    exact: bool
-
-
-class CriticalPoint:
-    """How far weights are from a critical point of the population risk: its gradient's norm, by matrix."""
-
-    def __init__(
-        self, model: LinearTransformer, law: LinearRegressionLaw, seeds: Sequence[int], samples: int
-    ) -> None:
-        self.seeds, self.samples = tuple(seeds), samples
-        self.exact = exact_risk(model, law)
-        name = "expected" if model.path == "gram" else "sampled"
-        self.estimator = make_estimator(name, model, law)
-
-    def measure(self, model: LinearTransformer, step: int) -> GradientNorms:
-        """`model` in float64 on the CPU; `step` names the prompts, which training never sees."""
-        if self.exact is not None:
-            risk_R = self.exact(model)
-            grads = torch.autograd.grad(risk_R.sum(), list(model.parametrization.parameters()))
-            chunks_CR = risk_R.detach()[None]
-            chunked = [grad[None] for grad in grads]
-        else:
-            chunks_CR, chunked = self._sampled(model, step)
-        named = dict(zip(model.parametrization.shapes(), chunked, strict=True))
-        return _norms(chunks_CR, named, self.exact is not None)
-
-    def _sampled(self, model: LinearTransformer, step: int) -> tuple[Tensor, list[Tensor]]:
-        size = max(self.samples // CHUNKS, 1)
-        risks, grads = [], []
-        streams = [generator(seed, "eval", step) for seed in self.seeds]
-        for _ in range(CHUNKS):
-            risk_R = self.estimator.risk(model, self.estimator.draw(streams, size))
-            grads.append(torch.autograd.grad(risk_R.sum(), list(model.parametrization.parameters())))
-            risks.append(risk_R.detach())
-        return torch.stack(risks), [torch.stack(parts) for parts in zip(*grads, strict=True)]
-
-
-def _norms(risk_CR: Tensor, chunked: dict[str, Tensor], exact: bool) -> GradientNorms:
-    per_matrix: dict[str, Tensor] = {}
-    for name, grad_CRX in chunked.items():
-        flat = grad_CRX.flatten(2, -3)  # (C, R, matrices, rows, columns)
-        per_matrix |= {f"{name}{i}": flat[:, :, i].flatten(2) for i in range(flat.shape[2])}
-    norms, stderrs = {}, {}
-    for label, grad_CRK in per_matrix.items():
-        norms[label], stderrs[label] = norm_and_stderr(grad_CRK)
-    total_R, total_stderr_R = norm_and_stderr(torch.cat(list(per_matrix.values()), dim=-1))
-    stderr_R = torch.zeros_like(risk_CR[0]) if exact else risk_CR.std(0) / math.sqrt(len(risk_CR))
-    return GradientNorms(risk_CR.mean(0), stderr_R, norms, stderrs, total_R, total_stderr_R, exact)

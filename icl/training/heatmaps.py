@@ -78,6 +78,17 @@ def stack_panels(
     }
 
 
+def matrix_panels(
+    matrices: Mapping[str, Array], seeds: str = "mean", labels: Sequence[int] | None = None
+) -> Panels:
+    """Single matrices (R, rows, columns), each a picture of its own."""
+    return {
+        name + suffix: {f"${name}$": matrix}
+        for name, matrix_RIJ in matrices.items()
+        for suffix, matrix in _by_seed(matrix_RIJ, seeds, labels)
+    }
+
+
 def _by_seed(stack_R: Array, seeds: str, labels: Sequence[int] | None) -> list[tuple[str, Array]]:
     one_of("logger.heatmap_seeds", seeds, ("mean", "each"))
     if seeds == "mean":

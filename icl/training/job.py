@@ -27,8 +27,8 @@ from icl.runs.aggregate import aggregate
 from icl.runs.record import RunRecord
 from icl.runs.store import ActiveRun, RunStore
 from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
-from icl.training.exact import CriticalPoint
 from icl.training.interrupts import Interrupts
 from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec
@@ -215,7 +215,7 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int, interrupts
     stream = PromptStream(
         make_estimator(plan.train.estimator, plan.model, plan.law),
         plan.seeds,
-        plan.train.batch,
+        plan.train.batch or 0,  # of nothing, where the population risk is taken
         plan.train.steps_per_batch,
         plan.train.steps,
         first_step,

@@ -20,16 +20,22 @@ class TrainSettings:
     """`train.*`: how long, on what, and how the gradient is estimated and clipped."""
 
     steps: int
-    batch: int
+    batch: int | None
     steps_per_batch: int = 100
     estimator: str = "expected"
     clip: float | Sequence[float] | None = None
     log_every: int = 10
 
     def __post_init__(self) -> None:
-        for key in ("steps", "batch", "steps_per_batch", "log_every"):
+        for key in ("steps", "steps_per_batch", "log_every"):
             whole(f"train.{key}", getattr(self, key), 1)
         one_of("train.estimator", self.estimator, ESTIMATORS)
+        if self.estimator != "population":
+            whole("train.batch", self.batch, 1)
+        elif self.batch is not None:
+            raise InputError(
+                f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
+            )
 
     def clip_for(self, replicas: int) -> list[float] | None:
         return clip_vector(self.clip, replicas)

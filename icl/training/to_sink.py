@@ -12,7 +12,13 @@ from torch import Tensor
 from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.theory.distance import symmetric_root
-from icl.training.heatmaps import heatmap_png, log_spaced_steps, stack_panels, weight_panels
+from icl.training.heatmaps import (
+    heatmap_png,
+    log_spaced_steps,
+    matrix_panels,
+    stack_panels,
+    weight_panels,
+)
 from icl.training.wandb_sink import NullSink, Sink
 from icl.training.watchers import Row
 
@@ -96,5 +102,7 @@ def _draw(
     else:
         P, Q = (m[:, :, None] if m.ndim == 4 else m for m in (matrices["P"], matrices["Q"]))
         panels = stack_panels(P, Q, which, seeds)
+        ends = {name: matrices[name][:, 0] for name in ("v", "W1", "W2") if name in matrices}
+        panels |= matrix_panels(ends, which, seeds)
     for name, labelled in panels.items():
         sink.image(step, f"weights/{name}", heatmap_png(labelled, f"step {step}"))

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from icl.errors import InputError
-from icl.models import Full, LinearTransformer, MultiHead, Parametrization, SparseA, SparseAB, gram
+from icl.models import (
+    Full,
+    LinearTransformer,
+    LinearTransformerBlock,
+    MultiHead,
+    Parametrization,
+    SparseA,
+    SparseAB,
+    YqLSA,
+    gram,
+)
 from icl.models.batched import batch_last
 from icl.random import generator
 from icl.tasks import LinearRegression
@@ -28,6 +38,8 @@ def family_of(name: str, dim: int, layers: int, heads: int, std: float = 0.3) ->
         "multihead": MultiHead(dim, layers, heads, std),
         "sparse_a": SparseA(dim, layers, std),
         "sparse_ab": SparseAB(dim, layers, std),
+        "yq_lsa": YqLSA(dim, layers, std),
+        "ltb": LinearTransformerBlock(dim, layers, 2, std),
     }
     return made[name]
 
@@ -36,7 +48,7 @@ def streams(seeds: list[int], step: int = 0) -> list:
     return [generator(seed, "check", step) for seed in seeds]
 
 
-families = st.sampled_from(["full", "multihead", "sparse_a", "sparse_ab"])
+families = st.sampled_from(["full", "multihead", "sparse_a", "sparse_ab", "yq_lsa", "ltb"])
 
 
 @settings(max_examples=40, deadline=None)
@@ -47,12 +59,14 @@ families = st.sampled_from(["full", "multihead", "sparse_a", "sparse_ab"])
     heads=st.integers(1, 3),
     context=st.integers(1, 9),
     read_out=st.sampled_from([-1, 1]),
+    guesses=st.booleans(),
     seed=st.integers(0, 10**6),
 )
 def test_gram_and_token_paths_agree(
-    name: str, dim: int, layers: int, heads: int, context: int, read_out: int, seed: int
+    name: str, dim: int, layers: int, heads: int, context: int, read_out: int, guesses: bool, seed: int
 ) -> None:
-    law = LinearRegression(dim=dim, context=context, label_noise=0.2, read_out=read_out).law([seed, seed + 1])
+    guess: dict[str, Any] = {"guess_vector_norm": 0.7, "guess_bias": -0.4} if guesses else {}
+    law = LinearRegression(dim, context, label_noise=0.2, read_out=read_out, **guess).law([seed, seed + 1])
     family = family_of(name, dim, layers, heads)
     family.initialise([seed, seed + 1])
     prompt = law.token_prompts(streams([seed, seed + 1]), 3)
@@ -61,10 +75,10 @@ def test_gram_and_token_paths_agree(
     # Relative to the largest intermediate: predictions may cancel against one another, layers cannot.
     scale = over_tokens.abs().max() + prompt.gram().gram_RBPP.abs().max()
     assert ((over_tokens - over_gram).abs() <= 1e-12 * scale).all()
-    dense = gram.stack_forward(
-        *family.stack(), batch_last(prompt.gram().gram_RBPP), batch_last(prompt.query_RBP)[:, :, None]
-    )
-    assert ((read_out * dense[:, -1, 0] - over_gram).abs() <= 1e-12 * scale).all()
+    if family.sparse:
+        queries = batch_last(prompt.gram().gram_RBPP), batch_last(prompt.query_RBP)[:, :, None]
+        dense = gram.stack_output(*family.stack(), *queries)
+        assert ((read_out * dense[:, 0] - over_gram).abs() <= 1e-12 * scale).all()
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
@@ -75,7 +89,7 @@ def test_sparse_kernels_are_the_stack(layers: int) -> None:
     G, q = batch_last(prompt.gram_RBPP), batch_last(prompt.query_RBP)
     for family in (SparseA(3, layers, 0.4), SparseAB(3, layers, 0.4)):
         family.initialise([0, 1])
-        dense = gram.stack_forward(*family.stack(), G, q[:, :, None])[:, -1, 0]
+        dense = gram.stack_output(*family.stack(), G, q[:, :, None])[:, 0]
         sparse = gram.sparse_forward(*family.sparse_weights(), G, q)
         assert torch.allclose(sparse, dense, rtol=1e-12, atol=1e-12)
     A, _ = family.sparse_weights()
@@ -128,7 +142,7 @@ def test_expected_risks_are_means_of_sampled_ones(family: str, name: str, read_o
     else:
         G, w = law.gram_tasks(later, 20_000)
         expected_RB = gram.stack_expected_risk(
-            *made.stack(), batch_last(G), batch_last(w), law.root_RDD, read_out
+            *made.stack(), batch_last(G), batch_last(w), law.query_token_root_RPK, read_out
         )
     assert_same_mean(sampled_RB, expected_RB)
 
@@ -149,7 +163,7 @@ def test_expected_risk_has_the_exact_mean_of_one_layer(name: str) -> None:
         family.initialise([0])
         P, Q = family.stack()
         value = exact.value_of_layer(P[0, 0], Q[0, 0])
-        found = [gram.stack_expected_risk(P, Q, G, w, law.root_RDD, -1)]
+        found = [gram.stack_expected_risk(P, Q, G, w, law.query_token_root_RPK, -1)]
         if family.sparse:
             weights = family.sparse_weights()
             found.append(gram.sparse_expected_risk(*weights, S, law.label_root_REK, law.query_root_RED))
@@ -191,7 +205,7 @@ def test_expected_risk_prompt_by_prompt(layers: int, noise: float) -> None:
         G = J[:, None] @ S_RBEE @ J[:, None].mT
         for x_RE in law.query_root_RED.unbind(-1):
             query = torch.nn.functional.pad(x_RE[:, :2], (0, 1))[:, :, None].expand(-1, -1, 6)
-            last = gram.stack_forward(*family.stack(), batch_last(G), query[:, :, None])[:, -1, 0]
+            last = gram.stack_output(*family.stack(), batch_last(G), query[:, :, None])[:, 0]
             total = total + (last + (v_RE * x_RE).sum(-1)[:, None]).square()
     assert torch.allclose(expected, total, rtol=1e-12)
 
@@ -209,7 +223,7 @@ def test_gradients_of_both_expected_risks() -> None:
             assert torch.autograd.gradcheck(lambda A, B: gram.sparse_expected_risk(A, B, S, *roots), (A, B))  # noqa: B023
     P, Q = (torch.randn(1, 2, 2, 3, 3).double().requires_grad_() for _ in range(2))
     assert torch.autograd.gradcheck(
-        lambda P, Q: gram.stack_expected_risk(P, Q, G, w, law.root_RDD, -1), (P, Q)
+        lambda P, Q: gram.stack_expected_risk(P, Q, G, w, law.query_token_root_RPK, -1), (P, Q)
     )
 
 

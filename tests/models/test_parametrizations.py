@@ -5,13 +5,15 @@ import torch
 from torch import nn
 
 from icl.errors import InputError
-from icl.models import Full, MultiHead, SparseA, SparseAB
+from icl.models import Full, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
 
 FAMILIES = [
     lambda **k: Full(3, 2, **k),
     lambda **k: MultiHead(3, 2, heads=2, **k),
     lambda **k: SparseA(3, 2, **k),
     lambda **k: SparseAB(3, 2, **k),
+    lambda **k: YqLSA(3, 2, **k),
+    lambda **k: LinearTransformerBlock(3, 2, hidden=2, **k),
 ]
 
 
@@ -58,6 +60,26 @@ def test_stacks_are_those_of_the_equations() -> None:
     assert MultiHead(2, 1, heads=4).shapes()["P"] == (1, 4, 3, 3)
 
 
+def test_ends_of_the_families_that_have_them() -> None:
+    for plain in (Full(2, 1), MultiHead(2, 1), SparseA(2, 1)):
+        plain.initialise([0])
+        assert plain.ends() == (None, None)
+    trained_guess = YqLSA(2, 1, 1.0)
+    trained_guess.initialise([0, 1])
+    read_in_RPP, output_RP = trained_guess.ends()
+    assert read_in_RPP is not None and output_RP is None
+    query_RP = torch.tensor([[0.3, -2.0, 5.0]]).double().expand(2, 3)
+    moved_RP = (read_in_RPP @ query_RP[..., None])[..., 0]
+    guess_R = (trained_guess.v[:, 0, 0] * query_RP[:, :2]).sum(-1)
+    assert torch.allclose(moved_RP[:, 2], 5.0 + guess_R) and torch.equal(moved_RP[:, :2], query_RP[:, :2])
+    block = LinearTransformerBlock(2, 1, 3, 1.0)
+    block.initialise([0, 1])
+    read_in_RPP, output_RP = block.ends()
+    assert read_in_RPP is None and output_RP is not None
+    mlp_RPP = block.W2[:, 0].mT @ block.W1[:, 0]
+    assert torch.allclose(output_RP, mlp_RPP[:, -1], rtol=1e-14)
+
+
 def test_sharing_is_the_same_family_on_other_parameters() -> None:
     family = SparseAB(2, 2, 1.0)
     family.initialise([0, 1])
@@ -90,6 +112,7 @@ def test_load_takes_weights_and_checks_their_shape() -> None:
         (lambda: SparseA(2, 65), r"model\.layers=65"),
         (lambda: SparseA(0), r"task\.dim=0"),
         (lambda: MultiHead(2, heads=0), r"model\.heads=0: must be an integer of at least 1"),
+        (lambda: LinearTransformerBlock(2, hidden=0), r"model\.hidden=0: must be an integer of at least 1"),
         (lambda: Full(2, init_std=-1.0), r"model\.init_std=-1\.0"),
         (lambda: Full(2, init_std=[0.1, float("nan")]), r"model\.init_std=nan"),
         (lambda: Full(2, init_std="small"), r"model\.init_std=small"),

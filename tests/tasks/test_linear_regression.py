@@ -100,6 +100,37 @@ def test_gram_tasks_pair_a_context_with_its_task() -> None:
     assert_mean(w_RBD[0], law.mean_RD[0])
 
 
+GUESS: dict[str, Any] = {"dim": 2, "covariance": COVARIANCE, "guess_vector": [0.5, -2.0], "guess_bias": 0.7}
+
+
+@pytest.mark.parametrize("kind", ["gram", "tokens"])
+def test_the_query_token_ends_with_the_guess(kind: str) -> None:
+    law = LinearRegression(**GUESS, prior_mean_norm=2.0).law([3, 4])
+    assert law.guesses and not LinearRegression(2).law([0]).guesses
+    draw = law.gram_prompts if kind == "gram" else law.token_prompts
+    query_RBP = draw(generators([3, 4]), 50_000).query_RBP
+    x_RBD = query_RBP[..., :2]
+    assert torch.allclose(query_RBP[..., 2], 0.5 * x_RBD[..., 0] - 2 * x_RBD[..., 1] + 0.7, rtol=1e-14)
+    second_PP = law.query_token_root_RPK[1] @ law.query_token_root_RPK[1].T
+    assert_mean(torch.einsum("bp,bq->bpq", query_RBP[1], query_RBP[1]).flatten(1), second_PP.flatten())
+    without = LinearRegression(2, covariance=COVARIANCE, prior_mean_norm=2.0).law([3, 4])
+    plain = (without.gram_prompts if kind == "gram" else without.token_prompts)(generators([3, 4]), 50_000)
+    assert torch.equal(x_RBD, plain.query_RBP[..., :2]), "the guess must not move the stream"
+
+
+def test_a_norm_stands_for_a_vector_along_ones() -> None:
+    task = LinearRegression(4, prior_mean_norm=3.0, guess_vector_norm=1.0)
+    assert task.prior_mean == [1.5] * 4 and task.guess_vector == [0.5] * 4
+    assert LinearRegression(4, prior_mean_norm=0).prior_mean == [0.0] * 4
+
+
+def test_the_law_as_arguments_of_the_exact_risk() -> None:
+    arguments = LinearRegression(**GUESS, context=[3, 7], label_noise=0.2).law([0, 1]).risk_arguments(1)
+    assert arguments["context"] == 7 and arguments["guess_bias"] == 0.7 and arguments["target_sign"] == -1
+    assert torch.allclose(arguments["Sigma"], torch.tensor(COVARIANCE).double())
+    assert arguments["guess_vector"].tolist() == [0.5, -2.0] and arguments["label_noise"] == 0.2
+
+
 def test_second_moment_roots_of_label_and_query() -> None:
     law = LinearRegression(dim=2, covariance=COVARIANCE, label_noise=0.5, prior_mean=[1.0, -0.5]).law([0])
     V = law.label_root_REK[0] @ law.label_root_REK[0].T
@@ -190,6 +221,14 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"task_covariance": "inverze"}, r"task\.task_covariance=inverze: must be identity, inverse"),
     ({"dim": 2, "task_covariance": INDEFINITE}, r"task\.task_covariance: must be positive definite"),
     ({"dim": 2, "prior_mean": [1.0]}, r"task\.prior_mean=\[1\.0\]: has 1 numbers, must have 2"),
+    (
+        {"dim": 2, "prior_mean": [1, 1], "prior_mean_norm": 1},
+        r"^task\.prior_mean and task\.prior_mean_norm exclude each other: give one$",
+    ),
+    ({"prior_mean_norm": -1.0}, r"^task\.prior_mean_norm=-1\.0: must be a finite number of at least 0$"),
+    ({"dim": 2, "guess_vector": [1, 2, 3]}, r"^task\.guess_vector=\[1, 2, 3\]: has 3 numbers, must have 2$"),
+    ({"dim": 2, "guess_vector": [1, 2], "guess_vector_norm": 1.0}, "guess_vector_norm exclude each other"),
+    ({"guess_bias": float("inf")}, r"^task\.guess_bias=inf: must be a finite number$"),
     ({"label_noise": -1.0}, r"task\.label_noise=-1\.0: must be a finite number of at least 0"),
     ({"read_out": 0}, r"task\.read_out=0: must be -1 or 1"),
 ]
@@ -240,7 +279,7 @@ def everything(law: LinearRegressionLaw, seeds: list[int]) -> list[Tensor]:
 
 
 def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch() -> None:
-    task = LinearRegression(dim=3, context=4, task_covariance="inverse", label_noise=0.1)
+    task = LinearRegression(3, 4, task_covariance="inverse", label_noise=0.1, guess_vector=[1, 0, 2])
     together = everything(task.law([5, 2, 9]), [5, 2, 9])
     for r, seed in enumerate([5, 2, 9]):
         for shared, alone, sliced in zip(

@@ -118,7 +118,7 @@ def test_query_moments(target_sign):
         second_KK += mass * torch.outer(query, query)
         constant += float(mass * error**2)
     risk = QuadraticRisk.linear_regression(**setting, target_sign=target_sign)
-    assert torch.allclose(risk.space.matrix(risk.linear_KS), linear_KPP, rtol=1e-11, atol=1e-12)
+    assert torch.allclose(-risk.gradient(torch.zeros(3, 3, 3)) / 2, linear_KPP, rtol=1e-11, atol=1e-12)
     assert risk.constant == pytest.approx(constant, rel=1e-12)
     moments_w = LabelMoments(
         setting["Sigma"], setting["Sigma_w"], setting["prior_mean"], setting["label_noise"]
@@ -299,7 +299,8 @@ def test_dense_form_of_an_empirical_distribution():
 
 
 def test_dense_and_kronecker_forms_agree():
-    setting = regression(2)
+    """Without a prior mean, which the dense form leaves in the tokens: the condition is of the same M."""
+    setting = regression(2) | {"prior_mean": torch.zeros(2, dtype=torch.float64)}
     kronecker = QuadraticRisk.linear_regression(**setting)
     moments_w = LabelMoments(
         setting["Sigma"], setting["Sigma_w"], setting["prior_mean"], setting["label_noise"]
@@ -346,3 +347,211 @@ def test_limits():
         QuadraticRisk.from_moments(torch.zeros(2, 2, 2, 2, 2, 2), torch.zeros(3, 2, 2), 1.0)
     with pytest.raises(ValueError, match="heads=0"):
         QuadraticRisk.linear_regression(eye, eye, 5).best_with_heads(0, np.random.default_rng(0))
+
+
+def every_prompt(Sigma, Sigma_w, context, prior_mean, guess_vector, guess_bias, target_sign):
+    """Gauss-Hermite over tokens (degree 4), w (4) and x_q (2): sums over these prompts are exact risks.
+
+    Returns mass, G, the query and the target of every node, in numpy and from the tokens themselves.
+    """
+    D = len(prior_mean)
+    sizes = [3] * (context * D + D) + [2] * D
+    rules = [np.polynomial.hermite_e.hermegauss(size) for size in sizes]
+    nodes = np.stack([axis.ravel() for axis in np.meshgrid(*[r[0] for r in rules], indexing="ij")], -1)
+    mass = np.prod(np.stack(np.meshgrid(*[r[1] for r in rules], indexing="ij")), 0).ravel()
+    mass = mass / (2 * np.pi) ** (len(sizes) / 2)
+    root, root_w = np.linalg.cholesky(Sigma), np.linalg.cholesky(Sigma_w)
+    x = nodes[:, : context * D].reshape(-1, context, D) @ root.T
+    w = prior_mean + nodes[:, context * D : -D] @ root_w.T
+    x_q = nodes[:, -D:] @ root.T
+    z = np.concatenate([x, np.einsum("bnd,bd->bn", x, w)[..., None]], -1)
+    q = np.concatenate([x_q, (x_q @ guess_vector + guess_bias)[:, None]], -1)
+    return mass, np.einsum("bnp,bnr->bpr", z, z) / context, q, target_sign * (w * x_q).sum(-1)
+
+
+def small_setting(dim, context, seed=0, **changes):
+    setting = {k: v for k, v in regression(dim, seed).items() if k != "label_noise"}
+    return setting | {"context": context, "target_sign": 1} | changes
+
+
+def nodes_of(setting):
+    return every_prompt(**{k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in setting.items()})
+
+
+SMALL = [(1, 1), (1, 3), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("dim", "context"), SMALL)
+@pytest.mark.parametrize("target_sign", [-1, 1])
+def test_read_in_and_read_out_against_every_prompt(dim, context, target_sign):
+    setting, size = small_setting(dim, context, target_sign=target_sign), dim + 1
+    mass, G, q, t = nodes_of(setting)
+    P, Q = draw(20, 2, size, size), draw(21, 2, size, size)
+    read_in, read_out = draw(22, size, size), draw(23, size)
+    risk = QuadraticRisk.linear_regression(**setting)
+    entered = q @ read_in.numpy().T
+    for given_in, given_out in ((read_in, read_out), (read_in, None), (None, read_out), (None, None)):
+        start = entered if given_in is not None else q
+        update = sum(
+            np.einsum("pr,brs,su,bu->bp", p, G, k, start) for p, k in zip(P.numpy(), Q.numpy(), strict=True)
+        )
+        prediction = (start + update) @ (read_out.numpy() if given_out is not None else np.eye(size)[-1])
+        value = float(risk.value_of_layer(P, Q, given_in, given_out))
+        assert value == pytest.approx(float(mass @ (prediction - t) ** 2), rel=1e-11)
+
+
+@pytest.mark.parametrize(("dim", "context"), SMALL)
+@pytest.mark.parametrize("guess_bias", [0.0, 0.7])
+def test_bounds_against_regression_on_every_prompt(dim, context, guess_bias):
+    """Both convex bounds are weighted least squares of t on q_k (G, 1); q is degenerate without a bias."""
+    setting = small_setting(dim, context, guess_bias=guess_bias)
+    mass, G, q, t = nodes_of(setting)
+    risk, root = QuadraticRisk.linear_regression(**setting), np.sqrt(mass)
+    gram = SymmetricSpace(dim + 1).coordinates(torch.from_numpy(G)).numpy()
+    for free, goal in ((False, t - q[:, -1]), (True, t)):
+        columns = np.concatenate([gram, np.ones((len(gram), 1))], -1) if free else gram
+        features = np.einsum("bk,bs->bks", q, columns).reshape(len(q), -1)
+        solution = np.linalg.lstsq(root[:, None] * features, root * goal, rcond=1e-11)[0]
+        bound = risk.convex_bound(free_direct=free)
+        assert bound.value == pytest.approx(float(mass @ (goal - features @ solution) ** 2), rel=1e-9)
+        assert float(risk.value(bound.X_KPP, bound.direct_K)) == pytest.approx(bound.value, rel=1e-10)
+        assert bound.rounding < 1e-9
+    assert risk.convex_bound().direct_K.tolist() == [0.0] * dim + [1.0]
+
+
+def test_read_in_and_read_out_against_sampling():
+    """Tokens drawn and pushed through the layer in numpy; 4 standard errors, fixed seed."""
+    D, N, prompts, rng = 3, 6, 200_000, np.random.default_rng(24)
+    setting = small_setting(D, N)
+    Sigma, Sigma_w = setting["Sigma"].numpy(), setting["Sigma_w"].numpy()
+    x = rng.standard_normal((prompts, N + 1, D)) @ np.linalg.cholesky(Sigma).T
+    w = setting["prior_mean"].numpy() + rng.standard_normal((prompts, D)) @ np.linalg.cholesky(Sigma_w).T
+    y = np.einsum("bnd,bd->bn", x, w)
+    tokens, target = np.concatenate([x[:, :N], y[:, :N, None]], -1), y[:, N]
+    guess = x[:, N] @ setting["guess_vector"].numpy() + setting["guess_bias"]
+    P, Q = draw(25, 2, 4, 4) / 3, draw(26, 2, 4, 4) / 3
+    read_in, read_out = draw(27, 4, 4), draw(28, 4)
+    query = np.concatenate([x[:, N], guess[:, None]], -1) @ read_in.numpy().T
+    moved = query.copy()
+    for p, k in zip(P.numpy(), Q.numpy(), strict=True):
+        moved += np.einsum("bn,bnp->bp", np.einsum("bnp,bp->bn", tokens, query @ k.T), tokens) @ p.T / N
+    losses = (moved @ read_out.numpy() - target) ** 2
+    risk = QuadraticRisk.linear_regression(**setting)
+    value = float(risk.value_of_layer(P, Q, read_in, read_out))
+    assert abs(losses.mean() - value) < 4 * losses.std() / prompts**0.5
+
+
+def test_population_gradient_in_every_weight():
+    """Autograd against central differences, in P, Q, read_in and read_out."""
+    risk = QuadraticRisk.linear_regression(**regression(2), target_sign=1)
+    weights = [draw(29, 2, 3, 3), draw(30, 2, 3, 3), draw(31, 3, 3), draw(32, 3)]
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    gradients = torch.autograd.grad(risk.value_of_layer(*leaves), leaves)
+    for i, gradient in enumerate(gradients):
+        direction = draw(33 + i, *gradient.shape)
+
+        def moved(step, i=i, direction=direction):
+            shifted = [w + step * direction if j == i else w for j, w in enumerate(weights)]
+            return float(risk.value_of_layer(*shifted))
+
+        slope = (moved(1e-4) - moved(-1e-4)) / 2e-4
+        assert float((gradient * direction).sum()) == pytest.approx(slope, rel=1e-6)
+
+
+def test_read_in_and_read_out_over_replicas():
+    """Leading axes broadcast: five replicas of some weights, one of the others."""
+    risk = QuadraticRisk.linear_regression(**regression(2), target_sign=1)
+    P, Q, read_in, read_out = draw(36, 5, 2, 3, 3), draw(37, 5, 2, 3, 3), draw(38, 5, 3, 3), draw(39, 5, 3)
+    together = risk.value_of_layer(P, Q, read_in, read_out)
+    alone = [float(risk.value_of_layer(P[r], Q[r], read_in[r], read_out[r])) for r in range(5)]
+    assert together.tolist() == pytest.approx(alone, rel=1e-12)
+    mixed = risk.value_of_layer(P, Q[0], read_in, read_out[0])
+    alone = [float(risk.value_of_layer(P[r], Q[0], read_in[r], read_out[0])) for r in range(5)]
+    assert mixed.tolist() == pytest.approx(alone, rel=1e-12)
+    X_KPP, direct_RK = draw(40, 3, 3, 3), draw(41, 5, 3)
+    values = risk.value(X_KPP, direct_RK)
+    assert values.tolist() == pytest.approx([float(risk.value(X_KPP, r)) for r in direct_RK], rel=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000), st.floats(0.1, 10))
+def test_scaling_between_values_and_keys_is_free(seed, scale):
+    risk = QuadraticRisk.linear_regression(**regression(2, seed), target_sign=1)
+    b, a, direct = draw(seed + 10, 2, 3), draw(seed + 11, 2, 3, 3), draw(seed + 12, 3)
+    value = float(risk.value_of_heads(b, a, direct))
+    assert float(risk.value_of_heads(scale * b, a / scale, direct)) == pytest.approx(value, rel=1e-11)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 1000), st.sampled_from([0.0, 0.7]))
+def test_free_read_out_is_below_every_guess(seed, bias):
+    """It also covers every linear guess at once: without a bias the joint bound does not depend on it."""
+    setting = regression(2, seed) | {"guess_bias": bias}
+    risk = QuadraticRisk.linear_regression(**setting, target_sign=1)
+    joint, fixed = risk.convex_bound(free_direct=True), risk.convex_bound()
+    assert joint.value <= fixed.value + joint.rounding + fixed.rounding
+    assert bool((risk.value(joint.X_KPP, joint.direct_K + draw(seed, 20, 3)) >= joint.value).all())
+    if bias == 0:
+        other = QuadraticRisk.linear_regression(
+            **setting | {"guess_vector": draw(seed + 20, 2)}, target_sign=1
+        )
+        assert other.convex_bound(free_direct=True).value == pytest.approx(joint.value, rel=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000))
+def test_a_linear_guess_is_a_shift_of_the_read_out(seed):
+    setting = regression(3, seed) | {"guess_bias": 0.0}
+    v, without = setting["guess_vector"], setting | {"guess_vector": torch.zeros(3, dtype=torch.float64)}
+    guessed = QuadraticRisk.linear_regression(**setting, target_sign=1)
+    plain = QuadraticRisk.linear_regression(**without, target_sign=1)
+    X_KPP = draw(seed + 10, 4, 4, 4)
+    moved = torch.cat([X_KPP[:3] + torch.einsum("k,pr->kpr", v, X_KPP[3]), X_KPP[3:]])
+    direct = torch.cat([v, torch.zeros(1, dtype=torch.float64)])
+    assert float(plain.value(moved, direct)) == pytest.approx(float(guessed.value(X_KPP)), rel=1e-11)
+    P, Q = draw(seed + 11, 2, 4, 4), draw(seed + 12, 2, 4, 4)
+    read_in = torch.eye(4, dtype=torch.float64)
+    read_in[3, :3], read_in[3, 3] = v, 0
+    by_layer = float(plain.value_of_layer(P, Q, read_in_PP=read_in))
+    assert by_layer == pytest.approx(float(guessed.value_of_layer(P, Q)), rel=1e-11)
+
+
+def test_best_keys_at_given_values():
+    """Unit b_h reach the bound; for other b the gradient in the keys vanishes, and random keys lose."""
+    risk = QuadraticRisk.linear_regression(**regression(3), target_sign=1)
+    bound = risk.convex_bound()
+    everything = risk.best_with_values(torch.eye(4, dtype=torch.float64))
+    assert everything.value == pytest.approx(bound.value, abs=bound.rounding)
+    b_HP = draw(42, 2, 4)
+    best = risk.best_with_values(b_HP)
+    a_HKP = best.a_HKP.clone().requires_grad_()
+    value = risk.value_of_heads(b_HP, a_HKP)
+    (gradient,) = torch.autograd.grad(value, a_HKP)
+    assert float(gradient.abs().max()) < 1e-9
+    assert best.value == pytest.approx(float(value.detach()), rel=1e-10)
+    assert best.value > bound.value + 1e-3
+    mixing = draw(43, 2, 2)
+    assert risk.best_with_values(mixing @ b_HP).value == pytest.approx(best.value, rel=1e-9)
+
+
+def test_given_starts_join_the_random_ones():
+    risk = QuadraticRisk.linear_regression(**regression(3), target_sign=1)
+    alone = risk.best_with_heads(2, np.random.default_rng(0), restarts=2)
+    start = draw(44, 2, 4)
+    joined = risk.best_with_heads(2, np.random.default_rng(0), restarts=2, starts=[start, alone.b_HP])
+    assert len(joined.values_of_restarts) == 4
+    assert set(alone.values_of_restarts) <= set(joined.values_of_restarts)
+    assert joined.value <= alone.value
+    with pytest.raises(ValueError, match=r"b_HP has shape \(3, 4\): must be 2 x 4"):
+        risk.best_with_heads(2, np.random.default_rng(0), starts=[draw(45, 3, 4)])
+    with pytest.raises(ValueError, match=r"b_HP has shape \(2, 3\): must be 2 x 4"):
+        risk.best_with_values(draw(46, 2, 3))
+
+
+def test_free_read_out_needs_its_moments():
+    zero = torch.zeros(2, 2, 2, dtype=torch.float64)
+    risk = QuadraticRisk.from_moments(torch.zeros(2, 2, 2, 2, 2, 2, dtype=torch.float64), zero, 1.0)
+    assert float(risk.value(zero)) == 1
+    for call in (lambda: risk.value(zero, zero[0, 0]), lambda: risk.convex_bound(free_direct=True)):
+        with pytest.raises(ValueError, match="free read-out"):
+            call()

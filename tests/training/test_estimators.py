@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from icl.errors import InputError
-from icl.models import Full, LinearTransformer, Parametrization, SparseA, SparseAB
+from icl.models import (
+    Full,
+    LinearTransformer,
+    LinearTransformerBlock,
+    Parametrization,
+    SparseA,
+    SparseAB,
+    YqLSA,
+)
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.training.estimators import ExpectedSparse, ExpectedStack, SampledGram, SampledTokens, make_estimator
+from icl.training.estimators import (
+    ExpectedSparse,
+    ExpectedStack,
+    PopulationRisk,
+    SampledGram,
+    SampledTokens,
+    make_estimator,
+)
 
 CHUNKS = 30
+BLOCK = LinearTransformerBlock(2, 1, 2, 0.5)
 SIGMAS = 5.0
 
 
@@ -30,14 +48,15 @@ def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  #
 @pytest.mark.parametrize("read_out", [-1, 1])
 @pytest.mark.parametrize(
     "family",
-    [SparseA(2, 2, 0.2), SparseAB(2, 3, 0.2), Full(2, 1, 0.2)],
-    ids=["sparse_a", "sparse_ab", "full"],
+    [SparseA(2, 2, 0.2), SparseAB(2, 3, 0.2), Full(2, 1, 0.2), YqLSA(2, 1, 0.2), BLOCK],
+    ids=["sparse_a", "sparse_ab", "full", "yq_lsa", "block"],
 )
+@pytest.mark.parametrize("guess", [{}, {"guess_vector": [0.3, -0.8], "guess_bias": 0.6}], ids=["", "guess"])
 def test_both_estimators_have_the_same_expected_risk_and_gradient(
-    family: Parametrization, read_out: int
+    family: Parametrization, read_out: int, guess: dict[str, Any]
 ) -> None:
     """|z| < 5 in every coordinate of the difference of two independent means."""
-    law = LinearRegression(dim=2, context=5, label_noise=0.1, read_out=read_out).law([0, 1])
+    law = LinearRegression(2, 5, label_noise=0.1, read_out=read_out, **guess).law([0, 1])
     family.initialise([0, 1])
     model = LinearTransformer(family)
     expected, sampled = gradients("expected", model, law, 0), gradients("sampled", model, law, 1)
@@ -49,8 +68,39 @@ def test_both_estimators_have_the_same_expected_risk_and_gradient(
     assert expected[:, 2:].mean(0).norm() > 10 * (expected[:, 2:].var(0) / CHUNKS).sum().sqrt(), (
         "no gradient to compare"
     )
-    if family.sparse:
+    if family.sparse and not guess:
         assert expected.var(0).sum() < sampled.var(0).sum()
+
+
+@pytest.mark.parametrize("family", [SparseA(2, 2, 0.2), YqLSA(2, 1, 0.2), BLOCK], ids=["a", "yq", "block"])
+def test_the_population_risk_is_what_the_others_estimate(family: Parametrization) -> None:
+    """Risk and gradient, from float32 weights too; nothing is drawn."""
+    law = LinearRegression(2, 5, read_out=-1 if family.sparse else 1).law([0, 1])
+    family.initialise([0, 1])
+    model = LinearTransformer(family)
+    population = make_estimator("population", model, law)
+    assert isinstance(population, PopulationRisk) and population.draw([], 0) == {}
+    risk_R = population.risk(model, {})
+    exact = torch.cat([risk_R.detach(), *(g.flatten() for g in _gradients(risk_R, model))])
+    sampled = gradients("expected", model, law, 3)
+    stderr = (sampled.var(0) / CHUNKS).sqrt()
+    assert ((sampled.mean(0) - exact).abs() <= SIGMAS * stderr + 1e-12).all()
+    family.initialise([0, 1], torch.float32)
+    single_R = population.risk(model, {})
+    assert torch.allclose(single_R, risk_R, rtol=1e-5)
+    single = torch.cat([g.flatten() for g in _gradients(single_R, model)])
+    assert single.dtype == torch.float32 and torch.allclose(single.double(), exact[2:], rtol=1e-3, atol=1e-5)
+
+
+def _gradients(risk_R: Tensor, model: LinearTransformer) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(risk_R.sum(), list(model.parameters()))
+
+
+def test_no_population_risk_where_there_is_no_closed_form() -> None:
+    law = LinearRegression(dim=2).law([0])
+    for model in (LinearTransformer(Full(2, 2)), LinearTransformer(Full(2, 1), "tokens", "relu")):
+        with pytest.raises(InputError, match=r"population needs a risk in closed form: one layer at dim <= "):
+            make_estimator("population", model, law)
 
 
 def test_which_estimator_serves_which_model() -> None:

@@ -1,4 +1,4 @@
-"""Exact risks against large samples, gradients against finite differences, the U-statistic of the norm."""
+"""Exact risks against large samples, and on S against the polynomial."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import Any
 import pytest
 import torch
 
-from icl.models import Full, LinearTransformer, MultiHead, Parametrization, SparseA, SparseAB
+from icl.models import (
+    Full,
+    LinearTransformer,
+    LinearTransformerBlock,
+    MultiHead,
+    Parametrization,
+    SparseA,
+    SparseAB,
+    YqLSA,
+)
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
-from icl.training.exact import CriticalPoint, exact_risk, risk_on_s
+from icl.training.exact import exact_risk, risk_on_s
 
 SIGMAS = 5.0
 NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}
+GUESS = {"guess_vector": [0.3, -0.8], "guess_bias": 0.6}
 INVERSE = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"}
 CASES: dict[str, tuple[Parametrization, dict[str, Any]]] = {
     "sparse_a": (SparseA(2, 3, 0.2), INVERSE),
@@ -25,6 +35,9 @@ CASES: dict[str, tuple[Parametrization, dict[str, Any]]] = {
     "full": (Full(2, 1, 0.2), NOISY),
     "full, other read-out": (Full(2, 1, 0.2), NOISY | {"read_out": 1}),
     "heads": (MultiHead(2, 1, 3, 0.2), INVERSE),
+    "heads, a guess, two contexts": (MultiHead(2, 1, 2, 0.2), NOISY | GUESS),
+    "trained guess beside a given one": (YqLSA(2, 1, 0.2), NOISY | GUESS | {"read_out": 1}),
+    "block": (LinearTransformerBlock(2, 1, 2, 0.5), {"dim": 2, "context": 4, "read_out": 1} | GUESS),
 }
 
 
@@ -46,27 +59,18 @@ def test_exact_risk_against_a_large_sample(name: str) -> None:
     ).all()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_exact_gradient_norms_against_finite_differences(name: str) -> None:
-    model, law = model_and_law(name)
-    norms = CriticalPoint(model, law, [0, 1], 64).measure(model, 0)
-    assert norms.exact and (norms.total_stderr_R == 0).all() and (norms.risk_stderr_R == 0).all()
-    risk, h, total = exact_risk(model, law), 1e-6, torch.zeros(2).double()
-    for matrix, tensor in model.parametrization.matrices().items():
-        flat = tensor.data.view(2, -1, *tensor.shape[-2:])
-        for i in range(flat.shape[1]):
-            square = torch.zeros(2).double()
-            for a in range(flat.shape[2]):
-                for b in range(flat.shape[3]):
-                    flat[:, i, a, b] += h
-                    up = risk(model).detach()
-                    flat[:, i, a, b] -= 2 * h
-                    down = risk(model).detach()
-                    flat[:, i, a, b] += h
-                    square += ((up - down) / (2 * h)) ** 2
-            assert torch.allclose(norms.norms[f"{matrix}{i}"], square.sqrt(), rtol=1e-6, atol=1e-7)
-            total += square
-    assert torch.allclose(norms.total_R, total.sqrt(), rtol=1e-6)
+def test_replicas_that_share_a_law_are_told_apart() -> None:
+    task = {"dim": 2, "rotation": "none", "context": [3, 7, 3]} | GUESS
+    family = Full(2, 1, 0.3)
+    family.initialise([4, 5, 6])
+    risk_R = exact_risk(LinearTransformer(family), law := LinearRegression(**task).law([4, 5, 6]))
+    together_R = risk_R(LinearTransformer(family)).detach()
+    for r in range(3):
+        alone = LinearTransformer(family.sharing([m[r : r + 1] for m in family.matrices().values()]))
+        assert exact_risk(alone, law.replica(r))(alone).item() == pytest.approx(
+            float(together_R[r]), rel=1e-13
+        )
+    assert len(set(together_R.tolist())) == 3
 
 
 def test_no_exact_risk_where_there_is_none() -> None:
@@ -106,20 +110,3 @@ def test_risk_on_s_is_the_polynomial_at_the_projection() -> None:
     found = risk_on_s(model, law)(model)
     assert found[0].item() == pytest.approx(InvariantRisk(2, 5, 2, True).value([0.3, 0.5], [0.21]), rel=1e-12)
     assert torch.allclose(risks, found, rtol=0.02)
-
-
-def test_sampled_gradient_norms_agree_with_exact_ones() -> None:
-    """The sampled way, forced on a model that has an exact one."""
-    model, law = model_and_law("sparse_a")
-    critical = CriticalPoint(model, law, [0, 1], 60_000)
-    exact = critical.measure(model, 3)
-    critical.exact = None
-    sampled = critical.measure(model, 3)
-    assert not sampled.exact
-    assert ((sampled.risk_R - exact.risk_R).abs() < SIGMAS * sampled.risk_stderr_R).all()
-    for label, norm_R in exact.norms.items():
-        assert ((sampled.norms[label] - norm_R).abs() < SIGMAS * sampled.stderrs[label]).all()
-        assert (sampled.stderrs[label] < 0.1 * norm_R).all()
-    again = critical.measure(model, 3)
-    other = critical.measure(model, 4)
-    assert torch.equal(again.total_R, sampled.total_R) and not torch.equal(other.total_R, sampled.total_R)

@@ -27,6 +27,8 @@ def law_of(run: RunRecord) -> LinearRegressionLaw:
         root_RDD=symmetric_root(Sigma_RDD),
         task_root_RDD=symmetric_root(torch.from_numpy(run.weights["Sigma_w"])),
         mean_RD=torch.zeros(Sigma_RDD.shape[:2], dtype=torch.float64),
+        guess_RD=torch.zeros(Sigma_RDD.shape[:2], dtype=torch.float64),
+        guess_bias=0.0,
         label_noise=0.0,
         read_out=-1,
     )

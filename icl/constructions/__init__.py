@@ -1,0 +1,1 @@
+"""Weights written down from the papers' proofs."""

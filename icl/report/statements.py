@@ -1,0 +1,169 @@
+"""What a book says: its statements, one for each check and each claim of a figure, and what it found."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icl.report.book import Book, Entry
+from icl.report.values import brief, headline, number, pairs
+
+# Words of notes that say something of the paper's own text, and not of how it was measured.
+_OF_THE_TEXT = re.compile(
+    r"misprint|typo|as printed|must read|not tight|loose\b|not needed|more than|deviat|omit|footnote|silently"
+    r"|is not the case|counterexample|erratum|corrigendum|published|authors|unnecessary|stronger|weaker"
+    r"|\bthe (?:text|paper|statement|appendix)\b|\b(?:is|are|was) (?:wrong|false|missing)\b"
+    r"|(?<!no )\bproofs?\b(?!'s)",
+    re.IGNORECASE,
+)
+_SHORT_SOURCE = 60
+
+
+@dataclass(frozen=True)
+class Control:
+    description: str
+    measured: str
+    rejected: bool
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of a paper's table. `verdict` is empty where nothing is known yet."""
+
+    anchor: str
+    entry: Entry
+    claim: str
+    verdict: str = ""
+    expected: str = ""
+    measured: Any = None
+    bound: float | None = None
+    source: str = ""  # of the bound; of a figure's claim, the bound in words
+    control: Control | None = None
+    notes: Sequence[str] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        return self.verdict == self.expected
+
+    @property
+    def kind(self) -> str:
+        """What the filters know it by."""
+        return self.verdict or "open"
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        return headline(self.measured, self.bound, self.source)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return pairs(self.measured)
+
+    @property
+    def bound_text(self) -> str:
+        return "" if self.bound is None else number(self.bound, 3)
+
+    @property
+    def short_source(self) -> str:
+        """The source up to its first comma; the whole of it is beside the evidence."""
+        text = re.split(r"[,;:](?= )", self.source, maxsplit=1)[0]
+        return text if len(text) <= _SHORT_SOURCE else text[:_SHORT_SOURCE].rsplit(" ", 1)[0] + " …"
+
+    @property
+    def remarks(self) -> list[str]:
+        """The notes on the paper's own text: misprints, steps that are wrong, hypotheses not needed."""
+        return [note for note in self.notes if _OF_THE_TEXT.search(note)]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many statements have which verdict, and how many checks and figures wait, failed or were skipped."""
+
+    holds: int
+    fails: int
+    undecided: int
+    unexpected: int
+    waiting: int
+    failed: int
+    skipped: int
+    entries: int
+
+    @property
+    def statements(self) -> int:
+        return self.holds + self.fails + self.undecided
+
+    @property
+    def done(self) -> int:
+        return self.entries - self.waiting
+
+
+def statements(book: Book) -> list[Statement]:
+    return [statement for entry in book.entries for statement in _statements(entry)]
+
+
+def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
+    verdicts = Counter(statement.verdict for statement in found)
+    states = Counter(entry.state for entry in entries)
+    unexpected = sum(bool(s.verdict) and not s.as_expected for s in found)
+    waiting = states["waiting"] + states["running"]
+    by_verdict = [verdicts[verdict] for verdict in ("holds", "fails", "undecided")]
+    return Counts(*by_verdict, unexpected, waiting, states["failed"], states["skipped"], len(entries))
+
+
+def anchor(entry: Entry) -> str:
+    """The entry's place on the page."""
+    return re.sub(r"[^\w.-]", "-", f"{entry.group}-{entry.id}")
+
+
+def _statements(entry: Entry) -> Iterator[Statement]:
+    document, place = entry.document, anchor(entry)
+    if document is None:
+        yield Statement(place, entry, "")
+    elif entry.group == "check":
+        yield _of_check(entry, document, place)
+    else:
+        for index, claim in enumerate(document.get("claims") or [], 1):
+            yield _of_claim(entry, claim, f"{place}-{index}")
+
+
+def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statement:
+    bound, control = document.get("bound") or {}, document.get("control")
+    return Statement(
+        place,
+        entry,
+        str(document.get("claim", "")),
+        str(document.get("verdict", "")),
+        str(document.get("expected", "holds")),
+        document.get("measured"),
+        _number(bound.get("value")),
+        str(bound.get("source", "")),
+        _control(control) if control else None,
+        [str(note) for note in document.get("notes") or []],
+    )
+
+
+def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
+    bound, control = claim.get("bound"), claim.get("control")
+    return Statement(
+        place,
+        entry,
+        str(claim.get("claim", "")),
+        str(claim.get("verdict", "")),
+        str(claim.get("expected", "holds")),
+        claim.get("measured"),
+        _number(bound),
+        "" if isinstance(bound, int | float) else brief(bound),
+        _control(control) if control else None,
+        [str(note) for note in claim.get("notes") or []],
+    )
+
+
+def _control(control: Mapping[str, Any]) -> Control:
+    described, measured = str(control.get("description", "")), brief(control.get("measured"), 1)
+    return Control(described, measured, bool(control.get("rejected")))
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,50 @@
+"""Exact gradient norms against finite differences, sampled ones against exact ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from icl.training.critical_point import CriticalPoint
+from icl.training.exact import exact_risk
+from tests.training.test_exact import CASES, SIGMAS, model_and_law
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exact_gradient_norms_against_finite_differences(name: str) -> None:
+    model, law = model_and_law(name)
+    norms = CriticalPoint(model, law, [0, 1], 64).measure(model, 0)
+    assert norms.exact and (norms.total_stderr_R == 0).all() and (norms.risk_stderr_R == 0).all()
+    risk, h, total = exact_risk(model, law), 1e-6, torch.zeros(2).double()
+    for matrix, tensor in model.parametrization.matrices().items():
+        flat = tensor.data.view(2, -1, *tensor.shape[-2:])
+        for i in range(flat.shape[1]):
+            square = torch.zeros(2).double()
+            for a in range(flat.shape[2]):
+                for b in range(flat.shape[3]):
+                    flat[:, i, a, b] += h
+                    up = risk(model).detach()
+                    flat[:, i, a, b] -= 2 * h
+                    down = risk(model).detach()
+                    flat[:, i, a, b] += h
+                    square += ((up - down) / (2 * h)) ** 2
+            assert torch.allclose(norms.norms[f"{matrix}{i}"], square.sqrt(), rtol=1e-6, atol=1e-7)
+            total += square
+    assert torch.allclose(norms.total_R, total.sqrt(), rtol=1e-6)
+
+
+def test_sampled_gradient_norms_agree_with_exact_ones() -> None:
+    """The sampled way, forced on a model that has an exact one."""
+    model, law = model_and_law("sparse_a")
+    critical = CriticalPoint(model, law, [0, 1], 60_000)
+    exact = critical.measure(model, 3)
+    critical.exact = None
+    sampled = critical.measure(model, 3)
+    assert not sampled.exact
+    assert ((sampled.risk_R - exact.risk_R).abs() < SIGMAS * sampled.risk_stderr_R).all()
+    for label, norm_R in exact.norms.items():
+        assert ((sampled.norms[label] - norm_R).abs() < SIGMAS * sampled.stderrs[label]).all()
+        assert (sampled.stderrs[label] < 0.1 * norm_R).all()
+    again = critical.measure(model, 3)
+    other = critical.measure(model, 4)
+    assert torch.equal(again.total_R, sampled.total_R) and not torch.equal(other.total_R, sampled.total_R)
