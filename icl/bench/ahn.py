@@ -5,12 +5,7 @@ R replicas, K batches, X entries of a gradient.
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from icl.bench.command import run_icl
 from icl.experiments.ahn import trained
 from icl.random import generator
 from icl.runs.record import RunRecord, load_run
@@ -37,28 +33,12 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 
 def figures(folder: str) -> Iterator[dict[str, Any]]:
     """`icl figure figure=ahn/all` in a process of its own."""
-    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())"]
-    settings = ["figure=ahn/all", "format=json", "logger=none", f"paths.outputs={folder}"]
-    started = time.perf_counter()
-    done = subprocess.run([*command, "figure", *settings], stdout=subprocess.PIPE, text=True)
-    seconds = time.perf_counter() - started
-    unit = 1 << 10 if sys.platform != "darwin" else 1 << 20
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / unit
-    documents = json.loads(done.stdout)["figures"] if done.stdout else []
+    ran = run_icl("figure", "figure=ahn/all", f"paths.outputs={folder}")
+    documents = ran.document.get("figures", [])
     for document in documents:
-        yield {
-            "name": f"{document['figure']} at laptop",
-            "seconds": document["seconds"],
-            "target": "",
-            "met": True,
-        }
-    yield {
-        "name": f"{len(documents)} figures together, exit code {done.returncode}",
-        "seconds": seconds,
-        "peak_mb": peak,
-        "target": f"exit code 0 in {FIGURES_SECONDS} s and {FIGURES_MB} MB",
-        "met": done.returncode == 0 and seconds < FIGURES_SECONDS and peak < FIGURES_MB,
-    }
+        name = f"{document['figure']} at laptop"
+        yield {"name": name, "seconds": document["seconds"], "target": "", "met": True}
+    yield ran.row(f"{len(documents)} figures together", FIGURES_SECONDS, FIGURES_MB)
 
 
 def _runs(outputs: Path) -> Iterator[RunRecord]:

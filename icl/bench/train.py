@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import torch
 
+from icl.bench.command import run_icl
 from icl.bench.timing import Comparison, compare
 from icl.models import LinearTransformer, Parametrization, SparseA, SparseAB
 from icl.random import generator
@@ -113,38 +110,14 @@ class Step:
 
 def _laptop_run() -> dict[str, Any]:
     """`icl train experiment=ahn/theorem3` in a process of its own, from nothing."""
-    command = [
-        sys.executable,
-        "-c",
-        "from icl.cli import main; raise SystemExit(main())",
-        "train",
-        "experiment=ahn/theorem3",
-    ]
     with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
-        done = subprocess.run(
-            [*command, f"paths.outputs={folder}", "format=json"], capture_output=True, text=True
-        )
-        seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (
-        1 << 10 if sys.platform != "darwin" else 1 << 20
-    )
-    distance = _worst_distance(done.stdout)
-    met = done.returncode == 0 and seconds < LAPTOP_SECONDS and peak < LAPTOP_MB and distance < 0.05
-    return {
-        "name": "laptop run of ahn/theorem3, 5 seeds",
-        "seconds": seconds,
-        "peak_mb": peak,
+        ran = run_icl("train", "experiment=ahn/theorem3", f"paths.outputs={folder}")
+    by_seed = ran.document.get("metrics", {}).get("dist_preconditioned", {}).get("by_seed", {})
+    distance = max(by_seed.values(), default=float("inf"))
+    row = ran.row("laptop run of ahn/theorem3, 5 seeds", LAPTOP_SECONDS, LAPTOP_MB)
+    target = f"Dist < .05, {row['target']}"
+    return row | {
         "dist_preconditioned": distance,
-        "target": f"Dist < .05 in {LAPTOP_SECONDS} s and {LAPTOP_MB} MB",
-        "met": met,
+        "target": target,
+        "met": row["met"] and distance < 0.05,
     }
-
-
-def _worst_distance(text: str) -> float:
-    import json
-
-    try:
-        return max(json.loads(text)["metrics"]["dist_preconditioned"]["by_seed"].values())
-    except (ValueError, KeyError, TypeError):
-        return float("inf")

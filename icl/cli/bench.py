@@ -1,4 +1,4 @@
-"""`icl bench bench=train|ahn`: speed, as ratios with both figures."""
+"""`icl bench bench=train|ahn|xie`: speed, as ratios with both figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from icl.cli.outcome import OK, Outcome
 from icl.errors import one_of, whole
 
-BENCHES = ("train", "ahn")
+BENCHES = ("train", "ahn", "xie")
 
 
 def bench_settings(cfg: DictConfig) -> tuple[str, int, int | None]:
