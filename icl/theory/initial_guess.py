@@ -88,18 +88,6 @@ def optimal_matrices(
     return (step_KPP + step_KPP.mT) / 2 + tau * torch.einsum("k,pr->kpr", constant_K, T_PP)
 
 
-def optimal_heads(X_KPP: Tensor) -> tuple[Tensor, Tensor]:
-    """D heads (b_HP, a_HKP) with these matrices, all zero at (p, p): b_h = e_h, a_hk row h of X_k.
-
-    The entries (h, p) and (p, h) both have to come from a_h: its last entry counts twice.
-    """
-    if bool(X_KPP[:, -1, -1].any()):
-        raise ValueError("some X_k has an entry at (p, p): D heads b_h = e_h cannot give it")
-    a_HKP = X_KPP[:, :-1].transpose(0, 1).clone()
-    a_HKP[..., -1] *= 2
-    return torch.eye(X_KPP.shape[-1], dtype=X_KPP.dtype)[:-1], a_HKP
-
-
 def fewest_heads(prior_mean: Tensor, guess_vector: Tensor, guess_bias: float) -> int:
     """The smallest H whose best risk is the least over all heads: 1 at v = m, b = 0, else D.
 

@@ -338,7 +338,7 @@ class QuadraticRisk:
         return HeadsOptimum(bound + gap, gap, b_HP @ back, a_HKP @ back, values, converged)
 
     def _coordinates(self, X_KPP: Tensor) -> Tensor:
-        return self.space.coordinates(self._J.T @ X_KPP @ self._J)
+        return self.space.coordinates(self._J.T @ X_KPP.to(torch.float64) @ self._J)
 
     def _value(self, x_KS: Tensor) -> Tensor:
         return (x_KS * (self._form.apply(x_KS) - 2 * self.linear_KS)).sum((-1, -2)) + self.constant

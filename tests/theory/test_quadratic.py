@@ -548,6 +548,17 @@ def test_given_starts_join_the_random_ones():
         risk.best_with_values(draw(46, 2, 3))
 
 
+def test_a_start_is_in_the_tokens_own_coordinates():
+    """With guess = prior mean m one head b = (-m, 1) is optimal: one round from there is enough."""
+    setting = regression(3) | {"guess_bias": 0.0, "label_noise": 0.0}
+    m = setting["prior_mean"]
+    risk = QuadraticRisk.linear_regression(**setting | {"guess_vector": m}, target_sign=1)
+    start = torch.cat([-m, m.new_ones(1)])[None]
+    best = risk.best_with_heads(1, np.random.default_rng(0), restarts=2, iterations=1, starts=[start])
+    assert best.gap < 1e-13
+    assert best.values_of_restarts[1] > best.value + 1e-3
+
+
 def test_free_read_out_needs_its_moments():
     zero = torch.zeros(2, 2, 2, dtype=torch.float64)
     risk = QuadraticRisk.from_moments(torch.zeros(2, 2, 2, 2, 2, 2, dtype=torch.float64), zero, 1.0)
