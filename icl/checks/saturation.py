@@ -1,0 +1,134 @@
+"""Multi-head LSA with as many heads as it can use, and one step of gradient descent from w*, at one xie law.
+
+Least risk over any heads: a convex form in which all heads of all numbers have their place (a lower bound),
+and D heads that attain it. The step is eq. (7) with y_q = <w*, x_q> at the best eta.
+
+R seeds, H heads, D covariates, C = `context` tokens, P = K = D + 1, S coordinates of a symmetric matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from icl.checks.given_weights import require_family
+from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, risk_under
+from icl.checks.rounding import ROUNDING
+from icl.checks.settings import limited
+from icl.checks.verdict import Weights
+from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
+from icl.errors import InputError
+from icl.models import Full, MultiHead
+from icl.tasks import LinearRegressionLaw
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.initial_guess import guess_error, optimal_matrices
+from icl.theory.quadratic import EPSILON, ConvexBound
+
+LARGEST = 1e30  # of w*, v and b: fourth powers are summed
+
+
+class Saturation:
+    """Of a law with Sigma = Sigma_w = I and one seed: exact risks, their gap and its rounding."""
+
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        self.law, self.dim, self.context = law, law.dim, law.context_R[0]
+        self.w_star_D, self.guess_D, self.bias = law.mean_RD[0], law.guess_RD[0], law.guess_bias
+        if max(float(self.w_star_D.norm()), float(self.guess_D.norm()), abs(self.bias)) > LARGEST:
+            raise InputError(
+                f"the prior mean, the guess vector and its bias must be at most {LARGEST:g} long"
+            )
+        self.risk = risk_under(law)
+
+    @cached_property
+    def least(self) -> ConvexBound:
+        return self.risk.convex_bound()
+
+    @property
+    def rounding(self) -> float:
+        return 2 * self.least.rounding  # of the bound and of the risk at a point
+
+    @cached_property
+    def descent_risk(self) -> float:
+        """One step from w* with the best eta."""
+        risk = risk_under(with_guess(self.law, self.w_star_D))
+        P_PP, Q_PP = one_step_gd(self.w_star_D, isotropic_step(self.dim, self.context))
+        return float(risk.value_of_layer(P_PP[None], Q_PP[None]))
+
+    @property
+    def gap(self) -> float:
+        return self.least.value - self.descent_risk
+
+    @property
+    def guess_error(self) -> float:
+        """|w* - v|^2 + b^2."""
+        return guess_error(self.w_star_D, self.guess_D, self.bias, self.law.Sigma_RDD[0])
+
+    def heads(self) -> tuple[Tensor, Tensor]:
+        """D heads (P_HPP, Q_HPP) of least risk."""
+        return heads_of_matrices(optimal_matrices(self.w_star_D, self.guess_D, self.bias, self.context))
+
+    def constructed(self, heads: int) -> float:
+        """Least risk by construction: with D heads `heads()`, with more A.1's D + 1 (b_h = e_h, a_hk row h of
+        X_k) and the others zero."""
+        if heads == self.dim:
+            return float(self.risk.value_of_layer(*self.heads()))
+        unused = (0, 0, 0, heads - self.dim - 1)
+        b_HP = torch.nn.functional.pad(torch.eye(self.dim + 1, dtype=torch.float64), unused)
+        a_HKP = torch.nn.functional.pad(self.least.X_KPP.transpose(0, 1), (0, 0, *unused))
+        return float(self.risk.value_of_heads(b_HP, a_HKP))
+
+    def at(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
+        """Risk, and the norm of its gradient in all P_h and Q_h."""
+        P_HPP, Q_HPP = P_HPP.clone().requires_grad_(), Q_HPP.clone().requires_grad_()
+        risk = self.risk.value_of_layer(P_HPP, Q_HPP)
+        gradients = torch.autograd.grad(risk, (P_HPP, Q_HPP))
+        return risk.item(), float(torch.stack(gradients).norm())
+
+    def rounding_at(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
+        """What rounding can make of `at` where y_q = 0: 2^-52 times the summands and size of its terms.
+
+        The form is summed over x and u, tokens J (x, <u, x>) with w = w* + u and |J| <= 1 + |w*|.
+        """
+        D, C, P = self.dim, self.context, self.dim + 1
+        J_PP = torch.eye(P, dtype=torch.float64)
+        J_PP[D, :D] = self.w_star_D
+        X_KPP = torch.einsum("hp,hrk->kpr", P_HPP[:, -1], Q_HPP)
+        norm_X = float((J_PP.T @ (X_KPP + X_KPP.mT) @ J_PP / 2).norm())
+        # E|G|^2 = E|M|^2 + (E|M|^2 + E tr(M)^2) / C, M = [[I, u], [u^T, |u|^2]], u ~ N(0, I).
+        square_G = (D**2 + 5 * D) * (1 + 1 / C) + (4 * D**2 + 2 * D) / C
+        linear, chain = float(self.risk.linear_KS.norm()), float(P_HPP.norm() + Q_HPP.norm())
+        summands = P + P * (P + 1) // 2 + 4 * P  # over K, over S, and through J on both sides
+        value = square_G * norm_X**2 + 2 * linear * norm_X + self.risk.constant
+        slope = 2 * (square_G * norm_X + linear) * (1 + float(self.w_star_D.norm())) ** 2 * chain
+        return EPSILON * summands * P * value, EPSILON * summands * slope
+
+
+def with_guess(law: LinearRegressionLaw, guess_D: Tensor, bias: float = 0.0) -> LinearRegressionLaw:
+    """The same prompts with y_q = <guess, x_q> + bias."""
+    return replace(law, guess_RD=guess_D[None], guess_bias=bias)
+
+
+def given_heads(weights: Weights, statement: str) -> tuple[list[Saturation], Tensor, Tensor]:
+    """Each seed's law, P and Q (R, H, P, P) of one layer of LSA trained on a law of the xie paper."""
+    require_family(weights, statement, ["multihead", "full"])
+    law = weights.law
+    limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
+    identity_DD = torch.eye(law.dim, dtype=torch.float64)
+    distances = [float((M_RDD - identity_DD).abs().max()) for M_RDD in (law.Sigma_RDD, law.Sigma_w_RDD)]
+    if max(distances) > ROUNDING or law.label_noise or law.read_out != 1:
+        raise InputError(
+            f"check.weights: {statement} takes x ~ N(0, I), w ~ N(w*, I), labels without noise and "
+            "read_out 1; their law is another"
+        )
+    P = weights.matrices.get("P", torch.empty(0))
+    depth = P.shape[1] if P.ndim > 1 else 0
+    if depth != 1:
+        raise InputError(f"check.weights: {statement} is about one layer, these have {depth} layers")
+    model = Full(law.dim, 1) if weights.family == "full" else MultiHead(law.dim, 1, P.shape[2])
+    model.load({name: matrix.to(torch.float64) for name, matrix in weights.matrices.items()})
+    P_RLHPP, Q_RLHPP = model.stack()
+    laws = [Saturation(law.replica(r)) for r in range(len(P_RLHPP))]
+    return laws, P_RLHPP[:, 0].detach(), Q_RLHPP[:, 0].detach()

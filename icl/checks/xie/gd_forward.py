@@ -1,0 +1,140 @@
+"""xie, eqs. (7)-(10): one layer is one step of gradient descent, from w* where the query brings <w*, x_q>.
+
+With Q = [[I, 0], [0, 0]], P = eta [[0, 0], [-w*^T, 1]] and y_q = <w*, x_q> the layer's output is
+<w* - eta grad R(w*), x_q>, R(w) = 1/(2C) sum_i (y_i - <w, x_i>)^2, prompt by prompt, for any eta and C.
+
+R replicas, B prompts, C context tokens, D covariates, P = D + 1 token width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks import attention
+from icl.checks.initial_guess import Vector
+from icl.checks.rounding import along_a_path
+from icl.checks.settings import limited
+from icl.checks.verdict import Control, Finding, decide
+from icl.checks.yq_lsa import descent_from, law_around, path_length
+from icl.constructions.initial_guess import one_step_gd
+from icl.errors import real, reals
+from icl.models import Full, LinearTransformer
+from icl.random import generator
+from icl.tasks import TokenPrompt
+
+NOTES = [
+    "(8) holds for any guess: the layer answers y_q plus -eta <grad R(w*), x_q>. It is the step's prediction "
+    "only if y_q = <w*, x_q>; with y_q = 0, as in the experiments of 5.1, it is <w*, x_q> short of it.",
+    'Signs and factors behind "the gradient of the least-squares loss": to y_q is added minus eta times the '
+    "gradient of half the mean square over the C context tokens, the query masked.",
+]
+
+
+class GDForward:
+    """Settings: sizes, prior mean w* or its norm, step sizes `eta`, prompts (`samples`), their seed."""
+
+    reference = "Section 4.1, eqs. (7)-(10); Appendix B.1"
+    claim = "With y_q = <w*, x_q> the layer (7) is one step of gradient descent from w*, for any eta and C."
+
+    def __init__(
+        self,
+        dim: int = 10,
+        context: int = 10,
+        prior_mean: Vector = None,
+        prior_mean_norm: float | None = None,
+        eta: float | Sequence[float] = (0.1, 1.0, 3.0),
+        seed: int = 0,
+        samples: int = 64,
+    ) -> None:
+        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
+        self.dim, self.seed = dim, seed
+        if isinstance(eta, Sequence) and not isinstance(eta, str):
+            self.etas = reals("check.eta", eta, max(len(eta), 1), 0, open_low=True)
+        else:
+            self.etas = [real("check.eta", eta, 0, open_low=True)]
+        attention.affordable(1, context)
+        self.contexts = sorted({1, context, 2 * dim + 1})
+        scores = (self.contexts[-1] + 1) ** 2
+        reason = f"attention between all tokens takes samples * {scores} numbers"
+        self.samples = limited("check.samples", samples, 1, attention.MAX_SCORES // scores, reason)
+
+    def measure(self) -> Finding:
+        settings = [(C, eta) for C in self.contexts for eta in self.etas]
+        errors = [self._errors(C, eta) for C, eta in settings]
+        parts = {name: float(np.max([error[name] for error in errors])) for name in ("tokens", "gram", "v")}
+        max_error = float(np.max(list(parts.values())))
+        bound = along_a_path(max(2 * path_length(self.dim, C) for C in self.contexts))
+        rejected = {name: min(error[name] for error in errors) for name in errors[0] if name not in parts}
+        worst = min(rejected.values())
+        return Finding(
+            decide(max_error, bound.value),
+            {
+                "max_error": max_error,
+                "max_error_tokens": parts["tokens"],
+                "max_error_gram": parts["gram"],
+                "max_error_trained_guess": parts["v"],
+                "contexts": self.contexts,
+                "eta": self.etas,
+            },
+            bound,
+            Control(
+                f"error against {', '.join(rejected)}: the smallest at any C and eta",
+                worst,
+                worst > bound.value,
+            ),
+            NOTES,
+        )
+
+    def _errors(self, context: int, eta: float) -> dict[str, float]:
+        """Largest error of the three forward passes, and of three wrong readings of (10)."""
+        w_star_D = self.law.mean_RD[0]
+        law = replace(self.law, context_R=(context,))
+        unguessed = law.token_prompts([generator(self.seed, "check")], self.samples)
+        prompt = with_guess(unguessed, w_star_D)
+        model = Full(self.dim, 1)
+        model.load(dict(zip("PQ", (M[None, None] for M in one_step_gd(w_star_D, eta)), strict=True)))
+        zero_D = torch.zeros_like(w_star_D)
+        step_B, size_B = step_prediction(prompt, w_star_D, eta), step_size(prompt, w_star_D, eta)
+        passes = {
+            "tokens": LinearTransformer(model, "tokens").predict(prompt),
+            "gram": LinearTransformer(model).predict(prompt.gram()),
+            "v": LinearTransformer(descent_from(w_star_D, eta), "tokens").predict(unguessed),
+        }
+        errors = {name: np.abs(pass_RB[0].detach().numpy() - step_B) for name, pass_RB in passes.items()}
+        layer_B = passes["tokens"][0].detach().numpy()
+        errors["a step a tenth longer"] = np.abs(layer_B - step_prediction(prompt, w_star_D, 1.1 * eta))
+        if w_star_D.any():
+            errors["the step from 0"] = np.abs(layer_B - step_prediction(prompt, zero_D, eta))
+            bare_B = LinearTransformer(model, "tokens").predict(unguessed)[0].detach().numpy()
+            errors["the layer with y_q = 0"] = np.abs(bare_B - step_B)
+        return {name: float((error_B / size_B).max()) for name, error_B in errors.items()}
+
+
+def with_guess(prompt: TokenPrompt, guess_D: Tensor) -> TokenPrompt:
+    """The same prompts with y_q = <guess, x_q> in the query token."""
+    query_RBP = prompt.query_RBP.clone()
+    query_RBP[..., -1] = query_RBP[..., :-1] @ guess_D
+    return replace(prompt, query_RBP=query_RBP)
+
+
+def step_prediction(prompt: TokenPrompt, start_D: Tensor, eta: float) -> np.ndarray:
+    """<w - eta grad R(w), x_q> at w = start, token by token."""
+    x_BND, y_BN = prompt.context_RBNP[0, ..., :-1].numpy(), prompt.context_RBNP[0, ..., -1].numpy()
+    w_D, gradient_BD = start_D.numpy(), np.zeros_like(x_BND[:, 0])
+    for i in range(x_BND.shape[1]):
+        x_BD = x_BND[:, i]
+        gradient_BD = gradient_BD + (x_BD @ w_D - y_BN[:, i])[:, None] * x_BD / x_BND.shape[1]
+    return ((w_D - eta * gradient_BD) * prompt.query_RBP[0, :, :-1].numpy()).sum(1)
+
+
+def step_size(prompt: TokenPrompt, start_D: Tensor, eta: float) -> np.ndarray:
+    """The sizes of all terms of step_prediction, all its minus signs plus."""
+    context_RBNP = prompt.context_RBNP.abs()
+    context_RBNP[..., -1] *= -1
+    absolute = TokenPrompt(context_RBNP, prompt.query_RBP.abs(), prompt.target_RB)
+    return step_prediction(absolute, start_D.abs(), -eta)

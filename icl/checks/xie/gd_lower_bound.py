@@ -1,0 +1,124 @@
+"""xie, section 5.1.1: for w* != 0 and y_q = 0 one gradient step from w* has a smaller risk than multi-head
+LSA of any number of heads.
+
+The paper sees it in training. It is exact: the least risk over all heads minus the risk of the step at its
+best eta is 2 |w*|^2 / (d C + 2) > 0.
+
+H heads, D covariates, C = `context` tokens, P = K = D + 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from icl.checks.initial_guess import Vector
+from icl.checks.saturation import Saturation, given_heads, with_guess
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.yq_lsa import law_around
+from icl.errors import InputError
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.initial_guess import gap
+from icl.verdicts import joint
+
+SOURCE = (
+    "rounding of the gap: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times the number and "
+    "size of its terms, twice"
+)
+
+
+class GdLowerBound:
+    """Settings: sizes, prior mean w* (or its norm), not zero."""
+
+    reference = "Section 5.1.1; Figure 2 (b)"
+    claim = (
+        "For w* != 0 and y_q = 0 the risk of one gradient step from w* is strictly below that of multi-head "
+        "LSA, whatever its weights and number of heads."
+    )
+    needs_training = False  # true of any weights
+
+    def __init__(
+        self,
+        dim: int = 10,
+        context: int = 10,
+        prior_mean: Vector = None,
+        prior_mean_norm: float | None = None,
+    ) -> None:
+        self.law = law_around(dim, context, 0, prior_mean, prior_mean_norm)
+        if not self.law.mean_RD.any():
+            raise InputError("check.prior_mean: section 5.1.1 is about w* != 0")
+
+    def measure(self) -> Finding:
+        case = Saturation(self.law)
+        d, C, zero_D = case.dim, case.context, torch.zeros_like(case.w_star_D)
+        predicted = gap(case.w_star_D, zero_D, 0.0, C)
+        # d (1 + (d + 1)/C) (eta - best)^2 is what another eta loses.
+        step, reach = isotropic_step(d, C), (case.gap / (d * (1 + (d + 1) / C))) ** 0.5
+        at_zero = Saturation(replace(self.law, mean_RD=torch.zeros_like(self.law.mean_RD)))
+        return Finding(
+            joint([_strict(case.gap, case.rounding), decide(abs(case.gap - predicted), case.rounding)]),
+            {
+                "gd_risk": case.descent_risk,
+                "lsa_risk": case.least.value,
+                "gap": case.gap,
+                "predicted_gap": predicted,
+                "relative_gap": case.gap / case.descent_risk,
+                "best_eta": step,
+                "eta_from": step - reach,
+                "eta_to": step + reach,
+                "gap_at_zero_mean": at_zero.gap,
+            },
+            Bound(case.rounding, SOURCE),
+            Control(
+                "gap at w* = 0, where one head makes the gradient step",
+                at_zero.gap,
+                _strict(at_zero.gap, at_zero.rounding) != "holds",
+            ),
+            [
+                "The paper has it from trained models only. It is exact: the least risk over all heads is "
+                "the minimum of a convex form, and exceeds the step's by 2 |w*|^2 / (d C + 2).",
+                f"The step needs its best eta: outside {step - reach:.4g} < eta < {step + reach:.4g} the "
+                "saturated model is better than the gradient step.",
+            ],
+        )
+
+    def judge(self, weights: Weights) -> Finding:
+        """Is the exact risk of these weights above that of the step, for every seed?"""
+        laws, P_RHPP, Q_RHPP = given_heads(weights, "Section 5.1.1")
+        if min(law.guess_error for law in laws) == 0:
+            raise InputError(
+                "check.weights: section 5.1.1 is about w* != v or b != 0, their guess is w* itself"
+            )
+        seeds = list(zip(laws, P_RHPP, Q_RHPP, strict=True))
+        excesses = [law.at(P, Q)[0] - law.descent_risk for law, P, Q in seeds]
+        roundings = [law.rounding for law in laws]
+        controls = [_excess_at_the_prior(law) for law in laws]
+        return Finding(
+            joint([_strict(*pair) for pair in zip(excesses, roundings, strict=True)]),
+            {
+                "least_excess_over_gd": float(np.min(excesses)),
+                "excess_over_gd_by_seed": excesses,
+                "least_possible_excess_by_seed": [law.gap for law in laws],
+                "gd_risk_by_seed": [law.descent_risk for law in laws],
+                "heads": P_RHPP.shape[1],
+            },
+            Bound(max(roundings), SOURCE),
+            Control(
+                "excess over the step of the weights of least risk where y_q = <w*, x_q>",
+                float(np.max(np.abs([excess for excess, _ in controls]))),
+                all(_strict(*pair) != "holds" for pair in controls),
+            ),
+        )
+
+
+def _strict(gap: float, rounding: float) -> str:
+    """Is the gap above zero?"""
+    return decide(-gap, 0.0, rounding)
+
+
+def _excess_at_the_prior(law: Saturation) -> tuple[float, float]:
+    """Of the best weights with y_q = <w*, x_q>, which make the step itself; and its rounding."""
+    exact = Saturation(with_guess(law.law, law.w_star_D))
+    return exact.at(*exact.heads())[0] - law.descent_risk, exact.rounding

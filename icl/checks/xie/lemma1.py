@@ -1,0 +1,121 @@
+"""xie, Lemma 1: the risk of multi-head LSA is not convex in its parameters (P_h, Q_h), for any H.
+
+(P, Q) and (-P, -Q) give every prompt the same prediction, and halfway between them lies the layer that does
+nothing, with risk d + |w*|^2: under convexity no weights could do better.
+
+H heads, D covariates, C = `context` tokens, P = K = D + 1 token width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from icl.checks.convexity import violation
+from icl.checks.initial_guess import Vector, risk_under
+from icl.checks.rounding import ROUNDING
+from icl.checks.settings import limited
+from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.yq_lsa import law_around
+from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
+from icl.random import generator
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.initial_guess import gap, gd_risk, optimal_matrices
+from icl.theory.quadratic import LabelMoments, SymmetricSpace, second_gram
+from icl.verdicts import joint
+
+MAX_HEADS = 1000
+PAIRS = 32
+NOTES = [
+    'A.4 argues that "a bilinear function is not convex", hence neither is its composition with a convex '
+    "one. That does not follow: if the outer function is constant, the composition is convex. The two "
+    "points do prove the lemma, for every H and every law under which attention is of any use.",
+    "The lemma does not leave global optimality open, as the paper has it: in X_k = sum_h b_h a_hk^T the "
+    "risk is a convex quadratic form, so weights that attain its minimum are global minimisers, and from "
+    "H = d on there are some.",
+]
+
+
+class Lemma1:
+    """Settings: sizes, heads, prior mean w* (or its norm), seed of the control's points. y_q is 0."""
+
+    reference = "Lemma 1; Appendix A.4"
+    claim = "The ICL risk of multi-head LSA is not convex in (P_h, Q_h), whatever the number of heads."
+
+    def __init__(
+        self,
+        dim: int = 10,
+        context: int = 10,
+        heads: int = 11,
+        prior_mean: Vector = None,
+        prior_mean_norm: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
+        self.dim, self.context, self.seed = dim, context, seed
+        self.heads = limited("check.heads", heads, 1, MAX_HEADS, "more only cost memory")
+        self.risk = risk_under(self.law)
+
+    def measure(self) -> Finding:
+        (P_HPP, Q_HPP), expected = self._weights()
+        least = self.risk.convex_bound()
+        layer, points = self.risk.value_of_layer, ((P_HPP, Q_HPP), (-P_HPP, -Q_HPP))
+        measured = float(violation(layer, *points))
+        nothing = self.dim + float(self.law.mean_RD[0].square().sum())
+        bound = least.rounding + ROUNDING * nothing
+        in_X, eigenvalue, rounding = self._in_X(least.X_KPP)
+        return Finding(
+            joint(
+                [
+                    decide(abs(measured - (nothing - expected)), bound),
+                    "holds" if measured > bound else "undecided",  # two points without it prove nothing
+                ]
+            ),
+            {
+                "violation": measured,
+                "predicted_violation": nothing - expected,
+                "risk_at_points": [float(layer(*point)) for point in points],
+                "risk_at_midpoint": float(layer(0 * P_HPP, 0 * Q_HPP)),
+                "least_risk": least.value,
+                "smallest_eigenvalue_in_X": eigenvalue,
+            },
+            Bound(
+                bound,
+                "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed "
+                "it, and agree with d + |w*|^2 less the closed form of the risk at the points",
+            ),
+            Control(
+                "largest violation between random X_k, in which the same risk is convex: none above "
+                "rounding, nor a negative eigenvalue",
+                in_X,
+                in_X <= bound and eigenvalue > -rounding,
+            ),
+            NOTES,
+        )
+
+    def _weights(self) -> tuple[tuple[Tensor, Tensor], float]:
+        """The optimum over all heads where H attains it, else one step of descent from 0; and its risk."""
+        w_star_D, guess_D = self.law.mean_RD[0], self.law.guess_RD[0]
+        if self.heads >= self.dim:
+            weights = heads_of_matrices(optimal_matrices(w_star_D, guess_D, 0.0, self.context))
+            risk = gd_risk(self.dim, self.context) + gap(w_star_D, guess_D, 0.0, self.context)
+        else:
+            eta = isotropic_step(self.dim, self.context)
+            P_PP, Q_PP = one_step_gd(guess_D, eta)
+            weights = P_PP[None], Q_PP[None]
+            # of E|w - eta S w|^2 only E|w|^2 knows the mean of w
+            risk = gd_risk(self.dim, self.context) * (1 + float(w_star_D.square().sum()) / self.dim)
+        padding = (0, 0, 0, 0, 0, self.heads - len(weights[0]))
+        P_HPP, Q_HPP = (torch.nn.functional.pad(matrix, padding) for matrix in weights)
+        return (P_HPP, Q_HPP), risk
+
+    def _in_X(self, best_KPP: Tensor) -> tuple[float, float, float]:
+        """Largest violation between X of the optimum's size; the form's least eigenvalue and its rounding."""
+        noise = generator(self.seed, "control").standard_normal((2, PAIRS, *best_KPP.shape))
+        first, second = best_KPP.norm() / best_KPP.numel() ** 0.5 * torch.from_numpy(noise)
+        largest = float(violation(self.risk.value, (first,), (second,)).max())
+        law = self.law
+        moments = LabelMoments(law.Sigma_RDD[0], law.Sigma_w_RDD[0], law.mean_RD[0], 0.0)
+        form_SS = SymmetricSpace(self.dim + 1).form(second_gram(moments, self.context))
+        eigenvalues = torch.linalg.eigvalsh(form_SS)
+        return largest, float(eigenvalues[0]), ROUNDING * float(eigenvalues[-1])

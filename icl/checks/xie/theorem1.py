@@ -1,0 +1,197 @@
+"""xie, Theorem 1: the least ICL risk of multi-head LSA is the same for all H >= d + 1, any guess y_q.
+
+Heads enter through X_k = sym(sum_h b_h a_hk^T), b_h the last row of P_h, a_hk column k of Q_h. Over free X_k
+the risk is a convex form: its minimum bounds every H from below, and A.1's d + 1 heads (b_h = e_h, a_hk row h
+of X_k) attain it. Measured besides: the smallest H that does, for y_q = 0, for y_q = <v, x_q> and for
+y_q = <v, x_q> + b. Fewer heads: alternating least squares, best of K restarts, and a certified lower bound.
+
+H heads, D covariates, C = `context` tokens, P = K = D + 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.given_weights import EXCESS
+from icl.checks.initial_guess import Vector
+from icl.checks.saturation import Saturation, given_heads, with_guess
+from icl.checks.settings import limited
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.yq_lsa import law_around
+from icl.errors import InputError, real, whole
+from icl.random import generator
+from icl.tasks.linear_regression import vector_or_norm
+from icl.theory.initial_guess import fewest_heads, lost_slope
+from icl.verdicts import joint
+
+MAX_DIM = 14
+TOO_LARGE = "alternating least squares with nearly dim heads takes minutes"
+ITERATIONS = 200  # of each restart: enough at context 10; each found value is an upper bound in any case
+GUESS = 1.0  # the norm of v and the bias b, where none is given
+
+
+class Theorem1:
+    """Settings: sizes, prior mean w* (or its norm), guess vector v (or its norm) and bias b of the other two
+    cases, restarts for each number of heads, their seed."""
+
+    reference = "Theorem 1; Appendix A.1"
+    claim = "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1."
+
+    def __init__(
+        self,
+        dim: int = 10,
+        context: int = 10,
+        prior_mean: Vector = None,
+        prior_mean_norm: float | None = None,
+        guess_vector: Vector = None,
+        guess_vector_norm: float | None = None,
+        guess_bias: float = GUESS,
+        restarts: int = 2,
+        seed: int = 0,
+    ) -> None:
+        self.dim = limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
+        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
+        norm = GUESS if guess_vector is None and guess_vector_norm is None else guess_vector_norm
+        guess = vector_or_norm("check.guess_vector", guess_vector, norm, dim)
+        guess_D = torch.tensor(guess, dtype=torch.float64)
+        bias = real("check.guess_bias", guess_bias)
+        self.linear, self.biased = with_guess(self.law, guess_D), with_guess(self.law, guess_D, bias)
+        self.restarts, self.seed = whole("check.restarts", restarts, 1), seed
+
+    def measure(self) -> Finding:
+        cases = [Saturation(law) for law in (self.law, self.linear, self.biased)]
+        zero, rounding, bound = cases[0], cases[0].rounding, cases[0].least.value
+        measured = self._risk_by_heads(zero)
+        risks = np.minimum.accumulate(measured).tolist()  # a further head may stay unused
+        lower = [bound + _certified(zero, heads) for heads in range(1, len(risks) + 1)]
+        beyond = max(abs(risk - bound) for risk in measured[self.dim :])
+        saturates_at = 1 + sum(risk - bound > rounding for risk in risks)
+        others = [self._saturates_at(case) for case in cases[1:]]
+        enough = fewest_heads(zero.w_star_D, zero.guess_D, zero.bias)
+        fewer = (risks[enough - 2] if enough > 1 else zero.risk.constant) - bound
+        certified = _certified(zero, enough - 1)
+        return Finding(
+            joint([decide(beyond, rounding), decide(float(np.subtract(lower, risks).max()), rounding)]),
+            {
+                "bound": bound,
+                "risk_by_heads": risks,
+                "heads": list(range(1, len(risks) + 1)),
+                "certified_lower_bound_by_heads": lower,
+                "largest_difference_beyond_d": beyond,
+                "saturates_at": saturates_at,
+                "saturates_at_linear_guess": others[0],
+                "saturates_at_bias": others[1],
+                "bound_linear_guess": cases[1].least.value,
+                "bound_bias": cases[2].least.value,
+                "gd_risk": zero.descent_risk,
+                "risk_of_no_heads": zero.risk.constant,
+            },
+            Bound(
+                rounding,
+                "rounding of largest_difference_beyond_d and of all risks: |gradient / 2|^2 over the form's "
+                "least eigenvalue, plus 2^-52 times the number and size of its terms (condition "
+                f"{zero.least.condition:.3g}), twice",
+            ),
+            Control(
+                f"best risk found with H = {enough - 1} minus the bound; certified to be at least "
+                f"{certified:.4g} for all weights",
+                fewer,
+                certified > rounding and fewer > rounding,
+            ),
+            self._notes([saturates_at, *others], fewer, certified),
+        )
+
+    def judge(self, weights: Weights) -> Finding:
+        """Do these weights, of at least as many heads as saturate, attain the saturated risk?"""
+        laws, P_RHPP, Q_RHPP = given_heads(weights, "Theorem 1")
+        heads = P_RHPP.shape[1]
+        enough = max(fewest_heads(law.w_star_D, law.guess_D, law.bias) for law in laws)
+        if heads < enough:
+            raise InputError(
+                f"check.weights: the least risk is the same from {enough} heads on, these have {heads}"
+            )
+        seeds = list(zip(laws, P_RHPP, Q_RHPP, strict=True))
+        rows = [(law, *law.at(P_HPP, Q_HPP)) for law, P_HPP, Q_HPP in seeds]
+        excesses = [risk / law.least.value - 1 for law, risk, _ in rows]
+        halved = [law.at(P_HPP, Q_HPP / 2)[0] / law.least.value - 1 for law, P_HPP, Q_HPP in seeds]
+        return Finding(
+            joint([decide(excess, EXCESS) for excess in excesses]),
+            {
+                "risk_excess": float(np.max(excesses)),
+                "gradient_norm": float(np.max([norm for *_, norm in rows])),
+                "risk_excess_by_seed": excesses,
+                "risk_by_seed": [risk for _, risk, _ in rows],
+                "bound_by_seed": [law.least.value for law in laws],
+                "gd_risk_by_seed": [law.descent_risk for law in laws],
+                "excess_over_gd_by_seed": [risk - law.descent_risk for law, risk, _ in rows],
+                "least_excess_over_gd_by_seed": [law.gap for law in laws],
+                "gradient_norm_by_seed": [norm for *_, norm in rows],
+                "least_excess_with_fewer_heads_by_seed": [
+                    _certified(law, enough - 1) / law.least.value for law in laws
+                ],
+                "heads": heads,
+            },
+            Bound(EXCESS, f"exact risk within {EXCESS:.0%} of the least risk over all numbers of heads"),
+            Control(
+                "risk excess of the same weights with Q halved",
+                float(np.min(halved)),
+                all(decide(excess, EXCESS) == "fails" for excess in halved),
+            ),
+        )
+
+    def _risk_by_heads(self, case: Saturation) -> list[float]:
+        """H = 1 .. d + 3. Best found below d, each from the one before; by construction from d on."""
+        rng = generator(self.seed, "search")
+        start_HP, found = _row_of_descent(case)[None], []
+        for heads in range(1, self.dim):
+            best = case.risk.best_with_heads(heads, rng, self.restarts, ITERATIONS, starts=[start_HP])
+            found.append(best.value)
+            start_HP = torch.cat([best.b_HP, torch.from_numpy(rng.standard_normal((1, self.dim + 1)))])
+        return found + [case.constructed(heads) for heads in range(self.dim, self.dim + 4)]
+
+    def _saturates_at(self, case: Saturation) -> int:
+        """The smallest H found to attain the bound, from d + 1 downwards."""
+        heads, rng = self.dim + 1, generator(self.seed, "search", 1)
+        while heads > 1 and self._best(case, heads - 1, rng) - case.least.value <= case.rounding:
+            heads -= 1
+        return heads
+
+    def _best(self, case: Saturation, heads: int, rng: np.random.Generator) -> float:
+        if heads == self.dim:
+            return case.constructed(heads)
+        start_HP = torch.from_numpy(rng.standard_normal((heads, self.dim + 1)))
+        start_HP[0] = _row_of_descent(case)
+        return case.risk.best_with_heads(heads, rng, self.restarts, ITERATIONS, starts=[start_HP]).value
+
+    def _notes(self, saturate_at: list[int], fewer: float, certified: float) -> list[str]:
+        notes = [
+            f"Below H = d each risk is the best of {self.restarts} restarts and one continued from H - 1 "
+            f"heads, of up to {ITERATIONS} rounds: an upper bound. certified_lower_bound_by_heads holds for "
+            "all weights."
+        ]
+        if max(saturate_at) <= self.dim:
+            notes.append(
+                f"Not tight: H = {max(saturate_at)} is enough for each of the three guesses (d = "
+                f"{self.dim}). The optimal X_k have no entry at (y, y), so A.1's head for that row, b = "
+                "e_(d+1), has nothing to do."
+            )
+        if self.dim > 1 and saturate_at[0] == self.dim:
+            notes.append(
+                f"d - 1 heads do not suffice: at y_q = 0 the best found is {fewer:.6g} above the bound, and "
+                f"no weights get closer than {certified:.6g}. With v = w* and b = 0 one head is enough."
+            )
+        return notes
+
+
+def _certified(case: Saturation, heads: int) -> float:
+    """What H heads lose at least; without heads the prediction is y_q itself."""
+    if heads == 0:
+        return case.risk.constant - case.least.value
+    return lost_slope(case.dim, case.context, heads) * case.guess_error
+
+
+def _row_of_descent(case: Saturation) -> Tensor:
+    """The last row of P in eq. (7), which alone saturates at v = w*, b = 0."""
+    return torch.cat([-case.w_star_D, case.w_star_D.new_ones(1)])

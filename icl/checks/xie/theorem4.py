@@ -1,0 +1,185 @@
+"""xie, Theorem 4: at one step of gradient descent, (7) with v = w*, the gradient of y_q-LSA's risk is O(1/C).
+
+With eta = 1 its norm is 2 (d + 1)/C sqrt(d^2 + d + 2 |w*|^2 + |w*|^4). With eta = C/(C + d + 1) it is zero at
+every C, and the point is the global minimum, as the paper conjectures: whatever its weights, y_q-LSA predicts
+<v, x_q> + sum_k x_k <G, X_k>, so its risk is a convex quadratic form in (X_k, v), and here is its minimum.
+
+R seeds, D covariates, C = `context` tokens, P = D + 1 token width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
+from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector
+from icl.checks.rounding import ROUNDING
+from icl.checks.settings import limited
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.yq_lsa import ExactRisk, descent_from, law_around, loaded, predictor
+from icl.errors import InputError
+from icl.models import YqLSA
+from icl.tasks import LinearRegressionLaw
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.initial_guess import gd_risk
+from icl.theory.quadratic import EPSILON
+from icl.verdicts import joint
+
+CONTEXTS = tuple(2**k for k in range(7))  # times the context
+MAX_CONTEXT = 10**6
+NOTES = [
+    "No limit is needed: at any finite C the gradient is zero at the best step eta = C/(C + d + 1). Section "
+    "4.2 and A.3 explain plateaus and biases by a residual gradient of order 1/C; but that is the one at "
+    "eta = 1, and a trained eta leaves none. At any eta but 1, (7) is not stationary as C grows.",
+    "Section 4.2's conjecture holds: at the best step the point is the global minimum of y_q-LSA, and of "
+    "multi-head LSA with any guess <v, x_q> and any number of heads. Proof: its error is e = "
+    "x_q^T (eta S - I) u with u = w - w*, S = (1/C) sum x x^T, and E[S^2] = I / eta gives E[e x_k] = 0 and "
+    "E[e x_k G] = 0: the derivatives, in v and X_k, of a risk that is convex in them. Its value is "
+    "d (d + 1)/(C + d + 1).",
+]
+
+
+class Theorem4:
+    """Settings: sizes, prior mean w* or its norm. The contexts compared are 1 to 64 times `context`."""
+
+    reference = "Theorem 4; section 4.2, Appendices A.3 and B.3"
+    claim = "At eq. (7) with v = w* the gradient of y_q-LSA's risk vanishes like 1/C."
+
+    def __init__(
+        self,
+        dim: int = 10,
+        context: int = 10,
+        prior_mean: Vector = None,
+        prior_mean_norm: float | None = None,
+    ) -> None:
+        self.law = law_around(dim, context, 0, prior_mean, prior_mean_norm)
+        self.dim, self.context = dim, context
+        limited("check.context", context, 1, MAX_CONTEXT, "the gradient is lost in rounding")
+
+    def measure(self) -> Finding:
+        D, w_star_D, contexts = self.dim, self.law.mean_RD[0], [k * self.context for k in CONTEXTS]
+        risks = [ExactRisk(replace(self.law, context_R=(C,))) for C in contexts]
+        best = [isotropic_step(D, C) for C in contexts]
+        at_one = [risk.gradient(descent_from(w_star_D, 1.0)) for risk in risks]
+        at_best = [risk.gradient(descent_from(w_star_D, eta)) for risk, eta in zip(risks, best, strict=True)]
+        slope, slope_error = fitted_slope(contexts, at_one)
+        least = risks[0].quadratic.convex_bound(free_direct=True)
+        at_claim, gd = risks[0].value(descent_from(w_star_D, best[0])), gd_risk(D, self.context)
+        bound = max(rounding for _, rounding in at_best)
+        verdicts = [
+            decide(abs(slope + 1), slope_error),
+            *(
+                decide(abs(norm - unit_step_gradient(w_star_D, C)), rounding)
+                for C, (norm, rounding) in zip(contexts, at_one, strict=True)
+            ),
+            *(decide(*point) for point in at_best),
+            decide(max(abs(at_claim - least.value), abs(at_claim - gd)), 2 * least.rounding),
+        ]
+        return Finding(
+            joint(verdicts),
+            {
+                "slope": slope,
+                "slope_bound": slope_error,
+                "contexts": contexts,
+                "gradient_norm_by_context": [norm for norm, _ in at_one],
+                "gradient_norm_best_eta": max(norm for norm, _ in at_best),
+                "gradient_norm_best_eta_by_context": [norm for norm, _ in at_best],
+                "best_eta": best[0],
+                "risk": at_claim,
+                "gd_risk": gd,
+                "global_bound": least.value,
+                "risk_bound": 2 * least.rounding,
+            },
+            Bound(
+                bound,
+                "rounding of gradient_norm_best_eta: 2^-52 times the number of terms and the gradient with "
+                "all its terms made positive, largest over the contexts; slope_bound is the same at eta = 1",
+            ),
+            self._control(risks, contexts),
+            NOTES,
+        )
+
+    def _control(self, risks: Sequence[ExactRisk], contexts: Sequence[int]) -> Control:
+        """The step twice as long, and the step of the same length with no guess: neither may pass."""
+        w_star_D = self.law.mean_RD[0]
+        wrong = [(2.0, w_star_D), (1.0, 0 * w_star_D)] if w_star_D.any() else [(2.0, w_star_D)]
+        norms, rejected = [], True
+        for factor, guess_D in wrong:
+            at_one = [risk.gradient(descent_from(w_star_D, factor, guess_D)) for risk in risks]
+            eta = factor * isotropic_step(self.dim, self.context)
+            at_best = risks[0].gradient(descent_from(w_star_D, eta, guess_D))
+            slope, slope_error = fitted_slope(contexts, at_one)
+            norms.append(at_best[0])
+            rejected &= decide(*at_best) == "fails" and decide(abs(slope + 1), slope_error) == "fails"
+        described = "at twice the best eta" + (", and at v = 0, the smaller" if len(wrong) > 1 else "")
+        return Control(f"gradient norm {described}; their slopes are rejected too", min(norms), rejected)
+
+    def judge(self, weights: Weights) -> Finding:
+        """Are these weights one step of descent from w*, up to what does not enter the prediction?"""
+        law = weights.law
+        require_family(weights, "Theorem 4", ["yq_lsa"])
+        require_setting(law)
+        limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
+        matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
+        seeds = range(len(law.context_R))
+        models = [
+            loaded(law.dim, {name: matrix[r, None] for name, matrix in matrices.items()}) for r in seeds
+        ]
+        halved = [loaded(law.dim, model.matrices() | {"Q": model.Q / 2}) for model in models]
+        return judge_rows(
+            [row_of(law.replica(r), models[r]) for r in seeds],
+            [row_of(law.replica(r), halved[r]) for r in seeds],
+            Bound(
+                DISTANCE,
+                "distance of (v, X_k) from (w*, X_k of the best step), relative, with the tolerance of ahn's "
+                f"figures; and the exact risk within {EXCESS:.0%} of the step's, d (d + 1)/(C + d + 1)",
+            ),
+            "distance of the same weights with Q halved",
+        )
+
+
+def unit_step_gradient(w_star_D: Tensor, context: int) -> float:
+    """The norm at eta = 1, 2 (d + 1)/C sqrt(d^2 + d + 2 |w*|^2 + |w*|^4): P's last entry, then Q."""
+    D, square = len(w_star_D), float(w_star_D.square().sum())
+    return 2 * (D + 1) / context * (D**2 + D + 2 * square + square**2) ** 0.5
+
+
+def fitted_slope(contexts: Sequence[int], points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Least-squares slope of log(gradient norm) over log(C), and its share of the norms' rounding."""
+    norms, roundings = np.array(points).T
+    centred = np.log(contexts) - np.log(contexts).mean()
+    weights = centred / (centred**2).sum()
+    error = np.abs(weights) @ (roundings / norms + EPSILON * np.abs(np.log(norms)) + EPSILON)
+    return float(weights @ np.log(norms)), float(error)
+
+
+def row_of(law: LinearRegressionLaw, model: YqLSA) -> dict[str, float]:
+    """One seed's weights, held against the best step."""
+    w_star_D, C = law.mean_RD[0], law.context_R[0]
+    step = descent_from(w_star_D, isotropic_step(law.dim, C))
+    exact, gd = ExactRisk(law), gd_risk(law.dim, C)
+    risk = exact.value(model)
+    (v_D, X_DPP), (step_D, step_DPP) = predictor(model), predictor(step)
+    difference = torch.cat([v_D - step_D, (X_DPP - step_DPP).flatten()])
+    return {
+        "distance": float(difference.norm() / torch.cat([step_D, step_DPP.flatten()]).norm()),
+        "risk_excess": risk / gd - 1,
+        "gradient_norm": exact.gradient(model)[0],
+        "risk": risk,
+        "gd_risk": gd,
+    }
+
+
+def require_setting(law: LinearRegressionLaw) -> None:
+    identity_DD = torch.eye(law.dim, dtype=torch.float64)
+    off = max(float((M_RDD - identity_DD).abs().max()) for M_RDD in (law.Sigma_RDD, law.Sigma_w_RDD))
+    if off > ROUNDING * law.dim or law.label_noise or law.guesses or law.read_out != 1:
+        raise InputError(
+            "check.weights: Theorem 4 takes x ~ N(0, I), w ~ N(w*, I), labels without noise, no given guess "
+            "and read_out 1"
+        )

@@ -1,0 +1,95 @@
+"""y_q-LSA, xie eqs. (11)-(12), and the step of gradient descent around which its statements turn.
+
+R replicas, H heads, D covariates, P = D + 1 token width, C = `context` tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector, risk_under, setting
+from icl.checks.settings import limited
+from icl.constructions.initial_guess import one_step_gd
+from icl.models import Parametrization, YqLSA
+from icl.tasks import LinearRegressionLaw
+from icl.theory.quadratic import EPSILON, QuadraticRisk
+
+
+def law_around(
+    dim: int, context: int, seed: int, prior_mean: Vector, prior_mean_norm: float | None
+) -> LinearRegressionLaw:
+    """The law of the xie paper; w* is all ones where neither setting says otherwise."""
+    limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
+    ones = [1.0] * dim if prior_mean is None and prior_mean_norm is None else prior_mean
+    return setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
+
+
+def read_in(v_D: Tensor) -> Tensor:
+    """What the guess y_q = <v, x_q> does to a query token (x_q, 0)."""
+    D = len(v_D)
+    return torch.eye(D + 1, dtype=v_D.dtype) + torch.nn.functional.pad(v_D[None], (0, 1, D, 0))
+
+
+def loaded(dim: int, matrices: Mapping[str, Tensor]) -> YqLSA:
+    model = YqLSA(dim, 1)
+    model.load({name: matrix.detach() for name, matrix in matrices.items()})
+    return model
+
+
+def descent_from(w_star_D: Tensor, eta: float, guess_D: Tensor | None = None) -> YqLSA:
+    """Eq. (7) with v = w*, the step of eq. (10); or with another guess."""
+    P_PP, Q_PP = one_step_gd(w_star_D, eta)
+    v_D = w_star_D if guess_D is None else guess_D
+    return loaded(len(w_star_D), {"P": P_PP[None, None], "Q": Q_PP[None, None], "v": v_D[None, None, None]})
+
+
+def predictor(model: YqLSA) -> tuple[Tensor, Tensor]:
+    """v and the symmetric X_k, k <= d: the prediction is <v, x_q> + sum_k x_k <G, X_k>, and nothing else."""
+    P_PP, Q_PP, v_D = model.P.detach()[0, 0], model.Q.detach()[0, 0], model.v.detach()[0, 0, 0]
+    X_DPP = torch.einsum("p,rk->kpr", P_PP[-1], (Q_PP @ read_in(v_D))[:, :-1])
+    return v_D, (X_DPP + X_DPP.mT) / 2
+
+
+class ExactRisk:
+    """Risk (4) of single layers under one law, and the size of its gradient in all of a y_q-LSA's weights."""
+
+    def __init__(self, law: LinearRegressionLaw) -> None:
+        self.dim, self.quadratic = law.dim, risk_under(law)
+        # of its moments, polynomials in w* with positive coefficients, these are the sizes
+        self._of_sizes = risk_under(replace(law, mean_RD=law.mean_RD.abs()))
+
+    def value(self, model: Parametrization) -> float:
+        return _value(self.quadratic, model).item()
+
+    def gradient(self, model: YqLSA) -> tuple[float, float]:
+        """The gradient's norm in (P, Q, v), and what rounding can make of it."""
+        size = _gradient_norm(self._of_sizes, _model_of_sizes(model))
+        P = self.dim + 1
+        operations = P * (P + 1) // 2 + self.dim**2 + 4 * P + 30  # along one entry's path, moments included
+        return _gradient_norm(self.quadratic, model), EPSILON * operations * size
+
+
+def _value(risk: QuadraticRisk, model: Parametrization) -> Tensor:
+    (P_RLHPP, Q_RLHPP), ends = model.stack(), model.ends()
+    return risk.value_of_layer(P_RLHPP[:, 0], Q_RLHPP[:, 0], *ends).sum()
+
+
+def _gradient_norm(risk: QuadraticRisk, model: YqLSA) -> float:
+    gradients = torch.autograd.grad(_value(risk, model), list(model.parameters()))
+    return torch.cat([gradient.flatten() for gradient in gradients]).norm().item()
+
+
+def _model_of_sizes(model: YqLSA) -> YqLSA:
+    """Weights at which, with w* >= 0, all terms of the risk add up: they predict the opposite."""
+    Q_RLPP = model.Q.detach().abs()
+    Q_RLPP[..., -1] *= -1
+    return loaded(model.dim, {"P": -model.P.detach().abs(), "Q": Q_RLPP, "v": -model.v.detach().abs()})
+
+
+def path_length(dim: int, context: int) -> int:
+    """Additions and products along one prediction's path: scores, values, read-in and read-out."""
+    return 2 * (context + 1) + 5 * (dim + 1) + 2

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from icl.checks.xie import gd_forward
+from icl.checks.xie.gd_forward import GDForward
+from icl.errors import InputError
+from icl.models import LinearTransformer
+from icl.random import generator
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1, "samples": 5},
+    {"dim": 3, "context": 200, "prior_mean": [1, -2, 0.5], "eta": 0.7, "seed": 3},
+    {"dim": 4, "prior_mean_norm": 0},
+    {"dim": 2, "context": 5, "prior_mean_norm": 1e3, "eta": [1e-3, 1e3]},
+    {"dim": 12, "context": 3, "samples": 7},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    check = GDForward(**settings)
+    finding = check.measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    parts = ("max_error_tokens", "max_error_gram", "max_error_trained_guess")
+    assert finding.measured["max_error"] == max(finding.measured[part] for part in parts)
+    assert {1, check.law.context_R[0], 2 * check.dim + 1} == set(finding.measured["contexts"])
+    assert ("the step from 0" in finding.control.description) == bool(check.law.mean_RD.any())
+
+
+def test_the_step_by_hand():
+    check = GDForward(dim=2, context=3, prior_mean=[1, -2])
+    prompt = gd_forward.with_guess(check.law.token_prompts([generator(0, "check")], 1), check.law.mean_RD[0])
+    x, y = prompt.context_RBNP[0, 0, :, :2].numpy(), prompt.context_RBNP[0, 0, :, 2].numpy()
+    x_q, y_q = prompt.query_RBP[0, 0, :2].numpy(), float(prompt.query_RBP[0, 0, 2])
+    w = np.array([1.0, -2.0])
+    assert y_q == pytest.approx(w @ x_q)
+    expected = (w - 0.3 * x.T @ (x @ w - y) / 3) @ x_q
+    found = gd_forward.step_prediction(prompt, check.law.mean_RD[0], 0.3)
+    np.testing.assert_allclose(found, [expected], rtol=1e-13)
+    size = gd_forward.step_size(prompt, check.law.mean_RD[0], 0.3)
+    terms = abs(w) + 0.3 * abs(x).T @ (abs(x) @ abs(w) + abs(y)) / 3
+    np.testing.assert_allclose(size, [terms @ abs(x_q)], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda w, eta, right: right(w, -eta),
+        lambda w, eta, right: right(w, eta * (1 + 1e-9)),
+        lambda w, eta, right: right(0 * w, eta),
+        lambda w, eta, right: right(w, eta)[::-1],
+        lambda w, eta, right: tuple(M.mT for M in right(w, eta)),
+    ],
+)
+def test_other_weights_fail(monkeypatch, wrong):
+    right = gd_forward.one_step_gd
+    monkeypatch.setattr(gd_forward, "one_step_gd", lambda w, eta: wrong(w, eta, right))
+    assert GDForward().measure().verdict == "fails"
+
+
+def test_another_trained_guess_fails(monkeypatch):
+    right = gd_forward.descent_from
+    monkeypatch.setattr(gd_forward, "descent_from", lambda w, eta: right(w, eta, w * (1 + 1e-9)))
+    finding = GDForward().measure()
+    assert finding.verdict == "fails"
+    assert finding.measured["max_error_tokens"] < finding.bound.value
+
+
+@pytest.mark.parametrize("path", ["gram", "tokens"])
+def test_a_wrong_path_fails(monkeypatch, path):
+    right = LinearTransformer.predict
+
+    def predict(self, prompt):
+        return right(self, prompt) * (1 + 1e-9 * (self.path == path))
+
+    monkeypatch.setattr(LinearTransformer, "predict", predict)
+    finding = GDForward().measure()
+    assert finding.verdict == "fails"
+    assert finding.measured[f"max_error_{path}"] > finding.bound.value
+
+
+def test_a_guess_of_zero_fails(monkeypatch):
+    monkeypatch.setattr(gd_forward, "with_guess", lambda prompt, guess: prompt)
+    assert GDForward().measure().verdict == "fails"
+
+
+def test_a_control_that_is_the_statement_leaves_it_undecided(monkeypatch):
+    right = gd_forward.step_prediction
+
+    def blind(prompt, start, eta):
+        """Takes every step for one of three lengths, so that a tenth more goes unseen."""
+        known = min((0.1, 1.0, 3.0), key=lambda length: abs(length - abs(eta)))
+        return right(prompt, start, known if eta > 0 else -known)
+
+    monkeypatch.setattr(gd_forward, "step_prediction", blind)
+    finding = GDForward().measure()
+    assert not finding.control.rejected and finding.verdict == "undecided"
+
+
+def test_nan_is_undecided(monkeypatch):
+    right = gd_forward.one_step_gd
+    nan = torch.tensor(float("nan"))
+    monkeypatch.setattr(gd_forward, "one_step_gd", lambda w, eta: tuple(M * nan for M in right(w, eta)))
+    assert GDForward().measure().verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"dim": "two"}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": 10_000}, "check.context"),
+        ({"samples": 0}, "check.samples"),
+        ({"samples": 10**6}, "check.samples"),
+        ({"seed": 1.5}, "check.seed"),
+        ({"eta": 0}, "check.eta"),
+        ({"eta": []}, "check.eta"),
+        ({"eta": [1, -1]}, "check.eta"),
+        ({"eta": "large"}, "check.eta"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1}, "check.prior_mean_norm"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1}, "check.prior_mean"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
+        GDForward(**settings)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/gd_forward.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.gd_forward.GDForward"
+    assert list(config) == list(inspect.signature(GDForward).parameters)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from icl.checks.initial_guess import setting
+from icl.checks.saturation import Saturation
+from icl.checks.verdict import Weights
+from icl.checks.xie import gd_lower_bound
+from icl.checks.xie.gd_lower_bound import GdLowerBound
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import LinearRegression
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1, "prior_mean": [-0.01]},
+    {"dim": 6, "context": 2, "prior_mean_norm": 40.0},
+    {"dim": 3, "context": 10**5},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_by_the_closed_form(settings):
+    check = GdLowerBound(**settings)
+    finding = check.measure()
+    d, C, square = check.law.dim, check.law.context_R[0], float(check.law.mean_RD.square().sum())
+    measured = finding.measured
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert measured["gap"] == pytest.approx(2 * square / (d * C + 2), rel=1e-6)
+    assert measured["gap"] > 100 * finding.bound.value
+    assert measured["gd_risk"] == pytest.approx(d * (d + 1) / (C + d + 1), rel=1e-10)
+    assert abs(measured["gap_at_zero_mean"]) < finding.bound.value
+    for eta in (measured["eta_from"], measured["eta_to"]):  # there the step is as good as the model
+        risk = d * ((1 - eta) ** 2 + eta**2 * (d + 1) / C)
+        assert risk == pytest.approx(measured["lsa_risk"], rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1 + 1e-9, 0.5, 0.0])
+def test_a_wrong_closed_form_fails(monkeypatch, factor):
+    honest = gd_lower_bound.gap
+    monkeypatch.setattr(gd_lower_bound, "gap", lambda *settings: factor * honest(*settings))
+    assert GdLowerBound().measure().verdict == "fails"
+
+
+def test_a_step_that_is_no_better_is_not_strictly_below(monkeypatch):
+    monkeypatch.setattr(Saturation, "descent_risk", property(lambda case: case.least.value))
+    assert GdLowerBound().measure().verdict == "fails"  # the closed form is off
+    assert gd_lower_bound._strict(0.0, 1e-12) == "undecided"
+    assert gd_lower_bound._strict(-1e-9, 1e-12) == "fails"
+    assert gd_lower_bound._strict(float("nan"), 1e-12) == "undecided"
+
+
+def test_too_small_a_prior_is_undecided():
+    assert GdLowerBound(prior_mean_norm=1e-9).measure().verdict == "undecided"
+
+
+def test_judges_weights():
+    law = LinearRegression(3, 8, prior_mean=[1, 2, 0], read_out=1).law([0, 4])
+    best = [matrix.expand(2, 1, 3, 4, 4) for matrix in Saturation(law.replica(0)).heads()]
+    finding = GdLowerBound().judge(Weights("multihead", {"P": best[0], "Q": best[1]}, law))
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["excess_over_gd_by_seed"] == pytest.approx([10 / 26] * 2)
+    assert finding.measured["least_possible_excess_by_seed"] == pytest.approx([10 / 26] * 2)
+    for scale in (0.0, 1e-3, 1.0):
+        P, Q = torch.from_numpy(scale * generator(0, "check").standard_normal((2, 2, 1, 4, 4)))
+        finding = GdLowerBound().judge(Weights("full", {"P": P, "Q": Q}, law))
+        assert finding.verdict == "holds"
+        assert finding.measured["least_excess_over_gd"] > 10 / 26
+
+
+def test_judge_rejects_the_step_itself_and_refuses_a_law_that_allows_it(monkeypatch):
+    law = setting(3, 8, prior_mean=[1, 2, 0], guess_vector=[1, 2, 0])
+    P, Q = (matrix[None, None] for matrix in Saturation(law).heads())
+    weights = Weights("multihead", {"P": P, "Q": Q}, law)
+    with pytest.raises(InputError, match=r"^check\.weights: "):
+        GdLowerBound().judge(weights)
+    monkeypatch.setattr(Saturation, "guess_error", 1.0)
+    finding = GdLowerBound().judge(weights)
+    assert finding.verdict == "undecided"
+    assert finding.measured["least_excess_over_gd"] == pytest.approx(0, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": [3, 4]}, "check.context"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
+        ({"prior_mean_norm": 0.0}, "check.prior_mean"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1.0}, "check.prior_mean"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        GdLowerBound(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/gd_lower_bound.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.gd_lower_bound.GdLowerBound"
+    assert list(config) == list(inspect.signature(GdLowerBound).parameters)

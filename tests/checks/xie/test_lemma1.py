@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from icl.checks.xie import lemma1
+from icl.checks.xie.lemma1 import Lemma1
+from icl.errors import InputError
+from icl.models import LinearTransformer, MultiHead
+from icl.random import generator
+from icl.theory.quadratic import QuadraticRisk
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1, "heads": 1},
+    {"heads": 1},
+    {"dim": 3, "context": 5, "heads": 2, "prior_mean": [1, -2, 0.5], "seed": 3},
+    {"dim": 3, "context": 5, "heads": 3, "prior_mean": [1, -2, 0.5]},
+    {"dim": 2, "context": 10**6, "heads": 7},
+    {"dim": 4, "heads": 2, "prior_mean_norm": 0},
+    {"dim": 5, "prior_mean_norm": 1e4},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    check = Lemma1(**settings)
+    finding = check.measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured < 0
+    measured = finding.measured
+    assert measured["violation"] > 1e4 * finding.bound.value
+    nothing = check.dim + float(check.law.mean_RD.square().sum())
+    assert measured["risk_at_midpoint"] == pytest.approx(nothing, rel=1e-12)
+    assert measured["risk_at_points"][0] == measured["risk_at_points"][1]
+    saturated = measured["risk_at_points"][0] == pytest.approx(measured["least_risk"], rel=1e-8)
+    assert saturated == (check.heads >= check.dim or not check.law.mean_RD.any())
+
+
+def test_the_two_points_predict_the_same_and_the_midpoint_nothing():
+    check = Lemma1(dim=3, context=4, heads=4)
+    (P_HPP, Q_HPP), risk = check._weights()
+    prompt = check.law.gram_prompts([generator(0, "eval")], 200_000)
+    losses = []
+    for sign in (1, -1, 0):
+        model = MultiHead(3, 1, 4)
+        model.load({"P": sign * P_HPP[None, None], "Q": sign * Q_HPP[None, None]})
+        losses.append((LinearTransformer(model).predict(prompt) - prompt.target_RB)[0].detach().square())
+    assert torch.equal(losses[0], losses[1])
+    for loss_B, expected in ((losses[0], risk), (losses[2], 6.0)):
+        assert abs(float(loss_B.mean()) - expected) < 5 * float(loss_B.std()) / 200_000**0.5
+
+
+def test_heads_beyond_the_dimension_change_nothing():
+    violations = {heads: Lemma1(heads=heads).measure().measured["violation"] for heads in (10, 11, 13)}
+    assert violations[10] == pytest.approx(violations[11], rel=1e-13)
+    assert violations[10] == pytest.approx(violations[13], rel=1e-13)
+    assert Lemma1(heads=9).measure().measured["violation"] < violations[10] - 1
+
+
+@pytest.mark.parametrize(("name", "heads"), [("gd_risk", 1), ("gd_risk", 11), ("gap", 11)])
+def test_a_wrong_closed_form_fails(monkeypatch, name, heads):
+    right = getattr(lemma1, name)
+    monkeypatch.setattr(lemma1, name, lambda *args: right(*args) * (1 + 1e-9))
+    assert Lemma1(heads=heads).measure().verdict == "fails"
+
+
+def test_weights_off_the_optimum_fail(monkeypatch):
+    right = lemma1.optimal_matrices
+    monkeypatch.setattr(lemma1, "optimal_matrices", lambda *args: right(*args) * (1 + 1e-4))
+    assert Lemma1().measure().verdict == "fails"
+
+
+def test_points_without_a_violation_prove_nothing(monkeypatch):
+    monkeypatch.setattr(lemma1, "violation", lambda risk, first, second: 0 * risk(*first))
+    assert Lemma1().measure().verdict == "fails"  # not what was predicted
+    monkeypatch.setattr(lemma1, "gd_risk", lambda *args: 20.0)
+    monkeypatch.setattr(lemma1, "gap", lambda *args: 0.0)
+    assert Lemma1().measure().verdict == "undecided"
+
+
+def test_a_concave_control_leaves_it_undecided(monkeypatch):
+    monkeypatch.setattr(QuadraticRisk, "value", lambda self, X, direct=None: -X.square().sum((-1, -2, -3)))
+    finding = Lemma1().measure()
+    assert not finding.control.rejected
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"heads": 0}, "check.heads"),
+        ({"heads": 10**4}, "check.heads"),
+        ({"heads": 1.5}, "check.heads"),
+        ({"seed": -1}, "check.seed"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1}, "check.prior_mean_norm"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1}, "check.prior_mean"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
+        Lemma1(**settings)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/lemma1.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.lemma1.Lemma1"
+    assert list(config) == list(inspect.signature(Lemma1).parameters)

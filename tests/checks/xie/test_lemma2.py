@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from icl.checks.xie import lemma2
+from icl.checks.xie.lemma2 import Lemma2
+from icl.errors import InputError
+from icl.random import generator
+from icl.theory.quadratic import QuadraticRisk
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1},
+    {"dim": 3, "context": 5, "prior_mean": [1, -2, 0.5], "seed": 3},
+    {"dim": 2, "context": 10**6},
+    {"dim": 4, "prior_mean_norm": 0},
+    {"dim": 5, "prior_mean_norm": 1e3},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    check = Lemma2(**settings)
+    finding = check.measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured < 0
+    D, C = check.dim, check.context
+    assert finding.measured["violation"] == pytest.approx(D * C / (C + D + 1), rel=1e-7)
+    assert finding.measured["risk_at_midpoint"] == pytest.approx(D, rel=1e-9)
+    assert finding.measured["risk_at_points"][0] == finding.measured["risk_at_points"][1]
+
+
+def test_the_second_derivative_in_v():
+    """2 E (1 + <G, X_p>)^2, by sampling."""
+    check = Lemma2(dim=3, context=4)
+    rng = generator(0, "control")
+    P_PP, Q_PP = torch.from_numpy(rng.standard_normal((2, 4, 4))) / 4
+    G_BPP = check.law.gram_prompts([generator(0, "eval")], 200_000).gram_RBPP[0]
+    factor_B = 2 * (1 + G_BPP @ Q_PP[:, -1] @ P_PP[-1]).square()
+    measured = check.measure().measured["smallest_eigenvalue_in_v"]
+    assert abs(float(factor_B.mean()) - measured) < 5 * float(factor_B.std()) / 200_000**0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("gd_risk", lambda right: lambda *args: right(*args) * (1 + 1e-9)),
+        ("isotropic_step", lambda right: lambda *args: right(*args) * (1 + 1e-4)),
+        ("one_step_gd", lambda right: lambda w, eta: right(0.99 * w, eta)),
+        ("read_in", lambda right: lambda v: right((1 + 1e-5) * v)),
+    ],
+)
+def test_another_point_fails(monkeypatch, name, wrong):
+    monkeypatch.setattr(lemma2, name, wrong(getattr(lemma2, name)))
+    assert Lemma2().measure().verdict == "fails"
+
+
+def test_points_without_a_violation_prove_nothing(monkeypatch):
+    monkeypatch.setattr(lemma2, "violation", lambda risk, first, second: 0 * risk(*first))
+    assert Lemma2().measure().verdict == "fails"  # not what was predicted
+    monkeypatch.setattr(lemma2, "gd_risk", lambda *args: 10.0)
+    assert Lemma2().measure().verdict == "undecided"
+
+
+def test_a_concave_control_leaves_it_undecided(monkeypatch):
+    right = QuadraticRisk.value
+
+    def value(self, X_KPP, direct_K=None):
+        return right(self, X_KPP, direct_K) * (-1 if X_KPP.ndim == 4 else 1)
+
+    monkeypatch.setattr(QuadraticRisk, "value", value)
+    finding = Lemma2().measure()
+    assert not finding.control.rejected and finding.verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"seed": -1}, "check.seed"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1}, "check.prior_mean_norm"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1}, "check.prior_mean"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
+        Lemma2(**settings)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/lemma2.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.lemma2.Lemma2"
+    assert list(config) == list(inspect.signature(Lemma2).parameters)

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import yaml
+
+from icl.checks.xie import prior_gap
+from icl.checks.xie.prior_gap import PriorGap
+from icl.errors import InputError
+
+SETTINGS = [
+    {"dim": 7, "context": 13, "prior_mean_norm": 2.0},
+    {},
+    {"dim": 1, "context": 1, "guess_bias": -0.3},
+    {"dim": 6, "context": 2, "prior_mean": [1, 0, 0, -2, 0, 0], "guess_vector_norm": 30.0, "seed": 5},
+    {"dim": 3, "context": 10**5},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_with_the_closed_form(settings):
+    check = PriorGap(**settings)
+    finding = check.measure()
+    measured, d, C = finding.measured, check.dim, check.context
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert measured["gd_risk"] == pytest.approx(d * (d + 1) / (C + d + 1), rel=1e-10)
+    assert measured["lsa_risk"] - measured["gd_risk"] == measured["gap"]
+    assert measured["gap"] == pytest.approx(
+        2 * float(check.around_mean.mean_RD.square().sum()) / (d * C + 2), rel=1e-6
+    )
+    for line in (measured, measured["guess_vector"], measured["guess_bias"]):
+        assert line["slope"] == pytest.approx(line["predicted_slope"], rel=1e-6)
+        assert line["predicted_slope"] == pytest.approx(2 / (d * C + 2), rel=1e-14)
+    grid = measured["grid"]
+    assert len(grid["dims"]) >= 4 and len(grid["contexts"]) >= 4
+    assert d in grid["dims"] and C in grid["contexts"] and min(grid["contexts"]) < max(grid["dims"])
+    assert grid["worst_relative_error"] < 1e-6
+    for fit in measured["linearity"].values():
+        assert fit["slope"] == pytest.approx(2 / (d * C + 2), rel=1e-6)
+        assert fit["residual"] < 1e-9 * max(fit["gaps"]) + 1e-12
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda d, C: 2 / (d * C),
+        lambda d, C: 2 / (d * C + 1),
+        lambda d, C: (1 + 1e-9) * 2 / (d * C + 2),
+        lambda d, C: 2 / (d * C + d + 1),  # right at d = 1
+        lambda d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1),  # right at C = 10
+    ],
+)
+def test_a_wrong_slope_fails(monkeypatch, wrong):
+    monkeypatch.setattr(prior_gap, "gap_slope", wrong)
+    assert PriorGap().measure().verdict == "fails"
+
+
+def test_a_wrong_risk_of_the_step_fails(monkeypatch):
+    monkeypatch.setattr(prior_gap, "gd_risk", lambda d, C: d * (d + 1) / (C + d + 1) * (1 + 1e-10))
+    assert PriorGap().measure().verdict == "fails"
+
+
+def test_a_gap_within_rounding_is_undecided():
+    assert PriorGap(3, 4, prior_mean_norm=1e-7).measure().verdict == "undecided"
+    assert PriorGap(3, 4, guess_bias=1e-7).measure().verdict == "undecided"
+
+
+def test_a_control_that_passes_leaves_it_undecided(monkeypatch):
+    honest = prior_gap._share
+    monkeypatch.setattr(prior_gap, "_share", lambda case, slope=None: honest(case))
+    assert PriorGap(2, 3).measure().verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"seed": -1}, "check.seed"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
+        ({"prior_mean_norm": 0.0}, "check.prior_mean"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1.0}, "check.prior_mean"),
+        ({"guess_vector": [1, 2]}, "check.guess_vector"),
+        ({"guess_vector_norm": -1.0}, "check.guess_vector_norm"),
+        ({"guess_vector_norm": 0}, "check.guess_vector"),
+        ({"dim": 2, "guess_vector": [1, 2], "guess_vector_norm": 1.0}, "check.guess_vector"),
+        ({"guess_bias": 0}, "check.guess_bias"),
+        ({"guess_bias": float("nan")}, "check.guess_bias"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        PriorGap(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/prior_gap.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.prior_gap.PriorGap"
+    assert list(config) == list(inspect.signature(PriorGap).parameters)

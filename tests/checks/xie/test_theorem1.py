@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import inspect
+import math
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from icl.checks import saturation
+from icl.checks.initial_guess import setting
+from icl.checks.saturation import Saturation
+from icl.checks.verdict import Weights
+from icl.checks.xie import theorem1
+from icl.checks.xie.theorem1 import Theorem1
+from icl.errors import InputError
+from icl.tasks import LinearRegression
+from icl.theory.initial_guess import optimal_matrices
+
+SETTINGS = [
+    {"dim": 5, "context": 10, "prior_mean": [1, 1, 1, 1, 1]},
+    {"dim": 1, "context": 1},
+    {"dim": 2, "context": 1, "prior_mean": [0.3, -4]},
+    {"dim": 3, "context": 2, "guess_vector": [1, 0, -1], "guess_bias": -3.0},
+    {"dim": 4, "context": 40, "seed": 2, "prior_mean_norm": 5.0},
+]
+
+
+def least(d, C, error):
+    return d * (d + 1) / (C + d + 1) + 2 * error / (d * C + 2)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_d_heads_are_enough_but_not_fewer(settings):
+    check = Theorem1(restarts=1, **settings)
+    finding = check.measure()
+    d, C = check.dim, check.law.context_R[0]
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 1e6 * finding.bound.value
+    measured, w_star = finding.measured, check.law.mean_RD[0]
+    risks, lower = measured["risk_by_heads"], measured["certified_lower_bound_by_heads"]
+    assert len(risks) == len(lower) == d + 3
+    assert risks == sorted(risks, reverse=True)
+    assert all(low <= risk + 1e-12 for low, risk in zip(lower, risks, strict=True))
+    assert measured["bound"] == pytest.approx(least(d, C, float(w_star.square().sum())), rel=1e-12)
+    assert risks[d - 1 :] == pytest.approx([measured["bound"]] * 4, rel=1e-12)
+    names = ("saturates_at", "saturates_at_linear_guess", "saturates_at_bias")
+    assert [measured[name] for name in names] == [d, d, d]
+    error = float((check.biased.guess_RD[0] - w_star).square().sum()) + check.biased.guess_bias**2
+    assert measured["bound_bias"] == pytest.approx(least(d, C, error), rel=1e-12)
+    assert any("Not tight" in note for note in finding.notes)
+
+
+def test_one_head_is_enough_for_a_guess_that_is_the_prior():
+    at_zero = Theorem1(4, 6, prior_mean_norm=0.0, restarts=1).measure()
+    assert at_zero.verdict == "holds" and at_zero.measured["saturates_at"] == 1
+    assert at_zero.measured["saturates_at_linear_guess"] == 4
+    assert at_zero.control.measured == pytest.approx(4 - 20 / 11)  # against no heads at all
+    at_prior = Theorem1(4, 6, prior_mean=[1, 0, 2, 0], guess_vector=[1, 0, 2, 0], guess_bias=0, restarts=1)
+    measured = at_prior.measure().measured
+    assert (measured["saturates_at"], measured["saturates_at_linear_guess"]) == (4, 1)
+    assert measured["saturates_at_bias"] == 1
+
+
+def test_one_and_two_heads_against_a_plain_search():
+    """Torch's L-BFGS over P's last rows and Q, from other starts."""
+    found = Theorem1(2, 3, restarts=1).measure().measured["risk_by_heads"]
+    risk = saturation.risk_under(setting(2, 3, prior_mean=[1.0] * 2))
+    for heads in (1, 2):
+        values = []
+        for start in range(3):
+            torch.manual_seed(start)
+            b, a = (torch.randn(*shape).double().requires_grad_() for shape in ((heads, 3), (heads, 3, 3)))
+            optimizer = torch.optim.LBFGS([b, a], max_iter=200, line_search_fn="strong_wolfe")
+
+            def closure(optimizer=optimizer, b=b, a=a):
+                optimizer.zero_grad()
+                value = risk.value_of_heads(b, a)
+                value.backward()
+                return value
+
+            optimizer.step(closure)
+            values.append(float(risk.value_of_heads(b, a).detach()))
+        assert min(values) == pytest.approx(found[heads - 1], rel=1e-6)
+
+
+def test_a_construction_that_misses_fails(monkeypatch):
+    honest = Saturation.constructed
+    monkeypatch.setattr(
+        Saturation, "constructed", lambda case, heads: honest(case, heads) + (1e-9 if heads > 4 else 0)
+    )
+    assert Theorem1(3, 4, restarts=1).measure().verdict == "fails"
+
+
+def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
+    monkeypatch.setattr(
+        saturation, "optimal_matrices", lambda *settings: (1 + 1e-5) * optimal_matrices(*settings)
+    )
+    finding = Theorem1(3, 4, restarts=1).measure()
+    measured = finding.measured
+    assert finding.verdict == "holds"
+    assert measured["saturates_at"] == measured["saturates_at_linear_guess"] == 4
+    assert not any("Not tight" in note for note in finding.notes)
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(0.0, "undecided"), (2.0, "fails")])
+def test_a_wrong_certificate_is_noticed(monkeypatch, factor, verdict):
+    honest = theorem1.lost_slope
+    monkeypatch.setattr(theorem1, "lost_slope", lambda *sizes: factor * honest(*sizes))
+    assert Theorem1(3, 4, restarts=1).measure().verdict == verdict
+
+
+def saturated(law, family="multihead", extra=0):
+    heads = [Saturation(law.replica(r)).heads() for r in range(len(law.context_R))]
+    P_RHPP, Q_RHPP = (torch.stack(matrices) for matrices in zip(*heads, strict=True))
+    unused = (0, 0, 0, 0, 0, extra)
+    P_RHPP, Q_RHPP = (torch.nn.functional.pad(matrix, unused) for matrix in (P_RHPP, Q_RHPP))
+    return Weights(family, {"P": P_RHPP[:, None], "Q": Q_RHPP[:, None]}, law)
+
+
+def test_judges_weights():
+    task = LinearRegression(3, 8, prior_mean=[1, 2, 0], guess_bias=0.5, read_out=1)
+    law = task.law([0, 4])
+    for extra in (0, 1, 4):
+        finding = Theorem1().judge(saturated(law, extra=extra))
+        assert finding.verdict == "holds" and finding.control.rejected
+        assert finding.measured["risk_excess"] == pytest.approx(0, abs=1e-12)
+        assert finding.measured["gradient_norm"] < 1e-11
+        assert finding.measured["heads"] == 3 + extra
+        assert finding.measured["excess_over_gd_by_seed"] == pytest.approx([2 * 5.25 / 26] * 2)
+    weights = saturated(law)
+    weights.matrices["Q"][0] *= 1.5
+    finding = Theorem1().judge(weights)
+    assert finding.verdict == "fails"
+    assert finding.measured["risk_excess_by_seed"][0] > 0.02 > finding.measured["risk_excess_by_seed"][1]
+    weights.matrices["Q"][0] *= float("nan")
+    finding = Theorem1().judge(weights)
+    assert finding.verdict == "undecided" and math.isnan(finding.measured["risk_excess"])
+
+
+def test_judges_a_single_head_where_one_is_enough():
+    law = LinearRegression(2, 5, read_out=1).law([0])
+    P, Q = torch.zeros(2, 1, 1, 3, 3, dtype=torch.float64)
+    P[..., -1, -1], Q[..., :2, :2] = 1, 5 / 8 * torch.eye(2)
+    finding = Theorem1().judge(Weights("full", {"P": P, "Q": Q}, law))
+    assert finding.verdict == "holds"
+    assert finding.measured["excess_over_gd_by_seed"] == pytest.approx([0], abs=1e-14)
+    shifted = LinearRegression(2, 5, prior_mean=[1, 0], read_out=1).law([0])
+    with pytest.raises(InputError, match="from 2 heads on, these have 1"):
+        Theorem1().judge(Weights("full", {"P": P, "Q": Q}, shifted))
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 15}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"seed": -1}, "check.seed"),
+        ({"restarts": 0}, "check.restarts"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1.0}, "check.prior_mean"),
+        ({"guess_vector": [1, 2]}, "check.guess_vector"),
+        ({"guess_vector_norm": -1.0}, "check.guess_vector_norm"),
+        ({"dim": 2, "guess_vector": [1, 2], "guess_vector_norm": 1.0}, "check.guess_vector"),
+        ({"guess_bias": float("inf")}, "check.guess_bias"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        Theorem1(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/theorem1.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.theorem1.Theorem1"
+    assert list(config) == list(inspect.signature(Theorem1).parameters)

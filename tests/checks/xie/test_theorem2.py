@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from icl.checks import saturation
+from icl.checks.xie import theorem2
+from icl.checks.xie.theorem2 import Theorem2
+from icl.errors import InputError
+from icl.random import generator
+from icl.theory.initial_guess import optimal_matrices
+
+SETTINGS = [
+    {},
+    {"dim": 1, "contexts": [1, 2]},
+    {"dim": 2, "contexts": [1, 30, 10**7], "prior_mean": [0.0, -3.0]},
+    {"dim": 5, "prior_mean_norm": 0.01},
+    {"dim": 4, "prior_mean_norm": 50.0},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
+    check = Theorem2(**settings)
+    finding = check.measure()
+    assert finding.verdict == "fails"
+    measured, d, square = finding.measured, check.dim, float(check.law.mean_RD.square().sum())
+    assert measured["contexts"] == check.contexts
+    exact = [(d * (d + 1) + 2 * square / d) / C for C in check.contexts]
+    assert measured["risk_by_context"] == pytest.approx(exact, rel=1e-6)
+    assert measured["risk_slope"] == pytest.approx(-1, abs=1e-6)
+    assert measured["gradient_norm_slope"] == pytest.approx(-1, abs=1e-5)
+    least = [d * (d + 1) / (C + d + 1) + 2 * square / (d * C + 2) for C in check.contexts]
+    assert measured["risk_at_minimiser_by_context"] == pytest.approx(least, rel=1e-6)
+    assert measured["weights_norm"] > 1
+    assert measured["gradient_norm_in_the_limit"] < finding.bound.value
+    assert finding.control.rejected and finding.control.measured > 1e4 * finding.bound.value
+    assert measured["risk_of_control"] == pytest.approx(square)
+    assert measured["factorised_gradient_norm"] > 1e4 * finding.bound.value
+    assert measured["gradient_norm_at_zero_weights"] == 0
+
+
+def test_gram_matrices_of_long_contexts_share_w():
+    """E[G_ab G_ce] by sampling at a large C: near the mean over w, far from the product of the means."""
+    law = Theorem2(2, [10**6, 10**7], prior_mean=[1.0, 2.0]).law
+    G_BPP = law.gram_prompts([generator(0, "eval")], 200_000).gram_RBPP[0]
+    corner_B = G_BPP[:, 2, 2]  # |w|^2, of mean 2 + 5 and variance 2 * 2 + 4 * 5
+    error = float(corner_B.square().std()) / 200_000**0.5
+    assert float(corner_B.square().mean()) == pytest.approx(49 + 24, abs=5 * error)
+    assert 100 * error < 24
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda *settings: (1 + 1e-6) * optimal_matrices(*settings),
+        lambda w, v, b, C: optimal_matrices(w, v, b, min(C, 10**8)),
+        lambda w, v, b, C: optimal_matrices(w, w, b, C),  # no guess at the constant: eq. (7)
+    ],
+)
+def test_weights_with_another_constant_refute_nothing(monkeypatch, wrong):
+    monkeypatch.setattr(saturation, "optimal_matrices", wrong)
+    assert Theorem2(dim=3).measure().verdict == "undecided"
+
+
+def test_a_measurement_blind_to_gradients_refutes_nothing(monkeypatch):
+    honest = saturation.Saturation.at
+    monkeypatch.setattr(saturation.Saturation, "at", lambda case, P, Q: (honest(case, P, Q)[0], 1e-99))
+    assert Theorem2(dim=3).measure().verdict == "undecided"
+
+
+def test_the_factorised_moment_at_zero_weights_and_by_hand():
+    check = Theorem2(dim=2, prior_mean=[1.0, 0.0])
+    limit = check._at(theorem2.LIMIT)
+    zero = torch.zeros(2, 3, 3, dtype=torch.float64)
+    gradient, least = check._factorised_gradient(limit, zero, zero)
+    assert gradient == 0 and least > 0
+    # m_k = E[w_k M(w)], M = [[I, w], [w^T, |w|^2]], w ~ N((1, 0), I); E M has corner |w*|^2 + d = 3.
+    mean = torch.tensor([[1, 0, 1], [0, 1, 0], [1, 0, 3]]).double()
+    first = torch.tensor([[1, 0, 2], [0, 1, 0], [2, 0, 5]]).double()
+    second = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0]]).double()
+    rest = first - (first * mean).sum() / mean.square().sum() * mean
+    assert least == pytest.approx(2 * float(rest.square().sum() + second.square().sum()) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"contexts": [10]}, "check.contexts"),
+        ({"contexts": 10}, "check.contexts"),
+        ({"contexts": "10"}, "check.contexts"),
+        ({"contexts": [10, 10]}, "check.contexts"),
+        ({"contexts": [0, 10]}, "check.contexts"),
+        ({"contexts": [1, 2.5]}, "check.contexts"),
+        ({"contexts": [1, 10**12]}, "check.contexts"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
+        ({"prior_mean_norm": 0.0}, "check.prior_mean"),
+        ({"dim": 2, "prior_mean": [0, 0]}, "check.prior_mean"),
+        ({"dim": 2, "prior_mean": [1, 0], "prior_mean_norm": 1.0}, "check.prior_mean"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        Theorem2(**settings)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/theorem2.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.theorem2.Theorem2"
+    assert config.pop("expected") == "fails"
+    assert list(config) == list(inspect.signature(Theorem2).parameters)
+    assert config["contexts"] == list(inspect.signature(Theorem2).parameters["contexts"].default)

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from icl.checks import yq_lsa
+from icl.checks.verdict import Weights
+from icl.checks.xie import theorem4
+from icl.checks.xie.theorem4 import Theorem4
+from icl.errors import InputError
+from icl.models import LinearTransformer
+from icl.random import generator
+from icl.tasks import LinearRegression
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.quadratic import QuadraticRisk
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1},
+    {"dim": 1, "context": 7, "prior_mean": [-2]},
+    {"dim": 3, "context": 5, "prior_mean": [1, -2, 0.5]},
+    {"dim": 2, "context": 10**6},
+    {"dim": 4, "prior_mean_norm": 0},
+    {"dim": 5, "prior_mean_norm": 100.0},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    check = Theorem4(**settings)
+    finding = check.measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    measured, D, C = finding.measured, check.dim, check.context
+    assert measured["slope"] == pytest.approx(-1, abs=1e-5) and measured["slope_bound"] < 1e-4
+    assert measured["gradient_norm_best_eta"] < 1e-6 * min(measured["gradient_norm_by_context"][:1])
+    for name in ("risk", "gd_risk", "global_bound"):
+        assert measured[name] == pytest.approx(D * (D + 1) / (C + D + 1), rel=1e-6)
+    assert measured["best_eta"] == pytest.approx(C / (C + D + 1))
+    assert measured["contexts"] == [C * 2**k for k in range(7)]
+    products = [
+        C * norm for C, norm in zip(measured["contexts"], measured["gradient_norm_by_context"], strict=True)
+    ]
+    assert products == pytest.approx([products[0]] * 7, rel=1e-4)
+
+
+def test_gradient_and_risk_against_sampled_prompts():
+    check = Theorem4(dim=2, context=3, prior_mean=[1, -2])
+    model = yq_lsa.descent_from(check.law.mean_RD[0], 1.0)
+    prompt = check.law.gram_prompts([generator(0, "eval")], 400_000)
+    loss_B = (LinearTransformer(model).predict(prompt) - prompt.target_RB)[0].square()
+    gradients = torch.autograd.grad(loss_B.mean(), list(model.parameters()))
+    norm = float(torch.cat([g.flatten() for g in gradients]).norm())
+    assert norm == pytest.approx(theorem4.unit_step_gradient(check.law.mean_RD[0], 3), rel=0.05)
+    step = yq_lsa.descent_from(check.law.mean_RD[0], isotropic_step(2, 3))
+    loss_B = (LinearTransformer(step).predict(prompt) - prompt.target_RB)[0].detach().square()
+    error = float(loss_B.std()) / 400_000**0.5
+    assert abs(float(loss_B.mean()) - check.measure().measured["risk"]) < 5 * error
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("isotropic_step", lambda right: lambda d, n: right(d, n) * (1 + 1e-9)),
+        ("isotropic_step", lambda right: lambda d, n: right(d + 1, n)),
+        ("unit_step_gradient", lambda right: lambda w, n: right(w, n) * (1 + 1e-9)),
+        ("gd_risk", lambda right: lambda d, n: right(d, n) * (1 + 1e-9)),
+        ("descent_from", lambda right: lambda w, eta, v=None: right((1 + 1e-9) * w, eta, v)),
+        ("descent_from", lambda right: lambda w, eta, v=None: right(w, eta, 0 * w)),
+        ("descent_from", lambda right: lambda w, eta, v=None: right(w, 2 * eta, v)),
+    ],
+)
+def test_another_point_or_constant_fails(monkeypatch, name, wrong):
+    monkeypatch.setattr(theorem4, name, wrong(getattr(theorem4, name)))
+    assert Theorem4().measure().verdict == "fails"
+
+
+def test_another_law_than_the_theorems_fails(monkeypatch):
+    right = QuadraticRisk.linear_regression
+    monkeypatch.setattr(
+        QuadraticRisk, "linear_regression", lambda **law: right(**law | {"label_noise": 1e-9})
+    )
+    assert Theorem4().measure().verdict == "fails"
+
+
+def test_a_lower_global_bound_fails(monkeypatch):
+    """As if some guess and heads did better than descent."""
+    right = QuadraticRisk.convex_bound
+
+    def lower(self, free_direct=False):
+        found = right(self, free_direct)
+        object.__setattr__(found, "value", found.value - 1e-9)
+        return found
+
+    monkeypatch.setattr(QuadraticRisk, "convex_bound", lower)
+    assert Theorem4().measure().verdict == "fails"
+
+
+def test_the_bound_is_over_every_guess():
+    """No guess of its own does better: v = w* is the best of all, by the exact form at fixed guesses."""
+    check = Theorem4(dim=3, context=5)
+    least = check.measure().measured["global_bound"]
+    for shift in (0.0, 0.1, -1.0):
+        arguments = check.law.risk_arguments() | {"guess_vector": check.law.mean_RD[0] + shift}
+        value = QuadraticRisk.linear_regression(**arguments).convex_bound().value
+        assert value == pytest.approx(least + 2 / (3 * 5 + 2) * 3 * shift**2, rel=1e-10)
+
+
+def test_a_slope_by_hand():
+    slope, error = theorem4.fitted_slope([1, 10, 100], [(3.0, 0.0), (0.3, 0.003), (0.03, 0.0)])
+    assert slope == pytest.approx(-1, abs=1e-14) and error < 1e-14  # the middle one has no weight
+    slope, error = theorem4.fitted_slope([1, 100], [(3.0, 0.03), (0.3, 0.0)])
+    assert slope == pytest.approx(-0.5)
+    assert error == pytest.approx(0.01 / math.log(100), rel=1e-9)
+
+
+def law_of(seeds=(0, 4), **other):
+    settings = {"eigenvalues": [1.0] * 3, "prior_mean": [1, -2, 0.5], "read_out": 1} | other
+    return LinearRegression(3, 8, **settings).law(seeds)
+
+
+def step_weights(law, scale=1.0, gamma=1.0, dtype=torch.float64):
+    """One step of descent per seed, P and Q rescaled, with rows of P that do not enter."""
+    models = [yq_lsa.descent_from(w, isotropic_step(3, 8)) for w in law.mean_RD]
+    P, Q, v = (torch.cat([m.matrices()[name].detach() for m in models]) for name in "PQv")
+    P[:, :, :-1] = 5.0
+    return Weights(
+        "yq_lsa", {"P": gamma * P.to(dtype), "Q": scale / gamma * Q.to(dtype), "v": v.to(dtype)}, law
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_judges_weights(dtype):
+    law = law_of()
+    finding = Theorem4().judge(step_weights(law, gamma=-3.0, dtype=dtype))
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["distance"] < 1e-6 and abs(finding.measured["risk_excess"]) < 1e-6
+    assert len(finding.measured["distance_by_seed"]) == 2
+    assert Theorem4().judge(step_weights(law, 1.03)).verdict == "holds"
+    assert Theorem4().judge(step_weights(law, 1.2)).verdict == "fails"
+    assert Theorem4().judge(step_weights(law, float("nan"))).verdict == "undecided"
+
+
+def test_judges_guesses_and_the_worst_seed():
+    law = law_of()
+    weights = step_weights(law)
+    weights.matrices["v"][1, 0, 0, 0] += 0.5
+    finding = Theorem4().judge(weights)
+    assert finding.verdict == "fails"
+    assert finding.measured["distance_by_seed"][0] < 1e-12 < 0.05 < finding.measured["distance_by_seed"][1]
+    # y_q also enters the keys: what Q's last column makes of it counts as part of X_k
+    weights = step_weights(law)
+    weights.matrices["Q"][..., :3] -= weights.matrices["v"].mT.mT * 0.7
+    weights.matrices["Q"][..., 3] += 0.7
+    finding = Theorem4().judge(weights)
+    assert finding.verdict == "holds" and finding.measured["distance"] < 1e-12
+
+
+def test_judge_takes_contexts_of_different_lengths():
+    law = LinearRegression(2, [4, 9], prior_mean=[1, 1], read_out=1).law([0, 1])
+    models = [yq_lsa.descent_from(w, isotropic_step(2, n)) for w, n in zip(law.mean_RD, (4, 9), strict=True)]
+    matrices = {name: torch.cat([m.matrices()[name].detach() for m in models]) for name in "PQv"}
+    assert Theorem4().judge(Weights("yq_lsa", matrices, law)).verdict == "holds"
+
+
+def test_judge_refuses_what_the_theorem_does_not_speak_of():
+    good = law_of([0])
+    for law in (
+        law_of([0], read_out=-1),
+        law_of([0], label_noise=0.1),
+        law_of([0], guess_bias=1.0),
+        law_of([0], guess_vector=[1, 0, 0]),
+        law_of([0], eigenvalues=[1, 2, 3]),
+        law_of([0], task_covariance=[[2, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    ):
+        with pytest.raises(InputError, match=r"^check\.weights: Theorem 4 takes"):
+            Theorem4().judge(Weights("yq_lsa", step_weights(good).matrices, law))
+    for weights in (
+        Weights("full", step_weights(good).matrices, good),
+        Weights("yq_lsa", step_weights(good).matrices, good, activation="relu"),
+    ):
+        with pytest.raises(InputError, match=r"^check\.weights: Theorem 4 is about family yq_lsa"):
+            Theorem4().judge(weights)
+    matrices = step_weights(good).matrices
+    deep = {"P": matrices["P"].expand(1, 2, 4, 4), "Q": matrices["Q"].expand(1, 2, 4, 4), "v": matrices["v"]}
+    for wrong in (deep, {"P": matrices["P"], "Q": matrices["Q"]}):
+        with pytest.raises(InputError, match="weights"):
+            Theorem4().judge(Weights("yq_lsa", wrong, good))
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"dim": 0}, "check.dim"),
+        ({"dim": 41}, "check.dim"),
+        ({"context": 0}, "check.context"),
+        ({"context": 10**7}, "check.context"),
+        ({"prior_mean": [1, 2]}, "check.prior_mean"),
+        ({"prior_mean_norm": -1}, "check.prior_mean_norm"),
+        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1}, "check.prior_mean"),
+    ],
+)
+def test_refuses_impossible_settings(settings, key):
+    with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
+        Theorem4(**settings)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_config_names_the_settings():
+    config = yaml.safe_load(Path("conf/check/xie/theorem4.yaml").read_text())
+    assert config.pop("_target_") == "icl.checks.xie.theorem4.Theorem4"
+    assert list(config) == list(inspect.signature(Theorem4).parameters)
