@@ -34,8 +34,7 @@ def setting(
         dim,
         context,
         seed,
-        eigenvalues=[1.0] * dim,
-        rotation="none",
+        covariance="identity",
         prior_mean=prior_mean,
         prior_mean_norm=prior_mean_norm,
         guess_vector=guess_vector,
@@ -43,6 +42,15 @@ def setting(
         guess_bias=guess_bias,
         read_out=1,
     )
+
+
+def law_around(
+    dim: int, context: int, seed: int, prior_mean: Vector, prior_mean_norm: float | None
+) -> LinearRegressionLaw:
+    """The law of the xie paper; w* is all ones where neither setting says otherwise."""
+    limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
+    ones = [1.0] * dim if prior_mean is None and prior_mean_norm is None else prior_mean
+    return setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
 
 
 def risk_under(law: LinearRegressionLaw) -> QuadraticRisk:

@@ -27,7 +27,7 @@ from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import guess_error, optimal_matrices
 from icl.theory.quadratic import EPSILON, ConvexBound
 
-LARGEST = 1e30  # of w*, v and b: fourth powers are summed
+LARGEST = 1000.0  # of |w*|, |v| and |b|: taking w* out of the labels costs |w*|^2 2^-52 of each weight
 
 
 class Saturation:
@@ -38,7 +38,8 @@ class Saturation:
         self.w_star_D, self.guess_D, self.bias = law.mean_RD[0], law.guess_RD[0], law.guess_bias
         if max(float(self.w_star_D.norm()), float(self.guess_D.norm()), abs(self.bias)) > LARGEST:
             raise InputError(
-                f"the prior mean, the guess vector and its bias must be at most {LARGEST:g} long"
+                f"check: the prior mean, the guess vector and its bias must be at most {LARGEST:g} in size; "
+                "beyond, rounding hides the gap"
             )
         self.risk = risk_under(law)
 
@@ -95,8 +96,8 @@ class Saturation:
         D, C, P = self.dim, self.context, self.dim + 1
         J_PP = torch.eye(P, dtype=torch.float64)
         J_PP[D, :D] = self.w_star_D
-        X_KPP = torch.einsum("hp,hrk->kpr", P_HPP[:, -1], Q_HPP)
-        norm_X = float((J_PP.T @ (X_KPP + X_KPP.mT) @ J_PP / 2).norm())
+        X_KPP = torch.einsum("hp,hrk->kpr", P_HPP[:, -1].abs(), Q_HPP.abs())
+        norm_X = float((J_PP.T.abs() @ X_KPP @ J_PP.abs()).norm())
         # E|G|^2 = E|M|^2 + (E|M|^2 + E tr(M)^2) / C, M = [[I, u], [u^T, |u|^2]], u ~ N(0, I).
         square_G = (D**2 + 5 * D) * (1 + 1 / C) + (4 * D**2 + 2 * D) / C
         linear, chain = float(self.risk.linear_KS.norm()), float(P_HPP.norm() + Q_HPP.norm())

@@ -11,21 +11,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector, risk_under, setting
-from icl.checks.settings import limited
+from icl.checks.initial_guess import risk_under
 from icl.constructions.initial_guess import one_step_gd
 from icl.models import Parametrization, YqLSA
 from icl.tasks import LinearRegressionLaw
 from icl.theory.quadratic import EPSILON, QuadraticRisk
-
-
-def law_around(
-    dim: int, context: int, seed: int, prior_mean: Vector, prior_mean_norm: float | None
-) -> LinearRegressionLaw:
-    """The law of the xie paper; w* is all ones where neither setting says otherwise."""
-    limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
-    ones = [1.0] * dim if prior_mean is None and prior_mean_norm is None else prior_mean
-    return setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
 
 
 def read_in(v_D: Tensor) -> Tensor:

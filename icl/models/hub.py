@@ -62,7 +62,9 @@ class Source:
         """Downloads the repository into the hub's cache; why that was not possible, or None."""
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+        from huggingface_hub.utils import logging
 
+        logging.set_verbosity_error()  # it would tell of every attempt
         wanted: dict[str, Any] = {"allow_patterns": list(self.patterns)}
         try:
             snapshot_download(self.name, repo_type=self.kind, revision=self.revision, **wanted)
@@ -73,24 +75,33 @@ class Source:
                 f"{self.name}: the hub has no such repository, or only for those logged in (`hf auth login`)"
             )
         except Exception as error:  # of the network, of many kinds
-            return f"{self.name}: cannot be downloaded ({' '.join(str(error).split())[:160]})"
+            why = str(error).strip().partition("\n")[0] or type(error).__name__
+            return f"{self.name}: cannot be downloaded ({why})"
         return None
 
 
 def lacking(folder: Path) -> str | None:
-    """What a folder lacks to be a model: its config, its tokenizer or some of its weights. None if nothing."""
+    """What a folder lacks to be a model (config, tokenizer, some of the weights), or None."""
     if not (folder / "config.json").is_file():
         return "no config.json"
     if not any(
         (folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json")
     ):
         return "no tokenizer"
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        missing = [name for name in shards if not (folder / name).is_file()]
-        return f"{len(missing)} of {len(shards)} weight files are missing" if missing else None
-    return None if _weight_files(folder) else "no safetensors weights"
+    files = _weight_files(folder)
+    missing = [path for path in files if not path.is_file()]
+    if missing and len(files) == 1:
+        return f"no {files[0].name}"
+    return f"{len(missing)} of {len(files)} weight files are missing" if missing else None
+
+
+def transformer_of(folder: Path) -> Path:
+    """Where a sentence-transformers folder has its transformer; of any other model, the folder itself."""
+    try:
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        return folder / modules[0]["path"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return folder
 
 
 def has_chat_template(folder: Path) -> bool:
@@ -179,7 +190,9 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.safetensors"))
+    """As a model is loaded: by its index, or the one file. There may be other forms of the same weights."""
+    index = _json(folder / "model.safetensors.index.json").get("weight_map") or {"all": "model.safetensors"}
+    return [folder / name for name in sorted(set(index.values()))]
 
 
 def _json(path: Path) -> dict[str, Any]:

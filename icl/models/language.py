@@ -1,8 +1,8 @@
 """A language model that answers prompts without sampling. Needs the `llm` extra.
 
 A prompt is one message of a user, put into the model's own chat template. Decoding is the plain arg max: the
-settings a model is published with (temperature, repetition penalty) are not used, since the penalty would make
-an answer depend on the padding. Prompts answered together are padded on the left and masked, so that an answer
+settings a model is published with (temperature, repetition penalty) are not used; the penalty would also make
+an answer depend on the padding. Prompts answered together are padded on the left and masked, so an answer
 depends on its companions through rounding alone: sums over a longer row may be taken in another order, which
 in 16 bits can now and then turn a near tie between two tokens.
 """
@@ -50,14 +50,15 @@ class LanguageModel:
         longest = hub.longest_text(self.folder)
         if longest is not None and tokens > longest:
             raise InputError(
-                f"{self.key}={self.folder}: a prompt and its answer take {tokens} tokens, the model has {longest}"
+                f"{self.key}={self.folder}: a prompt and its answer take {tokens} tokens, "
+                f"the model has {longest}"
             )
         weights = hub.weight_bytes(self.folder, self.dtype)
         cache = hub.cache_bytes_per_token(self.folder, self.dtype) * tokens * batch
         free = free_memory(self.device)
         told = (
-            f"{gib(weights)} of weights as {self.dtype} and {gib(cache)} for {batch} prompts of up to {tokens} "
-            f"tokens at a time, on {self.device}"
+            f"{gib(weights)} of weights as {self.dtype} and {gib(cache)} for {batch} prompts at a time "
+            f"of up to {tokens} tokens, on {self.device}"
         )
         if free is not None and weights + cache > free:
             raise Unavailable(f"{self.key}={self.folder}: needs {told}, of which {gib(free)} are free")
@@ -96,7 +97,7 @@ class LanguageModel:
     def _load(self) -> Any:
         from transformers import AutoModelForCausalLM, GenerationConfig
 
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             self.folder, dtype=getattr(torch, self.dtype), local_files_only=True
         )
         published = model.generation_config
@@ -148,7 +149,8 @@ def resolve_device(device: str) -> str:
 def free_memory(device: str) -> int | None:
     """Bytes that can be had now on `device`, None where the system does not say."""
     if device == "cuda":
-        return torch.cuda.mem_get_info()[0]
+        unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # of an earlier model
+        return torch.cuda.mem_get_info()[0] + unused
     if device == "mps":
         return torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory()
     try:
@@ -162,7 +164,7 @@ def free_memory(device: str) -> int | None:
 def total_memory(device: str) -> int | None:
     """Bytes this machine has for `device` when nothing else runs."""
     if device == "cuda":
-        return torch.cuda.mem_get_info()[1]
+        return torch.cuda.get_device_properties(0).total_memory
     if device == "mps":
         return torch.mps.recommended_max_memory()
     try:

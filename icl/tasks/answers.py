@@ -28,7 +28,10 @@ _SCALES = [
             " ",
         ),
         (r"\s*(?:/|\bout of\b)\s*5(?:\.0+)?(?![\d%/]|\.\d)", " "),  # of 3.5/5
-        (r"\b(?:sentences?|examples?|pairs?|quer(?:y|ies))\s+#?\d+(?:\s*(?:,|and|&)\s*\d+)*\b", " pair "),
+        (
+            r"\b(?:sentences?|examples?|pairs?|quer(?:y|ies))\s+#?\d+(?:\s*(?:,|and|&)\s*\d+)*\b(?!\.\d)",
+            " pair ",
+        ),
         (r"^[ \t]*\d+[.)][ \t]+(?=\S)", ""),  # the 1. of a list
     )
 ]
@@ -43,12 +46,17 @@ _LINE = re.compile(  # Score: 3.5, or the number alone
     rf"\s*(?:is|would be|should be)?\s*[:=]?\s*)?{_ABOUT}{_NUMBER}[\s.!)\]\"]*$",
     re.IGNORECASE,
 )
+_WORDS = r"[A-Za-z ,'’\"()-]{0,80}?"
+_VERB = (
+    r"(?:rate|give|assign|estimate|predict|suggest"
+    r"|refine|adjust|revise|update|increase|decrease|raise|lower)"
+)
 _STATED = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\b{_NOUN}\b[^.\n\d]{{0,80}}?(?:\b(?:is|of|as|to|at|be)\b|:|=)\s*{_ABOUT}{_NUMBER}",
-        r"\b(?:rate|give|assign|refine|adjust|revise|estimate|predict|suggest|update|increase|decrease|lower|raise)"
-        rf"\w*\b[^.\n\d]{{0,80}}?\s{_ABOUT}{_NUMBER}(?!\s+(?!because|since|as|for|given|based|on|and)[a-z])",
+        rf"\b{_NOUN}\b{_WORDS}(?:\b(?:is|of|as|to|at|be)\b|:|=)\s*{_ABOUT}{_NUMBER}",
+        rf"\b{_VERB}(?:d|s|ing)?\b{_WORDS}\s{_ABOUT}{_NUMBER}"
+        r"(?!\s+(?!because|since|as|for|given|based|on|and)[a-z])",
     )
 ]
 

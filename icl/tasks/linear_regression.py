@@ -61,7 +61,9 @@ class LinearRegression:
         if len(given) > 1:
             raise InputError(f"{prefix}.{given[0]} and {prefix}.{given[1]} exclude each other: give one")
         self.covariance = self.distortion = None
-        if covariance is not None:
+        if covariance == "identity":
+            self.covariance = np.eye(self.dim)
+        elif covariance is not None:
             self.covariance = _positive_definite(f"{prefix}.covariance", covariance, self.dim)
         if distortion is not None:
             self.distortion = _invertible(f"{prefix}.distortion", distortion, self.dim)

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from icl.errors import InputError, whole
 from icl.random import generator
 
@@ -66,19 +68,20 @@ class Similarity:
         """Runs have different queries; a run does not depend on how many there are."""
         if number >= len(self.queries):
             raise InputError(
-                f"figure.experiment.runs: must be at most {len(self.queries)}, the number of queries in the data"
+                f"figure.experiment.runs={number + 1}: the data hold {len(self.queries)} queries"
             )
         drawn = generator(self.seed, "task", number).choice(len(self.pool), self.examples, replace=False)
         return Run(int(self._order[number]), tuple(int(i) for i in drawn))
 
     def prompt(
-        self, run: Run, guess_pool: Sequence[float] | None = None, guess_query: Sequence[float] | None = None
+        self,
+        run: Run,
+        guess_pool: Sequence[float] | np.ndarray | None = None,
+        guess_query: Sequence[float] | np.ndarray | None = None,
     ) -> str:
         """What the language model is told; with guesses of all pairs, or without. The wording is ours."""
         guessed = guess_pool is not None and guess_query is not None
-        parts = [
-            "Rate how similar in meaning two sentences are, on a scale from 0 (unrelated) to 5 (the same meaning)."
-        ]
+        parts = ["Rate how similar in meaning two sentences are, from 0 (unrelated) to 5 (the same meaning)."]
         if guessed:
             parts[0] += " Every pair comes with an initial guess of its score, made by a simple model."
         for number, i in enumerate(run.examples, 1):
@@ -130,7 +133,7 @@ def _only_file(key: str, folder: Path, part: str) -> Path:
 
 
 def read_pairs(key: str, path: Path) -> list[Pair]:
-    """Of a CSV file with the columns sentence1, sentence2, score (the header may be missing), or JSON lines."""
+    """Of JSON lines, or a CSV file of sentence1, sentence2, score, whose header may be missing."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         text = content.decode("utf-8-sig")
@@ -146,12 +149,12 @@ def read_pairs(key: str, path: Path) -> list[Pair]:
 
 
 def _json_rows(text: str) -> list[tuple[int, list[str]]]:
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [(number, [str(json.loads(line)[name]) for name in _NAMES]) for number, line in lines]
 
 
 def _csv_rows(text: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text))
+    reader = csv.reader(io.StringIO(text, newline=""))
     rows = [(reader.line_num, row) for row in reader if row]
     head = [name.strip().lower().replace("similarity_score", "score") for name in rows[0][1]] if rows else []
     if set(_NAMES) <= set(head):

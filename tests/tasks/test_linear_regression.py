@@ -118,6 +118,14 @@ def test_the_query_token_ends_with_the_guess(kind: str) -> None:
     assert torch.equal(x_RBD, plain.query_RBP[..., :2]), "the guess must not move the stream"
 
 
+def test_identity_is_exact_at_every_dimension_and_excludes_eigenvalues() -> None:
+    for dim in (2, 5):
+        law = LinearRegression(dim, covariance="identity").law([0, 1])
+        assert torch.equal(law.root_RDD, torch.eye(dim).double().expand(2, dim, dim))
+    with pytest.raises(InputError, match=r"task\.eigenvalues and task\.covariance exclude"):
+        LinearRegression(2, covariance="identity", eigenvalues=[1, 1])
+
+
 def test_a_norm_stands_for_a_vector_along_ones() -> None:
     task = LinearRegression(4, prior_mean_norm=3.0, guess_vector_norm=1.0)
     assert task.prior_mean == [1.5] * 4 and task.guess_vector == [0.5] * 4

@@ -14,15 +14,16 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from icl.checks.initial_guess import Vector
+from icl.checks.initial_guess import Vector, law_around
 from icl.checks.saturation import Saturation, given_heads, with_guess
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
-from icl.checks.yq_lsa import law_around
 from icl.errors import InputError
+from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gap
 from icl.verdicts import joint
 
+SAMPLES, NOISE = 64, 1e-3
 SOURCE = (
     "rounding of the gap: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times the number and "
     "size of its terms, twice"
@@ -30,7 +31,7 @@ SOURCE = (
 
 
 class GdLowerBound:
-    """Settings: sizes, prior mean w* (or its norm), not zero."""
+    """Settings: sizes, prior mean w* (or its norm), not zero, seed of the weights around the best ones."""
 
     reference = "Section 5.1.1; Figure 2 (b)"
     claim = (
@@ -45,8 +46,9 @@ class GdLowerBound:
         context: int = 10,
         prior_mean: Vector = None,
         prior_mean_norm: float | None = None,
+        seed: int = 0,
     ) -> None:
-        self.law = law_around(dim, context, 0, prior_mean, prior_mean_norm)
+        self.seed, self.law = seed, law_around(dim, context, seed, prior_mean, prior_mean_norm)
         if not self.law.mean_RD.any():
             raise InputError("check.prior_mean: section 5.1.1 is about w* != 0")
 
@@ -55,10 +57,17 @@ class GdLowerBound:
         d, C, zero_D = case.dim, case.context, torch.zeros_like(case.w_star_D)
         predicted = gap(case.w_star_D, zero_D, 0.0, C)
         # d (1 + (d + 1)/C) (eta - best)^2 is what another eta loses.
-        step, reach = isotropic_step(d, C), (case.gap / (d * (1 + (d + 1) / C))) ** 0.5
+        step, reach = isotropic_step(d, C), (max(case.gap, 0) / (d * (1 + (d + 1) / C))) ** 0.5
         at_zero = Saturation(replace(self.law, mean_RD=torch.zeros_like(self.law.mean_RD)))
+        around = self._least_excess_around(case)
         return Finding(
-            joint([_strict(case.gap, case.rounding), decide(abs(case.gap - predicted), case.rounding)]),
+            joint(
+                [
+                    _strict(case.gap, case.rounding),
+                    decide(abs(case.gap - predicted), case.rounding),
+                    decide(case.gap - around, case.rounding),
+                ]
+            ),
             {
                 "gd_risk": case.descent_risk,
                 "lsa_risk": case.least.value,
@@ -69,6 +78,7 @@ class GdLowerBound:
                 "eta_from": step - reach,
                 "eta_to": step + reach,
                 "gap_at_zero_mean": at_zero.gap,
+                "least_excess_around_best_weights": around,
             },
             Bound(case.rounding, SOURCE),
             Control(
@@ -83,6 +93,15 @@ class GdLowerBound:
                 "saturated model is better than the gradient step.",
             ],
         )
+
+    def _least_excess_around(self, case: Saturation) -> float:
+        """Over the step, of random weights near d heads of least risk."""
+        P_HPP, Q_HPP = case.heads()
+        noise_2BHPP = torch.from_numpy(
+            NOISE * generator(self.seed, "check").standard_normal((2, SAMPLES, *P_HPP.shape))
+        )
+        risk_B = case.risk.value_of_layer(P_HPP + noise_2BHPP[0], Q_HPP + noise_2BHPP[1])
+        return float(risk_B.min()) - case.descent_risk
 
     def judge(self, weights: Weights) -> Finding:
         """Is the exact risk of these weights above that of the step, for every seed?"""

@@ -16,11 +16,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector, setting
+from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around, setting
 from icl.checks.saturation import Saturation, with_guess
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.yq_lsa import law_around
 from icl.errors import InputError, real
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
@@ -28,7 +27,7 @@ from icl.tasks.linear_regression import vector_or_norm
 from icl.theory.initial_guess import gap_slope, gd_risk
 from icl.verdicts import joint
 
-SCALES = (0.0, 0.5, 1.0, 1.5, 2.0)  # of w*, v and b as given
+SCALES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of w*, v and b as given
 GRID_DIMS, GRID_CONTEXTS = (1, 2, 3, 5), (1, 2, 7, 40)  # beside the settings' own
 
 
@@ -73,7 +72,7 @@ class PriorGap:
 
     def measure(self) -> Finding:
         lines = [self._line(law) for law in (self.around_mean, self.with_vector, self.with_bias)]
-        mean, vector, bias = (line[SCALES.index(1.0)] for line in lines)
+        mean, vector, bias = (line[-1] for line in lines)
         grid = self._grid()
         cases = [*grid, *(case for line in lines for case in line)]
         bound = Bound(

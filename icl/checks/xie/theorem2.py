@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.initial_guess import Vector
+from icl.checks.initial_guess import Vector, law_around
 from icl.checks.saturation import Saturation
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.yq_lsa import law_around
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import InputError
+from icl.random import generator
 from icl.theory.quadratic import LabelMoments, mean_gram
 from icl.verdicts import joint
 
@@ -32,7 +32,8 @@ LIMIT = 2**60  # 1/C is lost beside 1: these are the moments, and the weights, o
 
 
 class Theorem2:
-    """Settings: dimension, context lengths in rising order, prior mean w* (or its norm), not zero."""
+    """Settings: dimension, context lengths in rising order, prior mean w* (or its norm), not zero, seed of
+    the random weights of the control."""
 
     reference = "Theorem 2; Appendices A.2 and A.3"
     claim = (
@@ -46,6 +47,7 @@ class Theorem2:
         contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000, 1_000_000),
         prior_mean: Vector = None,
         prior_mean_norm: float | None = None,
+        seed: int = 0,
     ) -> None:
         if isinstance(contexts, str) or not isinstance(contexts, Sequence) or len(contexts) < 2:
             raise InputError(f"check.contexts={contexts}: must be a list of at least 2 context lengths")
@@ -53,7 +55,8 @@ class Theorem2:
         self.contexts = [limited("check.contexts", C, 1, MAX_CONTEXT, reason) for C in contexts]
         if any(later <= C for C, later in zip(self.contexts, self.contexts[1:], strict=False)):
             raise InputError(f"check.contexts={self.contexts}: must be in rising order")
-        self.dim, self.law = dim, law_around(dim, self.contexts[0], 0, prior_mean, prior_mean_norm)
+        self.dim, self.seed = dim, seed
+        self.law = law_around(dim, self.contexts[0], seed, prior_mean, prior_mean_norm)
         if not self.law.mean_RD.any():
             raise InputError("check.prior_mean: Theorem 2 is about w* != 0")
 
@@ -69,7 +72,10 @@ class Theorem2:
         factorised, least_factorised = self._factorised_gradient(limit, *heads)
         descent = [matrix[None] for matrix in one_step_gd(limit.w_star_D, eta=1.0)]
         control_risk, control = limit.at(*descent)
-        seen = control > limit.rounding_at(*descent)[1]
+        rng = generator(self.seed, "control")
+        drawn = [torch.from_numpy(rng.standard_normal(tuple(matrix.shape))) for matrix in heads]
+        at_drawn = limit.at(*drawn)[1]
+        seen = min(control / limit.rounding_at(*descent)[1], at_drawn / limit.rounding_at(*drawn)[1]) > 1
         pairs = [
             (risk, risk_bound),
             (gradient, bound),
@@ -95,6 +101,7 @@ class Theorem2:
                 "gradient_norm_at_zero_weights": limit.at(*(0 * matrix for matrix in heads))[1],
                 "factorised_gradient_norm": factorised,
                 "factorised_least_gradient_in_X": least_factorised,
+                "gradient_norm_at_random_weights": at_drawn,
                 "risk_of_control": control_risk,
             },
             Bound(
@@ -106,7 +113,8 @@ class Theorem2:
             ),
             Control(
                 "gradient norm in the limit at eq. (7) with y_q = 0, eta = 1, where the risk is "
-                f"{control_risk:.6g} (|w*|^2 = {float(limit.w_star_D.square().sum()):.6g})",
+                f"{control_risk:.6g} (|w*|^2 = {float(limit.w_star_D.square().sum()):.6g}); rejected with "
+                "random weights",
                 control,
                 seen,
             ),

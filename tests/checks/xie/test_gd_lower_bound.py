@@ -34,6 +34,7 @@ def test_holds_by_the_closed_form(settings):
     assert measured["gap"] == pytest.approx(2 * square / (d * C + 2), rel=1e-6)
     assert measured["gap"] > 100 * finding.bound.value
     assert measured["gd_risk"] == pytest.approx(d * (d + 1) / (C + d + 1), rel=1e-10)
+    assert measured["gap"] < measured["least_excess_around_best_weights"] < 1.1 * measured["gap"] + 1e-3
     assert abs(measured["gap_at_zero_mean"]) < finding.bound.value
     for eta in (measured["eta_from"], measured["eta_to"]):  # there the step is as good as the model
         risk = d * ((1 - eta) ** 2 + eta**2 * (d + 1) / C)
@@ -94,6 +95,7 @@ def test_judge_rejects_the_step_itself_and_refuses_a_law_that_allows_it(monkeypa
         ({"context": [3, 4]}, "check.context"),
         ({"prior_mean": [1, 2]}, "check.prior_mean"),
         ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
+        ({"seed": -1}, "check.seed"),
         ({"prior_mean_norm": 0.0}, "check.prior_mean"),
         ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1.0}, "check.prior_mean"),
     ],

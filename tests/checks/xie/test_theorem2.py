@@ -42,6 +42,7 @@ def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
     assert measured["risk_of_control"] == pytest.approx(square)
     assert measured["factorised_gradient_norm"] > 1e4 * finding.bound.value
     assert measured["gradient_norm_at_zero_weights"] == 0
+    assert measured["gradient_norm_at_random_weights"] > 1e4 * finding.bound.value
 
 
 def test_gram_matrices_of_long_contexts_share_w():
@@ -101,6 +102,7 @@ def test_the_factorised_moment_at_zero_weights_and_by_hand():
         ({"contexts": [1, 10**12]}, "check.contexts"),
         ({"prior_mean": [1, 2]}, "check.prior_mean"),
         ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
+        ({"seed": -1}, "check.seed"),
         ({"prior_mean_norm": 0.0}, "check.prior_mean"),
         ({"dim": 2, "prior_mean": [0, 0]}, "check.prior_mean"),
         ({"dim": 2, "prior_mean": [1, 0], "prior_mean_norm": 1.0}, "check.prior_mean"),

@@ -1,0 +1,307 @@
+"""Figure 6 of xie: squared error of language models with and without an initial guess.
+
+R runs, M language models. An answer that gives no plain score is missing: it is counted, never replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats
+
+from icl.figures.claims import Claim
+from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, panels
+from icl.random import generator
+from icl.runs.record import RunRecord
+
+SHOWN, LEVEL = 0.95, 0.999  # of the intervals drawn, and of those that decide
+RESAMPLES = 20_000
+LEAST_PAIRS = 30  # below it a bootstrap says little about the tails
+LOW, HIGH = 0.0, 5.0
+FORMS = {"without": (ORANGE, "without a guess"), "with": (BLUE, "with a guess")}
+
+Records = Mapping[str, RunRecord]
+
+
+class Interval(NamedTuple):
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Of one language model; a score is NaN where the answer gave none."""
+
+    name: str
+    truth_R: np.ndarray
+    guess_R: np.ndarray
+    score_R: Mapping[str, np.ndarray]
+    ended_R: Mapping[str, np.ndarray]
+
+    @classmethod
+    def all_of(cls, records: Records) -> list[Answers]:
+        found = [record.weights for name, record in records.items() if name.startswith("answers_")]
+        return [
+            cls(
+                str(stored["model"]),
+                stored["truth_R"],
+                stored["guess_R"],
+                {form: stored[f"score_{form}_R"] for form in FORMS},
+                {form: stored[f"ended_{form}_R"] for form in FORMS},
+            )
+            for stored in found
+        ]
+
+    def loss_R(self, form: str) -> np.ndarray:
+        return (self.score_R[form] - self.truth_R) ** 2
+
+    @property
+    def guess_loss_R(self) -> np.ndarray:
+        return (self.guess_R - self.truth_R) ** 2
+
+    @property
+    def worst_R(self) -> np.ndarray:
+        """The largest squared error an answer between 0 and 5 could have had."""
+        return np.maximum(self.truth_R - LOW, HIGH - self.truth_R) ** 2
+
+    def missing(self, form: str) -> int:
+        return int(np.isnan(self.score_R[form]).sum())
+
+    def less_guess(self) -> Difference:
+        return Difference(self.loss_R("with"), self.guess_loss_R, self.worst_R)
+
+    def less_without(self) -> Difference:
+        return Difference(self.loss_R("with"), self.loss_R("without"), self.worst_R)
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Of two losses on the same runs, one minus other, where either may be missing."""
+
+    one_R: np.ndarray
+    other_R: np.ndarray
+    worst_R: np.ndarray
+
+    @property
+    def pairs_R(self) -> np.ndarray:
+        """Runs in which both are there."""
+        both = self.one_R - self.other_R
+        return both[~np.isnan(both)]
+
+    def interval(self, level: float) -> Interval:
+        return mean_interval(self.pairs_R, level)
+
+    def bounds(self, level: float) -> tuple[float, float]:
+        """Low and high ends, whatever scores the missing answers would have given."""
+        least_R = _filled(self.one_R, 0.0) - _filled(self.other_R, self.worst_R)
+        most_R = _filled(self.one_R, self.worst_R) - _filled(self.other_R, 0.0)
+        return mean_interval(least_R, level).low, mean_interval(most_R, level).high
+
+    def verdict(self) -> str:
+        """Is it below zero? Only what no missing answer could overturn is decided."""
+        if len(self.pairs_R) < LEAST_PAIRS:
+            return "undecided"
+        low, high = self.bounds(LEVEL)
+        return "holds" if high < 0 else "fails" if low > 0 else "undecided"
+
+
+def _filled(loss_R: np.ndarray, value: Any) -> np.ndarray:
+    return np.where(np.isnan(loss_R), value, loss_R)
+
+
+def mean_interval(sample_R: np.ndarray, level: float) -> Interval:
+    """Bias-corrected bootstrap of the mean; NaN ends where there are fewer than two values."""
+    if len(sample_R) == 0:
+        return Interval(np.nan, np.nan, np.nan)
+    middle = float(sample_R.mean())
+    if len(sample_R) == 1:
+        return Interval(np.nan, middle, np.nan)
+    if np.ptp(sample_R) == 0:
+        return Interval(middle, middle, middle)
+    found = stats.bootstrap(
+        (sample_R,),
+        np.mean,
+        confidence_level=level,
+        n_resamples=RESAMPLES,
+        batch=1000,
+        rng=generator(0, "check", len(sample_R)),
+    ).confidence_interval
+    return Interval(float(found.low), middle, float(found.high))
+
+
+class Fig6:
+    caption = (
+        "Mean squared error of scores from 0 to 5 for sentence pairs of STS-Benchmark, with labelled "
+        "examples in the prompt, with and without the guesses of a small model (two layers on sentence "
+        "embeddings). Left: mean over the runs whose answer gave a score, their number above each bar, "
+        "bootstrap intervals of 95 %; dashed, the guesses themselves as the answer to the same queries. "
+        "Right: paired differences with 99.9 % intervals over runs in which both gave a score; thin, "
+        "where the interval ends if the missing scores are chosen for the best and for the worst. Both "
+        "forms of a prompt have the same examples and query. Examples are drawn from the pairs the guess "
+        "model was trained on, queries are new to it. The wording of the prompts is ours, the paper does "
+        "not give its own; decoding is the plain arg max, without the repetition penalty some models are "
+        "published with."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        models = Answers.all_of(records)
+        figure, axes = panels(1, 2, (1.6 + 0.9 * max(len(models), 2), 2.6))
+        _bars(axes[0][0], models)
+        _differences(axes[0][1], models)
+        return figure
+
+    def table(self, records: Records) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for answers in Answers.all_of(records):
+            for form, loss_R in _losses(answers).items():
+                there_R = _there(loss_R)
+                rows.append(_row("mse", answers.name, form, mean_interval(there_R, SHOWN), there_R))
+            for name, difference in _compared(answers).items():
+                row = _row("difference", answers.name, name, difference.interval(LEVEL), difference.pairs_R)
+                least, most = difference.bounds(LEVEL)
+                rows.append(row | {"low_if_missing": least, "high_if_missing": most})
+            for r in range(len(answers.truth_R)):
+                scores = {f"score_{form}": _or("", answers.score_R[form][r]) for form in FORMS}
+                given = {"truth": float(answers.truth_R[r]), "guess": float(answers.guess_R[r])}
+                rows.append({"panel": "run", "model": answers.name, "run": r, **given, **scores})
+        return rows
+
+    def claims(self, records: Records) -> list[Claim]:
+        models = Answers.all_of(records)
+        return [
+            *(_lower_with_guess(answers) for answers in models),
+            *(_better_than_guess(answers) for answers in models),
+        ]
+
+
+def _lower_with_guess(answers: Answers) -> Claim:
+    return _claim(
+        answers,
+        f"{answers.name}: the squared error falls when initial guesses are in the prompt (section 5.3)",
+        answers.less_without(),
+        ("without", "with"),
+    )
+
+
+def _better_than_guess(answers: Answers) -> Claim:
+    return _claim(
+        answers,
+        f"{answers.name}: the refined answer has a smaller squared error than the guess alone (section C.3)",
+        answers.less_guess(),
+        ("with",),
+    )
+
+
+def _claim(answers: Answers, claim: str, difference: Difference, forms: Sequence[str]) -> Claim:
+    interval = difference.interval(LEVEL)
+    losses = _losses(answers)
+    runs = len(answers.truth_R)
+    measured: dict[str, Any] = {
+        **{f"MSE {form}": _mean(losses[form]) for form in (*forms, "guess")},
+        "difference": _or(None, interval.middle),
+        "interval": [_or(None, interval.low), _or(None, interval.high)],
+        "pairs": f"{len(difference.pairs_R)} of {runs}",
+        **{f"no score {form}": f"{answers.missing(form)} of {runs}" for form in forms},
+        **{f"cut off {form}": f"{int((~answers.ended_R[form]).sum())} of {runs}" for form in forms},
+    }
+    if any(answers.missing(form) for form in forms):
+        measured["interval whatever the missing scores"] = list(difference.bounds(LEVEL))
+    bound = (
+        f"paired difference below 0, {LEVEL:.1%} bootstrap interval, at least {LEAST_PAIRS} pairs, whatever "
+        "scores the answers without one would have given"
+    )
+    # The paper's statements; nothing stored here says whether they are true, so they are what is expected.
+    return Claim(claim, measured, bound, difference.verdict())
+
+
+def _losses(answers: Answers) -> dict[str, np.ndarray]:
+    return {form: answers.loss_R(form) for form in FORMS} | {"guess": answers.guess_loss_R}
+
+
+def _compared(answers: Answers) -> dict[str, Difference]:
+    return {"with - without": answers.less_without(), "with - guess": answers.less_guess()}
+
+
+def _there(loss_R: np.ndarray) -> np.ndarray:
+    return loss_R[~np.isnan(loss_R)]
+
+
+def _mean(loss_R: np.ndarray) -> float | None:
+    return float(_there(loss_R).mean()) if len(_there(loss_R)) else None
+
+
+def _or(blank: Any, value: float) -> Any:
+    return blank if np.isnan(value) else float(value)
+
+
+def _row(panel: str, model: str, series: str, interval: Interval, sample_R: np.ndarray) -> dict[str, Any]:
+    low, value, high = (_or("", end) for end in interval)
+    return {
+        "panel": panel, "model": model, "series": series, "value": value, "low": low, "high": high,
+        "count": len(sample_R),
+    }  # fmt: skip
+
+
+def _bars(axes: Any, models: Sequence[Answers]) -> None:
+    width = 0.36
+    for m, answers in enumerate(models):
+        for place, (form, (colour, label)) in zip((-0.5, 0.5), FORMS.items(), strict=True):
+            loss_R = _there(answers.loss_R(form))
+            interval = mean_interval(loss_R, SHOWN)
+            x = m + place * width
+            top = np.nanmax([0.0, interval.middle, interval.high])
+            axes.bar(x, np.nan_to_num(interval.middle), width, color=colour, label=label if m == 0 else None)
+            _whisker(axes, x, interval, "black", 1.0)
+            text = f"{len(loss_R)}/{len(answers.truth_R)}"
+            axes.annotate(text, (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=6)
+        guess = float(answers.guess_loss_R.mean())
+        axes.hlines(guess, m - 0.45, m + 0.45, label="guess alone" if m == 0 else None, **_line())
+    axes.set(title="(a) mean squared error", ylabel="MSE")
+    axes.set_xticks(range(len(models)), [_wrapped(answers.name) for answers in models])
+    axes.set_xlim(-0.6, len(models) - 0.4)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
+    axes.legend(loc="upper right", ncols=1)
+
+
+def _differences(axes: Any, models: Sequence[Answers]) -> None:
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    styles = {
+        "with - without": (BLUE, "o", "with $-$ without"),
+        "with - guess": (GREEN, "s", "with $-$ guess alone"),
+    }
+    for m, answers in enumerate(models):
+        for place, (name, difference) in zip((-0.12, 0.12), _compared(answers).items(), strict=True):
+            colour, marker, label = styles[name]
+            interval = difference.interval(LEVEL)
+            least, most = difference.bounds(LEVEL)
+            _whisker(axes, m + place, Interval(least, interval.middle, most), colour, 0.5)
+            _whisker(axes, m + place, interval, colour, 1.6)
+            shown = label if m == 0 else None
+            axes.plot(m + place, interval.middle, marker, color=colour, markersize=4, label=shown)
+    axes.set(title="(b) paired differences", ylabel="difference of MSE")
+    axes.set_xticks(range(len(models)), [_wrapped(answers.name) for answers in models])
+    axes.set_xlim(-0.6, len(models) - 0.4)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.3 * (high - low))
+    axes.legend(loc="upper right")
+
+
+def _line() -> dict[str, Any]:
+    return {"color": EXACT["color"], "linestyles": [EXACT["linestyle"]], "linewidth": EXACT["linewidth"]}
+
+
+def _whisker(axes: Any, x: float, interval: Interval, colour: str, width: float) -> None:
+    if not np.isnan([interval.low, interval.high]).any():
+        axes.vlines(x, interval.low, interval.high, color=colour, linewidth=width)
+
+
+def _wrapped(name: str) -> str:
+    """A long model name in two lines."""
+    hyphens = (i for i, c in enumerate(name, 1) if c == "-")
+    middle = min(hyphens, key=lambda i: abs(i - len(name) / 2), default=0)
+    return name if len(name) < 14 or not middle else f"{name[:middle]}\n{name[middle:]}"

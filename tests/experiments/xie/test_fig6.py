@@ -1,0 +1,398 @@
+"""Figure 6 of xie: what is asked, kept, found again and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from icl.cli import main
+from icl.errors import InputError, Interrupted, Unavailable
+from icl.experiments.xie import fig6
+from icl.models import hub
+from icl.models.language import Answer
+from icl.runs.fingerprint import fingerprint
+from icl.runs.record import RunRecord
+from icl.runs.store import RunStore
+from tests.models.test_hub import make
+
+ROOT = Path(__file__).parents[3]
+PAIRS = ROOT / "tests" / "tasks" / "data" / "pairs.csv"
+
+
+class Runner:
+    """Stores as the command line does."""
+
+    scale = "smoke"
+
+    def __init__(self, outputs: Path) -> None:
+        self.outputs = outputs
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        raise AssertionError("nothing is trained through the run store")
+
+    def store(
+        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> RunRecord:
+        config = {"settings": dict(science)}
+        with RunStore(self.outputs).begin(name, fingerprint(science), config, "0") as run:
+            if run.cached is not None:
+                return run.cached
+            weights = dict(compute())
+            return run.finish(metrics=[], weights=weights, summary={}, steps=0, seeds=science["seeds"])
+
+
+class Scripted:
+    """Stands in for LanguageModel: answers by a function of the prompt, and keeps what it was asked."""
+
+    asked: ClassVar[list[list[str]]] = []
+    say: Callable[[str], str] = staticmethod(lambda prompt: "Score: 3")
+    stop_after: int | None = None
+    stop_with: BaseException = Interrupted(15)
+
+    def __init__(self, key: str, folder: Path, *, device: str, dtype: str, new_tokens: int) -> None:
+        assert (key, device, dtype, new_tokens) == ("figure.experiment.models", "cpu", "bfloat16", 20)
+
+    def need(self, prompts: Sequence[str], batch: int) -> str:
+        return "little"
+
+    def answers(self, prompts: Sequence[str]) -> list[Answer]:
+        if Scripted.stop_after is not None and len(Scripted.asked) == Scripted.stop_after:
+            raise Scripted.stop_with
+        Scripted.asked.append(list(prompts))
+        return [Answer(Scripted.say(prompt), len(Scripted.say(prompt)) < 20) for prompt in prompts]
+
+
+def embedded(folder: Path, pairs: Sequence[tuple[str, str]], device: str) -> torch.Tensor:
+    """Counts of letters."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    rows = [[[sentence.count(c) for c in letters] for sentence in pair] for pair in pairs]
+    return torch.tensor(rows, dtype=torch.float32)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> type[Scripted]:
+    monkeypatch.setattr(fig6, "LanguageModel", Scripted)
+    monkeypatch.setattr(fig6, "embed", embedded)
+    monkeypatch.setattr(fig6, "quiet_libraries", lambda: None)
+    monkeypatch.setattr(fig6, "PACKAGES", {})
+    monkeypatch.setattr(Scripted, "asked", [])
+    monkeypatch.setattr(Scripted, "say", staticmethod(lambda prompt: f"Score: {len(prompt) % 50 / 10}"))
+    monkeypatch.setattr(Scripted, "stop_after", None)
+    return Scripted
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, Any]:
+    return {
+        "models": [str(make(tmp_path / "one"))],
+        "embeddings": str(make(tmp_path / "embeddings")),
+        "data": str(PAIRS),
+        "runs": 6,
+        "examples": 5,
+        "new_tokens": 20,
+        "batch": 4,
+        "device": "cpu",
+    }
+
+
+def prompts_of(asked: Sequence[Sequence[str]]) -> list[str]:
+    return [prompt for batch in asked for prompt in batch]
+
+
+def plain(weights: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {name: array.tolist() for name, array in weights.items()}
+
+
+def test_both_forms_are_asked_of_the_same_pairs_and_everything_is_kept(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any]
+) -> None:
+    records = fig6.Fig6(**settings).records(Runner(tmp_path / "out"))
+    assert list(records) == ["guesses", "answers_one"]
+    answers, guesses = records["answers_one"].weights, records["guesses"].weights
+    asked = prompts_of(scripted.asked)
+    assert len(asked) == 12 and all(len(batch) <= 4 for batch in scripted.asked)
+    for r, (without, with_guess) in enumerate(zip(asked[::2], asked[1::2], strict=True)):
+        shown = [float(g) for g in re.findall("Initial guess: (.*)", with_guess)]
+        wanted = [
+            *guesses["guess_pool"][answers["examples_RC"][r]],
+            guesses["guess_queries"][answers["query_R"][r]],
+        ]
+        assert shown == pytest.approx(wanted, abs=1e-9) and shown[-1] == answers["guess_R"][r]
+        assert re.findall("Sentence.*", without) == re.findall("Sentence.*", with_guess)
+        assert "Initial guess" not in without
+        for form, prompt in (("without", without), ("with", with_guess)):
+            assert str(answers[f"answer_{form}_R"][r]) == scripted.say(prompt)
+            assert answers[f"score_{form}_R"][r] == len(prompt) % 50 / 10
+    assert (answers["truth_R"] == guesses["score_queries"][answers["query_R"]]).all()
+    assert len(set(answers["query_R"].tolist())) == 6
+    runs = list((tmp_path / "out/runs/xie/fig6_runs").iterdir())
+    assert len(runs) == 6
+    with np.load(runs[0] / "weights.npz") as stored:
+        assert str(stored["prompt_with"]) in asked and str(stored["answer_with"]).startswith("Score")
+
+
+def test_the_guess_model_is_the_baseline_it_is_said_to_be(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any]
+) -> None:
+    settings["guess"] = {"epochs": 60, "lr": 0.003}
+    stored = fig6.Fig6(**settings).records(Runner(tmp_path / "out"))["guesses"].weights
+    error = ((stored["guess_pool"] - stored["score_pool"]) ** 2).mean()
+    assert error < stored["score_pool"].var() and len(stored["loss_by_epoch"]) == 60
+    assert (stored["guess_pool"] == np.round(stored["guess_pool"], 2)).all()
+
+
+def test_what_is_no_score_is_kept_and_marked(tmp_path: Path, scripted: Any, settings: dict[str, Any]) -> None:
+    texts = {"with": "I cannot say.", "without": "It lies between 3 and 4, I would think."}
+    scripted.say = staticmethod(lambda prompt: texts["with" if "Initial guess" in prompt else "without"])
+    weights = fig6.Fig6(**settings).records(Runner(tmp_path / "out"))["answers_one"].weights
+    for form, text in texts.items():
+        assert weights[f"answer_{form}_R"].tolist() == [text] * 6
+        assert np.isnan(weights[f"score_{form}_R"]).all()
+    assert weights["ended_with_R"].all() and not weights["ended_without_R"].any()
+
+
+def test_an_interrupted_experiment_continues(tmp_path: Path, scripted: Any, settings: dict[str, Any]) -> None:
+    whole = fig6.Fig6(**settings).records(Runner(tmp_path / "whole"))["answers_one"].weights
+    scripted.asked.clear()
+    for stop, error in ((1, Interrupted(15)), (2, KeyboardInterrupt())):
+        scripted.stop_after, scripted.stop_with = stop, error
+        with pytest.raises(type(error)):
+            fig6.Fig6(**settings).records(Runner(tmp_path / "out"))
+    state = json.loads(next((tmp_path / "out/runs/xie/fig6").glob("*/run.json")).read_text())["status"]
+    assert state == "interrupted"
+    scripted.stop_after = None
+    found = fig6.Fig6(**settings).records(Runner(tmp_path / "out"))["answers_one"].weights
+    assert plain(found) == plain(whole)
+    asked = prompts_of(scripted.asked)
+    assert len(asked) == len(set(asked)) == 12, "an answer was asked for twice"
+    fig6.Fig6(**settings).records(Runner(tmp_path / "out"))
+    assert len(prompts_of(scripted.asked)) == 12
+
+
+KILLED = """
+import os, sys, json
+from pathlib import Path
+from tests.experiments.xie import test_fig6 as t
+t.fig6.LanguageModel, t.fig6.embed, t.fig6.PACKAGES = t.Scripted, t.embedded, {}
+t.fig6.quiet_libraries = lambda: None
+given = t.Scripted.answers
+def answers(self, prompts):
+    if len(t.Scripted.asked) == 2:
+        os._exit(9)
+    return given(self, prompts)
+t.Scripted.answers = answers
+t.Scripted.say = staticmethod(lambda prompt: f"Score: {len(prompt) % 50 / 10}")
+t.fig6.Fig6(**json.loads(sys.argv[2])).records(t.Runner(Path(sys.argv[1])))
+"""
+
+
+def test_a_killed_experiment_continues(tmp_path: Path, scripted: Any, settings: dict[str, Any]) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "out"), json.dumps(settings)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 9, done.stderr
+    found = fig6.Fig6(**settings).records(Runner(tmp_path / "out"))["answers_one"].weights
+    assert len(prompts_of(scripted.asked)) == 12 - 2 * 4
+    whole = fig6.Fig6(**settings).records(Runner(tmp_path / "whole"))["answers_one"].weights
+    assert plain(found) == plain(whole)
+
+
+def test_more_runs_ask_for_the_new_ones_only(tmp_path: Path, scripted: Any, settings: dict[str, Any]) -> None:
+    few = fig6.Fig6(**settings | {"runs": 4}).records(Runner(tmp_path))["answers_one"].weights
+    scripted.asked.clear()
+    more = fig6.Fig6(**settings | {"runs": 9, "batch": 3}).records(Runner(tmp_path))["answers_one"].weights
+    assert len(prompts_of(scripted.asked)) == 2 * 5 and all(len(batch) <= 3 for batch in scripted.asked)
+    assert more["answer_with_R"][:4].tolist() == few["answer_with_R"].tolist()
+
+
+def test_what_matters_is_asked_again_and_what_does_not_is_found(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any]
+) -> None:
+    def asked(**changed: Any) -> int:
+        scripted.asked.clear()
+        fig6.Fig6(**settings | changed).records(Runner(tmp_path / "out"))
+        return len(prompts_of(scripted.asked))
+
+    assert asked() == 12
+    moved = make(tmp_path / "moved" / "one")
+    other = make(tmp_path / "other" / "one", changed=5)
+    assert asked(batch=1) == asked(models=[str(moved)]) == 0
+    assert asked(models=[str(other)]) == asked(seed=1) == asked(examples=4) == 12
+    assert asked(guess={"hidden": 8}) == 12, "the guesses are others, so the prompts are"
+    assert asked(models=[str(other)]) == asked() == 0
+
+
+def test_all_that_is_missing_is_said_at_once(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub.Source, "cached", lambda source: None)
+    names: dict[str, Any] = {"models": ["some/a", "other/b"], "embeddings": "all-MiniLM-L6-v2", "data": None}
+    wanted = ["some/a", "other/b", "sentence-transformers/all-MiniLM-L6-v2", "mteb/stsbenchmark-sts"]
+    with pytest.raises(Unavailable) as raised:
+        fig6.Fig6(**settings | names).records(Runner(tmp_path / "out"))
+    text = str(raised.value)
+    assert all(name in text for name in wanted) and "\n" not in text
+    assert all(f"figure.experiment.{key}=" in text for key in ("download", "models", "embeddings", "data"))
+    monkeypatch.setattr(fig6, "PACKAGES", {"no_such_module_at_all": "transformers"})
+    with pytest.raises(
+        Unavailable, match=r"transformers \(pip install 'icl\[llm\]'\); some/a; other/b"
+    ) as raised:
+        fig6.Fig6(**settings | {"models": names["models"]}).records(Runner(tmp_path / "out"))
+    assert "MiniLM" not in str(raised.value) and "stsbenchmark" not in str(raised.value)
+    with pytest.raises(Unavailable, match="transformers"):
+        fig6.Fig6(**settings).records(Runner(tmp_path / "out"))
+    assert not (tmp_path / "out").exists() and not scripted.asked
+
+
+def test_the_network_is_used_where_it_is_asked_for(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here: dict[str, Path] = {}
+    fetched: list[str] = []
+
+    def fetch(source: hub.Source) -> str | None:
+        fetched.append(source.name)
+        if source.name == "gated/b":
+            return "gated/b: accept its licence"
+        here[source.name] = make(tmp_path / source.label)
+        return None
+
+    monkeypatch.setattr(hub.Source, "cached", lambda source: here.get(source.name))
+    monkeypatch.setattr(hub.Source, "fetch", fetch)
+    chosen = settings | {"models": ["some/a"]}
+    with pytest.raises(Unavailable, match="some/a"):
+        fig6.Fig6(**chosen).records(Runner(tmp_path / "out"))
+    assert not fetched
+    records = fig6.Fig6(**chosen, download=True).records(Runner(tmp_path / "out"))
+    assert fetched == ["some/a"] and "answers_a" in records
+    with pytest.raises(Unavailable, match="gated/b: accept its licence") as raised:
+        fig6.Fig6(**settings | {"models": ["some/a", "gated/b"]}, download=True).records(
+            Runner(tmp_path / "no")
+        )
+    assert "download=true" not in str(raised.value) and not (tmp_path / "no").exists()
+    (here["some/a"] / "model.safetensors").unlink()
+    with pytest.raises(Unavailable, match=r"some/a \(no model.safetensors\)"):
+        fig6.Fig6(**chosen).records(Runner(tmp_path / "out"))
+
+
+def test_a_model_larger_than_the_machine_is_refused_before_anything(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fig6, "total_memory", lambda device: 10_000)
+    with pytest.raises(Unavailable, match=r"models=one: its weights take .* as bfloat16, cpu has"):
+        fig6.Fig6(**settings).records(Runner(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_are_no_models_are_refused(
+    tmp_path: Path, scripted: Any, settings: dict[str, Any]
+) -> None:
+    bare = make(tmp_path / "bare")
+    (bare / "tokenizer_config.json").unlink()
+    (tmp_path / "empty").mkdir()
+    for changed, message in (
+        ({"models": [str(bare)]}, "no chat template"),
+        ({"models": [str(tmp_path / "empty")]}, "models=.*empty: is no folder of a model: no config.json"),
+        ({"embeddings": str(tmp_path / "empty")}, "embeddings=.*empty: is no folder of a model"),
+        ({"data": str(tmp_path / "empty")}, "data=.*empty: has no train file"),
+        ({"runs": 10}, "runs=10: the data hold 9 queries"),
+        ({"examples": 34}, "examples=34: the data hold 33"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fig6.Fig6(**settings | changed).records(Runner(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"models": []}, "models"),
+        ({"models": [3]}, "models"),
+        ({"models": ["a/x", "b/x"]}, "two models have one name"),
+        ({"models": ["/no/such/folder"]}, "figure.experiment.models=/no/such/folder: no such file or folder"),
+        ({"embeddings": "./none"}, "embeddings=./none: no such"),
+        ({"embeddings": None}, "embeddings"),
+        ({"data": "gone.csv"}, "data=gone.csv: no such"),
+        ({"data": 3}, "data"),
+        ({"runs": 0}, "runs"),
+        ({"examples": 0}, "examples"),
+        ({"new_tokens": 0}, "new_tokens"),
+        ({"batch": 0}, "batch"),
+        ({"seed": -1}, "seed"),
+        ({"device": "gpu"}, "device"),
+        ({"dtype": "float8"}, "dtype"),
+        ({"download": "yes"}, "download"),
+        ({"guess": {"hiden": 3}}, "guess.hiden: no such setting; did you mean hidden"),
+        ({"guess": {"lr": -1}}, "guess.lr"),
+        ({"guess": 3}, "guess"),
+    ],
+)
+def test_settings_are_validated(settings: dict[str, Any], changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        fig6.Fig6(**settings | changed)
+
+
+def command(outputs: Path, *more: str) -> list[str]:
+    return ["figure", "figure=xie/fig6", "scale=smoke", "logger=none", f"paths.outputs={outputs}", *more]
+
+
+def test_without_a_model_the_command_says_so_and_writes_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    missing = ["figure.experiment.models=[nobody/no-such-model]", f"figure.experiment.data={PAIRS}"]
+    assert main(command(tmp_path / "out", *missing)) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("\n") == 1 and "nobody/no-such-model" in err and "download=true" in err
+    assert main(command(tmp_path / "out", "figure.experiment.models=[/no/such/folder]")) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err == "icl: figure.experiment.models=/no/such/folder: no such file or folder\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tiny_models_go_all_the_way(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers", reason="needs the llm extra")
+    pytest.importorskip("sentence_transformers", reason="needs the llm extra")
+    from tests.models.tiny_models import embedding_model, language_model
+
+    llama = language_model(tmp_path / "Tiny-Llama", "llama")
+    qwen = language_model(tmp_path / "tiny-qwen2", "qwen2", seed=1)
+    embeddings = embedding_model(tmp_path / "embeddings")
+    args = command(
+        tmp_path / "out",
+        "format=json",
+        f"figure.experiment.models=[{llama},{qwen}]",
+        f"figure.experiment.embeddings={embeddings}",
+        f"figure.experiment.data={PAIRS}",
+        "figure.experiment.device=cpu",
+        "figure.experiment.new_tokens=12",
+        "figure.experiment.examples=3",
+    )
+    capfd.readouterr()
+    assert main(args) == 0
+    out, err = capfd.readouterr()
+    document = json.loads(out)
+    told = [line for line in err.splitlines() if line]
+    assert len(told) == 2 and all("of weights as float32" in line for line in told), err
+    assert len(document["claims"]) == 4
+    assert {claim["verdict"] for claim in document["claims"]} == {"undecided"}
+    assert all(Path(path).stat().st_size for path in document["files"].values())
+    assert len(list((tmp_path / "out/runs/xie/fig6_runs").iterdir())) == 2 * 4
+    assert main(args) == 0
+    assert json.loads(capfd.readouterr().out) == document | {"cached": True}

@@ -1,0 +1,175 @@
+"""Model folders judged and measured without loading them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.errors import InputError
+from icl.models import hub
+
+SHAPES = {"a.weight": ("BF16", [3, 4]), "b.weight": ("BF16", [50, 100]), "count": ("I64", [2])}
+SIZES = {"BF16": 2, "F32": 4, "I64": 8}
+
+
+def safetensors(path: Path, shapes: dict[str, tuple[str, list[int]]], changed: int | None = None) -> None:
+    """The format written out: length, header, data."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (dtype, shape) in shapes.items():
+        size = SIZES[dtype]
+        for extent in shape:
+            size *= extent
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    data = bytearray(end)
+    if changed is not None:
+        data[changed] = 1
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(data))
+
+
+def make(folder: Path, changed: int | None = None, **config: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {
+        "torch_dtype": "bfloat16",
+        "num_hidden_layers": 3,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "hidden_size": 64,
+        "max_position_embeddings": 128,
+    }
+    (folder / "config.json").write_text(json.dumps(given | config))
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    safetensors(folder / "model.safetensors", SHAPES, changed)
+    return folder
+
+
+def test_a_complete_folder_is_measured(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    assert hub.lacking(folder) is None and hub.has_chat_template(folder)
+    assert hub.stored_dtype(folder) == "bfloat16" and hub.longest_text(folder) == 128
+    assert hub.weight_bytes(folder, "bfloat16") == 2 * (12 + 5000) + 16
+    assert hub.weight_bytes(folder, "float32") == 4 * (12 + 5000) + 16
+    assert hub.cache_bytes_per_token(folder, "bfloat16") == 2 * 3 * 2 * 8 * 2
+    assert hub.cache_bytes_per_token(make(tmp_path, head_dim=16), "float32") == 2 * 3 * 2 * 16 * 4
+    assert hub.stored_dtype(make(tmp_path, torch_dtype=None, dtype="float16")) == "float16"
+    assert hub.stored_dtype(make(tmp_path, torch_dtype=None)) == "float32"
+
+
+def test_what_is_lacking_is_named(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    (folder / "tokenizer_config.json").unlink()
+    assert not hub.has_chat_template(folder)
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    assert hub.has_chat_template(folder)
+    index = {
+        "weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors", "c": "model-2.safetensors"}
+    }
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    assert hub.lacking(folder) == "1 of 2 weight files are missing"
+    safetensors(folder / "model-2.safetensors", SHAPES)
+    assert hub.lacking(folder) is None
+    assert hub.weight_bytes(folder, "bfloat16") == 2 * (2 * (12 + 5000) + 16)
+    for name, told in (("tokenizer.json", "no tokenizer"), ("config.json", "no config.json")):
+        (folder / name).unlink()
+        assert hub.lacking(folder) == told
+    empty = make(tmp_path / "other")
+    (empty / "model.safetensors").unlink()
+    (empty / "consolidated.safetensors").write_bytes(b"")
+    assert hub.lacking(empty) == "no model.safetensors"
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    for content in (b"", b"version https://git-lfs", b"\x05\0\0\0\0\0\0\0hello"):
+        (folder / "model.safetensors").write_bytes(content)
+        with pytest.raises(InputError, match="no safetensors file"):
+            hub.weight_bytes(folder, "float32")
+
+
+def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
+    first = hub.folder_digest(make(tmp_path / "one"))
+    moved = make(tmp_path / "elsewhere" / "two")
+    (moved / "README.md").write_text("other words")
+    (moved / ".cache").mkdir()
+    (moved / ".cache" / "x.json").write_text("{}")
+    assert hub.folder_digest(moved) == first
+    for byte in (3, 24 + 3, 24 + 10_000 + 3):
+        changed = make(tmp_path / f"b{byte}", changed=byte)
+        assert hub.folder_digest(changed) != first, "a tensor is not looked at"
+    assert hub.folder_digest(make(tmp_path / "c", max_position_embeddings=64)) != first
+    (moved / "tokenizer.json").write_text("[]")
+    assert hub.folder_digest(moved) != first
+
+
+def test_names_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here" / "model").mkdir(parents=True)
+    key = "figure.experiment.models"
+    assert hub.Source(key, "here/model").local() == tmp_path / "here" / "model"
+    assert hub.Source(key, "meta-llama/Llama-3.1-8B-Instruct").local() is None
+    assert hub.Source(key, str(tmp_path / "here" / "model")).label == "model"
+    for name in ("/no/such/folder", "./gone", "~/gone-from-home", "a/b/c", "gone.csv"):
+        with pytest.raises(InputError, match=f"{key}={name}: no such file or folder"):
+            hub.Source(key, name).local()
+
+
+def test_a_transformer_inside_is_found(tmp_path: Path) -> None:
+    assert hub.transformer_of(tmp_path) == tmp_path
+    (tmp_path / "modules.json").write_text(json.dumps([{"path": "0_Transformer"}, {"path": "1_Pooling"}]))
+    assert hub.transformer_of(tmp_path) == tmp_path / "0_Transformer"
+    (tmp_path / "modules.json").write_text("[]")
+    assert hub.transformer_of(tmp_path) == tmp_path
+
+
+def test_the_cache_is_looked_up_without_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants", reason="needs the llm extra")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    source = hub.Source("k", "some-lab/some-model")
+    assert source.cached() is None
+    place = tmp_path / "models--some-lab--some-model"
+    snapshot = make(place / "snapshots" / ("a" * 40))
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text("a" * 40)
+    assert source.cached() == snapshot and hub.lacking(snapshot) is None
+    pinned = hub.Source("k", "some-lab/some-model", revision="b" * 40)
+    assert pinned.cached() is None
+
+
+def test_a_download_takes_what_is_needed_and_says_why_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = pytest.importorskip("huggingface_hub", reason="needs the llm extra")
+    asked: list[Any] = []
+
+    def download(name: str, **how: Any) -> str:
+        asked.append((name, how))
+        if name == "a/b":
+            raise ConnectionError("no route\nto the host")
+        return "somewhere"
+
+    monkeypatch.setattr(client, "snapshot_download", download)
+    assert hub.Source("k", "a/b").fetch() == "a/b: cannot be downloaded (no route)"
+    assert hub.Source("k", "c/d", "dataset", "f" * 40, ("x.gz",)).fetch() is None
+    assert asked[1] == ("c/d", {"repo_type": "dataset", "revision": "f" * 40, "allow_patterns": ["x.gz"]})
+    assert "*.safetensors" in asked[0][1]["allow_patterns"]
+
+
+def test_a_gated_repository_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = pytest.importorskip("huggingface_hub", reason="needs the llm extra")
+    from huggingface_hub import errors
+
+    for kind, words in (
+        (errors.GatedRepoError, "licence"),
+        (errors.RepositoryNotFoundError, "no such repository"),
+    ):
+
+        def refuse(name: str, kind: Any = kind, **how: Any) -> str:
+            raise kind.__new__(kind)
+
+        monkeypatch.setattr(client, "snapshot_download", refuse)
+        assert words in str(hub.Source("k", "a/b").fetch())
