@@ -28,6 +28,7 @@ EXAMPLES = {
         "icl figure figure=ahn/fig3 figure.experiment.context=20",
     ],
     "reproduce": ["icl reproduce scale=smoke", "icl reproduce only=[ahn]"],
+    "report": ["icl report", "icl report scale=smoke only=[ahn]"],
     "bench": ["icl bench bench=train"],
 }
 
@@ -53,6 +54,6 @@ def _groups(verb: str) -> list[str]:
     """The config groups `verb` has a choice in."""
     found = {path.name for folder in config_folders() for path in folder.iterdir() if path.is_dir()}
     shared = {"logger"}
-    of_verb = {"train": found - {"check", "paths", "figure", "hydra"}, "check": {"check"} | shared}
+    of_verb = {"train": found - {"check", "paths", "figure", "hydra", "paper"}, "check": {"check"} | shared}
     of_verb["figure"] = {"figure"} | shared
     return sorted(of_verb.get(verb, shared) & found)

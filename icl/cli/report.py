@@ -1,6 +1,6 @@
 """`icl report`: the page of what is stored at one scale. Nothing is measured or drawn, no check is imported.
 
-`icl reproduce` collects its own entries and uses `blank`, `book` and `write`.
+`icl reproduce` collects its own entries and uses `blanks`, `book` and `write`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def settings_of(cfg: DictConfig) -> tuple[Path, str, list[str]]:
     outputs = common_settings(cfg, "report", OWN)
     only = plain(cfg.only)
     only = [only] if isinstance(only, str) else list(only or [])
-    known = sorted({entry.paper for entry in _blanks(str(cfg.scale))})
+    known = sorted({entry.paper for entry in blanks(str(cfg.scale))})
     for paper in only:
         if paper not in known:
             listed = f"{nearest(str(paper), known)} (one of: {', '.join(known)})"
@@ -69,13 +69,14 @@ def settings_of(cfg: DictConfig) -> tuple[Path, str, list[str]]:
 
 def entries_found(scale: str, outputs: Path, only: Sequence[str] = ()) -> list[Entry]:
     """Every check and figure there is, with its record at this scale where there is one."""
-    blanks = [entry for entry in _blanks(scale) if not only or entry.paper in only]
-    return [_found(entry, scale, outputs) for entry in blanks]
+    wanted = [entry for entry in blanks(scale) if not only or entry.paper in only]
+    return [_found(entry, scale, outputs) for entry in wanted]
 
 
-def blank(group: str, id: str, scale: str) -> Entry:
-    """The entry of a check or figure that has not run."""
-    return next(entry for entry in _blanks(scale) if (entry.group, entry.id) == (group, id))
+def blanks(scale: str) -> list[Entry]:
+    """Every check and figure there is, shipped or the user's own, as one that has not run."""
+    items = listing(os.devnull, hydra_app.config_folders()[1:])
+    return [_blank(group, item, scale) for group, key in GROUPS.items() for item in items[key]]
 
 
 def papers(ids: Iterable[str]) -> list[Paper]:
@@ -86,7 +87,9 @@ def papers(ids: Iterable[str]) -> list[Paper]:
 def book(entries: Sequence[Entry], scale: str, outputs: Path) -> Book:
     """`entries` with their papers and the provenance of their records."""
     written = _time(time.time())
-    told = [e if e.record or e.document is None else replace(e, record=_record_of(e, outputs)) for e in entries]
+    told = [
+        e if e.record or e.document is None else replace(e, record=_record_of(e, outputs)) for e in entries
+    ]
     return Book(scale, papers(e.paper for e in entries), told, {**provenance(), "written": written})
 
 
@@ -109,11 +112,6 @@ def _show(path: Path, told: Book) -> None:
     rest = f" {missing} of {len(told.entries)} checks and figures have no result." if missing else ""
     print(f"{summary(told)}{rest}".strip())
     print(path)
-
-
-def _blanks(scale: str) -> list[Entry]:
-    items = listing(os.devnull, hydra_app.config_folders()[1:])
-    return [_blank(group, item, scale) for group, key in GROUPS.items() for item in items[key]]
 
 
 def _blank(group: str, item: Mapping[str, Any], scale: str) -> Entry:
@@ -150,11 +148,14 @@ def _found(entry: Entry, scale: str, outputs: Path) -> Entry:
 
 def _check_found(entry: Entry, scale: str, outputs: Path) -> Entry | None:
     """The record with the settings of this scale, of today's code if there is one."""
+    records = list(_records(outputs / "checks" / entry.id))
+    if not records:  # to compose settings takes as long as all else together
+        return None
     node = plain(hydra_app.compose("check", [f"check={entry.id}", f"scale={scale}"]).check)
     expected, digest = node.pop("expected", "holds"), digest_of(node.pop("_target_", None))
     asked = json.dumps(to_json(node), sort_keys=True)
     best = None
-    for path, record in _records(outputs / "checks" / entry.id):
+    for path, record in records:
         document = record["document"]
         if json.dumps(document.get("settings"), sort_keys=True) == asked:
             why = complaint(record, digest)
@@ -167,13 +168,13 @@ def _check_found(entry: Entry, scale: str, outputs: Path) -> Entry | None:
 
 def _figure_found(entry: Entry, scale: str, outputs: Path) -> Entry | None:
     """The newest record drawn with the shipped settings, which alone has the figure's plain name."""
-    node = plain(hydra_app.compose("figure", [f"figure={entry.id}", f"scale={scale}"]).figure)
     folder, name = outputs / "figures" / entry.id / scale, entry.id.rpartition("/")[2]
     for path, record in _records(folder):
         document = record["document"]
         files = {extension: folder / Path(file).name for extension, file in document["files"].items()}
         if "png" in files and files["png"].stem == name:
             document = {**document, "files": to_json(files), "cached": True}
+            node = plain(hydra_app.compose("figure", [f"figure={entry.id}", f"scale={scale}"]).figure)
             return _with(entry, document, path, record, _figure_complaint(node, record, files, outputs))
     return None
 
@@ -225,20 +226,16 @@ def _kept(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _told(path: Path, record: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     """What the page says of a record beside its document."""
+    runs = [read_json(Path(run) / "run.json") or {} for run in document.get("runs") or []]
+    settings = document.get("settings") or {}
+    seeds = [settings["seed"]] if "seed" in settings else [s for run in runs for s in run.get("seeds", [])]
     return {
         "fingerprint": record.get("fingerprint"),
         "date": _time(path.stat().st_mtime),
         "provenance": record.get("provenance"),
-        "seeds": _seeds(document),
+        "seeds": list(dict.fromkeys(seeds)),
+        "training_seconds": sum(run.get("seconds") or 0.0 for run in runs) if runs else None,
     }
-
-
-def _seeds(document: Mapping[str, Any]) -> list[Any]:
-    settings = document.get("settings") or {}
-    if "seed" in settings:
-        return [settings["seed"]]
-    runs = [read_json(Path(run) / "run.json") or {} for run in document.get("runs") or []]
-    return list(dict.fromkeys(seed for run in runs for seed in run.get("seeds", [])))
 
 
 def _records(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -22,7 +22,9 @@ class Entry:
     state: str = "waiting"
     document: Mapping[str, Any] | None = None
     reason: str = ""  # why it failed, was skipped or is stale; of a waiting one: that nothing is under way
-    record: Mapping[str, Any] = field(default_factory=dict)  # fingerprint, date and provenance of the document
+    record: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # fingerprint, date and provenance of the document
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The figures' files: their copies and records beside the page, the caption and settings in their .md, the size of a PNG."""
+"""The figures' files: copies and records beside the page, caption and settings from their .md, size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -82,25 +82,29 @@ def copies(entry: Entry, folder: Path) -> dict[str, str]:
 def _write(path: Path, text: str) -> None:
     content = text.encode()
     if not path.is_file() or path.read_bytes() != content:
-        atomic.write_bytes(path, content)
+        _put(path, lambda part: part.write_bytes(content))
 
 
 def _copied(source: Path, target: Path) -> bool:
     """Whether `target` is `source` now. One of the same size and time is not copied again."""
     try:
         ours, theirs = target.stat() if target.exists() else None, source.stat()
-        if ours is not None and (ours.st_size, ours.st_mtime_ns) == (theirs.st_size, theirs.st_mtime_ns):
-            return True
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = atomic.temporary(target)
-        try:
-            shutil.copy2(source, part)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        if ours is None or (ours.st_size, ours.st_mtime_ns) != (theirs.st_size, theirs.st_mtime_ns):
+            _put(target, lambda part: shutil.copy2(source, part))
     except FileNotFoundError:  # the figure was removed
         return False
     return True
+
+
+def _put(target: Path, fill: Callable[[Path], object]) -> None:
+    """Whole or not at all; not synced to the disk, since a page that a power cut loses is written again."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = atomic.temporary(target)
+    try:
+        fill(part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def remove_others(folder: Path, links: Iterable[Mapping[str, str]]) -> None:

@@ -17,7 +17,7 @@
     const button = document.getElementById("theme");
     const system = matchMedia("(prefers-color-scheme: dark)");
     const dark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
-    const show = () => button.setAttribute("aria-pressed", String(dark()));
+    const show = () => { button.textContent = dark() ? "Light" : "Dark"; };
     button.addEventListener("click", () => {
       root.dataset.theme = dark() ? "light" : "dark";
       stored("icl-theme", root.dataset.theme);

@@ -97,17 +97,20 @@ def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
     """What the template is given."""
     every = [s for section in sections for s in [*section.checks, *_claims(section)]]
     counts = counted(every, book.entries)
+    stale = sum(e.state == "stale" for e in book.entries)
     live = any(e.state in ("waiting", "running") and not e.reason for e in book.entries)
     return {
         "book": book,
         "sections": sections,
         "counts": counts,
+        "measured_papers": sum(section.counts.statements > 0 for section in sections),
         "sentence": _sentence(counts),
-        "false": [s for s in every if s.verdict == "fails" and s.as_expected],
+        "untrue": [s for s in every if s.verdict == "fails" and s.as_expected],
         "remarked": [s for s in every if s.remarks],
         "unexpected": [s for s in every if s.verdict and not s.as_expected],
-        "troubled": [e for e in book.entries if e.state in ("failed", "skipped")],
+        "troubled": [e for e in book.entries if e.state == "failed"],
         "live": live,
+        "stale": stale,
         "made": _made(book.entries),
         "css": _file("style.css"),
         "js": _file("page.js"),
@@ -165,7 +168,7 @@ def _environment(provenance: Mapping[str, Any]) -> dict[str, str]:
     ]
     versions = (provenance.get("versions") or {}).items()
     return {
-        "code": f"commit {git.get('commit')}{dirty}" if git else "not under version control",
+        "code": f"commit {str(git.get('commit'))[:12]}{dirty}" if git else "not under version control",
         "versions": ", ".join(f"{name} {version}" for name, version in versions if version),
         "hardware": ", ".join(part for part in machine if part),
     }

@@ -19,7 +19,7 @@ _OF_THE_TEXT = re.compile(
     r"|(?<!no )\bproofs?\b(?!'s)",
     re.IGNORECASE,
 )
-_SHORT_SOURCE = 60
+_SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class Statement:
         return pairs(self.measured)
 
     @property
+    def short_pairs(self) -> list[tuple[str, str]]:
+        """The first, as a rule what the bound is of, and those of the others that fit into a table."""
+        return [*self.pairs[:1], *(pair for pair in self.pairs[1:] if len(pair[1]) <= _SHORT_VALUE)]
+
+    @property
     def bound_text(self) -> str:
         return "" if self.bound is None else number(self.bound, 3)
 
@@ -79,7 +84,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many statements have which verdict, and how many checks and figures wait, failed or were skipped."""
+    """How many statements have which verdict; how many checks and figures wait, failed or were skipped."""
 
     holds: int
     fails: int
@@ -108,8 +113,16 @@ def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
     states = Counter(entry.state for entry in entries)
     unexpected = sum(bool(s.verdict) and not s.as_expected for s in found)
     waiting = states["waiting"] + states["running"]
-    by_verdict = [verdicts[verdict] for verdict in ("holds", "fails", "undecided")]
-    return Counts(*by_verdict, unexpected, waiting, states["failed"], states["skipped"], len(entries))
+    return Counts(
+        holds=verdicts["holds"],
+        fails=verdicts["fails"],
+        undecided=verdicts["undecided"],
+        unexpected=unexpected,
+        waiting=waiting,
+        failed=states["failed"],
+        skipped=states["skipped"],
+        entries=len(entries),
+    )
 
 
 def anchor(entry: Entry) -> str:

@@ -14,7 +14,9 @@ def number(value: float, digits: int = 4) -> str:
     if isinstance(value, int):
         return str(value).replace("-", "−")
     if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:.{digits}g}".replace("-", "−") if abs(value) < 1e4 else f"{value:.0f}".replace("-", "−")
+        return (
+            f"{value:.{digits}g}".replace("-", "−") if abs(value) < 1e4 else f"{value:.0f}".replace("-", "−")
+        )
     mantissa, _, power = f"{value:.{digits - 2}e}".partition("e")
     return f"{mantissa.replace('-', '−')} × 10{str(int(power)).translate(_RAISED)}"
 

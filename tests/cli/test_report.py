@@ -1,0 +1,219 @@
+"""`icl report`: what is stored becomes a page, and nothing is measured or trained for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.cli import main, report
+from icl.cli.hydra_app import use_config_dir
+from icl.runs.documents import read_json
+from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+LEMMA = ("check", "check=ahn/lemma1", "scale=smoke", "format=json")
+
+
+def page(outputs: Path) -> str:
+    return (outputs / "report/index.html").read_text()
+
+
+def entries(outputs: Path, *only: str, scale: str = "smoke") -> dict[str, Any]:
+    return {entry.id: entry for entry in report.entries_found(scale, outputs, only)}
+
+
+def test_the_document_and_the_page(icl: Run, outputs: Path) -> None:
+    measured = icl(*LEMMA).json
+    result = icl("report", "scale=smoke", "format=json", "only=[ahn]")
+    assert result.code == 0, result.err
+    assert set(result.json) == {"report", "checks", "figures", "seconds"}
+    assert (result.json["checks"], result.json["figures"]) == (1, 0)
+    assert result.json["report"] == str(outputs / "report/index.html")
+    assert measured["claim"] in page(outputs) and "not run" in page(outputs)
+    text = icl("report", "scale=smoke", "only=[ahn]")
+    assert text.code == 0 and text.out.splitlines()[0].startswith("1 holds, as expected.")
+    assert text.out.splitlines()[-1] == str(outputs / "report/index.html")
+
+
+def test_nothing_stored_is_no_error(icl: Run, outputs: Path) -> None:
+    result = icl("report", "format=json")
+    assert (result.code, result.json["checks"], result.json["figures"]) == (0, 0, 0)
+    assert "Nothing has been measured yet." in page(outputs)
+    found = entries(outputs, "ahn")
+    assert all((e.state, e.reason, e.document) == ("waiting", "not run", None) for e in found.values())
+    assert {path.name for path in outputs.iterdir()} == {"report"}
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("only=[anh]", "did you mean ahn?"),
+        ("scale=small", "smoke"),
+        ("jobs=2", "no such key"),
+        ("force=maybe", "true"),
+    ],
+)
+def test_unusable_input(icl: Run, outputs: Path, override: str, message: str) -> None:
+    result = icl("report", override)
+    assert (
+        (result.code, result.out) == (2, "") and message in result.err and len(result.err.splitlines()) <= 2
+    )
+    assert not outputs.exists()
+
+
+def test_only_the_shipped_settings_at_this_scale_count(icl: Run, outputs: Path) -> None:
+    icl(*LEMMA, "check.dim=2")
+    assert entries(outputs)["ahn/lemma1"].document is None
+    icl(*LEMMA)
+    icl(*LEMMA, "check.dim=3")
+    found = entries(outputs)["ahn/lemma1"]
+    assert found.state == "done" and found.document["settings"]["dim"] == 5
+    icl("check", "check=ahn/lemma4", "scale=smoke")
+    assert entries(outputs)["ahn/lemma4"].state == "done"
+    assert entries(outputs, scale="laptop")["ahn/lemma4"].document is None, "its samples differ by scale"
+
+
+def test_a_record_of_other_code_is_shown_as_stale(icl: Run, outputs: Path) -> None:
+    icl(*LEMMA)
+    (stored,) = outputs.glob("checks/ahn/lemma1/*.json")
+    stored.write_text(json.dumps(json.loads(stored.read_text()) | {"digest": "0" * 16}))
+    icl("report", "scale=smoke")
+    assert "stale record" in page(outputs)
+    assert entries(outputs)["ahn/lemma1"].state == "stale"
+    icl(*LEMMA)
+    assert entries(outputs)["ahn/lemma1"].state == "done"
+    stored.write_text("{ torn")
+    assert entries(outputs)["ahn/lemma1"].state == "waiting"
+
+
+def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -> None:
+    drawn = icl("figure", "figure=ahn/fig2", "scale=smoke", "logger=none", "format=json").json
+    found = entries(outputs)["ahn/fig2"]
+    assert (found.state, found.reason) == ("done", ""), "as `icl figure` itself would judge"
+    assert found.document == drawn | {"cached": True, "contents": found.document["contents"]}
+    assert found.record["seeds"] == [0, 1] and found.record["training_seconds"] > 0
+    assert icl("report", "scale=smoke", "format=json").json["figures"] == 1
+    copy = outputs / "report/figures/ahn/fig2/fig2.png"
+    assert copy.read_bytes() == Path(drawn["files"]["png"]).read_bytes()
+    icl("report", "scale=laptop")
+    assert not copy.exists(), "another scale's page does not keep it"
+
+    moved = outputs.with_name("moved")
+    shutil.copytree(outputs, moved)
+    assert entries(moved)["ahn/fig2"].document["files"]["png"] == str(
+        moved / "figures/ahn/fig2/smoke/fig2.png"
+    )
+
+    csv = Path(drawn["files"]["csv"])
+    before = csv.read_bytes()
+    csv.write_text("")
+    assert "csv file is gone or was changed" in entries(outputs)["ahn/fig2"].reason
+    csv.write_bytes(before)
+    run = Path(drawn["runs"][0]) / "run.json"
+    record = json.loads(run.read_text())
+    run.write_text(json.dumps(record | {"digest": "0" * 16}))
+    assert "made with other code" in entries(outputs)["ahn/fig2"].reason
+    run.write_text(json.dumps(record | {"attempt": 2}))
+    assert entries(outputs)["ahn/fig2"].state == "stale", "the run was repeated"
+    run.write_text(json.dumps(record))
+    assert entries(outputs)["ahn/fig2"].state == "done"
+
+
+def test_a_book_finds_the_records_of_its_documents(icl: Run, outputs: Path) -> None:
+    """What `icl reproduce` hands over has documents only."""
+    from dataclasses import replace
+
+    document = icl(*LEMMA).json
+    icl(*LEMMA, "check.dim=2")
+    blank = next(entry for entry in report.blanks("smoke") if entry.id == "ahn/lemma1")
+    assert blank.command == "icl check check=ahn/lemma1 scale=smoke" and blank.reference
+    told = report.book([replace(blank, state="done", document=document)], "smoke", outputs)
+    (stored,) = (
+        p
+        for p in outputs.glob("checks/ahn/lemma1/*.json")
+        if read_json(p)["document"]["settings"]["dim"] == 5
+    )
+    assert told.entries[0].record["fingerprint"] == stored.stem
+    assert told.entries[0].record["provenance"]["versions"]["icl"] and told.entries[0].record["seeds"] == [0]
+    assert told.provenance["written"].endswith("UTC")
+    assert [paper.id for paper in told.papers] == ["ahn"] and told.papers[0].link.startswith("https://")
+    assert report.write(told.entries, "smoke", outputs).is_file()
+
+
+def test_a_third_partys_paper(
+    icl: Run, tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found through --config-dir and ICL_PACKAGES like our own; without paper/ID.yaml it goes by its id."""
+    (tmp_path / "lab_of_others.py").write_text(
+        "from icl.checks.verdict import Bound, Control, Finding\n"
+        "class One:\n"
+        "    reference, claim = 'Lemma 0', 'One is <b>one</b>.'\n"
+        "    def measure(self):\n"
+        "        return Finding('holds', {'error': 0.0}, Bound(0.0, 'none'), Control('two', 1.0, True))\n"
+    )
+    conf = tmp_path / "their conf"
+    (conf / "check/other").mkdir(parents=True)
+    (conf / "check/other/lemma0.yaml").write_text(
+        "# @package check\n# reference: Lemma 0\n_target_: lab_of_others.One\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ICL_PACKAGES", "lab_of_others")
+    flags = ("--config-dir", str(conf), "scale=smoke")
+    try:
+        assert icl("check", "check=other/lemma0", *flags).code == 0
+        result = icl("report", "only=[other]", "format=json", *flags)
+        assert (result.code, result.json["checks"]) == (0, 1), result.err
+        html = page(outputs)
+        assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
+        command = f"ICL_PACKAGES=lab_of_others icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
+        assert command in html.replace("&#39;", "'")
+        (conf / "paper").mkdir()
+        (conf / "paper/other.yaml").write_text("title: Of ones & twos\n")
+        assert icl("report", "only=[other]", *flags).code == 0
+        assert "Of ones &amp; twos</h3>" in page(outputs)
+        (conf / "check/other/lemma0.yaml").write_text("# @package check\n_target_: elsewhere.Two\n")
+        assert icl("report", *flags).code == 0, "a config that cannot be used does not hide the others"
+        assert "elsewhere.Two: must be in one of" in page(outputs) and "not run" in page(outputs)
+        (conf / "paper/other.yaml").write_text("name: wrong\n")
+        wrong = icl("report", "only=[other]", *flags)
+        assert wrong.code == 2 and "must have title" in wrong.err
+    finally:
+        use_config_dir(None)
+
+
+def test_every_paper_that_is_shipped_is_described() -> None:
+    ids = {entry.paper for entry in report.blanks("laptop")} | {
+        path.stem for path in (ROOT / "conf/paper").iterdir()
+    }
+    for paper in report.papers(sorted(ids)):
+        assert paper.title != paper.id and paper.citation and paper.link.startswith("https://"), paper
+
+
+def test_it_loads_neither_torch_nor_a_check(icl: Run, outputs: Path) -> None:
+    icl(*LEMMA)
+    script = (
+        "import sys\nfrom icl.cli import main\n"
+        f"code = main(['report', 'scale=smoke', 'paths.outputs={outputs}'])\n"
+        "loaded = {'.'.join(name.split('.')[:2]) for name in sys.modules}\n"
+        "heavy = loaded & {'torch', 'matplotlib', 'wandb', 'icl.checks', 'icl.figures', 'icl.experiments'}\n"
+        "assert code == 0 and not heavy, (code, heavy)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(icl: Run, outputs: Path) -> None:
+    outputs.mkdir()
+    (outputs / "report").write_text("a file")
+    result = icl("report", "scale=smoke")
+    assert result.code == 2 and "cannot be written" in result.err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--help"]) == 0
+    assert "only: []" in capsys.readouterr().out

@@ -1,0 +1,246 @@
+"""The page in a real browser, from disk. Skipped where no Chromium is found (scripts/chromium.sh)."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.report.book import Paper
+from icl.report.page import write_report
+from tests.report.browser import Browser, browser, find
+from tests.report.conftest import HOSTILE, Make, book, check, waiting
+
+PROGRAM = find()
+pytestmark = [
+    pytest.mark.chromium,
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome is installed"),
+]
+LONG = "a_name_without_a_place_to_break_" * 6
+PALE = """(() => {
+  const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  const behind = (e) => {
+    const colour = e ? rgb(getComputedStyle(e).backgroundColor) : [255, 255, 255];
+    return colour.length < 4 || colour[3] ? colour : behind(e.parentElement);
+  };
+  const own = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  const shown = [...document.querySelectorAll('body *')].filter((e) => own(e) && e.getClientRects().length);
+  return shown.map((e) => {
+    const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
+    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML.slice(0, 100)];
+  }).filter(([ratio]) => ratio < 4.5);
+})()"""
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    assert PROGRAM is not None
+    with browser(PROGRAM, tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def path(tmp_path: Path, figure: Make) -> Path:
+    """Two papers, every state, awkward values and hostile text."""
+    wide = check(
+        "one/wide", measured={LONG: [1e-16] * 40}, bound={"value": 1.0, "source": LONG},
+        notes=[LONG, f"as printed {LONG}"],
+        control={"description": LONG, "measured": 0.5, "rejected": True}, claim=LONG, command=f"icl {LONG}",
+    )  # fmt: skip
+    odd_claim = {"claim": LONG, "measured": {LONG: LONG}, "bound": LONG}
+    entries = [
+        check(), wide, check("one/odd", "fails", expected="holds"),
+        check("two/a", "undecided", claim=HOSTILE), figure(caption=HOSTILE), figure("two/fig1", [odd_claim]),
+        waiting(reason="not run"), waiting("figure", "two/fig2", state="failed", reason=LONG),
+    ]  # fmt: skip
+    told = book(
+        *entries, papers=[Paper("one", "The first paper", "Someone 2020", f"https://example.org/{LONG}")]
+    )
+    return write_report(tmp_path / "report", told)
+
+
+def complaints(tab: Browser) -> list[dict[str, Any]]:
+    told = (
+        "Runtime.exceptionThrown",
+        "Runtime.consoleAPICalled",
+        "Log.entryAdded",
+        "Page.javascriptDialogOpening",
+    )
+    return [event for event in tab.events if event.get("method") in told]
+
+
+def test_it_loads_from_disk_without_errors_or_network(tab: Browser, path: Path) -> None:
+    tab.open(path)
+    asked = [
+        e["params"]["request"]["url"] for e in tab.events if e.get("method") == "Network.requestWillBeSent"
+    ]
+    assert complaints(tab) == []
+    assert len(asked) >= 3 and all(url.startswith(("file://", "data:")) for url in asked), asked
+    pictures = tab.run(
+        "[...document.images].map((i) => [i.complete, i.naturalWidth, i.getBoundingClientRect().height])"
+    )
+    assert len(pictures) == 2 and all(
+        complete and width == 120 and height > 0 for complete, width, height in pictures
+    )
+
+
+def test_injected_markup_would_not_run_either(tab: Browser, path: Path) -> None:
+    """Were the escaping to fail: the policy stops what it would let through."""
+    html = path.read_text().replace(
+        "</main>", "<img src=x onerror='window.hit=1'><script>window.hit=2</script></main>"
+    )
+    path.write_text(html)
+    tab.open(path)
+    assert tab.run("window.hit === undefined")
+    tab.wait_for("Log.entryAdded")
+
+
+def shown(tab: Browser) -> list[str]:
+    return tab.run(
+        "[...document.querySelectorAll('tbody[data-kind]:not([hidden])')].map((row) => row.dataset.kind)"
+    )
+
+
+def test_filters(tab: Browser, path: Path) -> None:
+    tab.open(path)
+    everything = ["holds", "holds", "fails", "open", "holds", "fails", "undecided", "holds", "open"]
+    assert sorted(shown(tab)) == sorted(everything)
+    assert tab.run("document.getElementById('count').textContent") == "9 statements"
+    for kind, count in {"holds": 4, "fails": 2, "undecided": 1, "unexpected": 1, "open": 2}.items():
+        tab.run(f"document.querySelector('[data-show={kind}]').click()")
+        assert len(shown(tab)) == count, kind
+        assert tab.run("document.querySelector('[aria-pressed=true]').dataset.show") == kind
+    assert "2 of 9" in tab.run("document.getElementById('count').textContent")
+    tab.run("document.querySelector('[data-show=\"\"]').click()")
+    tab.run(
+        "const box = document.getElementById('filter'); box.value = 'figure 1 ALMOST';"
+        "box.dispatchEvent(new Event('input'))"
+    )
+    assert shown(tab) == ["fails"]
+    assert tab.run("[...document.querySelectorAll('section.paper')].map((paper) => paper.hidden)") == [
+        False,
+        True,
+    ]
+    assert tab.run("[...document.querySelectorAll('tbody.group')].map((group) => group.hidden)") == [
+        False,
+        True,
+    ]
+
+
+def test_a_link_leads_to_a_row_that_is_filtered_away(tab: Browser, path: Path) -> None:
+    tab.open(path)
+    tab.run("document.querySelector('[data-show=undecided]').click()")
+    assert len(shown(tab)) == 1
+    go = "location.hash = '#check-one-theorem1'"
+    tab.run(f"new Promise((done) => {{ addEventListener('hashchange', () => setTimeout(done)); {go}; }})")
+    assert len(shown(tab)) == 9
+
+
+def test_the_keyboard_is_enough(tab: Browser, path: Path) -> None:
+    tab.open(path)
+    tab.key("Tab", 9)
+    assert tab.run("document.activeElement.className") == "skip"
+    assert tab.run("document.activeElement.getBoundingClientRect().left") >= 0
+    for _ in range(40):
+        if tab.run("document.activeElement.dataset.show") == "fails":
+            break
+        tab.key("Tab", 9)
+        assert tab.run("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 1, (
+            "focus is visible"
+        )
+    tab.key("Enter", 13)
+    assert shown(tab) == ["fails", "fails"]
+
+
+def test_light_and_dark(tab: Browser, path: Path) -> None:
+    tab.open(path, dark=True)
+    dark = tab.run(BACKGROUND)
+    tab.open(path)
+    light = tab.run(BACKGROUND)
+    assert dark != light
+    tab.run("document.getElementById('theme').click()")
+    assert tab.run(BACKGROUND) == dark and tab.run("document.getElementById('theme').textContent") == "Light"
+    tab.open(path)
+    assert tab.run(BACKGROUND) == dark, "the choice is kept"
+    tab.run("document.getElementById('theme').click()")
+    assert tab.run(BACKGROUND) == light
+    tab.run("localStorage.clear()")
+
+
+def test_storage_may_be_refused(tab: Browser, path: Path) -> None:
+    refusal = "{get() { throw new DOMException('no', 'SecurityError'); }}"
+    source = f"Object.defineProperty(window, 'localStorage', {refusal})"
+    script = tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
+    try:
+        tab.open(path)
+        before = tab.run(BACKGROUND)
+        tab.run("document.getElementById('theme').click()")
+        assert tab.run(BACKGROUND) != before and complaints(tab) == []
+    finally:
+        tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+@pytest.mark.parametrize("width", [375, 720, 1280])
+def test_the_page_never_scrolls_sideways(tab: Browser, path: Path, width: int) -> None:
+    tab.open(path, width=width)
+    tab.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    beyond = tab.run(
+        "[...document.querySelectorAll('main *')].filter((e) => !e.closest('pre, code, .scroll, .hidden')"
+        f" && e.getBoundingClientRect().right > {width} + 0.5).map((e) => e.outerHTML.slice(0, 80))"
+    )
+    assert beyond == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_is_legible(tab: Browser, path: Path, dark: bool) -> None:
+    """WCAG AA: 4.5 to 1, of every element with text of its own against the background it lies on."""
+    tab.open(path, dark=dark)
+    assert tab.run(PALE) == []
+
+
+def test_pictures_have_their_place_before_they_load(tab: Browser, path: Path) -> None:
+    tab.open(path)
+    ratios = tab.run("[...document.images].map((image) => getComputedStyle(image).aspectRatio)")
+    assert ratios == ["auto 120 / 60"] * 2
+
+
+def test_it_prints(tab: Browser, path: Path) -> None:
+    tab.open(path, dark=True)
+    content = base64.b64decode(tab.call("Page.printToPDF", printBackground=True)["data"])
+    assert content.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", content)) >= 2
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    controls = "[...document.querySelectorAll('header, .filter, .copy, .more')]"
+    assert tab.run(f"{controls}.every((e) => !e.getClientRects().length)")
+    assert tab.run(BACKGROUND) == "rgb(255, 255, 255)"
+    tab.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browser, tmp_path: Path) -> None:
+    path = write_report(tmp_path / "report", book(check(), waiting()))
+    tab.open(path)
+    assert "reloads by itself" in tab.run("document.getElementById('reload-hint').textContent")
+    # In place of five seconds: the callback is called at once.
+    source = "window.setInterval = (tick) => { window.tick = tick; }"
+    script = tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
+    try:
+        tab.open(path)
+        tab.run("document.querySelector('details').open = true; window.mark = 1; window.tick()")
+        tab.run("new Promise((done) => setTimeout(done, 100))")
+        assert tab.run("window.mark") == 1, "an open evidence is being read"
+        write_report(path.parent, book(check(), replace(check("one/next"), state="done")))
+        tab.events.clear()
+        tab.run("document.querySelector('details').open = false; window.tick()")
+        tab.wait_for("Page.loadEventFired")
+        assert "2 hold" in tab.run("document.querySelector('.lead').textContent")
+        assert tab.run("document.getElementById('reload-hint')") is None
+    finally:
+        tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)

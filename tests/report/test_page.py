@@ -1,0 +1,262 @@
+"""The page as HTML: what is on it, that nothing on it can act, and that it is written whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from icl.report.book import Book, Paper
+from icl.report.page import summary, write_report
+from icl.runs import atomic
+from tests.report.conftest import HOSTILE, Make, book, check, waiting
+
+ROOT = Path(__file__).parents[2]
+VOID = {"meta", "link", "img", "input", "rect"}
+
+
+class Page(HTMLParser):
+    """Elements in order, the text of each, and whether all were closed in turn."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {key: value or "" for key, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {key: value or "" for key, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self.open):
+            self.text += data
+
+    def all(self, tag: str) -> Iterator[dict[str, str]]:
+        return (attributes for name, attributes in self.tags if name == tag)
+
+
+def page(folder: Path, told: Book) -> Page:
+    path = write_report(folder / "report", told)
+    assert path == folder / "report/index.html"
+    return Page(path.read_text())
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
+    paper = Paper("one", "A paper", "Someone 2020", "https://example.org/a")
+    found = page(tmp_path, book(check(), figure(), papers=[paper]))
+    text = squeezed(found.text)
+    for part in (
+        "Of 3 statements from 1 paper, 2 hold and 1 fails, all as expected.",
+        "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
+        "rounding of gradient_norm", "rejected", "at twice A", "the curve falls", "'almost 0'", "A curve.",
+        "commit 0123456789ab", "A processor, 2 cores, 8 GiB",
+        "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1", "train.steps",
+    ):  # fmt: skip
+        assert part in text, part
+    rows = [attributes for attributes in found.all("tbody") if "data-kind" in attributes]
+    assert [row["data-kind"] for row in rows] == ["holds", "holds", "fails"]
+    (picture,) = found.all("img")
+    assert (picture["width"], picture["height"]) == ("120", "60")
+    assert "A curve." in picture["alt"] and "1 holds and 1 fails, as expected" not in picture["alt"]
+    assert "1 holds and 1 fails, all as expected." in picture["alt"]
+
+
+def test_findings_come_first_with_their_evidence(tmp_path: Path, figure: Make) -> None:
+    text = squeezed(page(tmp_path, book(check(), figure())).text)
+    findings = text[text.index("Not true as stated") : text.index("Statements Filter")]
+    assert "'almost 0'" in findings and "0.1336" in findings and "below .01" in findings
+    assert "With (3) as printed the sign is wrong." in findings and "by words in S" not in findings
+    assert "the curve falls" not in findings
+    assert "None so far" in squeezed(page(tmp_path, book(check(notes=[]))).text)
+
+
+def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
+    odd = check("one/b", "fails", expected="holds", claim="Two is one.")
+    failed = waiting(id="one/c", state="failed", reason="ZeroDivisionError: no")
+    skipped = waiting(id="one/d", state="skipped", reason="no model")
+    text = squeezed(page(tmp_path, book(check(), odd, failed, skipped)).text)
+    alarm = text.split("Needs attention")[-1].split("Findings")[0]
+    assert "no model" in text and "no model" not in alarm
+    for part in ("Two is one.", "expected: holds", "ZeroDivisionError: no"):
+        assert part in alarm, part
+    assert "1 holds and 1 fails; 1 other than expected." in text
+    assert "Not true as stated" not in text, "a verdict that nobody expected is no finding yet"
+    assert "Needs attention" not in page(tmp_path, book(check())).text
+
+
+def test_states(tmp_path: Path, figure: Make) -> None:
+    live = page(tmp_path, book(check(), waiting(), waiting("figure", "one/fig9", state="running")))
+    assert "1 of 3 checks and figures done" in squeezed(live.text) and "Reload it" in live.text
+    assert any("data-live" in attributes for attributes in live.all("body"))
+    assert [row.get("class") for row in live.all("tbody") if row.get("data-kind") == "open"] == [
+        "open",
+        "open",
+    ]
+    quiet = page(tmp_path, book(check(), waiting(reason="not run")))
+    assert not any("data-live" in attributes for attributes in quiet.all("body"))
+    assert "– not run" in squeezed(quiet.text) and "no result at this scale" in quiet.text
+    stale = page(tmp_path, book(replace(check(), state="stale", reason="made with other code"), figure()))
+    assert "stale record" in stale.text and "1 of 2 results were made with other code" in stale.text
+    assert "Nothing has been measured yet." in squeezed(page(tmp_path, book(waiting())).text)
+    assert "Nothing has been measured yet." in squeezed(page(tmp_path, book()).text)
+
+
+def test_smoke_explains_what_is_undecided(tmp_path: Path) -> None:
+    undecided = check(verdict="undecided")
+    assert "training is too short" in page(tmp_path, book(undecided, scale="smoke")).text
+    assert "training is too short" not in page(tmp_path, book(undecided)).text
+
+
+def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: Make) -> None:
+    bad = HOSTILE
+    claim = {
+        "claim": bad,
+        "measured": {bad: [bad], "l": [bad] * 20},
+        "bound": bad,
+        "verdict": bad,
+        "notes": [bad],
+    }
+    entries = [
+        check(claim=bad, measured={bad: bad}, notes=[bad, f"as printed {bad}"], settings={bad: bad},
+              bound={"value": 1.0, "source": bad}, reason=bad,
+              control={"description": bad, "measured": bad, "rejected": False}),
+        figure(claims=[claim], caption=bad),
+        figure(f"one/{bad.replace('/', '')}", reference=bad, command=bad),
+        waiting(id=bad, state="failed", reason=bad), waiting(id="one/x", state=bad, reason=bad),
+    ]  # fmt: skip
+    papers = [Paper("one", bad, bad, f"javascript:alert(1)//{bad}"), Paper("two", bad, bad, f"https://{bad}")]
+    entries.append(check("two/a"))
+    told = book(*entries, papers=papers, written=bad)
+    write_report(tmp_path / "report", told)
+    html = (tmp_path / "report/index.html").read_text()
+    found = Page(html)
+    assert html.count("<script") == 1 and bad in found.text
+    assert all(
+        "onerror" not in key and not key.startswith("on")
+        for _, attributes in found.tags
+        for key in attributes
+    )
+    targets = [a["href"] for a in found.all("a")] + [i["src"] for i in found.all("img")]
+    assert not any(target.startswith(("javascript:", "data:")) for target in targets)
+    assert len(list(found.all("img"))) == 2
+
+
+def test_the_policy_allows_our_own_script_and_style_and_nothing_from_elsewhere(
+    tmp_path: Path, figure: Make
+) -> None:
+    html = write_report(tmp_path, book(check(), figure())).read_text()
+    found = Page(html)
+    (policy,) = (m["content"] for m in found.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    assert not any({"style", "onclick"} & set(attributes) for _, attributes in found.tags)
+    for attributes in [*found.all("img"), *found.all("link")]:
+        assert "//" not in attributes.get("src", attributes.get("href", ""))
+    assert not re.search(r"url\(|@import|fetch\(|https?://", (ROOT / "icl/report/style.css").read_text())
+    assert not re.search(
+        r"fetch\(|XMLHttpRequest|https?://|import\(", (ROOT / "icl/report/page.js").read_text()
+    )
+
+
+def test_headings_labels_and_links_are_in_order(tmp_path: Path, figure: Make) -> None:
+    found = page(tmp_path, book(check(), figure(), check("two/a"), waiting("figure", "two/fig2")))
+    levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(deeper <= level + 1 for level, deeper in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for link in found.all("a"):
+        target = link["href"]
+        assert target[1:] in ids if target[0] == "#" else (tmp_path / "report" / target).is_file(), target
+    for name in ("aria-labelledby", "aria-describedby"):
+        assert all(attributes[name] in ids for _, attributes in found.tags if name in attributes)
+    assert next(iter(found.all("html")))["lang"] == "en"
+    assert all(picture["alt"] for picture in found.all("img"))
+
+
+def test_a_paper_nobody_described_goes_by_its_id(tmp_path: Path) -> None:
+    found = page(tmp_path, book(check("mylab/lemma0")))
+    assert "mylab" in found.text and "from 1 paper" in found.text
+
+
+def test_records_of_other_code_are_told_apart(tmp_path: Path) -> None:
+    other = check("one/b")
+    other = replace(
+        other, record={**other.record, "provenance": {"git": None, "hardware": {}, "versions": {}}}
+    )
+    unknown = replace(check("one/c"), record={})
+    text = squeezed(page(tmp_path, book(check(), check("one/d"), other, unknown)).text)
+    assert (
+        "commit 0123456789ab" in text and "not under version control" in text and "unknown: no record" in text
+    )
+    assert "2: one/theorem1, one/d" in text
+
+
+def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_report(tmp_path, book(check()))
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(atomic.os, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_report(tmp_path, book(check("one/other")))
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None:
+    told = book(check(), figure())
+    first = write_report(tmp_path / "a", told).read_bytes()
+    assert (
+        write_report(tmp_path / "a", told).read_bytes()
+        == first
+        == write_report(tmp_path / "b", told).read_bytes()
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        (["holds"], "1 holds, as expected."), (["holds", "holds"], "2 hold, all as expected."), ([], ""),
+        (["holds", "fails", "undecided"], "1 holds, 1 fails and 1 is undecided, all as expected."),
+    ],
+)  # fmt: skip
+def test_summary(verdicts: list[str], sentence: str) -> None:
+    assert summary(book(*(check(f"one/{i}", verdict) for i, verdict in enumerate(verdicts)))) == sentence
+
+
+def test_a_module_of_the_report_needs_no_torch_and_jinja_only_to_write() -> None:
+    script = (
+        "import sys, icl.report.page\n"
+        "assert not {'jinja2', 'torch', 'numpy', 'matplotlib', 'hydra'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+def test_no_paper_is_named_in_the_code() -> None:
+    papers = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}
+    assert len(papers) >= 4
+    for path in [*(ROOT / "icl/report").glob("*.*"), ROOT / "icl/cli/report.py"]:
+        words = set(re.findall(r"[a-z]+", path.read_text().lower()))
+        assert not words & papers, path
