@@ -26,9 +26,11 @@ class Interrupted(BaseException):
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean X?` for the closest choice, or nothing."""
-    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    """`; did you mean X?` for the closest choice, or nothing; `X or Y` where several folders hold the name."""
+    choices = list(choices)
+    in_folders = sorted({choice for choice in choices if choice.endswith(f"/{name}")}) if name else []
+    close = in_folders or difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def one_of(key: str, value: Any, choices: Sequence[str]) -> str:

@@ -1,0 +1,475 @@
+"""`icl reproduce`: what is done, what is left, and that interruptions end in the same document and page."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.cli import check
+from icl.cli.plan import Part, as_text, parts_of
+from icl.cli.reproduce import Page
+from icl.cli.workers import Event, Item, carry_out
+from icl.errors import Unavailable
+from icl.report.book import Entry
+from icl.runs.layout import SCHEMA
+from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main())\n"
+CODE = """
+import os, time
+import numpy as np
+from icl.checks.verdict import Bound, Control, Finding
+from icl.errors import Unavailable
+from icl.figures.claims import Claim, below
+from icl.figures.style import panels
+
+class Good:
+    reference, claim = "Lemma 0", "One is one."
+    def __init__(self, seed: int = 0): self.seed = seed
+    def measure(self):
+        error = float(np.random.default_rng(self.seed).random())
+        return Finding("holds", {"error": error}, Bound(1.0, "by definition"), Control("two", 2.0, True))
+
+class Slow(Good):
+    def measure(self):
+        for _ in range(12): time.sleep(0.05)
+        return super().measure()
+
+class Crash(Good):
+    def measure(self): return 1 / 0
+
+class Die(Good):
+    def measure(self): os._exit(7)
+
+class Absent(Good):
+    def __init__(self): raise Unavailable("needs a telescope: none is here")
+
+class Trained:
+    def records(self, runner): return {"run": runner.train("mylab/first")}
+
+class Curve:
+    caption = "A loss."
+    def __init__(self, column: str): self.column = column
+    def draw(self, records):
+        figure, axes = panels(1, 1)
+        axes[0, 0].plot(records["run"].metrics[self.column])
+        return figure
+    def table(self, records):
+        return [{"x": i, "y": y} for i, y in enumerate(records["run"].metrics[self.column])]
+    def claims(self, records):
+        last = records["run"].metrics[self.column][-1]
+        return [Claim("it ends below one million", {"last": last}, "1e6", below(last, 1e6), trained=False)]
+"""
+FIGURE = """# @package figure
+# paper: mylab
+# reference: Figure {number}
+experiment: {{_target_: mylab.all.Trained}}
+draw: {{_target_: mylab.all.Curve, column: {column}}}
+"""
+FIRST = """# @package _global_
+# paper: mylab
+# reference: Figures 1 and 2
+defaults:
+  - override /task: linear_regression
+name: mylab/first
+seeds: [0, 1]
+task: {dim: 2, context: 4}
+model: {layers: 1}
+train: {steps: 1500, batch: 16, steps_per_batch: 10}
+callbacks: {gradient_count: 0, checkpoint_seconds: 0.2}
+"""
+
+
+def configs(*checks: str) -> dict[str, str]:
+    """Two figures of one run, and these checks."""
+    found = {
+        f"check/mylab/{name.lower()}.yaml": "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
+        f"_target_: mylab.all.{name}\n"
+        for name in checks
+    }
+    return found | {
+        "figure/mylab/fig1.yaml": FIGURE.format(number=1, column="loss"),
+        "figure/mylab/fig2.yaml": FIGURE.format(number=2, column="exact_risk"),
+        "experiment/mylab/first.yaml": FIRST,
+    }
+
+
+class Lab:
+    """Somebody's own package and configs, brought in with --config-dir and ICL_PACKAGES."""
+
+    def __init__(self, folder: Path, files: dict[str, str]) -> None:
+        self.folder = folder
+        for name, text in {"../mylab/__init__.py": "", "../mylab/all.py": CODE, **files}.items():
+            path = folder / "conf" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (folder / "program.py").write_text(PROGRAM)
+        path_variable = os.pathsep.join([str(folder), str(ROOT)])
+        self.environment = {**os.environ, "ICL_PACKAGES": "mylab", "PYTHONPATH": path_variable}
+
+    def start(self, outputs: Path, *more: str) -> subprocess.Popen[str]:
+        common = ["scale=smoke", "logger=none", "format=json", f"paths.outputs={outputs}"]
+        argv = ["reproduce", "--config-dir", str(self.folder / "conf"), "only=[mylab]", *common, *more]
+        return subprocess.Popen(
+            [sys.executable, str(self.folder / "program.py"), *argv],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment,
+        )  # fmt: skip
+
+    def run(self, outputs: Path, *more: str) -> tuple[int, Any, str]:
+        process = self.start(outputs, *more)
+        out, err = process.communicate(timeout=120)
+        assert out, err
+        return process.returncode, json.loads(out), err
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.005)
+
+
+def timeless(node: Any, outputs: Path) -> Any:
+    """A document without times, without whether it was found, and without the outputs folder's name."""
+    if isinstance(node, dict):
+        kept = {k: v for k, v in node.items() if k not in ("seconds", "drawing_seconds", "cached")}
+        return {key: timeless(value, outputs) for key, value in kept.items()}
+    if isinstance(node, list):
+        return [timeless(entry, outputs) for entry in node]
+    return node.replace(str(outputs), "OUTPUTS") if isinstance(node, str) else node
+
+
+def page(outputs: Path) -> str:
+    """The report without its times."""
+    text = (outputs / "report" / "index.html").read_text().replace(str(outputs), "OUTPUTS")
+    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d[\d:.+]*( UTC|Z)?", "DATE", text)
+    text = re.sub(r'<td class="num">[\d.]+</td>', "TIME", text)
+    text = re.sub(r"&#34;(drawing_seconds|seconds|cached)&#34;: [\w.+-]+", r"\1", text)
+    return re.sub(r"\b\d+(\.\d+)?( ?s| min| seconds| h)\b", "TIME", text)
+
+
+@pytest.mark.slow
+def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None:
+    """They appear by themselves. One is skipped, one crashes, one takes its process with it; a run that two
+    figures want is made once; what is done is found again."""
+    lab, outputs = Lab(tmp_path, configs("Good", "Crash", "Die", "Absent")), tmp_path / "out"
+    code, document, err = lab.run(outputs, "jobs=2")
+    assert code == 4, err
+    assert set(document) == {"checks", "figures", "failures", "skipped", "report", "seconds"}
+    assert [check["check"] for check in document["checks"]] == ["mylab/good"]
+    assert [figure["figure"] for figure in document["figures"]] == ["mylab/fig1", "mylab/fig2"]
+    crash, die = document["failures"]
+    assert crash == {"group": "check", "id": "mylab/crash", "error": "ZeroDivisionError: division by zero"}
+    assert die["id"] == "mylab/die" and "died (exit code 7)" in die["error"]
+    assert document["skipped"] == [
+        {"group": "check", "id": "mylab/absent", "reason": "needs a telescope: none is here"}
+    ]
+    assert "ahn" not in json.dumps(document)
+    runs = [json.loads(path.read_text()) for path in outputs.glob("runs/mylab/first/*/run.json")]
+    assert [(run["attempt"], run["resumed"]) for run in runs] == [(1, 0)]
+    assert Path(document["report"]) == outputs / "report" / "index.html"
+    assert "mylab/good" in Path(document["report"]).read_text()
+    assert "0 of 6 done already, 6 to run with 2 workers, minutes unknown" in err
+    assert err.index("check mylab/good") < err.index("figure mylab/fig1")
+
+    again, found, err = lab.run(outputs, "jobs=2")
+    assert again == 4 and "3 of 6 done already, 3 to run" in err
+    assert all(part["cached"] for part in [*found["checks"], *found["figures"]])
+    assert timeless(found, outputs) == timeless(document, outputs)
+    assert page(outputs)
+
+
+@pytest.mark.slow
+def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
+    """SIGTERM in a check, SIGKILL and SIGINT in training, at moments that differ from run to run."""
+    lab = Lab(tmp_path, configs("Good", "Slow"))
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    code, expected, err = lab.run(straight)
+    assert code == 0, err
+
+    def kill(signum: int, when: Callable[[], object], jobs: int) -> int:
+        process = lab.start(broken, f"jobs={jobs}")
+        until(when)
+        time.sleep(random.uniform(0, 0.2))
+        process.send_signal(signum)
+        out, err = process.communicate(timeout=60)
+        assert out == "" and (signum == signal.SIGKILL or "interrupted" in err.splitlines()[-1]), err
+        return process.returncode
+
+    def checkpoint() -> tuple[float, ...]:
+        return tuple(path.stat().st_mtime for path in broken.glob("runs/mylab/first/*/checkpoints/*"))
+
+    assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 1) == 143
+    assert not list(broken.glob("checks/mylab/slow/*.lock"))
+    assert kill(signal.SIGKILL, checkpoint, 1) == -9
+    before = checkpoint()
+    assert kill(signal.SIGINT, lambda: checkpoint() not in (before, ()), 2) == 130
+    code, document, err = lab.run(broken)
+    assert code == 0, err
+    (run,) = [json.loads(path.read_text()) for path in broken.glob("runs/mylab/first/*/run.json")]
+    assert (run["attempt"], run["resumed"]) == (1, 2)
+    assert timeless(document, broken) == timeless(expected, straight)
+    assert page(broken) == page(straight)
+
+
+@pytest.mark.slow
+def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
+    """Nobody is left to hold locks that the next start would have to wait for."""
+    lab, outputs = Lab(tmp_path, configs("Slow")), tmp_path / "out"
+    process = lab.start(outputs, "jobs=2")
+    locks: list[Path] = []
+    until(lambda: locks.extend(outputs.glob("checks/mylab/slow/*.lock")) or locks)
+    worker = json.loads(locks[0].read_text())["pid"]
+    assert worker != process.pid
+    process.kill()
+    process.communicate()
+    until(lambda: not Path(f"/proc/{worker}").exists(), 10)
+
+
+@pytest.fixture
+def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of everything there is, two quick checks."""
+    from icl.cli import report
+
+    every = report.blanks("smoke")
+    kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
+    monkeypatch.setattr("icl.cli.plan.blanks", lambda scale: kept)
+    monkeypatch.setattr("icl.cli.many.options", lambda group: [entry.id for entry in kept])
+
+
+SMOKE = ("reproduce", "scale=smoke", "format=json")
+
+
+def test_a_report_that_cannot_be_written_stops_nothing(
+    icl: Run, two_checks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> Path:
+        raise OSError("no paper left")
+
+    monkeypatch.setattr("icl.cli.reproduce.write", refuse)
+    result = icl(*SMOKE)
+    assert result.code == 4 and len(result.json["checks"]) == 2 and result.json["report"] is None
+    assert result.json["failures"] == [{"group": "report", "id": "report", "error": "OSError: no paper left"}]
+    text = icl("reproduce", "scale=smoke")
+    assert "failed report report: OSError: no paper left" in text.out
+
+
+def test_what_is_not_available_is_skipped_and_alone_is_an_error(
+    icl: Run, two_checks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Any) -> None:
+        raise Unavailable("needs a language model: none is here")
+
+    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", refuse)
+    skipped = [{"group": "check", "id": "ahn/lemma1", "reason": "needs a language model: none is here"}]
+    result = icl(*SMOKE)
+    assert (result.code, result.json["skipped"], result.json["failures"]) == (0, skipped, [])
+    assert [check["check"] for check in result.json["checks"]] == ["ahn/theorem1"]
+    assert "needs a language model: none is here" in icl("reproduce", "scale=smoke").out
+    many = icl("check", "check=all", "scale=smoke", "format=json")
+    assert (many.code, many.json["skipped"], len(many.json["checks"])) == (0, skipped, 1)
+    assert many.err.count("needs a language model") == 1
+    alone = icl("check", "check=ahn/lemma1", "scale=smoke")
+    assert (alone.code, alone.out) == (2, "") and "needs a language model" in alone.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["only=[ann]"], "only=ann: no such paper; did you mean ahn?"),
+        (["only=5"], "only=5: must be a list"),
+        (["onyl=[ahn]"], "did you mean only?"),
+        (["jobs=0"], "jobs=0: must be"),
+        (["job=2"], "did you mean jobs?"),
+        (["check.dim=3"], "check.dim: no such key"),
+        (["+foo=1"], "foo: no such key in icl reproduce"),
+        (["scale=tiny"], "must be one of smoke, laptop, paper"),
+        (["logger.mode=foo"], "logger.mode=foo: must be one of"),
+        (["-m", "scale=smoke,laptop"], "runs many already"),
+    ],
+)
+def test_wrong_input_is_one_line_and_leaves_nothing(
+    icl: Run, outputs: Path, args: Sequence[str], words: str
+) -> None:
+    result = icl("reproduce", *args)
+    assert (result.code, result.out) == (2, "") and words in result.err
+    assert len(result.err.strip().splitlines()) <= 2
+    assert not outputs.exists()
+
+
+def test_nothing_heavy_is_loaded_where_all_is_done(icl: Run, two_checks: None, outputs: Path) -> None:
+    assert icl(*SMOKE).code == 0
+    assert icl("figure", "figure=ahn/fig2", "scale=smoke", "logger=none").code == 0
+    script = (
+        "import sys\nfrom icl.cli import main, plan, report\n"
+        "names = ('ahn/lemma1', 'ahn/theorem1', 'ahn/fig2')\n"
+        "kept = [entry for entry in report.blanks('smoke') if entry.id in names]\n"
+        "plan.blanks = lambda scale: kept\n"
+        f"code = main([{', '.join(map(repr, SMOKE))}, 'logger=none', 'paths.outputs={outputs}'])\n"
+        "heavy = {'torch', 'scipy', 'matplotlib', 'pytorch_lightning', 'wandb'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, (code, heavy)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0 and "3 of 3 done already, nothing to run" in done.stderr, done.stderr
+
+
+def part(group: str, id: str, **more: Any) -> Part:
+    return Part(Item(group, id, ()), Entry(group, id, "mylab", "", ""), **more)
+
+
+def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> None:
+    outputs = Path("/out")
+    parts = [
+        part("check", "mylab/a", past={"all": 30.0}),
+        part("figure", "mylab/f", past={"mylab/f": 10.0, "/run": 200.0}),
+        part("figure", "mylab/g", past={"mylab/g": 20.0, "/run": 200.0}),
+    ]
+    text = as_text(parts, "laptop", outputs, 1)
+    assert "0 of 3 done already, 3 to run, about 4.3 min by past runs here" in text  # 30 + 10 + 20 + 200
+    assert "checks: mylab/a (30 s)" in text and "mylab/f (3.5 min), mylab/g (3.7 min)" in text
+    assert "about 3.7 min" in as_text(parts, "laptop", outputs, 2)  # no worker is quicker than mylab/g
+    parts.append(part("figure", "mylab/h"))
+    assert "about 4.3 min by past runs here, and 1 of unknown length" in as_text(parts, "laptop", outputs, 1)
+    assert "minutes unknown" in as_text(parts[-1:], "laptop", outputs, 1)
+    done = replace(parts[-1].entry, state="done")
+    assert "1 of 1 done already, nothing to run" in as_text(
+        [replace(parts[-1], entry=done)], "laptop", outputs, 1
+    )
+
+
+def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
+    """Figures by what they took, at another scale if need be; of a figure's runs only those of other code."""
+
+    def record(path: str, document: dict[str, Any]) -> None:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"schema": SCHEMA, "document": document}))
+
+    for digest in ("other", "code"):
+        (tmp_path / digest).mkdir()
+        (tmp_path / digest / "run.json").write_text(json.dumps({"digest": digest, "seconds": 100.0}))
+    runs = [str(tmp_path / "other")]
+    overrides = ("scale=laptop", "logger=none", f"paths.outputs={tmp_path}")
+    group = check.GROUP
+    lemma4 = group.described(group.compose("ahn/lemma4", overrides), "ahn/lemma4")
+    record(f"checks/ahn/lemma4/{lemma4.fingerprint}.json", {"seconds": 7.0})
+    record("checks/ahn/lemma1/0123456789ab.json", {"seconds": 8.0})  # other settings
+    record("figures/ahn/fig7/laptop/0123456789ab.json",
+           {"figure": "ahn/fig7", "seconds": 50.0, "drawing_seconds": 2.0, "runs": runs})  # fmt: skip
+    record("figures/ahn/fig6/smoke/0123456789ab.json", {"figure": "ahn/fig6", "seconds": 3.0, "runs": []})
+    parts = parts_of(["ahn"], "laptop", overrides, tmp_path)
+    groups = [found.item.group for found in parts]
+    assert groups == sorted(groups)
+    assert [(found.item.id, found.past) for found in parts[:2]] == [
+        ("ahn/lemma4", {"all": 7.0}),
+        ("ahn/lemma1", None),
+    ]
+    figures = [found for found in parts if found.item.group == "figure"]
+    assert [found.item.id for found in figures[:2]] == ["ahn/fig6", "ahn/fig7"]
+    assert [found.past for found in figures[:2]] == [None, {"ahn/fig7": 2.0, runs[0]: 100.0}]
+    alike = {found.item.id: found.item.alike for found in figures}
+    assert alike["ahn/fig1"] == alike["ahn/fig2"] != alike["ahn/fig3"]
+
+
+def test_the_page_keeps_up_without_being_written_for_each_of_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def write(entries: Sequence[Entry], scale: str, outputs: Path) -> Path:
+        written.append(entries[0].state)
+        return outputs / "report"
+
+    monkeypatch.setattr("icl.cli.reproduce.write", write)
+    monkeypatch.setattr("icl.cli.reproduce._PAUSE", 0.05)
+    only = part("check", "mylab/a")
+    with Page([only], "smoke", tmp_path) as page:
+        assert written == ["waiting"]
+        only.entry = replace(only.entry, state="running")
+        for _ in range(1000):
+            page.has_news()
+        until(lambda: written == ["waiting", "running"])
+        time.sleep(0.2)
+        assert len(written) == 2  # no news
+    assert written == ["waiting", "running", "waiting"]  # interrupted, it waits for the next start
+    assert threading.active_count() == 1 or all("_keep_up" not in t.name for t in threading.enumerate())
+
+
+def test_items_that_want_the_same_run_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one makes the run, the other worker takes something else."""
+    from icl.cli.workers import _next
+
+    items = [Item("figure", name, (), alike) for name, alike in (("b", "run"), ("c", "run"), ("d", ""))]
+    assert _next(items, [Item("figure", "a", (), "run"), None]).id == "d"
+    assert _next(items, [Item("figure", "a", (), "run"), None]).id == "b"  # better than nothing
+    assert _next(items, [None, None]).id == "c"
+
+
+def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    from icl.runs.atomic import Unwritable
+
+    item = Item("check", "ahn/lemma1", ())
+    monkeypatch.setattr("icl.cli.workers._attempt", lambda item: Event(item, "unwritable", text="full"))
+    with pytest.raises(Unwritable, match="full"):
+        list(carry_out([item, item], 1, None))
+
+
+WANDB = Path(sys.executable).with_name("wandb")
+
+
+def told(log: Path) -> list[dict[str, Any]]:
+    """What an offline run holds, by W&B's own reader."""
+    command = [str(WANDB), "leet", "inspect", "--json", str(log)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_wandb_has_one_project_grouped_by_paper_and_scale(icl: Run, two_checks: None, outputs: Path) -> None:
+    args = (*SMOKE, "logger.project=lab")
+    document = icl(*args, logger="wandb_offline").json
+    logs = sorted((outputs / "wandb").glob("offline-run-*/*.wandb"))
+    runs = [next(line["run"] for line in told(log) if line["type"] == "run") for log in logs]
+    assert [run["display_name"] for run in runs] == ["ahn/lemma1 smoke", "ahn/theorem1 smoke"]
+    for run in runs:
+        assert (run["project"], run["run_group"], run["job_type"]) == ("lab", "ahn-smoke", "check")
+        assert run["tags"] == ["ahn", "smoke"]
+    (table,) = (logs[0].parent / "files").rglob("verdicts*.json")
+    columns, (row,) = json.loads(table.read_text()).values()
+    assert dict(zip(columns, row, strict=True))["verdict"] == document["checks"][0]["verdict"]
+    again = icl(*args, logger="wandb_offline")
+    assert "2 of 2 done already" in again.err
+    assert sorted((outputs / "wandb").glob("offline-run-*/*.wandb")) == logs
+
+
+def test_wandb_failing_midway_fails_nothing_and_is_told_again(
+    icl: Run, two_checks: None, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> None:
+        raise ConnectionResetError("W&B's service is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("icl.training.wandb_sink.WandbSink.table", broken)
+        result = icl(*SMOKE, logger="wandb_offline")
+    assert (result.code, result.json["failures"], len(result.json["checks"])) == (0, [], 2)
+    assert result.err.count("W&B has failed (ConnectionResetError") == 2
+    again = icl(*SMOKE, logger="wandb_offline")
+    assert again.code == 0 and "0 of 2 done already" in again.err
+    assert all(check["cached"] for check in again.json["checks"])
+    assert "2 of 2 done already" in icl(*SMOKE, logger="wandb_offline").err
