@@ -1,4 +1,4 @@
-"""A command of icl in a process of its own, as a user runs it: what it printed, its seconds and peak memory."""
+"""A command of icl in a process of its own, as a user runs it: its document, seconds and peak memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`icl bench bench=xie`: checks and laptop figures from nothing, the convex bound at d = 20, and a gradient of
-the exact population risk against one of sampled prompts."""
+"""`icl bench bench=xie`: checks and laptop figures from nothing, the convex bound at d = 20, and a gradient
+of the exact population risk against one of sampled prompts."""
 
 from __future__ import annotations
 

@@ -26,11 +26,13 @@ from icl.cli.hydra_app import (
 from icl.cli.many import Group
 from icl.cli.outcome import Outcome, verdict_code
 from icl.cli.show import show
+from icl.cli.telling import Story, logger_settings
 from icl.cli.verdicts import digest_of, verdict_document
-from icl.config import by_content, common_settings, instantiate, keep_caches_in, plain
+from icl.config import by_content, common_settings, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, one_of, whole
 from icl.runs.documents import to_json
 from icl.runs.fingerprint import fingerprint
+from icl.training.wandb_sink import Sink
 from icl.verdicts import VERDICTS
 
 __all__ = ["GROUP", "check_from_python", "check_job", "plan_of", "run_plan", "show"]
@@ -92,25 +94,28 @@ def check_job(cfg: DictConfig) -> Outcome:
 
 def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
     """Everything validated, nothing measured or written."""
-    outputs = common_settings(cfg, "check", OWN)
+    plan = described(cfg, name)
+    if _stored(plan, outputs_folder(cfg), force=cfg.force) is None:
+        plan.check, plan.given  # noqa: B018  both validate
+    return plan
+
+
+def described(cfg: DictConfig, name: str | None = None) -> Plan:
+    """What can be known of a check without importing it."""
+    common_settings(cfg, "check", OWN)
     whole("jobs", cfg.jobs, 1)
     node = plain(cfg.check)
     name = name or chosen_option("check")
     if not name or not isinstance(node, dict):
         raise InputError("check: choose one, such as check=ahn/theorem1")
-    expected, weights = (
-        one_of("check.expected", node.pop("expected", "holds"), VERDICTS),
-        node.pop("weights", None),
-    )
-    _logger(cfg)
+    expected = one_of("check.expected", node.pop("expected", "holds"), VERDICTS)
+    weights = node.pop("weights", None)
+    logger_settings(cfg.logger)
     digest = digest_of(node.get("_target_"), ["training"] if weights is not None else [])
     settings = {k: v for k, v in node.items() if k != "_target_"}
     identity = {"settings": by_content(settings), "target": node["_target_"]}
     identity["weights"] = None if weights is None else given_weights.identity(weights)
-    plan = Plan(name, node, expected, weights, fingerprint(identity), digest)
-    if _stored(plan, outputs, force=cfg.force) is None:
-        plan.check, plan.given  # noqa: B018  both validate
-    return plan
+    return Plan(name, node, expected, weights, fingerprint(identity), digest)
 
 
 def _stored(plan: Plan, outputs: Path, *, force: bool) -> dict[str, Any] | None:
@@ -125,28 +130,40 @@ def _stored(plan: Plan, outputs: Path, *, force: bool) -> dict[str, Any] | None:
     return found if json.dumps(told, sort_keys=True) == json.dumps(asked, sort_keys=True) else None
 
 
+def found(plan: Plan, cfg: DictConfig) -> dict[str, Any] | None:
+    """The stored verdict, where there is nothing to measure and nobody to tell."""
+    stored = _stored(plan, outputs_folder(cfg), force=cfg.force)
+    if stored is None:
+        return None
+    document = _document(plan, stored, cached=True)
+    return document if _story(document, plan, cfg).is_told() else None
+
+
 def run_plan(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
     """The stored verdict, or a fresh one, stored; told to W&B where that is asked for."""
     from icl.runs.json_records import JsonRecords
 
-    outputs, force = common_settings(cfg, "check", OWN), cfg.force
-    found = _stored(plan, outputs, force=force)
-    cached = found is not None
-    if found is None:
+    outputs, force = outputs_folder(cfg), cfg.force
+    stored = _stored(plan, outputs, force=force)
+    cached = stored is not None
+    if stored is None:
         finding = None
         if plan.given is not None:
             finding = measure(plan)  # outside the lock: weights it cannot speak of must leave nothing behind
         keep_caches_in(outputs)
         records = JsonRecords(outputs, "checks")
         with records.lock(plan.id, plan.fingerprint):
-            found = None if force else records.find(plan.id, plan.fingerprint, plan.digest)
-            cached = found is not None
-            if found is None:
-                document = finding or measure(plan)
-                found = records.save(plan.id, plan.fingerprint, plan.digest, document)
-    document = {**found, "expected": plan.expected, "settings": to_json(plan.settings), "cached": cached}
-    _tell(document, plan, cfg, outputs, fresh=not cached)
+            stored = None if force else records.find(plan.id, plan.fingerprint, plan.digest)
+            cached = stored is not None
+            if stored is None:
+                stored = records.save(plan.id, plan.fingerprint, plan.digest, finding or measure(plan))
+    document = _document(plan, stored, cached=cached)
+    _story(document, plan, cfg).tell(document["settings"], lambda sink: _tell(document, sink))
     return document
+
+
+def _document(plan: Plan, stored: Mapping[str, Any], *, cached: bool) -> dict[str, Any]:
+    return {**stored, "expected": plan.expected, "settings": to_json(plan.settings), "cached": cached}
 
 
 def measure(plan: Plan) -> dict[str, Any]:
@@ -164,26 +181,13 @@ def measure(plan: Plan) -> dict[str, Any]:
     return verdict_document(plan.id, plan.check, plan.settings, finding, plan.expected, seconds)
 
 
-def _logger(cfg: DictConfig) -> Any:
-    from icl.training.wandb_sink import LoggerSettings
-
-    node = plain(cfg.logger)
-    try:
-        return LoggerSettings(**node)
-    except TypeError:
-        raise InputError(f"logger={node}: must be one of none, wandb_offline, wandb_online") from None
-
-
-def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool) -> None:
-    """W&B gets what is fresh, and what it does not have yet."""
-    settings = _logger(cfg)
+def _story(document: Mapping[str, Any], plan: Plan, cfg: DictConfig) -> Story:
     run_id = f"check-{plan.id.replace('/', '-')}-{plan.fingerprint}"
-    there = any((outputs / "wandb").glob(f"offline-run-*-{run_id}"))
-    if settings.mode == "none" or (settings.mode == "offline" and there and not fresh):
-        return
-    from icl.training.wandb_sink import open_sink
+    outputs, logger = outputs_folder(cfg), logger_settings(cfg.logger)
+    return Story(logger, outputs, "check", plan.id, str(cfg.scale), run_id, document)
 
-    identity = {"group": plan.id, "job_type": "check", "run_id": run_id, "name": plan.id}
+
+def _tell(document: Mapping[str, Any], sink: Sink) -> None:
     measured = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
     control = document["control"]
     row = {
@@ -193,9 +197,8 @@ def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Pat
         "bound": document["bound"]["value"],
         "control": f"{control['description']}: {control['measured']}",
     }
-    with open_sink(settings, outputs=outputs, config=dict(document["settings"]), **identity) as sink:
-        sink.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
-        sink.table("verdicts", list(row), [list(row.values())])
+    sink.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
+    sink.table("verdicts", list(row), [list(row.values())])
 
 
 def check_digest(record_id: str) -> str | None:
@@ -210,7 +213,9 @@ def _code_of(document: Mapping[str, Any]) -> int:
     return verdict_code(document["verdict"], document["expected"])
 
 
-GROUP = Group("check", "ahn/theorem1", COMMON, _composed, plan_of, run_plan, _code_of, show, check_job)
+GROUP = Group(
+    "check", "ahn/theorem1", COMMON, _composed, described, plan_of, found, run_plan, _code_of, show, check_job
+)
 
 
 def check_from_python(name: str, settings: Mapping[str, Any], outputs: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from icl.cli.code import COMPUTED, TRAINED
+from icl.cli.code import current_digests
 from icl.cli.outcome import OK, Outcome, emit
 from icl.errors import InputError, one_of
 
@@ -51,10 +51,9 @@ def clean_command(args: Sequence[str]) -> int:
 def current_digest(kind: str, record_id: str) -> str | set[str] | None:
     """The digest a record of today's code would carry, or those it could; None where that is not known."""
     from icl.cli.check import check_digest
-    from icl.runs.fingerprint import code_digest
 
     if kind == "runs":
-        return {code_digest(TRAINED), code_digest(COMPUTED)}
+        return current_digests()
     return check_digest(record_id) if kind == "checks" else None
 
 

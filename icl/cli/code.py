@@ -2,5 +2,13 @@
 
 from __future__ import annotations
 
+from icl.experiments.runner import ANSWERED
+from icl.runs.fingerprint import code_digest
+
 TRAINED = ("random", "tasks", "models", "training", "theory")
 COMPUTED = (*TRAINED, "algorithms", "experiments")  # arrays an experiment computes from runs
+
+
+def current_digests() -> set[str]:
+    """What the records of runs made by today's code carry, one or the other."""
+    return {code_digest(packages) for packages in (TRAINED, COMPUTED, ANSWERED)}

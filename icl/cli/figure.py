@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +17,19 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from icl.cli.code import COMPUTED
+from icl.cli.drawn_from import Note
 from icl.cli.hydra_app import chosen_option, compose, literal
 from icl.cli.many import Group
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
+from icl.cli.show import short, show_figures, verdict_text
+from icl.cli.telling import Story, logger_settings
 from icl.cli.verdicts import source_files
 from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, nearest, whole
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import RunRecord
+from icl.training.wandb_sink import LoggerSettings, Sink
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,14 +41,20 @@ _TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run
 
 @dataclass(frozen=True)
 class Plan:
-    """A validated figure: the experiment that makes its records and the class that draws them."""
+    """A figure as asked for: the experiment that makes its records and the class that draws them, unbuilt."""
 
     id: str
     scale: str
-    experiment: Any
-    figure: Any
     settings: dict[str, Any]
-    logger: Any
+    logger: LoggerSettings
+
+    @functools.cached_property
+    def experiment(self) -> Any:
+        return instantiate("figure.experiment", self.settings["experiment"])
+
+    @functools.cached_property
+    def figure(self) -> Any:
+        return instantiate("figure.draw", self.settings["draw"])
 
     @property
     def fingerprint(self) -> str:
@@ -59,14 +70,20 @@ class Plan:
 
 def figure_job(cfg: DictConfig) -> Outcome:
     """One figure of a Hydra run."""
-    document = make(plan_of(cfg), cfg)
-    return Outcome(document, code_of(document), lambda: show([document]))
+    plan = described(cfg)
+    document = found(plan, cfg) or make(plan_of(cfg), cfg)
+    return Outcome(document, code_of(document), lambda: show_figures([document]))
 
 
 def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
     """Everything validated, nothing trained, drawn or written."""
-    from icl.training.wandb_sink import LoggerSettings
+    plan = described(cfg, name)
+    plan.experiment, plan.figure  # noqa: B018  both validate
+    return plan
 
+
+def described(cfg: DictConfig, name: str | None = None) -> Plan:
+    """What can be known of a figure without importing it."""
     common_settings(cfg, "figure", OWN)
     whole("jobs", cfg.jobs, 1)
     name = name or chosen_option("figure")
@@ -79,21 +96,22 @@ def plan_of(cfg: DictConfig, name: str | None = None) -> Plan:
     unknown = sorted(set(node) - {"experiment", "draw"})
     if unknown:
         raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], ('experiment', 'draw'))}")
-    experiment = instantiate("figure.experiment", node["experiment"])
-    drawing = instantiate("figure.draw", node["draw"])
-    logger = _logger(LoggerSettings, plain(cfg.logger))
-    return Plan(name, str(cfg.scale), experiment, drawing, node, logger)
-
-
-def _logger(cls: type, node: Any) -> Any:
-    try:
-        return cls(**node)
-    except TypeError:
-        raise InputError(f"logger={node}: must be one of none, wandb_offline, wandb_online") from None
+    return Plan(name, str(cfg.scale), node, logger_settings(cfg.logger))
 
 
 def code_of(document: Mapping[str, Any]) -> int:
     return worst([OK, *(verdict_code(c["verdict"], c["expected"]) for c in document["claims"])])
+
+
+def found(plan: Plan, cfg: DictConfig) -> dict[str, Any] | None:
+    """The stored document with its files, where there is nothing to train, to draw or to tell."""
+    outputs = outputs_folder(cfg)
+    filed = None if cfg.force else _note(plan, outputs).read()
+    stored = filed and JsonRecords(outputs, "figures").find(f"{plan.id}/{plan.scale}", *filed)
+    if not stored or not _intact(stored):
+        return None
+    document = {**stored, "cached": True}
+    return document if _story(document, plan, outputs).is_told() else None
 
 
 def make(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
@@ -102,34 +120,40 @@ def make(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
     outputs = outputs_folder(cfg)
     keep_caches_in(outputs)
     records = plan.experiment.records(_Runner(cfg))
-    key = f"{plan.id}/{cfg.scale}"
+    key = f"{plan.id}/{plan.scale}"
     runs = {name: record.run["fingerprint"] for name, record in records.items()}
     mark, digest = fingerprint({"settings": plan.settings, "runs": runs}), digest_of(plan, records)
     store = JsonRecords(outputs, "figures")
     with store.lock(key, mark):
-        found = None if cfg.force else store.find(key, mark, digest)
-        if found is not None and _intact(found):
-            _tell(found, plan, cfg, outputs, fresh=False)
-            return {**found, "cached": True}
-        claims = [_settled(claim, cfg.scale) for claim in plan.figure.claims(records)]
-        files = _write(plan, records, claims, store.path(key, mark).parent)
-        document = store.save(
-            key,
-            mark,
-            digest,
-            {
-                "figure": plan.id,
-                "scale": cfg.scale,
-                "files": files,
-                "claims": claims,
-                "runs": sorted({record.path for record in records.values()}),
-                "seconds": time.monotonic() - started,
-                "cached": False,
-                "contents": {extension: file_digest(path) for extension, path in files.items()},
-            },
-        )
-        _tell(document, plan, cfg, outputs, fresh=True)
+        stored = None if cfg.force else store.find(key, mark, digest)
+        cached = stored is not None and _intact(stored)
+        if stored is None or not cached:
+            drawn = _drawn(plan, records, store.path(key, mark).parent, started)
+            stored = store.save(key, mark, digest, drawn)
+        document = {**stored, "cached": cached}
+        _story(document, plan, outputs).tell(_config(plan), lambda sink: _tell(document, plan, sink))
+    _note(plan, outputs).write(mark, digest, records)
     return document
+
+
+def _drawn(plan: Plan, records: Mapping[str, RunRecord], folder: Path, started: float) -> dict[str, Any]:
+    begun = time.monotonic()
+    claims = [_settled(claim, plan.scale) for claim in plan.figure.claims(records)]
+    files = _write(plan, records, claims, folder)
+    return {
+        "figure": plan.id,
+        "scale": plan.scale,
+        "files": files,
+        "claims": claims,
+        "runs": sorted({record.path for record in records.values()}),
+        "seconds": time.monotonic() - started,
+        "drawing_seconds": time.monotonic() - begun,  # without the runs, whose records have their own
+        "contents": {extension: file_digest(path) for extension, path in files.items()},
+    }
+
+
+def _note(plan: Plan, outputs: Path) -> Note:
+    return Note(outputs, plan.id, plan.scale, plan.settings, plan.logger)
 
 
 def _intact(document: Mapping[str, Any]) -> bool:
@@ -217,39 +241,6 @@ def _flat(node: Any, prefix: str = "") -> list[tuple[str, Any]]:
     return [entry for key, value in node.items() for entry in _flat(value, f"{prefix}{key}.")]
 
 
-def verdict_text(claim: Mapping[str, Any]) -> str:
-    """The verdict; where it is not `holds`, whether that was to be expected."""
-    if claim["verdict"] != claim["expected"]:
-        return f"{claim['verdict']} (expected: {claim['expected']})"
-    return claim["verdict"] if claim["verdict"] == "holds" else f"{claim['verdict']}, as expected"
-
-
-def short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, Mapping):
-        nested = {k: f"({short(v)})" if isinstance(v, Mapping) else short(v) for k, v in value.items()}
-        return ", ".join(f"{key} {text}" for key, text in nested.items())
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(short, value))}]"
-    return "-" if value is None else str(value)
-
-
-def show(documents: Sequence[Mapping[str, Any]]) -> None:
-    from rich.console import Console
-
-    console = Console()
-    for document in documents:
-        how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
-        console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
-        for claim in document["claims"]:
-            colour = "green" if claim["verdict"] == claim["expected"] else "bold red"
-            text = f"{claim['claim']}: {short(claim['measured'])} (bound: {claim['bound']})"
-            console.print(f"  [{colour}]{verdict_text(claim)}[/]", highlight=False)
-            console.print(f"    {text}", soft_wrap=True, markup=False, highlight=False)
-        console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
-
-
 def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
     """The code that draws and measures, and the very records it is drawn from."""
     own = {path for part in (plan.experiment, plan.figure) for path in source_files(type(part).__module__)}
@@ -257,25 +248,19 @@ def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
     return fingerprint({"code": code_digest(["verdicts"], sorted(own)), "made": made})
 
 
-def _tell(document: Mapping[str, Any], plan: Plan, cfg: DictConfig, outputs: Path, *, fresh: bool) -> None:
-    """W&B gets what is fresh, and what it does not have yet."""
-    run_id = f"figure-{plan.id.replace('/', '-')}-{document['scale']}"
-    there = any((outputs / "wandb").glob(f"offline-run-*-{run_id}"))
-    if plan.logger.mode == "none" or (plan.logger.mode == "offline" and there and not fresh):
-        return
-    from icl.training.wandb_sink import open_sink
+def _story(document: Mapping[str, Any], plan: Plan, outputs: Path) -> Story:
+    run_id = f"figure-{plan.id.replace('/', '-')}-{plan.fingerprint}"
+    return Story(plan.logger, outputs, "figure", plan.id, plan.scale, run_id, document)
 
-    identity: dict[str, Any] = {
-        "group": plan.id,
-        "job_type": "figure",
-        "run_id": run_id,
-        "name": f"{plan.id} {document['scale']}",
-        "config": {"figure": plan.settings, "scale": cfg.scale},
-    }
-    with open_sink(plan.logger, outputs=outputs, **identity) as sink:
-        sink.image(0, plan.id, Path(document["files"]["png"]).read_bytes())
-        columns = ["claim", "verdict", "expected", "measured", "bound"]
-        sink.table("claims", columns, [[short(claim[c]) for c in columns] for claim in document["claims"]])
+
+def _config(plan: Plan) -> dict[str, Any]:
+    return {"figure": plan.settings, "scale": plan.scale}
+
+
+def _tell(document: Mapping[str, Any], plan: Plan, sink: Sink) -> None:
+    sink.image(0, plan.id, Path(document["files"]["png"]).read_bytes())
+    columns = ["claim", "verdict", "expected", "measured", "bound"]
+    sink.table("claims", columns, [[short(claim[c]) for c in columns] for claim in document["claims"]])
 
 
 class _Runner:
@@ -292,13 +277,17 @@ class _Runner:
         return obtain(request(compose("train", [*chosen, *settings]))).record
 
     def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
     ) -> RunRecord:
         from icl.runs.store import RunStore
 
         store = RunStore(outputs_folder(self.cfg))
         config = {"settings": dict(science)}
-        with store.begin(name, fingerprint(science), config, code_digest(COMPUTED)) as run:
+        with store.begin(name, fingerprint(science), config, code_digest(code or COMPUTED)) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science["seeds"])
@@ -309,10 +298,26 @@ def _composed(name: str, overrides: Sequence[str]) -> DictConfig:
     return compose("figure", [f"figure={name}", *overrides])
 
 
-GROUP = Group("figure", "ahn/fig1", COMMON, _composed, plan_of, make, code_of, show, figure_job)
+GROUP = Group(
+    "figure",
+    "ahn/fig1",
+    COMMON,
+    _composed,
+    described,
+    plan_of,
+    found,
+    make,
+    code_of,
+    show_figures,
+    figure_job,
+)
 
 
 def passed_on(cfg: DictConfig) -> list[str]:
     """The settings every verb understands, as overrides for a part."""
-    mode = {"none": "none", "offline": "wandb_offline", "online": "wandb_online"}[cfg.logger.mode]
-    return [f"scale={cfg.scale}", f"logger={mode}", f"paths.outputs={literal(str(outputs_folder(cfg)))}"]
+    logger, shipped = logger_settings(cfg.logger), LoggerSettings()
+    overrides = [f"logger={'none' if logger.mode == 'none' else f'wandb_{logger.mode}'}"]
+    for name, value in asdict(logger).items():
+        if name != "mode" and value != getattr(shipped, name):
+            overrides.append(f"logger.{name}={literal(value)}")
+    return [f"scale={cfg.scale}", f"paths.outputs={literal(str(outputs_folder(cfg)))}", *overrides]

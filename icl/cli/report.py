@@ -19,7 +19,7 @@ import yaml
 from omegaconf import DictConfig
 
 from icl.cli import hydra_app
-from icl.cli.code import COMPUTED, TRAINED
+from icl.cli.code import current_digests
 from icl.cli.listing import listing
 from icl.cli.outcome import OK, Outcome
 from icl.cli.verdicts import digest_of, source_files
@@ -188,7 +188,7 @@ def _figure_complaint(
     for extension, path in files.items():
         if not path.is_file() or file_digest(path) != record["document"]["contents"][extension]:
             return f"its {extension} file is gone or was changed"
-    made, current = {}, {code_digest(TRAINED), code_digest(COMPUTED)}
+    made, current = {}, current_digests()
     for drawn in read_caption(files["md"]).drawn:
         run = read_json(outputs / drawn.run / "run.json") or {}
         if run.get("status") != "done" or run.get("digest") not in current:

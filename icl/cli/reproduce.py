@@ -1,107 +1,155 @@
-"""`icl reproduce`: every check, then every figure with the runs it draws from; or of the papers in `only`.
+"""`icl reproduce`: every check, then every figure with the runs it draws from, then the report.
 
-What to run is what the config folders hold; no paper is named here. The cheap and telling come first; a
-failure is kept for the end; what is done is found again, so that the same command continues after any
-interruption.
+What there is, the config folders say; no paper is named here. A plan comes first: what is found again is
+done. The rest runs, the cheap and telling first; a failure is kept for the end. Each record is stored as soon
+as it is made, so that the same command continues after any interruption; the report shows how far it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from icl.cli import check, figure
-from icl.cli.app import say_failure
-from icl.cli.hydra_app import compose, options
+from icl.cli import figure
+from icl.cli.app import one_line
+from icl.cli.display import Display
+from icl.cli.hydra_app import config_folders
 from icl.cli.outcome import FAILED, OK, Outcome, verdict_code, worst
-from icl.config import common_settings, plain
-from icl.errors import InputError, nearest
+from icl.cli.plan import GROUPS, Part, as_text, parts_of
+from icl.cli.report import NOT_RUN, write
+from icl.cli.show import show_reproduced
+from icl.cli.telling import logger_settings
+from icl.cli.workers import Event, carry_out
+from icl.config import common_settings, keep_caches_in, outputs_folder, plain
+from icl.errors import InputError, whole
 
-OWN = ("only",)
-GROUPS = ("check", "figure")
-
-
-@dataclass(frozen=True)
-class Item:
-    """One thing to do: its group, its id and how."""
-
-    group: str
-    id: str
-    run: Callable[[], dict[str, Any]]
+OWN = ("only", "jobs")
+_PAUSE = 1.0  # seconds between two writings of the report
 
 
 def reproduce_job(cfg: DictConfig) -> Outcome:
-    items = plan_of(cfg)
     started = time.monotonic()
-    done: dict[str, list[dict[str, Any]]] = {group: [] for group in GROUPS}
-    failures = []
-    for number, item in enumerate(items, 1):
-        print(f"[{number}/{len(items)}] {item.group} {item.id}", file=sys.stderr, flush=True)
-        try:
-            done[item.group].append(item.run())
-        except Exception as error:
-            failures.append({"group": item.group, "id": item.id, "error": f"{type(error).__name__}: {error}"})
-            say_failure(f"{item.id} failed: ", error, tell_all=cfg.verbose)
-    codes = [OK, *(verdict_code(d["verdict"], d["expected"]) for d in done["check"])]
-    codes += [figure.code_of(document) for document in done["figure"]] + [FAILED] * len(failures)
-    document = {
-        "checks": done["check"],
-        "figures": done["figure"],
-        "failures": failures,
-        "skipped": [],
-        "report": None,
-        "seconds": time.monotonic() - started,
-    }
-    return Outcome(document, worst(codes), lambda: _show(document))
+    parts, outputs = plan_of(cfg), outputs_folder(cfg)
+    print(as_text(parts, cfg.scale, outputs, cfg.jobs), file=sys.stderr, flush=True)
+    keep_caches_in(outputs)
+    with Page(parts, cfg.scale, outputs) as page:
+        _run(parts, cfg, page)
+    document = _document(parts, page, started)
+    return Outcome(document, _code(document), lambda: show_reproduced(document))
 
 
-def plan_of(cfg: DictConfig) -> list[Item]:
-    """Every item, composed and validated; nothing has run."""
-    common_settings(cfg, "reproduce", OWN)
+def plan_of(cfg: DictConfig) -> list[Part]:
+    """Everything there is to do, in this order; nothing has run or been written."""
+    outputs = common_settings(cfg, "reproduce", OWN)
+    whole("jobs", cfg.jobs, 1)
+    logger_settings(cfg.logger)
+    if HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise InputError("reproduce: runs many already; -m is for the settings of one")
     only = plain(cfg.only)
-    only = [only] if isinstance(only, str) else list(only or [])
-    papers = sorted({name.partition("/")[0] for group in GROUPS for name in options(group)})
-    for paper in only:
-        if paper not in papers:
-            known = f"{nearest(str(paper), papers)} (one of: {', '.join(papers)})"
-            raise InputError(f"only={paper}: no such paper{known}")
-    wanted = [*figure.passed_on(cfg), f"force={str(cfg.force).lower()}"]
-    return [*_items("check", only, wanted, _check), *_items("figure", only, wanted, _figure)]
+    papers = [only] if isinstance(only, str) else [] if only is None else only
+    if not isinstance(papers, list):
+        raise InputError(f"only={only}: must be a list of papers")
+    overrides = [*figure.passed_on(cfg), f"force={str(cfg.force).lower()}"]
+    return parts_of(papers, str(cfg.scale), overrides, outputs)
 
 
-def _items(
-    group: str,
-    only: Sequence[str],
-    wanted: Sequence[str],
-    make: Callable[[str, Sequence[str]], Callable[[], dict[str, Any]]],
-) -> Iterator[Item]:
-    for name in sorted(set(options(group))):
-        if not only or name.partition("/")[0] in only:
-            yield Item(group, name, make(name, wanted))
+def _run(parts: Sequence[Part], cfg: DictConfig, page: Page) -> None:
+    by_name = {(part.item.group, part.item.id): part for part in parts}
+    left = [part.item for part in parts if part.entry.state == "waiting"]
+    config_dir = next(map(str, config_folders()[1:]), None)
+    with (
+        Display(len(parts), len(parts) - len(left), traces=cfg.verbose) as display,
+        contextlib.closing(carry_out(left, cfg.jobs, config_dir)) as events,
+    ):
+        for event in events:
+            display.see(event)
+            if event.state != "said":
+                part = by_name[event.item.group, event.item.id]
+                part.entry = _told(part, event)
+                page.has_news()
 
 
-def _check(name: str, wanted: Sequence[str]) -> Callable[[], dict[str, Any]]:
-    cfg = compose("check", [f"check={name}", *wanted])
-    plan = check.plan_of(cfg, name)
-    return lambda: check.run_plan(plan, cfg)
+def _told(part: Part, event: Event) -> Any:
+    return replace(part.entry, state=event.state, document=event.document, reason=event.text)
 
 
-def _figure(name: str, wanted: Sequence[str]) -> Callable[[], dict[str, Any]]:
-    cfg = compose("figure", [f"figure={name}", *wanted])
-    plan = figure.plan_of(cfg, name)
-    return lambda: figure.make(plan, cfg)
+def _document(parts: Sequence[Part], page: Page, started: float) -> dict[str, Any]:
+    entries = sorted((part.entry for part in parts), key=lambda entry: entry.id)
+    document: dict[str, Any] = {
+        f"{group}s": [entry.document for entry in entries if entry.group == group and entry.document]
+        for group in GROUPS
+    }
+    for state, name, why in (("failed", "failures", "error"), ("skipped", "skipped", "reason")):
+        found = [entry for entry in entries if entry.state == state]
+        document[name] = [{"group": entry.group, "id": entry.id, why: entry.reason} for entry in found]
+    if page.failure is not None:
+        document["failures"].append({"group": "report", "id": "report", "error": page.failure})
+    return document | {"report": page.path, "seconds": time.monotonic() - started}
 
 
-def _show(document: dict[str, Any]) -> None:
-    from icl.cli.show import show
+def _code(document: dict[str, Any]) -> int:
+    codes = [verdict_code(check["verdict"], check["expected"]) for check in document["checks"]]
+    codes += map(figure.code_of, document["figures"])
+    return worst([OK, *codes, *[FAILED] * len(document["failures"])])
 
-    show(document["checks"])
-    figure.show(document["figures"])
-    for failure in document["failures"]:
-        print(f"failed: {failure['group']} {failure['id']}: {failure['error']}")
-    print(f"{document['seconds']:.0f} s; the report page comes with a later version")
+
+class Page:
+    """The report, written at the start, about once a second while there is news, and at the end.
+
+    By a thread of its own, since one item may take minutes. A page that cannot be written stops nothing.
+    """
+
+    def __init__(self, parts: Sequence[Part], scale: str, outputs: Path) -> None:
+        self.parts, self.scale, self.outputs = parts, scale, outputs
+        self.path: Path | None = None
+        self.failure: str | None = None
+        self._news, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_up, daemon=True)
+
+    def has_news(self) -> None:
+        self._news.set()
+
+    def __enter__(self) -> Page:
+        self._write()
+        if self.path is not None:
+            print(f"report: {self.path} (fills while this runs)", file=sys.stderr, flush=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        for part in self.parts:
+            if part.entry.state in ("running", "waiting"):  # interrupted
+                part.entry = replace(part.entry, state="waiting", reason=NOT_RUN)
+        self._write()
+
+    def _keep_up(self) -> None:
+        pause = _PAUSE
+        while not self._over.wait(pause):
+            if self._news.is_set():
+                self._news.clear()
+                begun = time.monotonic()
+                self._write()
+                pause = max(_PAUSE, 5 * (time.monotonic() - begun))
+
+    def _write(self) -> None:
+        entries = [part.entry for part in self.parts]
+        entries.sort(key=lambda entry: (GROUPS.index(entry.group), entry.id))  # whatever ran first
+        try:
+            self.path, self.failure = write(entries, self.scale, self.outputs), None
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {one_line(error)}"

@@ -8,14 +8,14 @@ from typing import Any
 WIDE = 130  # from here on the claim has a column of its own
 
 
-def show(documents: Sequence[Mapping[str, Any]], *, full: bool = False) -> None:
-    """A table of verdicts; `full`, for a single one: everything that was measured, too."""
+def show(documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True) -> None:
+    """A table of verdicts; with `claims` what each is about, and `full`, for one, all that was measured."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
-    wide = console.width >= WIDE
+    wide = claims and console.width >= WIDE
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1 if wide else 0))
     table.add_column("check", overflow="fold", min_width=12)
     table.add_column("verdict", no_wrap=True)
@@ -30,7 +30,7 @@ def show(documents: Sequence[Mapping[str, Any]], *, full: bool = False) -> None:
         row = [d["check"], coloured(d), headline(d), _brief(d["bound"]["value"]), _control(d, wide), seconds]
         table.add_row(*row, *([d["claim"]] if wide else []))
     console.print(table)
-    if not wide:
+    if claims and not wide:
         for d in documents:
             console.print(f"[bold]{d['check']}[/] [dim]{d['reference']}[/]", highlight=False)
             console.print(_indented(d["claim"]), highlight=False)
@@ -103,3 +103,81 @@ def _exact(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {_exact(v)}" for k, v in value.items()) + "}"
     return "-" if value is None else str(value)
+
+
+def verdict_text(claim: Mapping[str, Any]) -> str:
+    """The verdict; where it is not `holds`, whether that was to be expected."""
+    if claim["verdict"] != claim["expected"]:
+        return f"{claim['verdict']} (expected: {claim['expected']})"
+    return claim["verdict"] if claim["verdict"] == "holds" else f"{claim['verdict']}, as expected"
+
+
+def short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        nested = {k: f"({short(v)})" if isinstance(v, Mapping) else short(v) for k, v in value.items()}
+        return ", ".join(f"{key} {text}" for key, text in nested.items())
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(short, value))}]"
+    return "-" if value is None else str(value)
+
+
+def show_figures(documents: Sequence[Mapping[str, Any]]) -> None:
+    """Every claim of every figure, and where the picture is."""
+    from rich.console import Console
+
+    console = Console()
+    for document in documents:
+        how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
+        console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
+        for claim in document["claims"]:
+            colour = "green" if claim["verdict"] == claim["expected"] else "bold red"
+            text = f"{claim['claim']}: {short(claim['measured'])} (bound: {claim['bound']})"
+            console.print(f"  [{colour}]{verdict_text(claim)}[/]", highlight=False)
+            console.print(f"    {text}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def in_short(document: Mapping[str, Any]) -> str:
+    """A check or figure in a few words: what came of it, and how long it took."""
+    how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
+    if "verdict" in document:
+        return f"{verdict_text(document)} ({how})"
+    unexpected = [claim for claim in document["claims"] if claim["verdict"] != claim["expected"]]
+    if unexpected:
+        return f"{len(unexpected)} of {_claims(document['claims'])} other than expected ({how})"
+    return f"{_claims(document['claims'])} as expected ({how})"
+
+
+def needs(group: str, id: str, reason: str) -> str:
+    """Why something was skipped, which says `ID needs ...: ...`."""
+    return f"skipped: {reason if id in reason else f'{group} {id} needs what is not here: {reason}'}"
+
+
+def show_reproduced(document: Mapping[str, Any]) -> None:
+    """All checks, all figures, what did not come about, and where it can be read at leisure."""
+    from rich.console import Console
+
+    if document["checks"]:
+        show(document["checks"], claims=False)
+    console = Console()
+    for figure in document["figures"]:
+        unexpected = [claim for claim in figure["claims"] if claim["verdict"] != claim["expected"]]
+        colour = "bold red" if unexpected else "green"
+        console.print(f"{figure['figure']}: [{colour}]{in_short(figure)}[/]", highlight=False)
+        for claim in unexpected:
+            text = f"  {verdict_text(claim)}: {claim['claim']}: {short(claim['measured'])} ({claim['bound']})"
+            console.print(text, soft_wrap=True, markup=False, highlight=False)
+    for skipped in document["skipped"]:
+        console.print(needs(**skipped), soft_wrap=True, markup=False, highlight=False)
+    for failure in document["failures"]:
+        line = f"failed {failure['group']} {failure['id']}: {failure['error']}"
+        console.print(line, soft_wrap=True, markup=False, highlight=False, style="red")
+    console.print(f"{document['seconds']:.0f} s", highlight=False)
+    if document["report"] is not None:
+        console.print(f"report: {document['report']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _claims(claims: Sequence[Any]) -> str:
+    return f"{len(claims)} claim{'' if len(claims) == 1 else 's'}"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from icl.runs.record import RunRecord
+    from icl.runs.record import RunRecord
+
+
+# All that the answers of a language model depend on, beside its weights and the prompts: they cost hours.
+ANSWERED = ("models/language",)
 
 
 class Runner(Protocol):
@@ -19,9 +24,16 @@ class Runner(Protocol):
         """The finished run of conf/experiment/EXPERIMENT.yaml with these overrides."""
 
     def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
     ) -> RunRecord:
-        """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them."""
+        """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them.
+
+        They are computed anew when the code of `code` (default: all an experiment may use) has changed.
+        """
 
 
 class Experiment(Protocol):

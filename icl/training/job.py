@@ -36,7 +36,7 @@ from icl.training.progress import progress_bar
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 from icl.training.stream import PromptStream
 from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
-from icl.training.wandb_sink import LoggerSettings, Sink, open_sink
+from icl.training.wandb_sink import LoggerSettings, Sink, UnfailingSink, open_sink
 from icl.training.watchers import Recorder, Row
 
 Judge = Callable[[LinearTransformer, LinearRegressionLaw], Sequence[Mapping[str, Any]]]
@@ -85,7 +85,7 @@ def run_plan(plan: TrainingPlan, *, force: bool = False, judge: Judge | None = N
 
 
 def _sink(plan: TrainingPlan, attempt: int) -> Any:
-    return open_sink(
+    opened = open_sink(
         plan.logger,
         outputs=plan.outputs,
         group=plan.group,
@@ -93,7 +93,9 @@ def _sink(plan: TrainingPlan, attempt: int) -> Any:
         run_id=f"{plan.fingerprint}-{attempt}",
         name=f"{plan.experiment} {plan.fingerprint}",
         config=dict(plan.config),
+        tags=(plan.experiment.partition("/")[0],),
     )
+    return UnfailingSink(opened, plan.experiment)
 
 
 def _train(plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None) -> RunRecord:

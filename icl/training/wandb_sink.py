@@ -12,10 +12,11 @@ import shlex
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol
 
 from icl.errors import InputError, one_of, real
@@ -112,6 +113,56 @@ class WandbSink:
         self._step = step
         if values:
             self._run.log(values, step=step)
+
+
+class UnfailingSink:
+    """`with UnfailingSink(open_sink(...), name) as sink:` is the sink, whose first failure is said and is its
+    last: what is told to it, a run of hours, does not depend on it."""
+
+    def __init__(self, opened: AbstractContextManager[Sink], name: str) -> None:
+        self._opened, self._name = opened, name
+        self._sink: Sink = NullSink()
+
+    def __enter__(self) -> Sink:
+        try:
+            self._sink = self._opened.__enter__()
+        except Exception as error:
+            self._give_up(error)
+        return self._sink if isinstance(self._sink, NullSink) else self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._opened.__exit__(kind, error, trace)
+        except Exception as closing:
+            self._give_up(closing)
+
+    def log(self, step: int, scalars: Mapping[str, float | None]) -> None:
+        self._try(lambda: self._sink.log(step, scalars))
+
+    def image(self, step: int, name: str, png: bytes, caption: str = "") -> None:
+        self._try(lambda: self._sink.image(step, name, png, caption))
+
+    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        self._try(lambda: self._sink.table(name, columns, rows))
+
+    def file(self, path: Path) -> None:
+        self._try(lambda: self._sink.file(path))
+
+    def summary(self, values: Mapping[str, object]) -> None:
+        self._try(lambda: self._sink.summary(values))
+
+    def _try(self, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except Exception as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {' '.join(str(redact(str(error))).split())}"
+        print(f"icl: {self._name}: W&B has failed ({reason}); the run goes on without it", file=sys.stderr)
+        self._sink = NullSink()
 
 
 @contextmanager

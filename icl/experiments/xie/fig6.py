@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from icl.errors import InputError, Unavailable, nearest, one_of, whole
-from icl.experiments.runner import Runner
+from icl.experiments.runner import ANSWERED, Runner
 from icl.models import hub
 from icl.models.guess import GuessTraining, embed, train_guess_model
 from icl.models.language import (
@@ -280,7 +280,7 @@ class Interview:
         for number, prompt in enumerate(self.prompts):
             science = {**self.science, "prompt": digest(prompt.texts)}
             answers = functools.partial(self._answers_of, number)
-            runs.append(self.runner.store("xie/fig6_runs", science, answers).weights)
+            runs.append(self.runner.store("xie/fig6_runs", science, answers, ANSWERED).weights)
             advance(self.label)
         found = {
             "truth_R": np.array([prompt.truth for prompt in self.prompts]),

@@ -41,7 +41,11 @@ class Runner:
         raise AssertionError("nothing is trained through the run store")
 
     def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
     ) -> RunRecord:
         config = {"settings": dict(science)}
         with RunStore(self.outputs).begin(name, fingerprint(science), config, "0") as run:

@@ -1,0 +1,78 @@
+"""Figure 4 of xie: what a guess that misses the prior mean costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim
+from icl.figures.curves import Rows, draw_panels, table
+from icl.figures.style import BLUE, RED, panels
+from icl.figures.xie.claims import closed_form, linear, not_below, reached
+from icl.figures.xie.series import Line, Points
+from icl.runs.record import RunRecord
+
+Records = Mapping[str, RunRecord]
+KINDS = {"vector": "|v|^2", "bias": "b^2"}
+
+
+class Fig4:
+    caption = (
+        "Multi-head linear attention with d + 1 heads, a prior of mean w* = 0 and a fixed guess "
+        "y_q = <v, x_q> + b: the final risk above that of one step of gradient descent, for every trained "
+        "seed. (a) b = 0; (b) v = 0. Dashed: the least any number of heads allows, 2/(dC + 2) for each unit "
+        "of |v|^2 or b^2. A guess with a bias needs d heads as any other (Theorem 1 of the paper: d + 1). "
+        "The paper's rate and batch size are not in our copy of its text; those at paper scale are a guess."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        figure, axes = panels(1, 2, (2.5, 2.1))
+        by_panel = dict(zip("ab", axes[0], strict=True))
+        draw_panels(by_panel, self.drawn(records))
+        by_panel["a"].set(title="(a) $b = 0$", xlabel=r"$\|v\|^2$", ylabel="risk above one-step GD")
+        by_panel["b"].set(title="(b) $v = 0$", xlabel="$b^2$")
+        for panel in by_panel.values():
+            panel.legend(loc="upper left")
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        return table(self.drawn(records))
+
+    def drawn(self, records: Records) -> list[Any]:
+        exact, found = records["exact"].weights, list[Any]()
+        for panel, kind, color, marker in (("a", "vector", BLUE, "o"), ("b", "bias", RED, "s")):
+            squared_X, gap_XR = exact[f"{kind}_squared_X"], exact[f"{kind}_risk_XR"] - exact["gd"]
+            found += [
+                Points(panel, "trained", color, squared_X, gap_XR, marker),
+                Line(panel, "any heads, least", squared_X, exact["slope"] * squared_X),
+            ]
+        return found
+
+    def claims(self, records: Records) -> list[Claim]:
+        exact = records["exact"].weights
+        return [claim for kind, square in KINDS.items() for claim in _claims(exact, kind, square)]
+
+
+def _claims(exact: Mapping[str, np.ndarray], kind: str, square: str) -> list[Claim]:
+    squared_X, risk_XR, least_X = (
+        exact[f"{kind}_{part}"] for part in ("squared_X", "risk_XR", "any_heads_X")
+    )
+    gd, slope = float(exact["gd"]), float(exact["slope"])
+    return [
+        closed_form(
+            f"the least risk of any number of heads is that of one-step GD + 2 {square}/(dC + 2)",
+            least_X,
+            gd + slope * squared_X,
+        ),
+        linear(square, squared_X, risk_XR - gd, slope),
+        reached(
+            f"training ends at the least risk, by {square}",
+            risk_XR,
+            least_X,
+            [f"{square} = {s:g}" for s in squared_X],
+        ),
+        not_below(f"no trained weights are below it, by {square}", risk_XR, least_X),
+    ]

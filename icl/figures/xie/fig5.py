@@ -1,0 +1,129 @@
+"""Figure 5 of xie: y_q-LSA comes to one step of gradient descent, by its risk and by what it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats
+
+from icl.figures.claims import Claim, above, below
+from icl.figures.curves import Level, Rows, draw_panels, table
+from icl.figures.style import BLUE, GREEN, RED, log_axis, panels
+from icl.figures.xie import series
+from icl.figures.xie.claims import minibatches, not_below, reached
+from icl.figures.xie.series import Quantiles
+from icl.runs.record import RunRecord
+
+Records = Mapping[str, RunRecord]
+SMALL = 0.05  # of GD's prediction or gradient, root mean square
+COSINE = 0.99
+LEVEL = 0.999
+DIGITS = 1e-6  # of GD's risk: a smaller excess is not compared
+
+
+class Fig5:
+    caption = (
+        "y_q-LSA, one head with a trained guess y_q = <v, x_q>. (a) Exact risk during training, by the "
+        "squared norm of the prior mean; mean over the seeds and the range between them; dashed, one step of "
+        "gradient descent from w* at the best step size. (b) The metrics of C.2 at the stored weights, "
+        "against that step on the same prompts, which training never saw: the size of the difference of the "
+        "predictions, the norm of the difference of their gradients in x_q (which is at least the difference "
+        "of the norms), and the cosine between the gradients; medians with 10 % and 90 % quantiles over the "
+        "prompts of all seeds. At laptop scale training is on the population risk, and the dotted curves of "
+        "(a) are short runs on fresh tasks each step, as the paper trained, with fewer steps and a larger "
+        "rate. The paper's rate and batch size are not in our copy of its text; those at paper scale are a "
+        "guess."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        exact, aligned = records["exact"].weights, records["alignment"].weights
+        figure, axes = panels(1, 3, (2.6, 2.2))
+        by_panel = dict(zip(("a", "b", "b, cosine"), axes[0], strict=True))
+        draw_panels(by_panel, self.drawn(records))
+        for panel in by_panel.values():
+            series.step_axis(panel, exact["steps_S"][-1])
+        by_panel["a"].set(title="(a) training", ylabel="risk")
+        log_axis(by_panel["a"])
+        series.legend(by_panel["a"], loc="upper right", labelspacing=0.2)
+        squared = rf"$\|w^*\|^2 = {float(aligned['squared']):g}$"
+        by_panel["b"].set(title=f"(b) differences, {squared}", yscale="log", ylabel="difference to GD")
+        by_panel["b"].legend(loc="lower left")
+        by_panel["b, cosine"].set(title="(b) cosine of the gradients", ylim=(None, 1.02))
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        return table(self.drawn(records))
+
+    def drawn(self, records: Records) -> list[Any]:
+        exact, aligned = records["exact"].weights, records["alignment"].weights
+        steps_S = aligned["steps_S"]
+        dashed = {"linestyle": "--"}
+        return [
+            *series.losses("a", r"$\|w^*\|^2$", "squared_X", exact),
+            Level("a", "one-step GD", float(exact["gd"])),
+            Quantiles("b", "predictions", BLUE, steps_S, aligned["prediction_SQ"]),
+            Quantiles("b", "gradients", RED, steps_S, aligned["gradient_SQ"], dashed),
+            Quantiles("b, cosine", "cosine", GREEN, steps_S, aligned["cosine_SQ"]),
+        ]
+
+    def claims(self, records: Records) -> list[Claim]:
+        exact, aligned = records["exact"].weights, records["alignment"].weights
+        final_XR, gd = exact["risk_XRS"][..., -1], float(exact["gd"])
+        gd_X = np.full(len(final_XR), gd)
+        return [
+            reached(
+                "the trained risk is that of one-step GD, whatever the prior mean",
+                final_XR,
+                gd_X,
+                [f"w*^2 = {s:g}" for s in exact["squared_X"]],
+            ),
+            not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", final_XR, gd),
+            _to_zero("prediction", aligned),
+            _to_zero("gradient", aligned),
+            _cosine(aligned["cosine_mean_RS"]),
+            _same(aligned, gd),
+            *minibatches(exact, "squared_X", "w*^2", gd_X),
+        ]
+
+
+def _to_zero(what: str, aligned: Mapping[str, np.ndarray]) -> Claim:
+    ratio_RS = np.sqrt(aligned[f"{what}_square_RS"] / aligned[f"descent_{what}_R"][:, None])
+    return Claim(
+        f"the difference of the {what}s goes to 0",
+        {"at the start": float(ratio_RS[:, 0].mean()), "largest at the end": float(ratio_RS[:, -1].max())},
+        f"root mean square over the prompts below {SMALL:.0%} of that of GD's {what}s in every seed",
+        below(float(ratio_RS[:, -1].max()), SMALL),
+    )
+
+
+def _cosine(cosine_RS: np.ndarray) -> Claim:
+    return Claim(
+        "the gradients come to point the same way: cosine 1",
+        {"at the start": float(cosine_RS[:, 0].mean()), "least at the end": float(cosine_RS[:, -1].min())},
+        f"mean over the prompts above {COSINE} in every seed",
+        above(float(cosine_RS[:, -1].min()), COSINE),
+    )
+
+
+def _same(aligned: Mapping[str, np.ndarray], gd: float) -> Claim:
+    """GD is the least risk of a class that is linear in its predictions, so the rest is orthogonal to it."""
+    excess_S, square_S = aligned["risk_RS"].mean(0) - gd, aligned["gradient_square_RS"].mean(0)
+    stderr_RS = aligned["gradient_stderr_RS"]
+    stderr_S = np.sqrt(np.square(stderr_RS).sum(0)) / len(stderr_RS)
+    seen_S = excess_S > DIGITS * gd
+    off_S, width_S = (part_S[seen_S] / excess_S[seen_S] for part_S in (square_S - excess_S, stderr_S))
+    limit = float(stats.norm.isf((1 - LEVEL) / 2 / max(int(seen_S.sum()), 1)))
+    return Claim(
+        "(a) and (b) say the same: the mean square of the gradients' difference is the risk above GD's",
+        {
+            "steps compared": int(seen_S.sum()),
+            "largest relative difference": float(np.abs(off_S).max()),
+            "in standard errors": float((np.abs(off_S) / width_S).max()),
+        },
+        f"within a {LEVEL:.1%} interval at all stored steps with an excess above {DIGITS:g} of GD's risk",
+        below(float((np.abs(off_S) / width_S).max()), limit),
+        trained=False,
+    )

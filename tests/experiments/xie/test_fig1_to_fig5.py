@@ -1,0 +1,210 @@
+"""The experiments behind Figures 1 to 5: which runs they ask for, and what is computed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.cli.figure import _Runner
+from icl.cli.hydra_app import compose
+from icl.cli.train import request
+from icl.config import instantiate, plain
+from icl.constructions.initial_guess import one_step_gd
+from icl.errors import InputError
+from icl.experiments.xie import fig5
+from icl.experiments.xie.fig1 import Fig1
+from icl.experiments.xie.fig2 import Fig2
+from icl.experiments.xie.fig3 import Fig3
+from icl.experiments.xie.fig4 import Fig4
+from icl.experiments.xie.fig5 import Fig5
+from icl.experiments.xie.runs import Size, risks
+from icl.figures.curves import metric
+from icl.models import LinearTransformer, YqLSA
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks import LinearRegression
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.initial_guess import gd_risk
+
+SIZE: dict[str, Any] = {"dim": 3, "context": 5, "seeds": [0, 4]}
+SHORT: dict[str, Any] = {"minibatch_steps": 6, "minibatch_size": 32}
+FIG1: dict[str, Any] = SIZE | {"squared_norms": [4, 0]}
+FIG2: dict[str, Any] = SIZE | SHORT | {"heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]}
+FIG3: dict[str, Any] = SIZE | SHORT | {"heads": 4, "squared_norms": [0, 4.0], "minibatch_squared_norms": [4]}
+FIG4: dict[str, Any] = SIZE | {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]}
+FIG5: dict[str, Any] = (
+    SIZE
+    | SHORT
+    | {
+        "squared_norms": [0, 4],
+        "minibatch_squared_norms": [4],
+        "alignment_squared_norm": 4,
+        "prompts": 4000,
+    }
+)
+
+Asked = list[tuple[str, Mapping[str, Any]]]
+
+
+def asked(figure: Any, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """The runs a figure asks for."""
+    found: Asked = []
+
+    class Runner:
+        scale = "smoke"
+
+        def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+            found.append((experiment, dict(overrides or {})))
+            run = RunRecord.__new__(RunRecord)
+            run.__dict__["run"] = {"fingerprint": str(len(found)), "attempt": 1}
+            return run
+
+        def store(self, name: str, science: Any, compute: Any) -> Any:
+            return name
+
+    figure.records(Runner())
+    return found
+
+
+def test_figures_share_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_heads = asked(Fig2(**FIG2), monkeypatch)
+    by_prior = asked(Fig3(**FIG3), monkeypatch)
+    by_guess = asked(Fig4(**FIG4), monkeypatch)
+    gap, aligned = asked(Fig1(**FIG1), monkeypatch), asked(Fig5(**FIG5), monkeypatch)
+    assert by_heads[2] == by_prior[1]  # four heads, |w*|^2 = 4, on the population risk
+    assert by_heads[0] == gap[1]  # one head
+    assert by_guess[0] == by_guess[2] == by_prior[0]  # no guess is no guess, whichever is varied
+    assert [run for run in aligned if run in gap] == [*gap[2:], gap[3]]  # y_q-LSA, and again for panel (b)
+
+
+def test_a_figures_run_is_that_of_the_experiment() -> None:
+    """`icl train experiment=xie/heads` finds what Figures 2 and 3 trained, and they its run."""
+    for scale, dim in (("laptop", 10), ("paper", 10)):
+        size = Size(dim, 10, [0, 1, 2] if scale == "laptop" else [0, 1, 2, 3, 4])
+        chosen = [f"scale={scale}", "logger=none"]
+        plain = request(compose("train", ["experiment=xie/heads", *chosen]))
+        overrides = size._overrides(prior=10.0) | {"model.heads": 11}
+        settings = [f"{key}={value}" for key, value in overrides.items()]
+        assert (
+            request(compose("train", ["experiment=xie/heads", *chosen, *settings])).fingerprint
+            == plain.fingerprint
+        )
+
+
+@pytest.mark.parametrize("name", ["heads", "yq_lsa"])
+def test_covariates_are_white_at_any_dim(name: str) -> None:
+    """At dim 5 the task's default is ahn's Sigma: the exact lines would not be those of the runs."""
+    settings = [f"{key}={value}" for key, value in Size(5, 5, [0])._overrides(prior=1.0).items()]
+    task = compose("train", [f"experiment=xie/{name}", "scale=laptop", *settings]).task
+    law = instantiate("task", plain(task)).law([0])
+    assert torch.equal(law.Sigma_RDD[0], torch.eye(5, dtype=torch.float64)) and law.read_out == 1
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, RunRecord]]:
+    """Of small figures, trained at smoke as by the command line."""
+    outputs: Path = tmp_path_factory.mktemp("outputs")
+    settings = ["figure=xie/fig1", "scale=smoke", "logger=none", f"paths.outputs={outputs}"]
+    runner = _Runner(compose("figure", settings))
+    return {"fig2": Fig2(**FIG2).records(runner), "fig5": Fig5(**FIG5).records(runner)}
+
+
+def test_risks_are_exact_however_a_run_was_trained(records: Any) -> None:
+    run = records["fig2"]["H3"]
+    steps_T, loss_ST = metric(run, "loss")
+    shared, at_T, at_S = np.intersect1d(steps_T, run.weights["history_steps"], return_indices=True)
+    assert {0, 40} <= set(shared.tolist())
+    np.testing.assert_allclose(risks(run)[:, at_S], loss_ST[:, at_T], rtol=1e-12)
+    short = records["fig2"]["minibatch_H1"]
+    _, exact_ST = metric(short, "exact_risk")
+    np.testing.assert_allclose(risks(short)[:, -1], exact_ST[:, -1], rtol=1e-12)
+    assert np.abs(metric(short, "loss")[1][:, 0] / risks(short)[:, 0] - 1).max() > 1e-2  # a batch of 32
+
+
+def test_what_is_stored_for_the_heads(records: Any) -> None:
+    exact = records["fig2"]["exact"].weights
+    assert exact["heads_X"].tolist() == [1, 3, 4]
+    assert exact["risk_XRS"].shape == (3, 2, len(exact["steps_S"]))
+    assert exact["minibatch_risk_XRS"].shape == (1, 2, len(exact["minibatch_steps_S"]))
+    np.testing.assert_allclose(exact["best_X"][1:], exact["any_heads"], rtol=1e-10)
+    assert exact["any_heads"] < exact["certified_X"][0] < exact["best_X"][0]
+    assert (exact["risk_XRS"] >= exact["certified_X"][:, None, None] - 1e-12).all()
+
+
+def test_the_excess_is_the_mean_square_of_the_gradients_difference(records: Any) -> None:
+    """The exact risk of trained weights against sampled prompts, by way of one GD step."""
+    aligned, gd = records["fig5"]["alignment"].weights, gd_risk(3, 5)
+    for name in ("prediction", "gradient"):
+        off_RS = np.abs(aligned[f"{name}_square_RS"] - (aligned["risk_RS"] - gd))
+        assert (off_RS < 5 * aligned[f"{name}_stderr_RS"]).all()
+    assert aligned["cosine_SQ"].shape == (len(aligned["steps_S"]), 3)
+    assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
+
+
+def descent_model(w_star_D: torch.Tensor, context: int) -> LinearTransformer:
+    """Eq. (7) with v = w*."""
+    P_PP, Q_PP = one_step_gd(w_star_D, isotropic_step(len(w_star_D), context))
+    family = YqLSA(len(w_star_D), 1)
+    family.load({"P": P_PP[None, None], "Q": Q_PP[None, None], "v": w_star_D[None, None, None]})
+    return LinearTransformer(family.requires_grad_(False))
+
+
+def test_the_gradients_of_eq_7_are_those_of_one_step() -> None:
+    """Two ways to the same step, and tokens for a third."""
+    law = LinearRegression(3, 5, rotation="none", prior_mean=[1.0, -2.0, 0.5], read_out=1).law([7])
+    tokens = law.token_prompts([generator(7, "eval")], 6)
+    step_RBD = fig5.descent_gradients(tokens.gram().gram_RBPP, law.mean_RD, 5)
+    model_RBD = fig5.input_gradients(descent_model(law.mean_RD[0], 5), tokens.gram().gram_RBPP)
+    torch.testing.assert_close(step_RBD, model_RBD, rtol=1e-12, atol=1e-12)
+    x_BND, y_BN = tokens.context_RBNP[0, :, :, :3], tokens.context_RBNP[0, :, :, 3]
+    eta = 5 / (5 + 3 + 1)
+    for x_ND, y_N, step_D in zip(x_BND, y_BN, step_RBD[0], strict=True):
+        by_hand = law.mean_RD[0] + eta / 5 * ((y_N - x_ND @ law.mean_RD[0])[:, None] * x_ND).sum(0)
+        torch.testing.assert_close(step_D, by_hand)
+
+
+def test_input_gradients_are_what_autograd_finds() -> None:
+    law = LinearRegression(3, 5, rotation="none", prior_mean_norm=1.0, read_out=1).law([7, 8])
+    family = YqLSA(3, 1, init_std=0.5)
+    family.initialise([7, 8])
+    model = LinearTransformer(family.requires_grad_(False))
+    prompt = law.gram_prompts([generator(seed, "eval") for seed in (7, 8)], 4)
+    query_RBP = prompt.query_RBP.clone().requires_grad_()
+    moved = type(prompt)(prompt.gram_RBPP, query_RBP, prompt.target_RB, 1)
+    (grad_RBP,) = torch.autograd.grad(model.predict(moved).sum(), query_RBP)
+    torch.testing.assert_close(fig5.input_gradients(model, prompt.gram_RBPP), grad_RBP[..., :3])
+
+
+@pytest.mark.parametrize(
+    ("build", "changed", "message"),
+    [
+        (lambda **c: Fig1(**FIG1 | c), {"squared_norms": [0, -1]}, r"experiment.squared_norms=-1"),
+        (lambda **c: Fig1(**FIG1 | c), {"squared_norms": [4]}, r"at least 2"),
+        (lambda **c: Fig1(**FIG1 | c), {"seeds": []}, "seeds"),
+        (lambda **c: Fig1(**FIG1 | c), {"dim": 0}, r"experiment.dim=0"),
+        (lambda **c: Fig1(**FIG1 | c), {"dim": 21}, r"experiment.dim=21"),
+        (lambda **c: Fig2(**FIG2 | c), {"heads": [0, 1]}, r"experiment.heads=0"),
+        (lambda **c: Fig2(**FIG2 | c), {"heads": [2, 2]}, "duplicates"),
+        (lambda **c: Fig2(**FIG2 | c), {"heads": 3}, "list"),
+        (lambda **c: Fig2(**FIG2 | c), {"squared_norm": -1}, r"experiment.squared_norm=-1"),
+        (lambda **c: Fig2(**FIG2 | c), {"minibatch_steps": 0}, r"experiment.minibatch_steps=0"),
+        (lambda **c: Fig3(**FIG3 | c), {"heads": 0}, r"experiment.heads=0"),
+        (lambda **c: Fig3(**FIG3 | c), {"context": 2.5}, r"experiment.context=2.5"),
+        (lambda **c: Fig4(**FIG4 | c), {"squared_biases": [1, -2]}, r"experiment.squared_biases=-2"),
+        (lambda **c: Fig5(**FIG5 | c), {"prompts": 1}, r"experiment.prompts=1"),
+        (lambda **c: Fig5(**FIG5 | c), {"alignment_squared_norm": "x"}, "alignment_squared_norm"),
+    ],
+)
+def test_settings_are_validated(build: Callable[..., Any], changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(**changed)
+
+
+def test_no_minibatch_runs_are_asked_for_where_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = asked(Fig2(**FIG2 | {"minibatch_heads": []}), monkeypatch)
+    assert len(runs) == 3 and not any("train.batch" in overrides for _, overrides in runs)

@@ -1,0 +1,43 @@
+"""W&B breaking down at each stage of a run: the run is done all the same."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from icl.training.wandb_sink import UnfailingSink
+
+
+@contextlib.contextmanager
+def opened(fails: str, calls: list[str]) -> Iterator[Any]:
+    class Fails:
+        def log(self, *args: Any) -> None:
+            calls.append("log")
+            if fails == "log":
+                raise ConnectionResetError("gone")
+
+    if fails == "open":
+        raise ConnectionResetError("gone")
+    try:
+        yield Fails()
+    finally:
+        if fails == "close":
+            raise ConnectionResetError("gone")
+
+
+@pytest.mark.parametrize(("fails", "reached"), [("open", 0), ("log", 1), ("close", 2)])
+def test_each_stage(fails: str, reached: int, capsys: pytest.CaptureFixture[str]) -> None:
+    calls: list[str] = []
+    with UnfailingSink(opened(fails, calls), "ahn/theorem3") as sink:
+        sink.log(0, {"loss": 1.0})
+        sink.log(1, {"loss": 1.0})
+    assert len(calls) == reached
+    assert capsys.readouterr().err.count("ahn/theorem3: W&B has failed (ConnectionResetError: gone)") == 1
+
+
+def test_the_runs_own_failure_passes() -> None:
+    with pytest.raises(ZeroDivisionError), UnfailingSink(opened("none", []), "x"):
+        raise ZeroDivisionError
