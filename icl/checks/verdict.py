@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
@@ -39,7 +39,8 @@ class Finding:
     measured: Mapping[str, Any]
     bound: Bound
     control: Control
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()  # how it was measured
+    remarks: Sequence[str] = ()  # what was found about the paper's own text
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)

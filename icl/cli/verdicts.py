@@ -111,7 +111,8 @@ def verdict_document(
                 "measured": finding.control.measured,
                 "rejected": finding.control.rejected,
             },
-            "notes": list(finding.notes),
+            "remarks": list(finding.remarks),
+            "notes": [*finding.remarks, *finding.notes],
             "seconds": seconds,
             "cached": False,
         }

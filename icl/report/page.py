@@ -97,6 +97,8 @@ def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
     """What the template is given."""
     every = [s for section in sections for s in [*section.checks, *_claims(section)]]
     counts = counted(every, book.entries)
+    untrue = [s for s in every if s.verdict == "fails" and s.as_expected]
+    untrue.sort(key=lambda s: s.entry.group == "figure")  # theorems first
     stale = sum(e.state == "stale" for e in book.entries)
     live = any(e.state in ("waiting", "running") and not e.reason for e in book.entries)
     return {
@@ -105,8 +107,8 @@ def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
         "counts": counts,
         "measured_papers": sum(section.counts.statements > 0 for section in sections),
         "sentence": _sentence(counts),
-        "untrue": [s for s in every if s.verdict == "fails" and s.as_expected],
-        "remarked": [s for s in every if s.remarks],
+        "untrue": untrue,
+        "remarked": [s for s in every if s.remarks and s not in untrue],
         "unexpected": [s for s in every if s.verdict and not s.as_expected],
         "troubled": [e for e in book.entries if e.state == "failed"],
         "live": live,

@@ -11,14 +11,6 @@ from typing import Any
 from icl.report.book import Book, Entry
 from icl.report.values import brief, headline, number, pairs
 
-# Words of notes that say something of the paper's own text, and not of how it was measured.
-_OF_THE_TEXT = re.compile(
-    r"misprint|typo|as printed|must read|not tight|loose\b|not needed|more than|deviat|omit|footnote|silently"
-    r"|is not the case|counterexample|erratum|corrigendum|published|authors|unnecessary|stronger|weaker"
-    r"|\bthe (?:text|paper|statement|appendix)\b|\b(?:is|are|was) (?:wrong|false|missing)\b"
-    r"|(?<!no )\bproofs?\b(?!'s)",
-    re.IGNORECASE,
-)
 _SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
 
 
@@ -42,7 +34,8 @@ class Statement:
     bound: float | None = None
     source: str = ""  # of the bound; of a figure's claim, the bound in words
     control: Control | None = None
-    notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()  # on the paper's own text
+    notes: Sequence[str] = ()  # the other notes: how it was measured
 
     @property
     def as_expected(self) -> bool:
@@ -75,11 +68,6 @@ class Statement:
         """The source up to its first comma; the whole of it is beside the evidence."""
         text = re.split(r"[,;:](?= )", self.source, maxsplit=1)[0]
         return text if len(text) <= _SHORT_SOURCE else text[:_SHORT_SOURCE].rsplit(" ", 1)[0] + " …"
-
-    @property
-    def remarks(self) -> list[str]:
-        """The notes on the paper's own text: misprints, steps that are wrong, hypotheses not needed."""
-        return [note for note in self.notes if _OF_THE_TEXT.search(note)]
 
 
 @dataclass(frozen=True)
@@ -143,6 +131,8 @@ def _statements(entry: Entry) -> Iterator[Statement]:
 
 def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statement:
     bound, control = document.get("bound") or {}, document.get("control")
+    remarks = [str(remark) for remark in document.get("remarks") or []]
+    notes = [str(note) for note in document.get("notes") or []]
     return Statement(
         place,
         entry,
@@ -153,7 +143,8 @@ def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statemen
         _number(bound.get("value")),
         str(bound.get("source", "")),
         _control(control) if control else None,
-        [str(note) for note in document.get("notes") or []],
+        remarks,
+        [note for note in notes if note not in remarks],
     )
 
 
@@ -169,7 +160,7 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
         _number(bound),
         "" if isinstance(bound, int | float) else brief(bound),
         _control(control) if control else None,
-        [str(note) for note in claim.get("notes") or []],
+        notes=[str(note) for note in claim.get("notes") or []],
     )
 
 

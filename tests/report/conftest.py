@@ -13,7 +13,8 @@ import pytest
 from icl.report.book import Book, Entry, Paper
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>'&"
-NOTES = ["With (3) as printed the sign is wrong.", "gradient_norm is exact, by words in S."]
+REMARKS = ["With (3) as printed the sign is wrong."]
+NOTES = ["The proof's two steps are measured on 64 pairs, by words in S."]
 PROVENANCE = {
     "git": {"commit": "0123456789abcdef", "dirty": False},
     "versions": {"python": "3.12", "icl": "0.1.0", "torch": None},
@@ -44,7 +45,7 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> E
         "measured": {"risk": 0.25, "gradient_norm": 2.1e-16, "scalars": list(range(20))},
         "bound": {"value": 1e-12, "source": "rounding of gradient_norm: 64 eps, times all terms"},
         "control": {"description": "at twice A", "measured": 0.5, "rejected": True},
-        "notes": NOTES, "seconds": 0.5, "cached": False,
+        "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False,
     }  # fmt: skip
     document |= {key: changes.pop(key) for key in list(changes) if key in document}
     record = {"fingerprint": "0" * 12, "date": "2026-01-01 00:00 UTC", "provenance": PROVENANCE, "seeds": [3]}

@@ -52,7 +52,7 @@ def path(tmp_path: Path, figure: Make) -> Path:
     """Two papers, every state, awkward values and hostile text."""
     wide = check(
         "one/wide", measured={LONG: [1e-16] * 40}, bound={"value": 1.0, "source": LONG},
-        notes=[LONG, f"as printed {LONG}"],
+        remarks=[LONG], notes=[LONG, f"a note {LONG}"],
         control={"description": LONG, "measured": 0.5, "rejected": True}, claim=LONG, command=f"icl {LONG}",
     )  # fmt: skip
     odd_claim = {"claim": LONG, "measured": {LONG: LONG}, "bound": LONG}

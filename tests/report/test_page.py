@@ -88,7 +88,25 @@ def test_findings_come_first_with_their_evidence(tmp_path: Path, figure: Make) -
     assert "'almost 0'" in findings and "0.1336" in findings and "below .01" in findings
     assert "With (3) as printed the sign is wrong." in findings and "by words in S" not in findings
     assert "the curve falls" not in findings
-    assert "None so far" in squeezed(page(tmp_path, book(check(notes=[]))).text)
+    assert "None so far" in squeezed(page(tmp_path, book(check(remarks=[]))).text)
+
+
+def test_theorems_come_before_what_a_figure_shows(tmp_path: Path, figure: Make) -> None:
+    text = squeezed(page(tmp_path, book(figure(), check("two/a", "fails", claim="Two is one."))).text)
+    findings = text[text.index("Not true as stated") : text.index("Statements Filter")]
+    assert findings.index("Two is one.") < findings.index("'almost 0'")
+
+
+def test_a_card_shows_remarks_and_notes_and_the_list_no_more_of_it(tmp_path: Path) -> None:
+    step, method, other = "The proof divides by 0.", "On 64 pairs.", "A hypothesis is not needed."
+    untrue = check("one/a", "fails", remarks=[step], notes=[step, method])
+    odd = check("one/b", "fails", expected="holds", remarks=[other], notes=[other])
+    text = squeezed(page(tmp_path, book(untrue, odd)).text)
+    card, _, listed = text[text.index("Not true") : text.index("Statements Filter")].partition("Misprints")
+    assert card.count(step) == card.count(method) == 1 and other not in card
+    assert other in listed and step not in listed and method not in listed
+    evidence = text[text.index("Statements Filter") :]
+    assert "1 remark · 1 note" in evidence and "On the paper's text" in evidence
 
 
 def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
@@ -138,7 +156,7 @@ def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: 
         "notes": [bad],
     }
     entries = [
-        check(claim=bad, measured={bad: bad}, notes=[bad, f"as printed {bad}"], settings={bad: bad},
+        check(claim=bad, measured={bad: bad}, remarks=[bad], notes=[bad, f"n {bad}"], settings={bad: bad},
               bound={"value": 1.0, "source": bad}, reason=bad,
               control={"description": bad, "measured": bad, "rejected": False}),
         figure(claims=[claim], caption=bad),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
 from icl.report.book import Entry
 from icl.report.statements import counted, statements
-from tests.report.conftest import NOTES, Make, book, check, waiting
+from tests.report.conftest import NOTES, REMARKS, Make, book, check, waiting
 
 
 def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
@@ -40,30 +40,11 @@ def test_counts(figure: Make) -> None:
     assert (counts.done, counts.entries) == (6, 8)
 
 
-def test_remarks_are_the_notes_on_the_papers_text() -> None:
+def test_remarks_are_those_of_the_document_and_notes_the_others() -> None:
     (statement,) = statements(book(check()))
-    assert statement.notes == NOTES and statement.remarks == NOTES[:1]
-
-
-@pytest.mark.parametrize(
-    ("note", "of_the_text"),
-    [
-        ("The proof divides by n twice: eq. (9) is right, that line is not.", True),
-        ("statement and proof keep B_i, which (8) does not have", True),
-        ("R~_i = r_i I must read r_i Sigma^-1", True),
-        ("w ~ N(0, Sigma^-1) is not needed", True),
-        ("The bound is not tight: it is three times the largest value found.", True),
-        ("Section 4.3's 'almost 0' is not the case.", True),
-        ("Misprint in eq. (17).", True),
-        ("Each is the best of 8 random starts, no proof.", False),
-        ("gradient_norm is exact: by words in S for L <= 3.", False),
-        ("The proof's two steps are measured on 64 pairs.", False),
-        ("Standard errors are over prompts.", False),
-    ],
-)
-def test_which_notes_are_remarks(note: str, of_the_text: bool) -> None:
-    (statement,) = statements(book(check(notes=[note])))
-    assert bool(statement.remarks) is of_the_text
+    assert (statement.remarks, statement.notes) == (REMARKS, NOTES)
+    both = statements(book(check(remarks=[]), check(notes=REMARKS)))
+    assert [(s.remarks, s.notes) for s in both] == [([], [*REMARKS, *NOTES]), (REMARKS, [])]
 
 
 def test_a_source_is_shortened_at_its_first_comma_or_its_sixtieth_letter() -> None:
@@ -78,5 +59,10 @@ def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) ->
     bare = Entry("check", "x/y", "x", "", "", "done", {"verdict": "holds"})
     (statement,) = statements(book(bare))
     assert (statement.claim, statement.control, statement.headline) == ("", None, ("–", ""))
+    assert (statement.remarks, statement.notes) == ([], [])
+    older = check()
+    document = {key: value for key, value in (older.document or {}).items() if key != "remarks"}
+    (statement,) = statements(book(replace(older, document=document)))
+    assert (statement.remarks, statement.notes) == ([], [*REMARKS, *NOTES])
     (claim,) = statements(book(figure(claims=[{"claim": "c", "bound": 0.5}])))
     assert claim.bound_text == "0.5" and claim.pairs == [("", "–")]

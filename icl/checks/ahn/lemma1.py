@@ -27,7 +27,7 @@ from icl.tasks import LinearRegressionLaw
 
 MAX_LAYERS = 16
 PERTURBATION = 0.1  # of A_0 in the control, as a share of the random A
-NOTES = [
+REMARKS = [
     "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For "
     "symmetric A_l, as at all of the paper's solutions, the two are the same.",
     "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is "
@@ -97,7 +97,7 @@ class Lemma1:
             measured,
             bound,
             Control(description, control, control > bound.value),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _errors(self, law: LinearRegressionLaw, A_LDD: Tensor) -> dict[str, float]:

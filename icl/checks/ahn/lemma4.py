@@ -23,7 +23,7 @@ MAX_LAYERS = 12
 MAX_DIM = 32
 WORDS_LAYERS = 3
 WORDS_DIM = 10
-NOTES = [
+REMARKS = [
     "On S the prediction itself is unchanged, prompt by prompt, which is more than the lemma says.",
     "The proof uses only that all A_l are multiples of one matrix; w ~ N(0, Sigma^-1) is not needed.",
 ]
@@ -79,7 +79,7 @@ class Lemma4:
             {"max_error": max_error} | {name: error for name, (error, _) in parts.items()},
             Bound(bound, source),
             self._control(A_LDD, a_L),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _control(self, A_LDD: Tensor, a_L: np.ndarray) -> Control:

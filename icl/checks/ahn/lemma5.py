@@ -73,7 +73,7 @@ class Lemma5:
                 control,
                 control > bound.value,
             ),
-            [
+            remarks=[
                 "Eq. (11) is more than the lemmas need: they hold for any P and any Q whose last column is "
                 f"zero (measured on random ones: {outside_error:.1e}), a nonzero last row of Q included."
             ],

@@ -32,6 +32,11 @@ from icl.verdicts import joint
 
 MAX_DIM = 50
 TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers"
+ILL_CONDITIONED = "undecided: Sigma is too ill-conditioned, the form's rank is below its dimension in float64"
+UNIQUE = (
+    'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
+    "symmetric, so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
+)
 
 
 class Theorem1:
@@ -94,7 +99,8 @@ class Theorem1:
                 "held against risk_rounding",
             ),
             Control("gradient norm at eq. (6) with the trace term dropped", control, control > bound),
-            _notes(layer.resolved),
+            notes=[] if layer.resolved else [ILL_CONDITIONED],
+            remarks=[UNIQUE],
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -139,12 +145,3 @@ def _row(layer: LinearLayer, P_PP: Tensor, Q_PP: Tensor) -> dict[str, float]:
         "risk": risk,
         "optimal_risk": layer.optimum.value,
     }
-
-
-def _notes(resolved: bool) -> list[str]:
-    unique = (
-        'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
-        "symmetric, so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
-    )
-    doubt = "undecided: Sigma is too ill-conditioned, the form's rank is below its dimension in float64"
-    return [unique] if resolved else [unique, doubt]

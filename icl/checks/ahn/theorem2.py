@@ -83,8 +83,14 @@ class Theorem2:
             "what another Newton step could gain, |gradient|^2 / (2 least Hessian eigenvalue), plus "
             "rounding of the risk, 2^-52 times its operations times the sum of the sizes of its terms"
         )
-        notes = self._notes(scalar.risk, diagonal, symmetric, free)
-        return Finding(joint(verdicts), measured, Bound(bound, source), self._control(scalar_LDD), notes)
+        return Finding(
+            joint(verdicts),
+            measured,
+            Bound(bound, source),
+            self._control(scalar_LDD),
+            self._notes(),
+            _remarks(scalar.risk, diagonal, symmetric, free),
+        )
 
     def _control(self, scalar_LDD: Tensor) -> Control:
         """A violated hypothesis: correlated covariates, for which the basis is no longer arbitrary."""
@@ -130,21 +136,25 @@ class Theorem2:
         """The sum of the sizes of all terms of the risk: with -|A| each word is a sum of positive terms."""
         return self._risk(-A_LDD.abs(), Sigma)
 
-    def _notes(self, scalar: float, diagonal: Optimum, symmetric: Optimum, free: Optimum) -> list[str]:
+    def _notes(self) -> list[str]:
         starts = f"best of {self.starts} random starts and the optima of smaller families, no proof"
-        notes = [
+        return [
             f"Diagonal, symmetric and unrestricted values are each the {starts}; scalar multiples of I are "
             f"minimised exactly. The proof's two steps are measured on {PAIRS} symmetric pairs and at the "
             "optimum found: largest_rise is what they add to the risk at most, as a share of its terms."
         ]
-        if scalar - diagonal.risk <= diagonal.accuracy:
-            notes.append(
-                "The best diagonal matrices found are no better than multiples of I: the stepsizes the text "
-                "calls coordinate-wise are the same for all coordinates."
-            )
-        lower = symmetric.risk - free.risk > symmetric.accuracy + free.accuracy
-        without = "Unrestricted A do better than" if lower else "No unrestricted A found does better than"
-        return [*notes, f"{without} symmetric ones."]
+
+
+def _remarks(scalar: float, diagonal: Optimum, symmetric: Optimum, free: Optimum) -> list[str]:
+    remarks = []
+    if scalar - diagonal.risk <= diagonal.accuracy:
+        remarks.append(
+            "The best diagonal matrices found are no better than multiples of I: the stepsizes the text "
+            "calls coordinate-wise are the same for all coordinates."
+        )
+    lower = symmetric.risk - free.risk > symmetric.accuracy + free.accuracy
+    without = "Unrestricted A do better than" if lower else "No unrestricted A found does better than"
+    return [*remarks, f"{without} symmetric ones."]
 
 
 def diagonalised(A_LDD: Tensor) -> Tensor:

@@ -31,6 +31,11 @@ POINTS = 3  # random points of S
 PROMPTS = 8  # orbits
 STARTS = 8  # of the search that must find the closed-form optimum again
 MAX_LAYERS = 12
+NOTES = [
+    "`risk` equals the rational lower_bound.",
+    "gradient_norm is exact: by words in S for L <= 3, else by the derivative of the exact polynomial, since "
+    "the gradient on S is that multiple of Sigma.",
+]
 
 
 class Theorem3:
@@ -85,7 +90,8 @@ class Theorem3:
             decide(max(0, best.risk / found[0].risk - 1) if found else 0.0, ROUNDING * self.layers),
         ]
         control = self._control(best.a_L, rng)
-        return Finding(joint(verdicts), measured, evidence.bound, control, self._notes(best.risk))
+        remarks = self._remarks(best.risk)
+        return Finding(joint(verdicts), measured, evidence.bound, control, NOTES, remarks)
 
     def judge(self, weights: Weights) -> Finding:
         """Do these weights of (8) sit at the optimum on S, up to the order of the layers?"""
@@ -123,13 +129,10 @@ class Theorem3:
     def _least_risk(self, layers: int) -> float:
         return InvariantRisk(self.law.dim, self.law.context_R[0], layers).optimum().risk
 
-    def _notes(self, risk: float) -> list[str]:
-        notes = [
+    def _remarks(self, risk: float) -> list[str]:
+        remarks = [
             "Footnote 2 is settled for (8): the risk on S is the integral of q^2 with q(0) = 1, coercive in "
-            "a, so its infimum is attained, at a_l = 1 / root of the best q; `risk` equals the rational "
-            "lower_bound.",
-            "gradient_norm is exact: by words in S for L <= 3, else by the derivative of the exact "
-            "polynomial, since the gradient on S is that multiple of Sigma.",
+            "a, so its infimum is attained, at a_l = 1 / root of the best q.",
             "The proof's R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; statement and "
             "proof keep B_i, which (8) does not have.",
             f"The optimal risk is {risk:.4g}: section 4.3's 'almost 0' is not the case.",
@@ -139,8 +142,8 @@ class Theorem3:
             U = torch.linalg.svd(root)[0]  # Sigma^{-1/2} = U diag U^T
             printed = (U / torch.linalg.svdvals(root)) @ U.mT
             wrong = float((root.mT @ printed - torch.eye(self.law.dim).double()).abs().max())
-            notes.append(
+            remarks.append(
                 "Section 4.2: y = <x, w> takes w = W^-T w_bar; the printed Sigma^-1/2 w_bar misses W^T w "
                 f"= w_bar by up to {wrong:.2g} per entry here (0 for symmetric positive W)."
             )
-        return notes
+        return remarks

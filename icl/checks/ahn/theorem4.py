@@ -33,6 +33,11 @@ from icl.verdicts import joint
 POINTS = 3  # random points of S
 PROMPTS = 8  # orbits
 MAX_LAYERS = 4
+REMARKS = [
+    "A strict minimum on S is a critical point, so the infimum in (12) is attained here (footnote 3).",
+    "The proof's dB/dt = -s_i Sigma^-1, R~_i = r_i I and S~_j = s_j Sigma^-1 must read -s_i I, r_i Sigma^-1 "
+    "and s_j I, or they leave S.",
+]
 
 
 class Theorem4:
@@ -85,7 +90,8 @@ class Theorem4:
             **evidence.measured,
         }
         verdict = joint([*evidence.verdicts, decide(*point.value_error(best.risk))])
-        return Finding(verdict, measured, evidence.bound, self._control(point, rng), self._notes(measured))
+        control = self._control(point, rng)
+        return Finding(verdict, measured, evidence.bound, control, self._notes(measured), REMARKS)
 
     def judge(self, weights: Weights) -> Finding:
         """Do these weights of (11) sit at a critical point in S? Which of its local minima is left open."""
@@ -139,8 +145,7 @@ class Theorem4:
     def _notes(self, measured: dict[str, Any]) -> list[str]:
         return [
             f"risk is the best of {self.starts} starts ({measured['found']} of them ended there), not a "
-            f"proven minimum; all {len(measured['local_minima'])} local minima found are listed. A strict "
-            "minimum on S is a critical point, so the infimum in (12) is attained here (footnote 3).",
+            f"proven minimum; all {len(measured['local_minima'])} local minima found are listed.",
             "gradient_norm is exact: on S the gradient is a multiple of Sigma (of I), whose size is the "
             "derivative of the exact polynomial. No average over prompts enters it, so it has "
             "no standard error.",
@@ -148,6 +153,5 @@ class Theorem4:
             f"{measured['batch_loss_20000']:.3g} where the exact risk is {measured['risk']:.3g}; a nearby "
             f"point has batch loss {measured['nearby_batch_loss_20000']:.3g} and exact risk "
             f"{measured['nearby_risk']:.3g}.",
-            "beta_l = a_l b_l; the last B has no effect. The proof's dB/dt = -s_i Sigma^-1, R~_i = r_i I and "
-            "S~_j = s_j Sigma^-1 must read -s_i I, r_i Sigma^-1 and s_j I, or they leave S.",
+            "beta_l = a_l b_l; the last B has no effect.",
         ]

@@ -44,9 +44,11 @@ from icl.verdicts import joint
 MAX_DIM = 64
 MAX_CONTEXT = 512
 MIN_SAMPLES = 5000  # below, the skew of squared errors makes intervals too short (measured)
-NOTES = [
+REMARKS = [
     "The proof drops tr(D^2) with D = diag(U^T V), which depends on A; in the original coordinates that term "
     "is the constant D, so the statement stands, and the risk is convex in b_1 A.",
+]
+NOTES = [
     "a (the last column of Q) drops out: the query's last entry is 0. effect_of_a is measured.",
     "Only the last row of Q is assumed zero; b_0 adds terms that are not negative.",
 ]
@@ -100,7 +102,8 @@ class Theorem5:
             decide(z, quantile),
             decide(found.effect_of_a, 0),
         ]
-        return Finding(joint(verdicts), measured, bound, self._control(bound.value), NOTES)
+        control = self._control(bound.value)
+        return Finding(joint(verdicts), measured, bound, control, NOTES, REMARKS)
 
     def judge(self, weights: Weights) -> Finding:
         """Do these ReLU layers sit at the minimiser, up to P <- gamma P, Q <- Q / gamma?"""

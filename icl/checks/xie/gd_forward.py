@@ -27,7 +27,7 @@ from icl.models import Full, LinearTransformer
 from icl.random import generator
 from icl.tasks import TokenPrompt
 
-NOTES = [
+REMARKS = [
     "(8) holds for any guess: the layer answers y_q plus -eta <grad R(w*), x_q>. It is the step's prediction "
     "only if y_q = <w*, x_q>; with y_q = 0, as in the experiments of 5.1, it is <w*, x_q> short of it.",
     'Signs and factors behind "the gradient of the least-squares loss": to y_q is added minus eta times the '
@@ -87,7 +87,7 @@ class GDForward:
                 worst,
                 worst > bound.value,
             ),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _errors(self, context: int, eta: float) -> dict[str, float]:

@@ -86,7 +86,7 @@ class GdLowerBound:
                 at_zero.gap,
                 _strict(at_zero.gap, at_zero.rounding) != "holds",
             ),
-            [
+            remarks=[
                 "The paper has it from trained models only. It is exact: the least risk over all heads is "
                 "the minimum of a convex form, and exceeds the step's by 2 |w*|^2 / (d C + 2).",
                 f"The step needs its best eta: outside {step - reach:.4g} < eta < {step + reach:.4g} the "

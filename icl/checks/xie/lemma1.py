@@ -25,7 +25,7 @@ from icl.verdicts import joint
 
 MAX_HEADS = 1000
 PAIRS = 32
-NOTES = [
+REMARKS = [
     'A.4 argues that "a bilinear function is not convex", hence neither is its composition with a convex '
     "one. That does not follow: if the outer function is constant, the composition is convex. The two "
     "points do prove the lemma, for every H and every law under which attention is of any use.",
@@ -89,7 +89,7 @@ class Lemma1:
                 in_X,
                 in_X <= bound and eigenvalue > -rounding,
             ),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _weights(self) -> tuple[tuple[Tensor, Tensor], float]:

@@ -23,7 +23,7 @@ from icl.theory.initial_guess import gd_risk
 from icl.verdicts import joint
 
 PAIRS = 32
-NOTES = [
+REMARKS = [
     "In v alone the risk is convex, at any P and Q: a quadratic function of v whose second derivative is "
     "2 E (1 + <G, X_p>)^2 I, the same at every v.",
     "The lemma does not make the global optimum undecidable, as section 4.2 has it: every y_q-LSA is a point "
@@ -86,7 +86,7 @@ class Lemma2:
                 max(in_v, in_X),
                 max(in_v, in_X) <= bound and curvature > 0,
             ),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _risk(self, P_PP: Tensor, Q_PP: Tensor, v_D: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from icl.theory.closed_forms import isotropic_step
 from icl.verdicts import joint
 
 MAX_HIDDEN = 4096
-NOTES = [
+REMARKS = [
     "The converse holds too, at any hidden width: the classes are equal, and one hidden unit is enough. The "
     "proof's invertible matrix (31) is not needed.",
     "So section 4.2 cannot have both: if the optimum of LTB is a Newton step, it is that of y_q-LSA as well. "
@@ -91,7 +91,7 @@ class Lemma3:
                 control,
                 control > bound.value,
             ),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _least_risks(self) -> tuple[dict[str, float], float]:

@@ -108,10 +108,10 @@ class PriorGap:
             },
             bound,
             Control("largest error with the slope 2 / (d C) instead", control, control > bound.value),
-            [
-                "Closed form: gap = 2 (|w* - v|^2 + b^2) / (d C + 2) for w*, v and b together, verified on a "
-                "grid of (d, C) that includes C < d. The paper reports the proportionality as an "
-                "observation, without a slope.",
+            notes=["The closed form is verified on a grid of (d, C) that includes C < d."],
+            remarks=[
+                "Closed form: gap = 2 (|w* - v|^2 + b^2) / (d C + 2) for w*, v and b together. The paper "
+                "reports the proportionality as an observation, without a slope.",
                 "The gap closes like 2 |w*|^2 / (d C) as C grows, as fast as the risk of the gradient step, "
                 "d (d + 1) / (C + d + 1), itself: their ratio tends to 1 + 2 |w*|^2 / (d^2 (d + 1)).",
             ],

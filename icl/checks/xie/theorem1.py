@@ -99,7 +99,8 @@ class Theorem1:
                 fewer,
                 certified > rounding and fewer > rounding,
             ),
-            self._notes([saturates_at, *others], fewer, certified),
+            self._notes(),
+            self._remarks([saturates_at, *others], fewer, certified),
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -164,24 +165,27 @@ class Theorem1:
         start_HP[0] = _row_of_descent(case)
         return case.risk.best_with_heads(heads, rng, self.restarts, ITERATIONS, starts=[start_HP]).value
 
-    def _notes(self, saturate_at: list[int], fewer: float, certified: float) -> list[str]:
-        notes = [
+    def _notes(self) -> list[str]:
+        return [
             f"Below H = d each risk is the best of {self.restarts} restarts and one continued from H - 1 "
             f"heads, of up to {ITERATIONS} rounds: an upper bound. certified_lower_bound_by_heads holds for "
             "all weights."
         ]
+
+    def _remarks(self, saturate_at: list[int], fewer: float, certified: float) -> list[str]:
+        remarks = []
         if max(saturate_at) <= self.dim:
-            notes.append(
+            remarks.append(
                 f"Not tight: H = {max(saturate_at)} is enough for each of the three guesses (d = "
                 f"{self.dim}). The optimal X_k have no entry at (y, y), so A.1's head for that row, b = "
                 "e_(d+1), has nothing to do."
             )
         if self.dim > 1 and saturate_at[0] == self.dim:
-            notes.append(
+            remarks.append(
                 f"d - 1 heads do not suffice: at y_q = 0 the best found is {fewer:.6g} above the bound, and "
                 f"no weights get closer than {certified:.6g}. With v = w* and b = 0 one head is enough."
             )
-        return notes
+        return remarks
 
 
 def _certified(case: Saturation, heads: int) -> float:

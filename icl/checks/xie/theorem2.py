@@ -118,7 +118,7 @@ class Theorem2:
                 control,
                 seen,
             ),
-            _notes(self.dim, factorised, least_factorised),
+            remarks=_remarks(self.dim, factorised, least_factorised),
         )
 
     def _at(self, context: int) -> Saturation:
@@ -143,7 +143,7 @@ def _log_slope(contexts: Sequence[int], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(contexts), np.log(values), 1)[0])
 
 
-def _notes(dim: int, factorised: float, least: float) -> list[str]:
+def _remarks(dim: int, factorised: float, least: float) -> list[str]:
     return [
         "A.2 takes E[G_ab G_ce] to E[G_ab] E[G_ce] as C grows. The tokens share w, so G tends to "
         "M(w) = E[z z^T | w] and the limit is E[M_ab M_ce]. With the factorised moment the gradient at these "

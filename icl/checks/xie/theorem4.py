@@ -32,7 +32,7 @@ from icl.verdicts import joint
 
 CONTEXTS = tuple(2**k for k in range(7))  # times the context
 MAX_CONTEXT = 10**6
-NOTES = [
+REMARKS = [
     "No limit is needed: at any finite C the gradient is zero at the best step eta = C/(C + d + 1). Section "
     "4.2 and A.3 explain plateaus and biases by a residual gradient of order 1/C; but that is the one at "
     "eta = 1, and a trained eta leaves none. At any eta but 1, (7) is not stationary as C grows.",
@@ -101,7 +101,7 @@ class Theorem4:
                 "all its terms made positive, largest over the contexts; slope_bound is the same at eta = 1",
             ),
             self._control(risks, contexts),
-            NOTES,
+            remarks=REMARKS,
         )
 
     def _control(self, risks: Sequence[ExactRisk], contexts: Sequence[int]) -> Control:

@@ -140,8 +140,8 @@ def test_impossible_settings_are_named(settings, key):
 
 
 def test_the_printed_root_of_section_4_2_is_reported():
-    notes = Theorem3(dim=2, context=5, distortion=[[1, 2], [0, 1]], layers=1, **SMALL).measure().notes
-    assert "W^-T" in notes[-1]
+    remarks = Theorem3(dim=2, context=5, distortion=[[1, 2], [0, 1]], layers=1, **SMALL).measure().remarks
+    assert "W^-T" in remarks[-1]
 
 
 def weights_near_s(layers, noise=0.0, seeds=(0, 1)):

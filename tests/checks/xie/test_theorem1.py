@@ -49,7 +49,7 @@ def test_holds_and_d_heads_are_enough_but_not_fewer(settings):
     assert [measured[name] for name in names] == [d, d, d]
     error = float((check.biased.guess_RD[0] - w_star).square().sum()) + check.biased.guess_bias**2
     assert measured["bound_bias"] == pytest.approx(least(d, C, error), rel=1e-12)
-    assert any("Not tight" in note for note in finding.notes)
+    assert any("Not tight" in remark for remark in finding.remarks)
 
 
 def test_one_head_is_enough_for_a_guess_that_is_the_prior():
@@ -101,7 +101,7 @@ def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
     measured = finding.measured
     assert finding.verdict == "holds"
     assert measured["saturates_at"] == measured["saturates_at_linear_guess"] == 4
-    assert not any("Not tight" in note for note in finding.notes)
+    assert not any("Not tight" in remark for remark in finding.remarks)
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(0.0, "undecided"), (2.0, "fails")])
