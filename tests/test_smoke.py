@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
-from icl.cli.code import COMPUTED
 from icl.cli.verdicts import SHARED_CODE
 from icl.config import conf_dir
+from icl.runs.code import COMPUTED
 
 
 def named(group: str) -> list[str]:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from icl.cli.code import current_digests
 from icl.cli.outcome import OK, Outcome, emit
 from icl.errors import InputError, one_of
+from icl.runs.code import current_digests
 
 
 def clean_command(args: Sequence[str]) -> int:

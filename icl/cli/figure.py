@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from icl.cli.code import COMPUTED
 from icl.cli.drawn_from import Note
 from icl.cli.hydra_app import chosen_option, compose, literal
 from icl.cli.many import Group
@@ -26,6 +25,7 @@ from icl.cli.telling import Story, logger_settings
 from icl.cli.verdicts import source_files
 from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, nearest, whole
+from icl.runs.code import COMPUTED
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import RunRecord

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.cli.app import one_line
-from icl.cli.code import current_digests
 from icl.cli.report import blanks
 from icl.cli.workers import Item
 from icl.errors import InputError, Unavailable, nearest
 from icl.report.book import Entry
 from icl.runs import documents
+from icl.runs.code import current_digests
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import complaint
 

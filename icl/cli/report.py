@@ -19,7 +19,6 @@ import yaml
 from omegaconf import DictConfig
 
 from icl.cli import hydra_app
-from icl.cli.code import current_digests
 from icl.cli.listing import listing
 from icl.cli.outcome import OK, Outcome
 from icl.cli.verdicts import digest_of, source_files
@@ -27,6 +26,7 @@ from icl.config import allowed_target, common_settings, conf_dir, file_digest, p
 from icl.errors import InputError, nearest
 from icl.report.book import Book, Entry, Paper
 from icl.runs import atomic
+from icl.runs.code import current_digests
 from icl.runs.documents import read_json, to_json
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import complaint

@@ -17,7 +17,6 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from icl.cli.code import TRAINED
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.config import (
@@ -30,6 +29,7 @@ from icl.config import (
     target_class,
 )
 from icl.errors import InputError
+from icl.runs.code import TRAINED
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.record import RunRecord
 from icl.training.wandb_sink import LoggerSettings

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from icl.runs.record import RunRecord
 
 
-# All that the answers of a language model depend on, beside its weights and the prompts: they cost hours.
-ANSWERED = ("models/language",)
-
-
 class Runner(Protocol):
     """Given to an experiment by the command line; what is done already is found, not repeated."""
 

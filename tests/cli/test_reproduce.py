@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from icl.cli import check
-from icl.cli.code import TRAINED
 from icl.cli.plan import Part, as_text, parts_of
 from icl.cli.reproduce import Page
 from icl.cli.workers import Event, Item, carry_out
 from icl.errors import Unavailable
 from icl.report.book import Entry
+from icl.runs.code import TRAINED
 from icl.runs.fingerprint import code_digest
 from icl.runs.layout import SCHEMA
 from tests.cli.conftest import Run

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from icl.errors import InputError, Unavailable, nearest, one_of, whole
-from icl.experiments.runner import ANSWERED, Runner
+from icl.experiments.runner import Runner
 from icl.models import hub
 from icl.models.guess import GuessTraining, embed, train_guess_model
 from icl.models.language import (
@@ -35,6 +35,7 @@ from icl.models.language import (
     resolve_device,
     total_memory,
 )
+from icl.runs.code import ANSWERED
 from icl.runs.record import RunRecord
 from icl.tasks.answers import parse_score
 from icl.tasks.similarity import Similarity, digest, read_split
