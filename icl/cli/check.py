@@ -191,6 +191,7 @@ def _tell(document: Mapping[str, Any], sink: Sink) -> None:
     measured = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
     control = document["control"]
     row = {
+        "reference": document["reference"],
         "claim": document["claim"],
         "verdict": document["verdict"],
         "expected": document["expected"],

@@ -24,7 +24,7 @@ _icl() {
                 found="$(icl list 2>/dev/null | sed -n "$found")"
                 [ "$group" = experiment ] || found="$found"$'\n'"$group=all"
                 found="$(compgen -W "$found" -- "$word")" ;;
-            check:*|train:*|figure:*|reproduce:*|bench:*)
+            check:*|train:*|figure:*|reproduce:*|report:*|bench:*)
                 line="icl ${line#*"$verb" }"
                 found="$(COMP_LINE="$line" COMP_POINT="${#line}" icl "$verb" -sc query=bash 2>/dev/null)"
                 case "$verb" in

@@ -9,6 +9,7 @@ import csv
 import functools
 import io
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import RunRecord
 from icl.training.wandb_sink import LoggerSettings, Sink
+from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,6 +261,9 @@ def _config(plan: Plan) -> dict[str, Any]:
 
 def _tell(document: Mapping[str, Any], plan: Plan, sink: Sink) -> None:
     sink.image(0, plan.id, Path(document["files"]["png"]).read_bytes())
+    verdicts = Counter(claim["verdict"] for claim in document["claims"])
+    unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
+    sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
     columns = ["claim", "verdict", "expected", "measured", "bound"]
     sink.table("claims", columns, [[short(claim[c]) for c in columns] for claim in document["claims"]])
 
@@ -290,7 +295,7 @@ class _Runner:
         with store.begin(name, fingerprint(science), config, code_digest(code or COMPUTED)) as run:
             if run.cached is not None:
                 return run.cached
-            seeds = list(science["seeds"])
+            seeds = list(science.get("seeds", []))
             return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
 
 

@@ -46,7 +46,8 @@ def show_help(verb: str, args: Sequence[str]) -> int:
     print("\nsettings (KEY=VALUE, dotted: train.steps=100), here as they stand:")
     OmegaConf.set_readonly(cfg, False)
     print("".join(f"  {line}\n" for line in OmegaConf.to_yaml(cfg).splitlines()))
-    print("flags: -m (every combination of a,b,c or range(n))   --config-dir DIR   --cfg job   --info")
+    many = "" if verb in ("reproduce", "report") else "-m (every combination of a,b,c or range(n))   "
+    print(f"flags: {many}--config-dir DIR   --cfg job   --info")
     return OK
 
 

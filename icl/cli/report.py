@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from icl.cli import hydra_app
@@ -33,6 +35,7 @@ from icl.runs.json_records import complaint
 from icl.runs.provenance import provenance
 
 OWN = ("only",)
+SKIPPED = "cache/skipped.json"  # {"figure ID": why the last reproduce skipped it}
 GROUPS = {"check": "checks", "figure": "figures"}  # and the key `icl list` has them under
 NOT_RUN = "not run"
 _REPLACED = ("cached", "expected", "settings")  # of a stored document, by what was asked for
@@ -57,6 +60,8 @@ def report_job(cfg: DictConfig) -> Outcome:
 def settings_of(cfg: DictConfig) -> tuple[Path, str, list[str]]:
     """Outputs folder, scale and papers, validated."""
     outputs = common_settings(cfg, "report", OWN)
+    if HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise InputError("report: one page shows one scale; -m is for the settings of one check or run")
     only = plain(cfg.only)
     only = [only] if isinstance(only, str) else list(only or [])
     known = sorted({entry.paper for entry in blanks(str(cfg.scale))})
@@ -143,7 +148,10 @@ def _found(entry: Entry, scale: str, outputs: Path) -> Entry:
         found = find(entry, scale, outputs)
     except InputError as error:  # a config that cannot be composed does not hide the others
         return replace(entry, state="failed", reason=str(error))
-    return replace(entry, reason=NOT_RUN) if found is None else found
+    if found is not None:
+        return found
+    skipped = (read_json(outputs / SKIPPED) or {}).get(f"{entry.group} {entry.id}")
+    return replace(entry, state="skipped", reason=skipped) if skipped else replace(entry, reason=NOT_RUN)
 
 
 def _check_found(entry: Entry, scale: str, outputs: Path) -> Entry | None:
@@ -231,7 +239,7 @@ def _told(path: Path, record: Mapping[str, Any], document: Mapping[str, Any]) ->
     seeds = [settings["seed"]] if "seed" in settings else [s for run in runs for s in run.get("seeds", [])]
     return {
         "fingerprint": record.get("fingerprint"),
-        "date": _time(path.stat().st_mtime),
+        "date": _time(record.get("written") or path.stat().st_mtime),
         "provenance": record.get("provenance"),
         "seeds": list(dict.fromkeys(seeds)),
         "training_seconds": sum(run.get("seconds") or 0.0 for run in runs) if runs else None,

@@ -27,12 +27,13 @@ from icl.cli.display import Display
 from icl.cli.hydra_app import config_folders
 from icl.cli.outcome import FAILED, OK, Outcome, verdict_code, worst
 from icl.cli.plan import GROUPS, Part, as_text, parts_of
-from icl.cli.report import NOT_RUN, write
+from icl.cli.report import NOT_RUN, SKIPPED, write
 from icl.cli.show import show_reproduced
 from icl.cli.telling import logger_settings
 from icl.cli.workers import Event, carry_out
 from icl.config import common_settings, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, whole
+from icl.runs import atomic, documents
 
 OWN = ("only", "jobs")
 _PAUSE = 1.0  # seconds between two writings of the report
@@ -45,6 +46,7 @@ def reproduce_job(cfg: DictConfig) -> Outcome:
     keep_caches_in(outputs)
     with Page(parts, cfg.scale, outputs) as page:
         _run(parts, cfg, page)
+    _note_skipped(parts, outputs)
     document = _document(parts, page, started)
     return Outcome(document, _code(document), lambda: show_reproduced(document))
 
@@ -78,6 +80,19 @@ def _run(parts: Sequence[Part], cfg: DictConfig, page: Page) -> None:
                 part = by_name[event.item.group, event.item.id]
                 part.entry = _told(part, event)
                 page.has_news()
+
+
+def _note_skipped(parts: Sequence[Part], outputs: Path) -> None:
+    """For `icl report`, which finds no record of what was skipped."""
+    path = outputs / SKIPPED
+    before = documents.read_json(path) or {}
+    entries = {f"{part.entry.group} {part.entry.id}": part.entry for part in parts}
+    reasons = {name: reason for name, reason in before.items() if name not in entries}
+    reasons |= {name: entry.reason for name, entry in entries.items() if entry.state == "skipped"}
+    if reasons != before:
+        with atomic.writing(outputs):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            documents.write_json(path, reasons)
 
 
 def _told(part: Part, event: Event) -> Any:

@@ -54,6 +54,7 @@ class Request:
     outputs: Path
     digest: str
     force: bool
+    scale: str
     questions: tuple[Question, ...]
 
     def finished(self) -> RunRecord | None:
@@ -136,6 +137,7 @@ def request(cfg: DictConfig) -> Request:
         outputs=outputs,
         digest=code_digest(TRAINED),
         force=cfg.force,
+        scale=str(cfg.scale),
         questions=questions([names] if isinstance(names, str) else names, cfg.scale),
     )
 
@@ -161,7 +163,7 @@ def built(asked: Request) -> dict[str, Any]:
         "callbacks": _settings(CallbackSettings, "callbacks", config["callbacks"]),
     }
     _try_out(asked, **parts)
-    shared = ("experiment", "fingerprint", "group", "seeds", "logger", "outputs", "config", "digest")
+    shared = ("experiment", "fingerprint", "group", "seeds", "logger", "outputs", "config", "digest", "scale")
     return parts | {name: getattr(asked, name) for name in shared}
 
 

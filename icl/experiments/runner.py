@@ -26,7 +26,8 @@ class Runner(Protocol):
         compute: Callable[[], Mapping[str, np.ndarray]],
         code: Sequence[str] | None = None,
     ) -> RunRecord:
-        """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them.
+        """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them. Its `seeds`,
+        if any, are those of the record.
 
         They are computed anew when the code of `code` (default: all an experiment may use) has changed.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from icl.verdicts import VERDICTS
 
 @dataclass(frozen=True)
 class Claim:
-    """`trained`: says something of trained weights, which smoke trains too little to decide."""
+    """`trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
+    was found about the paper's own text."""
 
     claim: str
     measured: Any
@@ -20,6 +22,7 @@ class Claim:
     verdict: str
     expected: str = "holds"
     trained: bool = True
+    remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)

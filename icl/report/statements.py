@@ -89,7 +89,7 @@ class Counts:
 
     @property
     def done(self) -> int:
-        return self.entries - self.waiting
+        return self.entries - self.waiting - self.skipped
 
 
 def statements(book: Book) -> list[Statement]:
@@ -160,7 +160,8 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
         _number(bound),
         "" if isinstance(bound, int | float) else brief(bound),
         _control(control) if control else None,
-        notes=[str(note) for note in claim.get("notes") or []],
+        [str(remark) for remark in claim.get("remarks") or []],
+        [str(note) for note in claim.get("notes") or []],
     )
 
 

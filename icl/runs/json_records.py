@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class JsonRecords:
         """Stores `document` and returns it as `find` will: NaN is None, arrays are lists."""
         record = {
             "schema": layout.SCHEMA, "kind": self.kind, "id": id, "fingerprint": fingerprint,
-            "digest": digest, "provenance": provenance(), "document": document,
+            "digest": digest, "written": time.time(), "provenance": provenance(), "document": document,
         }  # fmt: skip
         clean = redact(documents.to_json(record))
         with atomic.writing(self.outputs):

@@ -280,7 +280,7 @@ class LinearRegressionLaw:
 def vector_or_norm(key: str, vector: Sequence[float] | None, norm: float | None, dim: int) -> list[float]:
     """The vector given, or one of this norm along (1, ..., 1), or zero."""
     if vector is not None and norm is not None:
-        raise InputError(f"{key} and {key}_norm exclude each other: give one")
+        raise InputError(f"{key} and {key}_norm exclude each other: set one of them to null")
     if norm is not None:
         return [real(f"{key}_norm", norm, 0) / dim**0.5] * dim
     return reals(key, [0.0] * dim if vector is None else vector, dim)

@@ -60,6 +60,7 @@ class TrainingPlan:
     outputs: Path
     config: Mapping[str, Any] = field(repr=False)
     digest: str = ""
+    scale: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _sink(plan: TrainingPlan, attempt: int) -> Any:
         run_id=f"{plan.fingerprint}-{attempt}",
         name=f"{plan.experiment} {plan.fingerprint}",
         config=dict(plan.config),
-        tags=(plan.experiment.partition("/")[0],),
+        tags=tuple(filter(None, (plan.experiment.partition("/")[0], plan.scale))),
     )
     return UnfailingSink(opened, plan.experiment)
 

@@ -89,3 +89,9 @@ def test_descent_predicts_one_step():
     expected_PP[0, 0] = -0.5
     torch.testing.assert_close(X_DPP[0], expected_PP)
     assert not descent_from(w_star_D, 0.5, 0 * w_star_D).v.any()
+
+
+def test_the_bound_of_a_gradient_is_a_few_hundred_roundings_of_its_size():
+    exact, model = ExactRisk(law_around(3, 5, 0, [1.0, -2.0, 0.5], None)), random_model(3)
+    size = yq_lsa._gradient_norm(exact._of_sizes, yq_lsa._model_of_sizes(model))
+    assert 10 * 2.0**-52 * size < exact.gradient(model)[1] < 300 * 2.0**-52 * size

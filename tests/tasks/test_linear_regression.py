@@ -231,7 +231,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"dim": 2, "prior_mean": [1.0]}, r"task\.prior_mean=\[1\.0\]: has 1 numbers, must have 2"),
     (
         {"dim": 2, "prior_mean": [1, 1], "prior_mean_norm": 1},
-        r"^task\.prior_mean and task\.prior_mean_norm exclude each other: give one$",
+        r"^task\.prior_mean and task\.prior_mean_norm exclude each other: set one of them to null$",
     ),
     ({"prior_mean_norm": -1.0}, r"^task\.prior_mean_norm=-1\.0: must be a finite number of at least 0$"),
     ({"dim": 2, "guess_vector": [1, 2, 3]}, r"^task\.guess_vector=\[1, 2, 3\]: has 3 numbers, must have 2$"),

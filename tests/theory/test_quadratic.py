@@ -566,3 +566,28 @@ def test_free_read_out_needs_its_moments():
     for call in (lambda: risk.value(zero, zero[0, 0]), lambda: risk.convex_bound(free_direct=True)):
         with pytest.raises(ValueError, match="free read-out"):
             call()
+
+
+def test_a_direction_of_little_variance_still_counts():
+    """E[G (x) G] has eigenvalues of 1e-10 of the largest, and of 1 / C: none of them is rounding."""
+    Sigma, Sigma_w = torch.diag(torch.tensor([1.0, 1e-5], dtype=torch.float64)), torch.eye(2).double()
+    bound = QuadraticRisk.linear_regression(Sigma, Sigma_w, 4).convex_bound()
+    assert bound.value == pytest.approx(float(theorem1_risk(Sigma, 4, Sigma_w)), rel=1e-9)
+    assert bound.rank == 2 * 6
+    assert QuadraticRisk.linear_regression(Sigma_w, Sigma_w, 10**10).convex_bound().rank == 2 * 6
+
+
+def test_the_rounding_of_a_bound_is_its_terms_and_its_residual(monkeypatch):
+    setting = {"Sigma": covariance(0, 3), "Sigma_w": covariance(1, 3), "context": 6, "target_sign": 1}
+    risk = QuadraticRisk.linear_regression(**setting)
+    bound, zero = risk.convex_bound(), torch.zeros(3, dtype=torch.float64)
+    moments = LabelMoments(setting["Sigma"], setting["Sigma_w"], zero, 0.0)
+    form_SS = SymmetricSpace(4).form(second_gram(moments, 6)).abs()
+    x_KS, Sigma = SymmetricSpace(4).coordinates(bound.X_KPP).abs(), setting["Sigma"].abs()
+    terms = torch.einsum("ks,kl,lt,st->", x_KS[:3], Sigma, x_KS[:3], form_SS)
+    terms += 2 * (risk.linear_KS.abs() * x_KS).sum() + risk.constant
+    assert bound.rounding == pytest.approx(4 * 10 * 2.0**-52 * float(terms), rel=0.01)
+    right = risk._form.solve
+    monkeypatch.setattr(risk._form, "solve", lambda m: ((1 + 1e-5) * right(m)[0], right(m)[1]))
+    missed = risk.convex_bound()
+    assert 10 * bound.rounding < missed.value - bound.value < missed.rounding

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from icl.random import generator
+from icl.training import critical_point
 from icl.training.critical_point import CriticalPoint
 from icl.training.exact import exact_risk
 from tests.training.test_exact import CASES, SIGMAS, model_and_law
@@ -48,3 +51,17 @@ def test_sampled_gradient_norms_agree_with_exact_ones() -> None:
     again = critical.measure(model, 3)
     other = critical.measure(model, 4)
     assert torch.equal(again.total_R, sampled.total_R) and not torch.equal(other.total_R, sampled.total_R)
+
+
+def test_prompts_are_those_of_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, law = model_and_law("sparse_a")
+    critical, roles = CriticalPoint(model, law, [0, 1], 32), []
+    critical.exact = None
+
+    def recorded(seed: int, role: str, step: int = 0) -> np.random.Generator:
+        roles.append((seed, role, step))
+        return generator(seed, role, step)
+
+    monkeypatch.setattr(critical_point, "generator", recorded)
+    critical.measure(model, 3)
+    assert roles == [(0, "eval", 3), (1, "eval", 3)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,18 @@ def test_replicas_that_share_a_law_are_told_apart() -> None:
     assert len(set(together_R.tolist())) == 3
 
 
+def test_replicas_with_other_guesses_do_not_share_a_law() -> None:
+    law = LinearRegression(dim=2, context=3, guess_vector=[0.3, -0.8]).law([4, 4])
+    law = replace(law, guess_RD=law.guess_RD * torch.tensor([[1.0], [2.0]]))
+    family = Full(2, 1, 0.3)
+    family.initialise([4, 4])
+    model = LinearTransformer(family)
+    for r in range(2):
+        alone = LinearTransformer(family.sharing([m[r : r + 1] for m in family.matrices().values()]))
+        expected = exact_risk(alone, law.replica(r))(alone).item()
+        assert exact_risk(model, law)(model)[r].item() == pytest.approx(expected, rel=1e-13)
+
+
 def test_no_exact_risk_where_there_is_none() -> None:
     law = LinearRegression(**INVERSE).law([0])
     assert exact_risk(LinearTransformer(SparseAB(2, 2)), law) is None
@@ -84,6 +97,10 @@ def test_no_exact_risk_where_there_is_none() -> None:
     other_sign = LinearRegression(**INVERSE, read_out=1).law([0])
     assert exact_risk(LinearTransformer(SparseA(2, 2)), other_sign) is None
     assert risk_on_s(LinearTransformer(SparseA(2, 2)), other_sign) is None
+    for guess in ({"guess_vector": [0.3, 0.0]}, {"guess_bias": 0.6}, {"prior_mean": [0.3, 0.0]}):
+        guessed = LinearRegression(**INVERSE, **guess).law([0])
+        assert exact_risk(LinearTransformer(SparseA(2, 2)), guessed) is None
+        assert risk_on_s(LinearTransformer(SparseA(2, 2)), guessed) is None
 
 
 def test_risk_on_s_is_the_polynomial_at_the_projection() -> None:

@@ -29,7 +29,7 @@ from icl.tasks import TokenPrompt
 
 REMARKS = [
     "(8) holds for any guess: the layer answers y_q plus -eta <grad R(w*), x_q>. It is the step's prediction "
-    "only if y_q = <w*, x_q>; with y_q = 0, as in the experiments of 5.1, it is <w*, x_q> short of it.",
+    "only if y_q = <w*, x_q>; with y_q = 0, as in 5.1.1 and 5.1.2, it is <w*, x_q> short of it.",
     'Signs and factors behind "the gradient of the least-squares loss": to y_q is added minus eta times the '
     "gradient of half the mean square over the C context tokens, the query masked.",
 ]

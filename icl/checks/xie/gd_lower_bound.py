@@ -35,8 +35,8 @@ class GdLowerBound:
 
     reference = "Section 5.1.1; Figure 2 (b)"
     claim = (
-        "For w* != 0 and y_q = 0 the risk of one gradient step from w* is strictly below that of multi-head "
-        "LSA, whatever its weights and number of heads."
+        "For w* != 0 and y_q = 0 the risk of one gradient step from w*, at its best eta, is strictly below "
+        "that of multi-head LSA, whatever its weights and number of heads."
     )
     needs_training = False  # true of any weights
 

@@ -26,9 +26,9 @@ from icl.verdicts import joint
 MAX_HEADS = 1000
 PAIRS = 32
 REMARKS = [
-    'A.4 argues that "a bilinear function is not convex", hence neither is its composition with a convex '
-    "one. That does not follow: if the outer function is constant, the composition is convex. The two "
-    "points do prove the lemma, for every H and every law under which attention is of any use.",
+    'A.4 argues that a bilinear function is "known to be not convex", hence neither is its composition with '
+    "a convex one. That does not follow: if the outer function is constant, the composition is convex. The "
+    "two points do prove the lemma, for every H and every law under which attention is of any use.",
     "The lemma does not leave global optimality open, as the paper has it: in X_k = sum_h b_h a_hk^T the "
     "risk is a convex quadratic form, so weights that attain its minimum are global minimisers, and from "
     "H = d on there are some.",

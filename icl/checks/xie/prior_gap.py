@@ -37,8 +37,8 @@ class PriorGap:
 
     reference = "Sections 5.1.2 and 5.1.3; Figures 3 (b) and 4"
     claim = (
-        "The least risk of multi-head LSA exceeds that of one gradient step from w* in proportion to |w*|^2 "
-        "(y_q = 0), and with w* = 0 to |v|^2 and to b^2 of the guess y_q = <v, x_q> + b."
+        "The least risk of multi-head LSA exceeds that of one gradient step from w*, at its best eta, in "
+        "proportion to |w*|^2 (y_q = 0), and with w* = 0 to |v|^2 and to b^2 of the guess y_q = <v, x_q> + b."
     )
 
     def __init__(
@@ -77,9 +77,9 @@ class PriorGap:
         cases = [*grid, *(case for line in lines for case in line)]
         bound = Bound(
             1.0,
-            "largest_error is the worst share of each gap's rounding: |gradient / 2|^2 over the form's least "
-            "eigenvalue, plus 2^-52 times the number and size of its terms, twice (at these settings "
-            f"{mean.rounding:.2g})",
+            "largest_error_over_rounding is the worst share of each gap's rounding: |gradient / 2|^2 over "
+            "the form's least eigenvalue, plus 2^-52 times the number and size of its terms, twice (at these "
+            f"settings {mean.rounding:.2g})",
         )
         shares = [_share(case) for case in cases]
         resolved = all(case.gap > case.rounding for case in (mean, vector, bias))
@@ -92,7 +92,7 @@ class PriorGap:
                 **_slope(mean),
                 "guess_vector": _slope(vector),
                 "guess_bias": _slope(bias),
-                "largest_error": max(shares),
+                "largest_error_over_rounding": max(shares),
                 "gap_rounding": mean.rounding,
                 "linearity": dict(
                     zip(("prior_mean", "guess_vector", "guess_bias"), map(_fit, lines), strict=True)
@@ -113,7 +113,7 @@ class PriorGap:
                 "Closed form: gap = 2 (|w* - v|^2 + b^2) / (d C + 2) for w*, v and b together. The paper "
                 "reports the proportionality as an observation, without a slope.",
                 "The gap closes like 2 |w*|^2 / (d C) as C grows, as fast as the risk of the gradient step, "
-                "d (d + 1) / (C + d + 1), itself: their ratio tends to 1 + 2 |w*|^2 / (d^2 (d + 1)).",
+                "d (d + 1) / (C + d + 1), itself: gap over risk tends to 2 |w*|^2 / (d^2 (d + 1)).",
             ],
         )
 

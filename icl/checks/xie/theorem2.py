@@ -1,4 +1,4 @@
-"""xie, Theorem 2: as C -> infinity, w* != 0, "the risk admits no non-trivial stationary point".
+"""xie, Theorem 2: as C -> infinity, w* != 0, the "risk admits no non-trivial stationary point".
 
 It has. d heads with fixed weights, those of least risk in the limit (eta = 1, and a guess at the constant w*
 by tau tr(S), tau = 1/d), have risk (d (d + 1) + 2 |w*|^2 / d) / C: a nonnegative risk whose limit at these
@@ -147,7 +147,7 @@ def _remarks(dim: int, factorised: float, least: float) -> list[str]:
     return [
         "A.2 takes E[G_ab G_ce] to E[G_ab] E[G_ce] as C grows. The tokens share w, so G tends to "
         "M(w) = E[z z^T | w] and the limit is E[M_ab M_ce]. With the factorised moment the gradient at these "
-        f"weights has norm {factorised:.4g}, and at no X one below {least:.4g}: that is what the proof "
+        f"weights has norm {factorised:.4g}, and no X brings it below {least:.4g}: that is what the proof "
         "shows. But E[t' q_k G] is no multiple of E[G], so the form with that moment is unbounded below: it "
         "is no mean square.",
         "Nor are the stationary points that A.3 grants at finite C mere plateaus: at every C measured there "

@@ -48,7 +48,7 @@ class Theorem4:
     """Settings: sizes, prior mean w* or its norm. The contexts compared are 1 to 64 times `context`."""
 
     reference = "Theorem 4; section 4.2, Appendices A.3 and B.3"
-    claim = "At eq. (7) with v = w* the gradient of y_q-LSA's risk vanishes like 1/C."
+    claim = "At eq. (7) with v = w* and eta = 1 the gradient of y_q-LSA's risk vanishes like 1/C."
 
     def __init__(
         self,

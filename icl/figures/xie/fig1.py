@@ -55,7 +55,7 @@ class Fig1:
 
     def claims(self, records: Records) -> list[Claim]:
         exact = records["exact"].weights
-        gd, names = float(exact["gd"]), [f"w*^2 = {s:g}" for s in exact["squared_X"]]
+        gd, names = float(exact["gd"]), [f"|w*|^2 = {s:g}" for s in exact["squared_X"]]
         gd_X = np.full(len(names), gd)
         return [
             _gap(exact),
@@ -94,7 +94,7 @@ def _order(exact: Mapping[str, np.ndarray]) -> Claim:
     return Claim(
         "trained y_q-LSA < trained LSA for every w* != 0, by more the longer w* is",
         {
-            f"w*^2 = {s:g}": float(a)
+            f"|w*|^2 = {s:g}": float(a)
             for s, a in zip(exact["squared_X"][-len(apart_X) :], apart_X, strict=True)
         },
         "the best LSA seed above the worst y_q-LSA seed; differences growing",

@@ -143,7 +143,7 @@ def _enough(exact: Mapping[str, np.ndarray]) -> list[Claim]:
         fewer = {f"H = {h}": value for h, value in excess.items() if h in (dim - 1, dim)}
         found.append(
             Claim(
-                "d + 1 heads are needed for it: the vertical line of Figure 2b",
+                "d + 1 heads are needed for the least risk: the vertical line of Figure 2b",
                 {"relative excess": fewer},
                 f"excess with d heads above {ROUNDING:g} of the risk, at the weights found",
                 above(excess[dim], ROUNDING),

@@ -70,10 +70,10 @@ class Fig3:
             ),
             linear("|w*|^2", squared_X, final_XR - gd, float(exact["slope"])),
             reached(
-                "training ends at the least risk", final_XR, least_X, [f"w*^2 = {s:g}" for s in squared_X]
+                "training ends at the least risk", final_XR, least_X, [f"|w*|^2 = {s:g}" for s in squared_X]
             ),
             not_below("one-step GD is a lower bound, strict for w* != 0", final_XR, least_X),
-            *minibatches(exact, "squared_X", "w*^2", least_X),
+            *minibatches(exact, "squared_X", "|w*|^2", least_X),
         ]
 
 

@@ -78,14 +78,14 @@ class Fig5:
                 "the trained risk is that of one-step GD, whatever the prior mean",
                 final_XR,
                 gd_X,
-                [f"w*^2 = {s:g}" for s in exact["squared_X"]],
+                [f"|w*|^2 = {s:g}" for s in exact["squared_X"]],
             ),
             not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", final_XR, gd),
             _to_zero("prediction", aligned),
             _to_zero("gradient", aligned),
             _cosine(aligned["cosine_mean_RS"]),
             _same(aligned, gd),
-            *minibatches(exact, "squared_X", "w*^2", gd_X),
+            *minibatches(exact, "squared_X", "|w*|^2", gd_X),
         ]
 
 

@@ -31,6 +31,7 @@ def test_holds_and_rejects_its_control(settings):
     finding = check.measure()
     assert finding.verdict == "holds"
     assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    assert finding.bound.value < 1e-13 + 1e-15 * max(finding.measured["contexts"])  # a few hundred roundings
     parts = ("max_error_tokens", "max_error_gram", "max_error_trained_guess")
     assert finding.measured["max_error"] == max(finding.measured[part] for part in parts)
     assert {1, check.law.context_R[0], 2 * check.dim + 1} == set(finding.measured["contexts"])

@@ -56,6 +56,12 @@ def test_a_step_that_is_no_better_is_not_strictly_below(monkeypatch):
     assert gd_lower_bound._strict(float("nan"), 1e-12) == "undecided"
 
 
+def test_weights_below_the_least_risk_fail(monkeypatch):
+    """A risk that some weights undercut is no bound, however well it agrees with the closed form."""
+    monkeypatch.setattr(GdLowerBound, "_least_excess_around", lambda check, case: case.gap * (1 - 1e-6))
+    assert GdLowerBound().measure().verdict == "fails"
+
+
 def test_too_small_a_prior_is_undecided():
     assert GdLowerBound(prior_mean_norm=1e-9).measure().verdict == "undecided"
 

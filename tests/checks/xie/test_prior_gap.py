@@ -101,3 +101,9 @@ def test_the_config_names_the_settings():
     config = yaml.safe_load(Path("conf/check/xie/prior_gap.yaml").read_text())
     assert config.pop("_target_") == "icl.checks.xie.prior_gap.PriorGap"
     assert list(config) == list(inspect.signature(PriorGap).parameters)
+
+
+def test_the_grid_has_w_star_v_and_b_together():
+    for case in PriorGap()._grid():
+        assert case.w_star_D.any() and case.guess_D.any() and case.bias != 0
+        assert not case.w_star_D.equal(case.guess_D)

@@ -47,6 +47,8 @@ def test_holds_and_d_heads_are_enough_but_not_fewer(settings):
     assert risks[d - 1 :] == pytest.approx([measured["bound"]] * 4, rel=1e-12)
     names = ("saturates_at", "saturates_at_linear_guess", "saturates_at_bias")
     assert [measured[name] for name in names] == [d, d, d]
+    assert check.biased.guess_bias == settings.get("guess_bias", 1.0)
+    assert check.linear.guess_bias == 0 and torch.equal(check.linear.guess_RD, check.biased.guess_RD)
     error = float((check.biased.guess_RD[0] - w_star).square().sum()) + check.biased.guess_bias**2
     assert measured["bound_bias"] == pytest.approx(least(d, C, error), rel=1e-12)
     assert any("Not tight" in remark for remark in finding.remarks)
@@ -85,10 +87,11 @@ def test_one_and_two_heads_against_a_plain_search():
         assert min(values) == pytest.approx(found[heads - 1], rel=1e-6)
 
 
-def test_a_construction_that_misses_fails(monkeypatch):
+@pytest.mark.parametrize("missed", [4, 5, 6])
+def test_a_construction_that_misses_fails(monkeypatch, missed):
     honest = Saturation.constructed
     monkeypatch.setattr(
-        Saturation, "constructed", lambda case, heads: honest(case, heads) + (1e-9 if heads > 4 else 0)
+        Saturation, "constructed", lambda case, heads: honest(case, heads) + 1e-9 * (heads == missed)
     )
     assert Theorem1(3, 4, restarts=1).measure().verdict == "fails"
 

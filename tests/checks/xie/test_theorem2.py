@@ -68,6 +68,20 @@ def test_weights_with_another_constant_refute_nothing(monkeypatch, wrong):
     assert Theorem2(dim=3).measure().verdict == "undecided"
 
 
+def test_a_stationary_point_that_is_no_minimum_is_told_apart(monkeypatch):
+    """At finite C the trivial one, of zero gradient: the check says that its own are the minima."""
+    honest = saturation.Saturation.heads
+    monkeypatch.setattr(
+        saturation.Saturation,
+        "heads",
+        lambda case: tuple((case.context == theorem2.LIMIT) * M for M in honest(case)),
+    )
+    finding = Theorem2(dim=3).measure()
+    assert finding.verdict == "undecided"
+    assert max(finding.measured["gradient_norm_at_minimiser_by_context"]) == 0
+    assert finding.measured["largest_excess_of_minimisers"] > 1
+
+
 def test_a_measurement_blind_to_gradients_refutes_nothing(monkeypatch):
     honest = saturation.Saturation.at
     monkeypatch.setattr(saturation.Saturation, "at", lambda case, P, Q: (honest(case, P, Q)[0], 1e-99))

@@ -112,6 +112,12 @@ def test_the_bound_is_over_every_guess():
         assert value == pytest.approx(least + 2 / (3 * 5 + 2) * 3 * shift**2, rel=1e-10)
 
 
+def test_another_slope_fails(monkeypatch):
+    monkeypatch.setattr(theorem4, "fitted_slope", lambda contexts, points: (-0.9, 1e-9))
+    finding = Theorem4(dim=3).measure()
+    assert finding.verdict == "fails" and finding.control.rejected
+
+
 def test_a_slope_by_hand():
     slope, error = theorem4.fitted_slope([1, 10, 100], [(3.0, 0.0), (0.3, 0.003), (0.03, 0.0)])
     assert slope == pytest.approx(-1, abs=1e-14) and error < 1e-14  # the middle one has no weight

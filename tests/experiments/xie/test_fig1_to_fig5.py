@@ -29,7 +29,7 @@ from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gd_risk
+from icl.theory.initial_guess import gd_risk, lost_slope
 
 SIZE: dict[str, Any] = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT: dict[str, Any] = {"minibatch_steps": 6, "minibatch_size": 32}
@@ -96,6 +96,22 @@ def test_a_figures_run_is_that_of_the_experiment() -> None:
         )
 
 
+def test_settings_are_squares_and_runs_take_their_roots() -> None:
+    """And the exact risk is that of the same prompts: gaps of 2 (|w* - v|^2 + b^2) / (dC + 2)."""
+    size = Size(3, 5, [0])
+    overrides = size._overrides(prior=4.0, guess=9.0, bias=16.0)
+    names = ("prior_mean_norm", "guess_vector_norm", "guess_bias")
+    assert [overrides[f"task.{name}"] for name in names] == [2.0, 3.0, 4.0]
+    for squares, error in (
+        ({"prior": 4.0}, 4),
+        ({"guess": 9.0}, 9),
+        ({"bias": 16.0}, 16),
+        ({"prior": 4.0, "guess": 9.0, "bias": 16.0}, 1 + 16),
+    ):
+        least = size.risk(**squares).convex_bound().value
+        assert least == pytest.approx(gd_risk(3, 5) + 2 * error / 17, rel=1e-10)
+
+
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
 def test_covariates_are_white_at_any_dim(name: str) -> None:
     """At dim 5 the task's default is ahn's Sigma: the exact lines would not be those of the runs."""
@@ -111,7 +127,8 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[st
     outputs: Path = tmp_path_factory.mktemp("outputs")
     settings = ["figure=xie/fig1", "scale=smoke", "logger=none", f"paths.outputs={outputs}"]
     runner = _Runner(compose("figure", settings))
-    return {"fig2": Fig2(**FIG2).records(runner), "fig5": Fig5(**FIG5).records(runner)}
+    figures = {"fig1": Fig1(**FIG1), "fig2": Fig2(**FIG2), "fig4": Fig4(**FIG4), "fig5": Fig5(**FIG5)}
+    return {name: figure.records(runner) for name, figure in figures.items()}
 
 
 def test_risks_are_exact_however_a_run_was_trained(records: Any) -> None:
@@ -136,12 +153,41 @@ def test_what_is_stored_for_the_heads(records: Any) -> None:
     assert (exact["risk_XRS"] >= exact["certified_X"][:, None, None] - 1e-12).all()
 
 
+def test_the_exact_lines_are_the_closed_forms(records: Any) -> None:
+    gd, slope = 3 * 4 / (5 + 4), 2 / (3 * 5 + 2)
+    gap, guesses, heads = (records[name]["exact"].weights for name in ("fig1", "fig4", "fig2"))
+    assert gap["norm_G"][[0, -1]].tolist() == [0, 2]
+    np.testing.assert_allclose(gap["any_heads_G"], gd + slope * gap["norm_G"] ** 2, rtol=1e-12)
+    np.testing.assert_allclose(gap["one_head_X"], gap["one_head_G"][[0, -1]], rtol=1e-6)
+    assert gap["gd"] == guesses["gd"] == pytest.approx(gd) and guesses["slope"] == pytest.approx(slope)
+    for kind in ("vector", "bias"):
+        line_X = gd + slope * guesses[f"{kind}_squared_X"]
+        np.testing.assert_allclose(guesses[f"{kind}_any_heads_X"], line_X, rtol=1e-10)
+    np.testing.assert_allclose(heads["any_heads"], gd + 4 * slope, rtol=1e-10)
+    np.testing.assert_allclose(heads["certified_X"][0], gd + 4 * slope + 4 * lost_slope(3, 5, 1), rtol=1e-10)
+
+
+def test_alignment_is_measured_on_prompts_of_the_evaluation(
+    records: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = []
+
+    def recorded(seed: int, role: str, step: int = 0) -> np.random.Generator:
+        roles.append(role)
+        return generator(seed, role, step)
+
+    monkeypatch.setattr(fig5, "generator", recorded)
+    fig5.alignment_of(records["fig5"]["aligned"], 2)
+    assert set(roles) == {"eval"}
+
+
 def test_the_excess_is_the_mean_square_of_the_gradients_difference(records: Any) -> None:
     """The exact risk of trained weights against sampled prompts, by way of one GD step."""
     aligned, gd = records["fig5"]["alignment"].weights, gd_risk(3, 5)
     for name in ("prediction", "gradient"):
         off_RS = np.abs(aligned[f"{name}_square_RS"] - (aligned["risk_RS"] - gd))
         assert (off_RS < 5 * aligned[f"{name}_stderr_RS"]).all()
+        assert (aligned[f"{name}_stderr_RS"] < 0.1 * aligned[f"{name}_square_RS"]).all()
     assert aligned["cosine_SQ"].shape == (len(aligned["steps_S"]), 3)
     assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
 
