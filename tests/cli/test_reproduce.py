@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from icl.checks.ahn.lemma1 import Lemma1
 from icl.cli import check
 from icl.cli.plan import Part, as_text, parts_of
 from icl.cli.reproduce import Page
@@ -285,7 +286,8 @@ def test_what_is_not_available_is_skipped_and_alone_is_an_error(
     def refuse(self: Any) -> None:
         raise Unavailable("needs a language model: none is here")
 
-    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", refuse)
+    measure = Lemma1.measure
+    monkeypatch.setattr(Lemma1, "measure", refuse)
     skipped = [{"group": "check", "id": "ahn/lemma1", "reason": "needs a language model: none is here"}]
     result = icl(*SMOKE)
     assert (result.code, result.json["skipped"], result.json["failures"]) == (0, skipped, [])
@@ -296,6 +298,12 @@ def test_what_is_not_available_is_skipped_and_alone_is_an_error(
     assert many.err.count("needs a language model") == 1
     alone = icl("check", "check=ahn/lemma1", "scale=smoke")
     assert (alone.code, alone.out) == (2, "") and "needs a language model" in alone.err
+    page = Path(icl("report", "scale=smoke", "format=json").json["report"])
+    assert "needs a language model: none is here" in page.read_text(), "a later page forgets the reason"
+    monkeypatch.setattr(Lemma1, "measure", measure)
+    assert icl(*SMOKE).json["skipped"] == []
+    icl("report", "scale=smoke")
+    assert "needs a language model" not in page.read_text()
 
 
 @pytest.mark.parametrize(

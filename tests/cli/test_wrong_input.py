@@ -87,6 +87,7 @@ WRONG = {
     "check check=ahn/theorem3 check.layers=0": "check.layers=0: must be",
     "check -m check=ahn/theorem1 check.dim=3,0": "check.dim=0: must be",
     "trian": "no verb trian; did you mean train?",
+    "report -m scale=smoke,laptop": "report: one page shows one scale",
     "report only=[anh]": "only=anh: no such paper; did you mean ahn?",
     "sweep sweep=x": "has nothing to do yet",
     "list foo": "foo: icl list takes",

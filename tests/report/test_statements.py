@@ -47,6 +47,12 @@ def test_remarks_are_those_of_the_document_and_notes_the_others() -> None:
     assert [(s.remarks, s.notes) for s in both] == [([], [*REMARKS, *NOTES]), (REMARKS, [])]
 
 
+def test_claims_of_figures_have_remarks_too(figure: Make) -> None:
+    claim = {"claim": "c", "verdict": "holds", "measured": 1.0, "bound": "b", "remarks": ["Printed wrong."]}
+    (statement,) = statements(book(figure(claims=[claim, claim | {"remarks": []}])))[:1]
+    assert statement.remarks == ["Printed wrong."] and statement.notes == []
+
+
 def test_a_source_is_shortened_at_its_first_comma_or_its_sixtieth_letter() -> None:
     (statement,) = statements(book(check()))
     assert statement.short_source == "rounding of gradient_norm"
