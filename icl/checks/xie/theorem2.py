@@ -70,6 +70,7 @@ class Theorem2:
         own_bounds = [case.rounding_at(*its)[1] for case, its in zip(cases, own, strict=True)]
         excess = [abs(r - case.least.value) / case.rounding for r, case in zip(least, cases, strict=True)]
         factorised, least_factorised = self._factorised_gradient(limit, *heads)
+        C = self.contexts[-1]
         descent = [matrix[None] for matrix in one_step_gd(limit.w_star_D, eta=1.0)]
         control_risk, control = limit.at(*descent)
         rng = generator(self.seed, "control")
@@ -118,7 +119,7 @@ class Theorem2:
                 control,
                 seen,
             ),
-            remarks=_remarks(self.dim, factorised, least_factorised),
+            remarks=_remarks(self.dim, risks[-1] * C, gradients[-1] * C, factorised, least_factorised),
         )
 
     def _at(self, context: int) -> Saturation:
@@ -143,8 +144,11 @@ def _log_slope(contexts: Sequence[int], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(contexts), np.log(values), 1)[0])
 
 
-def _remarks(dim: int, factorised: float, least: float) -> list[str]:
+def _remarks(dim: int, risk_by_C: float, norm_by_C: float, factorised: float, least: float) -> list[str]:
     return [
+        f"The counterexample: {dim} heads with fixed weights have risk "
+        f"{risk_by_C:.4g} / C and a gradient of norm {norm_by_C:.4g} / C. In the limit both are 0: a risk "
+        "that is never negative has its minimum there.",
         "A.2 takes E[G_ab G_ce] to E[G_ab] E[G_ce] as C grows. The tokens share w, so G tends to "
         "M(w) = E[z z^T | w] and the limit is E[M_ab M_ce]. With the factorised moment the gradient at these "
         f"weights has norm {factorised:.4g}, and no X brings it below {least:.4g}: that is what the proof "
@@ -152,6 +156,6 @@ def _remarks(dim: int, factorised: float, least: float) -> list[str]:
         "is no mean square.",
         "Nor are the stationary points that A.3 grants at finite C mere plateaus: at every C measured there "
         "is one, the global minimum. The gap to gradient descent is real at every C and closes like 1 / C.",
-        f"The counterexample has d = {dim} heads; with more, let the others be zero. All-zero weights are "
-        "stationary too, but trivially: every gradient is a product with P_h or Q_h.",
+        "With more than d heads let the others be zero. All-zero weights are stationary too, but trivially: "
+        "every gradient is a product with P_h or Q_h.",
     ]
