@@ -25,6 +25,7 @@ from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results
 from icl.config import conf_dir, leaves, register_resolvers
 from icl.errors import InputError, Interrupted, nearest
 
+SWEPT = ("train", "check", "figure")  # take -m; Hydra's own sweeper, of the others, writes multirun.yaml
 _MOST_CHOICES_SHOWN = 24
 _user_folder: Path | None = None  # of --config-dir
 
@@ -37,6 +38,8 @@ def run_hydra(
 ) -> int:
     """Composes conf/VERB.yaml with `args` and runs `job`, once or, with -m, for every combination."""
     flags = parse_flags(verb, args)
+    if verb not in SWEPT and (flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides):
+        raise InputError(f"{verb}: runs many already; -m is for the settings of one")
     use_config_dir(flags.config_dir)
     register_resolvers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors come to us

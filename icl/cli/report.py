@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from icl.cli import hydra_app
@@ -60,8 +58,6 @@ def report_job(cfg: DictConfig) -> Outcome:
 def settings_of(cfg: DictConfig) -> tuple[Path, str, list[str]]:
     """Outputs folder, scale and papers, validated."""
     outputs = common_settings(cfg, "report", OWN)
-    if HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN:
-        raise InputError("report: one page shows one scale; -m is for the settings of one check or run")
     only = plain(cfg.only)
     only = [only] if isinstance(only, str) else list(only or [])
     known = sorted({entry.paper for entry in blanks(str(cfg.scale))})

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from icl.cli import figure
@@ -56,8 +54,6 @@ def plan_of(cfg: DictConfig) -> list[Part]:
     outputs = common_settings(cfg, "reproduce", OWN)
     whole("jobs", cfg.jobs, 1)
     logger_settings(cfg.logger)
-    if HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN:
-        raise InputError("reproduce: runs many already; -m is for the settings of one")
     only = plain(cfg.only)
     papers = [only] if isinstance(only, str) else [] if only is None else only
     if not isinstance(papers, list):
