@@ -167,16 +167,12 @@ def _document(plan: Plan, stored: Mapping[str, Any], *, cached: bool) -> dict[st
 
 
 def measure(plan: Plan) -> dict[str, Any]:
-    """On one thread: over tiny matrices, threads that wait for one another cost ten times as much on a busy
-    machine."""
-    import torch
+    """On one thread."""
+    from icl.training.threads import threads
 
-    started, threads = time.monotonic(), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    started = time.monotonic()
+    with threads(1):
         finding = plan.check.measure() if plan.given is None else plan.check.judge(plan.given)
-    finally:
-        torch.set_num_threads(threads)
     seconds = time.monotonic() - started
     return verdict_document(plan.id, plan.check, plan.settings, finding, plan.expected, seconds)
 

@@ -73,20 +73,24 @@ def _is_as_noted(noted: Mapping[str, Any]) -> bool:
     return record is not None and record.path == path and record.run["attempt"] == noted["attempt"]
 
 
-def _names_a_place(node: Any) -> bool:
+def _texts(node: Any) -> Iterator[str]:
+    """Every string of nested settings."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, Mapping):
+        yield from (text for value in node.values() for text in _texts(value))
+    elif isinstance(node, list | tuple):
+        yield from (text for value in node for text in _texts(value))
+
+
+def _names_a_place(settings: Any) -> bool:
     """Whether a setting is a file or folder that is there."""
-    if isinstance(node, Mapping):
-        return any(map(_names_a_place, node.values()))
-    if isinstance(node, list | tuple):
-        return any(map(_names_a_place, node))
-    return isinstance(node, str) and "/" in node and Path(node).expanduser().exists()
+    return any("/" in text and Path(text).expanduser().exists() for text in _texts(settings))
 
 
-def _names_a_file(node: Any) -> bool:
+def _names_a_file(config: Any) -> bool:
     """A matrix in a file of its own can change without the config."""
-    if isinstance(node, Mapping):
-        return any(map(_names_a_file, node.values()))
-    return isinstance(node, str) and node.endswith(".npy")
+    return any(text.endswith(".npy") for text in _texts(config))
 
 
 @functools.cache

@@ -6,11 +6,10 @@ finish.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from icl.training.optimizers import OptimizerSpec
 from icl.training.progress import progress_bar
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 from icl.training.stream import PromptStream
+from icl.training.threads import threads
 from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
 from icl.training.wandb_sink import LoggerSettings, Sink, UnfailingSink, open_sink
 from icl.training.watchers import Recorder, Row
@@ -101,7 +101,7 @@ def _sink(plan: TrainingPlan, attempt: int) -> Any:
 
 def _train(plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None) -> RunRecord:
     saved = run.checkpoint
-    with _threads(plan.trainer.threads if saved is None else saved["threads"]):
+    with threads(plan.trainer.threads if saved is None else saved["threads"]):
         return _train_from(saved, plan, run, sink, judge)
 
 
@@ -240,17 +240,6 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int, interrupts
             use_distributed_sampler=False,
         )
         trainer.fit(module, DataLoader(stream, batch_size=None))
-
-
-@contextlib.contextmanager
-def _threads(threads: int | None) -> Iterator[None]:
-    """Torch's thread count, put back for the next job of the process."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if threads is None else threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _arrays(plan: TrainingPlan, recorder: Recorder) -> dict[str, np.ndarray]:

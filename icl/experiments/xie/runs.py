@@ -23,6 +23,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression, LinearRegressionLaw
 from icl.theory.quadratic import QuadraticRisk
 from icl.training.exact import EXACT_LAYER_DIM, exact_risk
+from icl.training.threads import threads
 
 KEY = "figure.experiment"
 RESTARTS = 2  # of alternating least squares, for each number of heads
@@ -132,12 +133,8 @@ def store(
     Measured on two busy cores: 84 s for alternating least squares, 4 s on one thread."""
 
     def alone() -> Mapping[str, np.ndarray]:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with threads(1):
             return compute()
-        finally:
-            torch.set_num_threads(threads)
 
     return runner.store(name, science, alone)
 

@@ -1,0 +1,20 @@
+"""Torch's thread count for a while: over tiny matrices, threads that wait for one another cost ten times as
+much on a busy machine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+
+@contextlib.contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """`count` threads, or as many as there are; put back for what comes after in the process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
