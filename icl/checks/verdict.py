@@ -16,10 +16,19 @@ from icl.verdicts import VERDICTS
 
 @dataclass(frozen=True)
 class Bound:
-    """The number a measurement is held against, and its source (rounding, or a confidence interval)."""
+    """The number a measurement is held against, and its source (rounding, or a confidence interval).
+
+    `of` names the measurement, a key of the finding's `measured`; `direction` says on which side of the
+    bound the claim puts it, so that a table reads `gradient_norm 3e-15 < 2e-13`.
+    """
 
     value: float
     source: str
+    of: str = ""
+    direction: str = "<"
+
+    def __post_init__(self) -> None:
+        one_of("direction", self.direction, ("<", ">"))
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class Finding:
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)
+        if self.bound.of and self.bound.of not in self.measured:
+            raise ValueError(f"bound.of={self.bound.of}: is none of what was measured")
         if self.verdict == "holds" and not self.control.rejected:
             object.__setattr__(self, "verdict", "undecided")
             object.__setattr__(self, "notes", [*self.notes, "undecided: the control was not rejected"])

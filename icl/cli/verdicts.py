@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,7 @@ def verdict_document(
             "expected": expected,
             "settings": dict(settings),
             "measured": dict(finding.measured),
-            "bound": {"value": finding.bound.value, "source": finding.bound.source},
+            "bound": asdict(finding.bound),
             "control": {
                 "description": finding.control.description,
                 "measured": finding.control.measured,

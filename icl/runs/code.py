@@ -7,7 +7,7 @@ from icl.runs.fingerprint import code_digest
 TRAINED = ("random", "tasks", "models", "training", "theory")
 COMPUTED = (*TRAINED, "algorithms", "experiments")  # arrays an experiment computes from runs
 # Answers of a language model, beside its weights and the prompts, which are content. They cost hours.
-ANSWERED = ("models/language",)
+ANSWERED = ("experiments/xie/language",)
 
 
 def current_digests() -> set[str]:

@@ -11,4 +11,6 @@ def test_each_kind_of_record_has_a_digest_of_its_own() -> None:
 
 def test_what_costs_hours_depends_on_the_code_that_asks_and_no_other() -> None:
     assert set(TRAINED) < set(COMPUTED)
-    assert ANSWERED == ("models/language",), "any other code would throw a language model's answers away"
+    assert ANSWERED == ("experiments/xie/language",), (
+        "any other code would throw a language model's answers away"
+    )

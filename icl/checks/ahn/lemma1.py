@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.descent import descent_entries, label_entries, operations, random_steps, sizes_of_terms
+from icl.checks.ahn.descent import descent_entries, label_entries, operations, random_steps, sizes_of_terms
 from icl.checks.given_weights import require_family
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks import swaps
+from icl.checks.ahn import swaps
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
 from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.errors import whole

@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from icl.checks.ahn.linear_layer import LinearLayer, layer_of, symmetric_products
 from icl.checks.given_weights import (
     DISTANCE,
     EXCESS,
@@ -23,7 +24,6 @@ from icl.checks.given_weights import (
     require_law,
     single_layer,
 )
-from icl.checks.linear_layer import LinearLayer, layer_of, symmetric_products
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.random import generator

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.search import FAMILIES, Optimum, search
+from icl.checks.ahn.search import FAMILIES, Optimum, search
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.errors import whole

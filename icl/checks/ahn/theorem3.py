@@ -5,7 +5,7 @@ minimum on S is a critical point of the whole family. Directions are measured on
 orbit of one drawn prompt under rotations, for any L; and Wishart, exactly, by words (L <= 3). The size is
 that of the exact polynomial's derivative, at the minimum on S, which is known in closed form.
 
-P points, L layers, D covariates. A has the sign of (8) in results and of (11) in icl.checks.points_of_s.
+P points, L layers, D covariates. A has the sign of (8) in results and of (11) in icl.checks.ahn.points_of_s.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from icl.checks import orbits
-from icl.checks.by_words import directions_by_words, gradient_norm_by_words, has_words
-from icl.checks.critical_point import Evidence, control
+from icl.checks.ahn import orbits
+from icl.checks.ahn.by_words import directions_by_words, gradient_norm_by_words, has_words
+from icl.checks.ahn.critical_point import Evidence, control
+from icl.checks.ahn.near_s import row_against_optimum, stacks_of
+from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.near_s import row_against_optimum, stacks_of
-from icl.checks.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import Eigenvalues, Matrix, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide

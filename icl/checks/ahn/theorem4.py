@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.checks import orbits
-from icl.checks.batch_loss import BATCH, against_the_risk
-from icl.checks.critical_point import Evidence, control
+from icl.checks.ahn import orbits
+from icl.checks.ahn.batch_loss import BATCH, against_the_risk
+from icl.checks.ahn.critical_point import Evidence, control
+from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
+from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.near_s import least_risk, row_against_minima, stacks_of
-from icl.checks.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.settings import Eigenvalues, Matrix, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import whole

@@ -15,6 +15,14 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
+from icl.checks.ahn.relu_layer import (
+    CONFIDENCE,
+    convex_bound,
+    diagonal_point,
+    gradient_norm,
+    random_point,
+    sampled,
+)
 from icl.checks.given_weights import (
     DISTANCE,
     EXCESS,
@@ -23,14 +31,6 @@ from icl.checks.given_weights import (
     require_family,
     require_law,
     single_layer,
-)
-from icl.checks.relu_layer import (
-    CONFIDENCE,
-    convex_bound,
-    diagonal_point,
-    gradient_norm,
-    random_point,
-    sampled,
 )
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import law_of, limited

@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from icl.checks.initial_guess import Vector, law_around
-from icl.checks.saturation import Saturation, given_heads, with_guess
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step

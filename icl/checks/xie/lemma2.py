@@ -11,11 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.checks.convexity import violation
-from icl.checks.initial_guess import Vector, law_around, risk_under
 from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.yq_lsa import read_in
+from icl.checks.xie.convexity import violation
+from icl.checks.xie.initial_guess import Vector, law_around, risk_under
+from icl.checks.xie.yq_lsa import read_in
 from icl.constructions.initial_guess import one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.initial_guess import Vector, law_around
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, decide
-from icl.checks.yq_lsa import ExactRisk, descent_from, path_length
+from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.xie.yq_lsa import ExactRisk, descent_from, path_length
 from icl.constructions.initial_guess import block_of_yq_lsa, yq_lsa_of_block
 from icl.errors import whole
 from icl.models import LinearTransformer, LinearTransformerBlock, Parametrization, YqLSA

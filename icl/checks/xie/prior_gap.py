@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around, setting
-from icl.checks.saturation import Saturation, with_guess
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around, setting
+from icl.checks.xie.saturation import Saturation, with_guess
 from icl.errors import InputError, real
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from icl.checks.given_weights import EXCESS
-from icl.checks.initial_guess import Vector, law_around
-from icl.checks.saturation import Saturation, given_heads, with_guess
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.errors import InputError, real, whole
 from icl.random import generator
 from icl.tasks.linear_regression import vector_or_norm

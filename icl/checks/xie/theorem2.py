@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.initial_guess import Vector, law_around
-from icl.checks.saturation import Saturation
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.xie.saturation import Saturation
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import InputError
 from icl.random import generator

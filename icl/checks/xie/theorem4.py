@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
-from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
-from icl.checks.yq_lsa import ExactRisk, descent_from, loaded, predictor
+from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around
+from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor
 from icl.errors import InputError
 from icl.models import YqLSA
 from icl.tasks import LinearRegressionLaw

@@ -24,9 +24,10 @@ import torch
 
 from icl.errors import InputError, Unavailable, nearest, one_of, whole
 from icl.experiments.runner import Runner
-from icl.models import hub
-from icl.models.guess import GuessTraining, embed, train_guess_model
-from icl.models.language import (
+from icl.experiments.xie import hub
+from icl.experiments.xie.answers import parse_score
+from icl.experiments.xie.guess import GuessTraining, embed, train_guess_model
+from icl.experiments.xie.language import (
     DEVICES,
     DTYPES,
     LanguageModel,
@@ -35,10 +36,9 @@ from icl.models.language import (
     resolve_device,
     total_memory,
 )
+from icl.experiments.xie.similarity import Similarity, digest, read_split
 from icl.runs.code import ANSWERED
 from icl.runs.record import RunRecord
-from icl.tasks.answers import parse_score
-from icl.tasks.similarity import Similarity, digest, read_split
 
 KEY = "figure.experiment"
 PACKAGES = {"transformers": "transformers", "sentence_transformers": "sentence-transformers"}

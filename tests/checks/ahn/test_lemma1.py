@@ -8,8 +8,7 @@ import pytest
 import torch
 import yaml
 
-from icl.checks import descent
-from icl.checks.ahn import lemma1
+from icl.checks.ahn import descent, lemma1
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.verdict import Weights
 from icl.errors import InputError

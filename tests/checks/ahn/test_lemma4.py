@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks import swaps
+from icl.checks.ahn import swaps
 from icl.checks.ahn.lemma4 import Lemma4
 from icl.errors import InputError
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 import yaml
 
-from icl.checks import linear_layer
-from icl.checks.ahn import theorem1
+from icl.checks.ahn import linear_layer, theorem1
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.verdict import Weights
 from icl.errors import InputError

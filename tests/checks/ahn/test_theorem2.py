@@ -8,8 +8,7 @@ import pytest
 import torch
 import yaml
 
-from icl.checks import search
-from icl.checks.ahn import theorem2
+from icl.checks.ahn import search, theorem2
 from icl.checks.ahn.theorem2 import Theorem2
 from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA

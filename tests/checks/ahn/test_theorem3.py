@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from icl.checks import by_words, orbits
+from icl.checks.ahn import by_words, orbits
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.verdict import Weights
 from icl.errors import InputError

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks import batch_loss, orbits, points_of_s
-from icl.checks.ahn import theorem4
+from icl.checks.ahn import batch_loss, orbits, points_of_s, theorem4
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.verdict import Weights
 from icl.errors import InputError

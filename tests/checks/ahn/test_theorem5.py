@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from icl.checks import relu_layer
-from icl.checks.ahn import theorem5
+from icl.checks.ahn import relu_layer, theorem5
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.verdict import Weights
 from icl.errors import InputError

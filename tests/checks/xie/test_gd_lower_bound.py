@@ -7,11 +7,11 @@ import pytest
 import torch
 import yaml
 
-from icl.checks.initial_guess import setting
-from icl.checks.saturation import Saturation
 from icl.checks.verdict import Weights
 from icl.checks.xie import gd_lower_bound
 from icl.checks.xie.gd_lower_bound import GdLowerBound
+from icl.checks.xie.initial_guess import setting
+from icl.checks.xie.saturation import Saturation
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression

@@ -8,11 +8,10 @@ import pytest
 import torch
 import yaml
 
-from icl.checks import saturation
-from icl.checks.initial_guess import setting
-from icl.checks.saturation import Saturation
 from icl.checks.verdict import Weights
-from icl.checks.xie import theorem1
+from icl.checks.xie import saturation, theorem1
+from icl.checks.xie.initial_guess import setting
+from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.errors import InputError
 from icl.tasks import LinearRegression

@@ -7,8 +7,7 @@ import pytest
 import torch
 import yaml
 
-from icl.checks import saturation
-from icl.checks.xie import theorem2
+from icl.checks.xie import saturation, theorem2
 from icl.checks.xie.theorem2 import Theorem2
 from icl.errors import InputError
 from icl.random import generator

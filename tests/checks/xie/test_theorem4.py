@@ -9,9 +9,8 @@ import pytest
 import torch
 import yaml
 
-from icl.checks import yq_lsa
 from icl.checks.verdict import Weights
-from icl.checks.xie import theorem4
+from icl.checks.xie import theorem4, yq_lsa
 from icl.checks.xie.theorem4 import Theorem4
 from icl.errors import InputError
 from icl.models import LinearTransformer

@@ -17,13 +17,12 @@ import torch
 
 from icl.cli import main
 from icl.errors import InputError, Interrupted, Unavailable
-from icl.experiments.xie import fig6
-from icl.models import hub
-from icl.models.language import Answer
+from icl.experiments.xie import fig6, hub
+from icl.experiments.xie.language import Answer
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
-from tests.models.test_hub import make
+from tests.experiments.xie.test_hub import make
 
 ROOT = Path(__file__).parents[3]
 PAIRS = ROOT / "tests" / "tasks" / "data" / "pairs.csv"
@@ -373,7 +372,7 @@ def test_without_a_model_the_command_says_so_and_writes_nothing(
 def test_tiny_models_go_all_the_way(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("transformers", reason="needs the llm extra")
     pytest.importorskip("sentence_transformers", reason="needs the llm extra")
-    from tests.models.tiny_models import embedding_model, language_model
+    from tests.experiments.xie.tiny_models import embedding_model, language_model
 
     llama = language_model(tmp_path / "Tiny-Llama", "llama")
     qwen = language_model(tmp_path / "tiny-qwen2", "qwen2", seed=1)

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from torch import Tensor
 
-from icl.checks import orbits
-from icl.checks.orbits import Deviation, Stack
+from icl.checks.ahn import orbits
+from icl.checks.ahn.orbits import Deviation, Stack
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
 from icl.tasks import LinearRegressionLaw

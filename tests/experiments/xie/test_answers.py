@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icl.tasks.answers import parse_score
+from icl.experiments.xie.answers import parse_score
 
 GIVEN = [
     ("Score: 3.5", 3.5),

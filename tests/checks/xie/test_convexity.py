@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks.convexity import violation
+from icl.checks.xie.convexity import violation
 
 
 def test_the_midpoint_against_the_mean():

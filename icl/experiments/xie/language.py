@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from icl.errors import InputError, Unavailable, one_of
-from icl.models import hub
+from icl.experiments.xie import hub
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = ("auto", "float32", "bfloat16", "float16")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from icl.errors import InputError
-from icl.models.guess import GuessModel, GuessTraining, embed, train_guess_model
+from icl.experiments.xie.guess import GuessModel, GuessTraining, embed, train_guess_model
 from icl.random import generator
 
 
@@ -83,7 +83,7 @@ def test_every_pair_gets_its_sentences_embeddings(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the llm extra")
     from sentence_transformers import SentenceTransformer
 
-    from tests.models.tiny_models import embedding_model
+    from tests.experiments.xie.tiny_models import embedding_model
 
     folder = embedding_model(tmp_path / "embeddings")
     pairs = [("A dog.", "A cat sat on the mat."), ("A cat sat on the mat.", "Rain?"), ("A dog.", "A dog.")]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks import search
+from icl.checks.ahn import search
 from icl.random import generator
 
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from icl.checks.points_of_s import Point
+from icl.checks.ahn.points_of_s import Point
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_forward
 from icl.tasks import GramPrompt

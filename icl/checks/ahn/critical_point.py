@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from icl.checks.orbits import Deviation
+from icl.checks.ahn.orbits import Deviation
 from icl.checks.verdict import Bound, Control, decide
 
 

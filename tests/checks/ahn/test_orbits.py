@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks import orbits
+from icl.checks.ahn import orbits
 from icl.random import generator
 from icl.tasks import LinearRegression
 

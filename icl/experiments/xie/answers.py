@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from icl.tasks.similarity import HIGH, LOW
+from icl.experiments.xie.similarity import HIGH, LOW
 
 _DIGITS = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _NUMBER = rf"(?<![\w.,/+\-−±])({_DIGITS})(?![\w%/]|[.,]\d|\s*[%±])"

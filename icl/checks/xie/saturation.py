@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from icl.checks.given_weights import require_family
-from icl.checks.initial_guess import MAX_DIM, TOO_LARGE, risk_under
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
 from icl.checks.verdict import Weights
+from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, risk_under
 from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
 from icl.errors import InputError
 from icl.models import Full, MultiHead

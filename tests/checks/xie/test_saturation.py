@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks.initial_guess import setting
-from icl.checks.saturation import Saturation, given_heads, with_guess
 from icl.checks.verdict import Weights
+from icl.checks.xie.initial_guess import setting
+from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.errors import InputError
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator

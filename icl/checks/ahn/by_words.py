@@ -1,6 +1,6 @@
 """Risk and gradient of a stack of eq. (8) by words: exact off the set S too, for few layers.
 
-A in the sign of eq. (11), as in icl.checks.points_of_s. P points, L layers, D covariates, V variables.
+A in the sign of eq. (11), as in icl.checks.ahn.points_of_s. P points, L layers, D covariates, V variables.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks import orbits
-from icl.checks.points_of_s import Point
+from icl.checks.ahn import orbits
+from icl.checks.ahn.points_of_s import Point
 from icl.checks.rounding import ROUNDING
 from icl.tasks import LinearRegressionLaw
 from icl.theory.words import MAX_LAYERS as WORDS_LAYERS

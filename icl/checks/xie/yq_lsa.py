@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from icl.checks.initial_guess import risk_under
+from icl.checks.xie.initial_guess import risk_under
 from icl.constructions.initial_guess import one_step_gd
 from icl.models import Parametrization, YqLSA
 from icl.tasks import LinearRegressionLaw

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icl.errors import InputError
-from icl.models import hub
+from icl.experiments.xie import hub
 
 SHAPES = {"a.weight": ("BF16", [3, 4]), "b.weight": ("BF16", [50, 100]), "count": ("I64", [2])}
 SIZES = {"BF16": 2, "F32": 4, "I64": 8}

@@ -13,9 +13,9 @@ import torch
 pytest.importorskip("transformers", reason="needs the llm extra")
 
 from icl.errors import InputError, Unavailable
-from icl.models import hub, language
-from icl.models.language import LanguageModel
-from tests.models.tiny_models import language_model
+from icl.experiments.xie import hub, language
+from icl.experiments.xie.language import LanguageModel
+from tests.experiments.xie.tiny_models import language_model
 
 KEY = "figure.experiment.models"
 PROMPTS = [

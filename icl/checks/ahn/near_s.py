@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from icl.checks.by_words import gradient_by_words, has_words, risk_by_words
+from icl.checks.ahn.by_words import gradient_by_words, has_words, risk_by_words
+from icl.checks.ahn.orbits import Stack
+from icl.checks.ahn.points_of_s import Point, nearest_point, sampled_near
 from icl.checks.given_weights import require_family, require_law
-from icl.checks.orbits import Stack
-from icl.checks.points_of_s import Point, nearest_point, sampled_near
 from icl.checks.verdict import Weights
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw

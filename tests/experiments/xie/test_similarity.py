@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from icl.errors import InputError
-from icl.tasks.similarity import Pair, Similarity, read_pairs, read_split
+from icl.experiments.xie.similarity import Pair, Similarity, read_pairs, read_split
 
 PAIRS = Path(__file__).parent / "data" / "pairs.csv"
 KEY = "figure.experiment.data"

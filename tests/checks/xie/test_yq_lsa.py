@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks import yq_lsa
-from icl.checks.initial_guess import law_around
-from icl.checks.yq_lsa import ExactRisk, descent_from, loaded, predictor, read_in
+from icl.checks.xie import yq_lsa
+from icl.checks.xie.initial_guess import law_around
+from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor, read_in
 from icl.errors import InputError
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
