@@ -25,7 +25,7 @@ from icl.runs.store import RunStore
 from tests.experiments.xie.test_hub import make
 
 ROOT = Path(__file__).parents[3]
-PAIRS = ROOT / "tests" / "tasks" / "data" / "pairs.csv"
+PAIRS = Path(__file__).parent / "data" / "pairs.csv"
 
 
 class Runner:
