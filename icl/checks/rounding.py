@@ -8,10 +8,11 @@ from icl.theory.quadratic import EPSILON
 ROUNDING = 64 * EPSILON  # times the condition number or the size of the terms that the bound's source names
 
 
-def along_a_path(operations: int) -> Bound:
-    """For errors given as shares of the sum of the sizes of all terms of an entry."""
+def along_a_path(operations: int, of: str = "max_error") -> Bound:
+    """For the error called `of`, a share of the sum of the sizes of all terms of an entry."""
     return Bound(
         EPSILON * operations,
         "rounding: 2^-52 times the additions and products along one entry's path; errors are shares "
         "of the sum of the sizes of all terms of that entry",
+        of,
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from icl.errors import one_of
 from icl.tasks import LinearRegressionLaw
-from icl.verdicts import VERDICTS
+from icl.verdicts import VERDICTS, joint
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,12 @@ class JudgesWeights(Protocol):
     """A check that can also be asked of given weights."""
 
     def judge(self, weights: Weights) -> Finding: ...
+
+
+def deciding(conditions: Sequence[tuple[str, Bound]]) -> tuple[str, Bound]:
+    """The verdict of all conditions together, and the bound of the first of them that decides it."""
+    verdict = joint([verdict for verdict, _ in conditions])
+    return verdict, next(bound for its, bound in conditions if its == verdict)
 
 
 def decide(measured: float, bound: float, error: float = 0.0) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.verdict import Bound, Control, Finding, deciding
 from icl.cli import main
 from icl.cli.verdicts import verdict_document
 from icl.config import conf_dir
@@ -47,6 +47,21 @@ def test_a_control_that_passes_is_a_note_and_no_remark() -> None:
     assert found.verdict == "undecided"
     assert found.notes == ["by words", "undecided: the control was not rejected"]
     assert found.remarks == ["a misprint"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "joint", "of"),
+    [
+        (("holds", "holds"), "holds", "first"),
+        (("holds", "undecided"), "undecided", "second"),
+        (("undecided", "fails"), "fails", "second"),
+        (("fails", "fails"), "fails", "first"),
+    ],
+)
+def test_the_bound_shown_is_that_of_the_first_condition_that_decides(verdicts, joint, of) -> None:
+    bounds = (Bound(1.0, "rounding", "first"), Bound(2.0, "rounding", "second", ">"))
+    verdict, bound = deciding(list(zip(verdicts, bounds, strict=True)))
+    assert (verdict, bound.of) == (joint, of)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
