@@ -1,0 +1,76 @@
+"""Wishart draws that see a risk's tail: some have an inflated largest eigenvalue, and each has its weight.
+
+Let W = (1/N) sum_i u_i u_i^T with u ~ N(0, I_D). Its eigenvectors are Haar and independent of its nonzero
+eigenvalues s_1 > ... > s_m, m = min(D, N), whose density is
+
+    f(s) ~ prod_i s_i^((|N - D| - 1)/2) exp(-N s_i / 2) prod_(i<j) (s_i - s_j).
+
+Component c of the mixture draws W and multiplies s_1 by c >= 1. Its density is f(s_1 / c, s_2, ...) / c where
+s_1 / c > s_2 and 0 elsewhere; over f,
+
+    r_c = c^(-(|N - D| + 1)/2) exp(N s_1 (1 - 1/c)/2) prod_(j>1) (s_1/c - s_j)/(s_1 - s_j).
+
+Every component has the same number of draws (up to one), share m_c. The weight of a draw is
+1 / sum_c m_c r_c: unbiased for every function of W, and with c = 1 among the components at most 1 / m_1.
+
+B draws, D = `dim`, C components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from icl.errors import InputError, reals
+from icl.tasks.wishart import draw_wishart
+
+INFLATIONS = (1.0, 1.3, 1.7, 2.2, 3.0)  # served three layers of ahn's eq. (11) at D = 5, N = 10 and 20
+
+
+def inflations_of(key: str, values: Sequence[float]) -> tuple[float, ...]:
+    """The components, of which 1 is the first: it bounds the weights."""
+    found = reals(key, values, len(values), 1)
+    if not found or found[0] != 1 or any(after <= before for before, after in pairwise(found)):
+        raise InputError(f"{key}={list(values)}: must begin with 1 and rise")
+    return tuple(found)
+
+
+def draw_tilted(
+    rng: np.random.Generator, n: int, dim: int, batch: int, inflations: Sequence[float] = INFLATIONS
+) -> tuple[np.ndarray, np.ndarray]:
+    """(W, weight) with shapes (B, D, D) and (B,); neighbours are of different components, so that any long
+    piece of the draws has them all."""
+    W_BDD = draw_wishart(rng, n, dim, batch) / n
+    c_B = np.asarray(inflations)[np.arange(batch) % len(inflations)]
+    s_BD, U_BDD = np.linalg.eigh(W_BDD)
+    top_BD = U_BDD[:, :, -1]
+    W_BDD = W_BDD + ((c_B - 1) * s_BD[:, -1])[:, None, None] * top_BD[:, :, None] * top_BD[:, None, :]
+    s_BD[:, -1] *= c_B
+    counts_C = np.bincount(np.arange(batch) % len(inflations), minlength=len(inflations))
+    return W_BDD, 1 / (density_ratios(s_BD, n, inflations) @ (counts_C / batch))
+
+
+def density_ratios(s_BD: np.ndarray, n: int, inflations: Sequence[float]) -> np.ndarray:
+    """r_c at draws with these eigenvalues in rising order, shape (B, C); for n < D the lowest are 0."""
+    dim = s_BD.shape[1]
+    first_B1, others_BJ = s_BD[:, -1:], s_BD[:, max(dim - n, 0) : -1]
+    power = (abs(n - dim) + 1) / 2
+    ratios = []
+    for c in inflations:
+        gaps_BJ = (first_B1 / c - others_BJ) / (first_B1 - others_BJ) if c != 1 else np.ones_like(others_BJ)
+        size_B = np.exp(n * first_B1[:, 0] * (1 - 1 / c) / 2 - power * np.log(c))
+        ratios.append(np.where((gaps_BJ > 0).all(axis=1), size_B * gaps_BJ.prod(axis=1), 0.0))
+    return np.stack(ratios, axis=1)
+
+
+def effective_size(weight_B: np.ndarray) -> float:
+    """(sum w)^2 / sum w^2: how many equal weights would have this variance."""
+    return float(weight_B.sum() ** 2 / np.square(weight_B).sum())
+
+
+def tail_share(terms_B: np.ndarray, largest: int = 100) -> float:
+    """Share of a sum that its largest terms carry; near 1 the sum says little about its expectation."""
+    total = float(np.abs(terms_B).sum())
+    return float(np.sort(np.abs(terms_B))[-largest:].sum()) / total if total > 0 else 0.0

@@ -1,0 +1,121 @@
+"""Tilted Wishart draws: unbiased for what is known exactly, with weights whose mean is 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import tilted
+from icl.tasks.tilted import (
+    INFLATIONS,
+    density_ratios,
+    draw_tilted,
+    effective_size,
+    inflations_of,
+    tail_share,
+)
+from icl.theory.polynomial import InvariantRisk
+from icl.theory.wishart import trace_moment
+
+SIZES = [(1, 1), (1, 7), (2, 2), (3, 2), (5, 4), (5, 5), (5, 10), (5, 20), (6, 3)]
+BATCH = 40_000
+QUANTILE = float(norm.isf(0.0005 / 40))  # 99.9 % over all tests of this file together
+
+
+def mean_and_error(values_B: np.ndarray, components: int = len(INFLATIONS)) -> tuple[float, float]:
+    """Stratified: the error is that of the components' own means."""
+    strata = [values_B[i::components] for i in range(components)]
+    variance = sum(len(stratum) * stratum.var(ddof=1) for stratum in strata) / len(values_B) ** 2
+    return float(values_B.mean()), float(np.sqrt(variance))
+
+
+@pytest.mark.parametrize(("dim", "n"), SIZES)
+def test_weights_have_mean_1_and_exact_moments(dim: int, n: int) -> None:
+    W_BDD, weight_B = draw_tilted(generator(1, "train"), n, dim, BATCH)
+    assert weight_B.max() <= len(INFLATIONS) * (1 + 1e-12) and weight_B.min() >= 0
+    powers = {0: np.ones(BATCH)}
+    for k in (1, 2, 3, 6):
+        powers[k] = np.linalg.matrix_power(W_BDD, k).trace(axis1=1, axis2=2)
+    for k, trace_B in powers.items():
+        exact = 1.0 if k == 0 else float(trace_moment(k, dim, n)) / n**k
+        mean, error = mean_and_error(weight_B * trace_B)
+        assert error < (0.02 if k < 6 else 0.2) * exact
+        assert abs(mean - exact) < QUANTILE * error, (k, mean, exact, error)
+
+
+def test_high_moments_are_seen_where_plain_draws_miss_them() -> None:
+    """E tr W^12 at dim 5, n = 10: the same number of draws, a tenth of the error."""
+    exact = float(trace_moment(12, 5, 10)) / 10**12
+    W_BDD, weight_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1, 1.3, 1.7, 2.2, 3, 4))
+    terms_B = weight_B * np.linalg.matrix_power(W_BDD, 12).trace(axis1=1, axis2=2)
+    mean, error = mean_and_error(terms_B, 6)
+    assert abs(mean - exact) < QUANTILE * error and error < 0.05 * exact
+    plain_BDD, one_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1,))
+    assert (one_B == 1).all()
+    plain_B = np.linalg.matrix_power(plain_BDD, 12).trace(axis1=1, axis2=2)
+    assert tail_share(plain_B) > 2 * tail_share(terms_B)
+
+
+@pytest.mark.parametrize("with_b", [False, True])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("n", [4, 10, 20])
+def test_risks_on_s_are_unbiased(n: int, layers: int, with_b: bool) -> None:
+    """Against the exact polynomial, at scalars of the size that training reaches."""
+    risk = InvariantRisk(5, n, layers, with_b=with_b)
+    a_L = np.linspace(0.5, 0.9, layers)
+    beta_L = np.linspace(-0.1, -0.2, layers - 1) if with_b else np.zeros(0)
+    W_BDD, weight_B = draw_tilted(generator(3, "train"), n, 5, BATCH)
+    s_BD = np.linalg.eigvalsh(W_BDD)
+    q_BD, p_BD = np.ones_like(s_BD), np.ones_like(s_BD)
+    for layer in range(layers):
+        step_BD = s_BD * p_BD**2
+        q_BD = q_BD * (1 - a_L[layer] * step_BD)
+        if with_b and layer < layers - 1:
+            p_BD = p_BD * (1 - beta_L[layer] * step_BD)
+    mean, error = mean_and_error(weight_B * np.square(q_BD).sum(1))
+    exact = float(risk.value(a_L.tolist(), beta_L.tolist())) if with_b else float(risk.value(a_L.tolist()))
+    assert abs(mean - exact) < QUANTILE * error, (mean, exact, error)
+
+
+def test_a_component_of_its_own_has_the_density_ratio_of_its_draws() -> None:
+    """Reweighting plain draws by r_c gives the means of inflated ones: the ratio alone, the other way."""
+    n, dim, c = 10, 3, 1.3
+    s_BD = np.linalg.eigvalsh(draw_tilted(generator(4, "train"), n, dim, 400_000, (1,))[0])
+    ratio_B = density_ratios(s_BD, n, (c,))[:, 0]
+    inflated_BD = np.linalg.eigvalsh(draw_tilted(generator(5, "train"), n, dim, 400_000, (1,))[0])
+    inflated_BD[:, -1] *= c
+    for bounded in (np.tanh, np.cos):
+        wanted, error = mean_and_error(bounded(inflated_BD).prod(1), 1)
+        found, own = mean_and_error(ratio_B * bounded(s_BD).prod(1), 1)
+        assert own < 0.02 and abs(found - wanted) < QUANTILE * np.hypot(error, own)
+
+
+def test_is_a_function_of_its_stream() -> None:
+    first, second = (draw_tilted(generator(6, "train", 3), 9, 4, 50) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_wrong_ratio_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests above would notice a dropped gap factor or a wrong power of c."""
+
+    def wrong(s_BD: np.ndarray, n: int, inflations: tuple[float, ...]) -> np.ndarray:
+        return density_ratios(s_BD, n, inflations) * np.asarray(inflations) ** 0.5
+
+    monkeypatch.setattr(tilted, "density_ratios", wrong)
+    _, weight_B = draw_tilted(generator(1, "train"), 10, 5, BATCH)
+    mean, error = mean_and_error(weight_B)
+    assert abs(mean - 1) > QUANTILE * error
+
+
+@pytest.mark.parametrize("wrong", [[], [2, 3], [1, 1], [1, 0.5], [1, float("nan")], "abc", 3])
+def test_inflations_are_validated(wrong: object) -> None:
+    with pytest.raises((InputError, TypeError)):
+        inflations_of("train.inflations", wrong)  # type: ignore[arg-type]
+
+
+def test_summaries() -> None:
+    assert effective_size(np.ones(7)) == pytest.approx(7) and effective_size(np.array([1.0, 0, 0])) == 1
+    assert tail_share(np.ones(1000)) == pytest.approx(0.1) and tail_share(np.zeros(5)) == 0
