@@ -25,6 +25,10 @@ class Interrupted(BaseException):
         self.signum = signum
 
 
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
 def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean X?` for the closest choice, or nothing; `X or Y` where several folders hold it."""
     choices = list(choices)

@@ -18,6 +18,7 @@ LAYERS = {
     "random": {"random", "errors"},
     "verdicts": {"verdicts"},
     "runs": {"runs"} | BOTTOM,
+    "sinks": {"sinks", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks"} | BOTTOM,
     "algorithms": {"algorithms", "tasks"} | BOTTOM,
     "models": {"models", "tasks"} | BOTTOM,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from icl.cli.outcome import FAILED, INPUT, OK, silence_stdout
-from icl.errors import InputError, Interrupted
+from icl.errors import InputError, Interrupted, one_line
 
 NOTHING_YET = {
     "sweep": "stored sweeps come with a later version; icl train -m runs one now",
@@ -50,10 +50,6 @@ def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
     print(f"icl: {what}{type(error).__name__}: {one_line(error)}", file=sys.stderr)
     if tell_all:
         traceback.print_exception(error)
-
-
-def one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 @contextlib.contextmanager

@@ -23,16 +23,17 @@ from icl.cli.hydra_app import (
     literal,
     one_option,
 )
+from icl.cli.logger import logger_settings
 from icl.cli.many import Group
 from icl.cli.outcome import Outcome, verdict_code
 from icl.cli.show import show
-from icl.cli.telling import Story, logger_settings
 from icl.cli.verdicts import digest_of, verdict_document
 from icl.config import by_content, common_settings, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, one_of, whole
 from icl.runs.documents import to_json
 from icl.runs.fingerprint import fingerprint
-from icl.training.wandb_sink import Sink
+from icl.sinks.sink import Sink
+from icl.sinks.telling import Story
 from icl.verdicts import VERDICTS
 
 __all__ = ["GROUP", "check_from_python", "check_job", "plan_of", "run_plan", "show"]

@@ -25,7 +25,7 @@ from icl.errors import InputError
 from icl.runs import atomic, documents
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
-from icl.training.wandb_sink import LoggerSettings
+from icl.sinks.sink import LoggerSettings
 
 _NOT_THE_USERS = ("icl", "torch", "pytorch_lightning")
 

@@ -19,10 +19,10 @@ from omegaconf import DictConfig
 
 from icl.cli.drawn_from import Note
 from icl.cli.hydra_app import chosen_option, compose, literal
+from icl.cli.logger import logger_settings
 from icl.cli.many import Group
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.show import short, show_figures, verdict_text
-from icl.cli.telling import Story, logger_settings
 from icl.cli.verdicts import source_files
 from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, nearest, whole
@@ -30,7 +30,8 @@ from icl.runs.code import COMPUTED
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import RunRecord
-from icl.training.wandb_sink import LoggerSettings, Sink
+from icl.sinks.sink import LoggerSettings, Sink
+from icl.sinks.telling import Story
 from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:

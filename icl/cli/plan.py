@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.cli.app import one_line
 from icl.cli.report import blanks
 from icl.cli.workers import Item
-from icl.errors import InputError, Unavailable, nearest
+from icl.errors import InputError, Unavailable, nearest, one_line
 from icl.report.book import Entry
 from icl.runs import documents
 from icl.runs.code import current_digests

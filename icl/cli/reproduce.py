@@ -20,17 +20,16 @@ from typing import Any
 from omegaconf import DictConfig
 
 from icl.cli import figure
-from icl.cli.app import one_line
 from icl.cli.display import Display
 from icl.cli.hydra_app import config_folders
+from icl.cli.logger import logger_settings
 from icl.cli.outcome import FAILED, OK, Outcome, verdict_code, worst
 from icl.cli.plan import GROUPS, Part, as_text, parts_of
 from icl.cli.report import NOT_RUN, SKIPPED, write
 from icl.cli.show import show_reproduced
-from icl.cli.telling import logger_settings
 from icl.cli.workers import Event, carry_out
 from icl.config import common_settings, keep_caches_in, outputs_folder, plain
-from icl.errors import InputError, whole
+from icl.errors import InputError, one_line, whole
 from icl.runs import atomic, documents
 
 OWN = ("only", "jobs")

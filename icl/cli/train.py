@@ -7,13 +7,14 @@ Lightning imported.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
@@ -32,7 +33,10 @@ from icl.errors import InputError
 from icl.runs.code import TRAINED
 from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.record import RunRecord
-from icl.training.wandb_sink import LoggerSettings
+from icl.sinks.sink import LoggerSettings
+
+if TYPE_CHECKING:
+    from icl.training.job import Follower, TrainingPlan
 
 SCIENCE = ("task", "model", "optimizer", "train")
 OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks")
@@ -101,10 +105,39 @@ def obtain(asked: Request) -> Obtained:
     from icl.training.job import TrainingPlan, run_plan
 
     plan = TrainingPlan(**(parts or built(asked)))
-    result = run_plan(plan, force=asked.force, judge=lambda *trained: ask(asked.questions, *trained))
+    result = run_plan(
+        plan,
+        force=asked.force,
+        judge=lambda *trained: ask(asked.questions, *trained),
+        follow=lambda attempt: _followers(asked, plan, attempt),
+    )
     record = _with_verdicts(asked, result.record)
     _note_told(asked, record)
     return Obtained(record, result.cached)
+
+
+@contextlib.contextmanager
+def _followers(asked: Request, plan: TrainingPlan, attempt: int) -> Iterator[list[Follower]]:
+    """W&B where it is asked for, and a bar on a terminal."""
+    from icl.cli.training_bar import training_bar
+    from icl.sinks.runs import ToSink
+    from icl.sinks.sink import NullSink
+    from icl.sinks.wandb_sink import UnfailingSink, open_sink
+
+    opened = open_sink(
+        asked.logger,
+        outputs=asked.outputs,
+        group=asked.group,
+        job_type="train",
+        run_id=f"{asked.fingerprint}-{attempt}",
+        name=f"{asked.experiment} {asked.fingerprint}",
+        config=dict(asked.config),
+        tags=(asked.experiment.partition("/")[0], asked.scale),
+    )
+    steps, heatmaps, seeds = plan.train.steps, plan.callbacks.heatmap_count, asked.logger.heatmap_seeds
+    with UnfailingSink(opened, asked.experiment) as sink, training_bar(asked.experiment, steps) as bar:
+        logged = ToSink(sink, plan.law.Sigma_RDD, plan.seeds, steps, heatmaps, seeds)
+        yield [*bar, *([] if isinstance(sink, NullSink) else [logged])]
 
 
 def training_plan(cfg: DictConfig) -> Request:
@@ -163,7 +196,7 @@ def built(asked: Request) -> dict[str, Any]:
         "callbacks": _settings(CallbackSettings, "callbacks", config["callbacks"]),
     }
     _try_out(asked, **parts)
-    shared = ("experiment", "fingerprint", "group", "seeds", "logger", "outputs", "config", "digest", "scale")
+    shared = ("experiment", "fingerprint", "group", "seeds", "outputs", "config", "digest")
     return parts | {name: getattr(asked, name) for name in shared}
 
 

@@ -21,8 +21,7 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from icl.cli.app import one_line
-from icl.errors import Interrupted, Unavailable
+from icl.errors import Interrupted, Unavailable, one_line
 from icl.runs.atomic import Unwritable
 
 if TYPE_CHECKING:

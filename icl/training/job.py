@@ -1,7 +1,7 @@
 """One training run, from a validated plan to a record in the store.
 
 The story: find the finished run, or take its lock, continue from its checkpoint or start, train, judge,
-finish.
+finish. Whoever wants to follow it, a logger or a progress bar, is handed in from above.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import LambdaCallback
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from icl.errors import Interrupted
@@ -29,14 +31,11 @@ from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
-from icl.training.module import EnsembleModule
+from icl.training.module import EnsembleModule, Watcher
 from icl.training.optimizers import OptimizerSpec
-from icl.training.progress import progress_bar
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
-from icl.training.to_sink import HeatmapWatcher, conclude, log_rows, replay
-from icl.training.wandb_sink import LoggerSettings, Sink, UnfailingSink, open_sink
 from icl.training.watchers import Recorder, Row
 
 Judge = Callable[[LinearTransformer, LinearRegressionLaw], Sequence[Mapping[str, Any]]]
@@ -56,11 +55,9 @@ class TrainingPlan:
     train: TrainSettings
     trainer: TrainerSettings
     callbacks: CallbackSettings
-    logger: LoggerSettings
     outputs: Path
     config: Mapping[str, Any] = field(repr=False)
     digest: str = ""
-    scale: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,42 +68,82 @@ class TrainResult:
     cached: bool
 
 
-def run_plan(plan: TrainingPlan, *, force: bool = False, judge: Judge | None = None) -> TrainResult:
-    """Trains unless a finished record exists; raises Interrupted after saving where a signal asks for it."""
+class Follower(Watcher, Protocol):
+    """Told of a run while it is made, or of the record that is there already. No number depends on it."""
+
+    def reach(self, step: int) -> None:
+        """`step` optimizer steps have been taken."""
+
+    def rows(self, rows: Sequence[Row]) -> None:
+        """One step's row of each seed."""
+
+    def done(self, record: RunRecord) -> None: ...
+
+    def found(self, record: RunRecord) -> None: ...
+
+
+class Deaf:
+    """A follower that hears nothing, to make one from that hears something."""
+
+    def reach(self, step: int) -> None: ...
+
+    def wants(self, step: int) -> bool:
+        return False
+
+    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+        raise AssertionError("wants nothing")
+
+    def rows(self, rows: Sequence[Row]) -> None: ...
+
+    def done(self, record: RunRecord) -> None: ...
+
+    def found(self, record: RunRecord) -> None: ...
+
+
+@contextmanager
+def nobody(attempt: int) -> Iterator[Sequence[Follower]]:
+    yield ()
+
+
+def run_plan(
+    plan: TrainingPlan,
+    *,
+    force: bool = False,
+    judge: Judge | None = None,
+    follow: Callable[[int], AbstractContextManager[Sequence[Follower]]] = nobody,
+) -> TrainResult:
+    """Trains unless a finished record exists; raises Interrupted after saving where a signal asks for it.
+
+    `follow(attempt)` are those who follow that attempt, for as long as it takes.
+    """
     store = RunStore(plan.outputs)
     with store.begin(plan.experiment, plan.fingerprint, plan.config, plan.digest, force=force) as run:
         if run.cached is not None:
-            with _sink(plan, run.cached.run["attempt"]) as sink:
-                replay(run.cached, sink, plan.callbacks.heatmap_count, plan.logger.heatmap_seeds)
+            with follow(run.cached.run["attempt"]) as followers:
+                for follower in followers:
+                    follower.found(run.cached)
             return TrainResult(run.cached, cached=True)
-        with _sink(plan, run.attempt) as sink:
-            record = _train(plan, run, sink, judge)
-            conclude(record, sink)
+        with follow(run.attempt) as followers:
+            record = _train(plan, run, followers, judge)
+            for follower in followers:
+                follower.done(record)
     return TrainResult(record, cached=False)
 
 
-def _sink(plan: TrainingPlan, attempt: int) -> Any:
-    opened = open_sink(
-        plan.logger,
-        outputs=plan.outputs,
-        group=plan.group,
-        job_type="train",
-        run_id=f"{plan.fingerprint}-{attempt}",
-        name=f"{plan.experiment} {plan.fingerprint}",
-        config=dict(plan.config),
-        tags=tuple(filter(None, (plan.experiment.partition("/")[0], plan.scale))),
-    )
-    return UnfailingSink(opened, plan.experiment)
-
-
-def _train(plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None) -> RunRecord:
+def _train(
+    plan: TrainingPlan, run: ActiveRun, followers: Sequence[Follower], judge: Judge | None
+) -> RunRecord:
     saved = run.checkpoint
     with threads(plan.trainer.threads if saved is None else saved["threads"]):
-        return _train_from(saved, plan, run, sink, judge)
+        return _train_from(saved, plan, run, followers, judge)
 
 
 def _train_from(
-    saved: dict[str, Any] | None, plan: TrainingPlan, run: ActiveRun, sink: Sink, judge: Judge | None
+    saved: dict[str, Any] | None,
+    plan: TrainingPlan,
+    run: ActiveRun,
+    followers: Sequence[Follower],
+    judge: Judge | None,
 ) -> RunRecord:
     first_step = _restore_weights(plan, saved)
     recorder = Recorder(
@@ -124,15 +161,18 @@ def _train_from(
 
     def on_rows(rows: list[Row]) -> None:
         live.append(rows)
-        log_rows(sink, rows)
+        for follower in followers:
+            follower.rows(rows)
+
+    def reach(step: int) -> None:
+        for follower in followers:
+            follower.reach(step)
 
     recorder.on_rows = on_rows
-    heatmaps = HeatmapWatcher(
-        sink, plan.law, plan.seeds, plan.train.steps, plan.callbacks.heatmap_count, plan.logger.heatmap_seeds
-    )
-    with Interrupts() as interrupts, progress_bar(plan.experiment, plan.train.steps, first_step) as bar:
-        module = _module(plan, [recorder, heatmaps, bar])
-        keeper = _Keeper(run, module, recorder, plan.callbacks.checkpoint_seconds, interrupts, bar.advance)
+    reach(first_step)
+    with Interrupts() as interrupts:
+        module = _module(plan, [recorder, *followers])
+        keeper = _Keeper(run, module, recorder, plan.callbacks.checkpoint_seconds, interrupts, reach)
         module.after_step = keeper.after_step
         module.saved_optimizer = None if saved is None else saved["optimizer"]
         _fit(plan, module, first_step, interrupts)
@@ -159,14 +199,14 @@ class _Keeper:
         recorder: Recorder,
         seconds: float,
         interrupts: Interrupts,
-        advance: Callable[[int], None],
+        reach: Callable[[int], None],
     ) -> None:
         self.run, self.module, self.recorder, self.seconds = run, module, recorder, seconds
-        self.interrupts, self.advance = interrupts, advance
+        self.interrupts, self.reach = interrupts, reach
         self.saved_at = time.monotonic()
 
     def after_step(self, step: int) -> None:
-        self.advance(step)
+        self.reach(step)
         due = time.monotonic() - self.saved_at >= self.seconds
         # At the last step the final row is still to come: there is nothing to continue from here.
         if step < self.module.total_steps and (due or self.interrupts.signum is not None):
@@ -197,7 +237,7 @@ def _restore_weights(plan: TrainingPlan, saved: Mapping[str, Any] | None) -> int
     return int(saved["step"])
 
 
-def _module(plan: TrainingPlan, watchers: Sequence[Any]) -> EnsembleModule:
+def _module(plan: TrainingPlan, watchers: Sequence[Watcher]) -> EnsembleModule:
     dtype = plan.trainer.dtype
     name, law, model = plan.train.estimator, plan.law, plan.model
     alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from icl.models import LinearTransformer
+from icl.runs.steps import log_spaced_steps
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.theory.distance import distance_to_identity
 from icl.training.critical_point import CriticalPoint
 from icl.training.exact import risk_on_s
-from icl.training.heatmaps import log_spaced_steps
 
 Row = dict[str, Any]
 

@@ -484,7 +484,7 @@ def test_wandb_failing_midway_fails_nothing_and_is_told_again(
         raise ConnectionResetError("W&B's service is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr("icl.training.wandb_sink.WandbSink.table", broken)
+        patched.setattr("icl.sinks.wandb_sink.WandbSink.table", broken)
         result = icl(*SMOKE, logger="wandb_offline")
     assert (result.code, result.json["failures"], len(result.json["checks"])) == (0, [], 2)
     assert result.err.count("W&B has failed (ConnectionResetError") == 2

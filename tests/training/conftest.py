@@ -16,7 +16,6 @@ from icl.training.job import TrainingPlan
 from icl.training.optimizers import OptimizerSpec
 from icl.training.schedules import Constant, Schedule
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
-from icl.training.wandb_sink import LoggerSettings
 
 MakePlan = Callable[..., TrainingPlan]
 
@@ -53,7 +52,6 @@ def make_plan(tmp_path: Path) -> MakePlan:
             ),
             trainer=TrainerSettings(**({"accelerator": "cpu", "precision": "64-true"} | (trainer or {}))),
             callbacks=CallbackSettings(**({"gradient_count": 1, "gradient_samples": 64} | (callbacks or {}))),
-            logger=LoggerSettings(mode="none"),
             outputs=tmp_path,
             config={"name": name},
             digest="digest",

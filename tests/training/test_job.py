@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from icl.errors import Interrupted
 from icl.models import Full, MultiHead, SparseA, SparseAB, YqLSA
 from icl.runs import checkpoint
 from icl.runs.store import RunStore
+from icl.sinks.runs import ToSink
 from icl.training import job
 from icl.training.job import run_plan
 from icl.training.module import Diverged, EnsembleModule
@@ -250,14 +252,17 @@ class RecordingSink:
 
 def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sinks: list[RecordingSink] = []
-    monkeypatch.setattr(job, "_sink", lambda plan, attempt: sinks.append(RecordingSink()) or sinks[-1])
     monkeypatch.setattr(job, "_fit", _once(job._fit))
     plan = make_plan(callbacks={"heatmap_count": 2})
+
+    @contextlib.contextmanager
+    def follow(attempt: int) -> Iterator[list[ToSink]]:
+        with RecordingSink() as sink:
+            sinks.append(sink)
+            yield [ToSink(sink, plan.law.Sigma_RDD, plan.seeds, 12, 2, "mean")]
+
     judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
-    live, cached = (
-        run_plan(plan, judge=judge),
-        run_plan(make_plan(callbacks={"heatmap_count": 2}), judge=judge),
-    )
+    live, cached = (run_plan(plan, judge=judge, follow=follow) for _ in range(2))
     assert not live.cached and cached.cached
     first, second = ([(step, _known(scalars)) for step, scalars in sink.scalars] for sink in sinks)
     assert first == second and len(first) == 13

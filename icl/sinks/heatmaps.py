@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from icl.errors import one_of, whole
+from icl.errors import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,15 +26,6 @@ ANNOTATED_ENTRIES = 256  # in all; writing more takes longer than the training s
 COLUMNS = 6
 _PANEL, _GAP, _TITLE, _LABEL, _BAR = 1.7, 0.16, 0.34, 0.26, 0.55  # inches
 _COLOURS = "RdBu_r"  # diverging, and told apart with any colour vision
-
-
-def log_spaced_steps(total: int, count: int) -> list[int]:
-    """At most `count` steps from 1 to `total`, evenly spaced in the logarithm as far as whole steps allow."""
-    whole("steps", total, 1)
-    whole("count", count, 1)
-    if count == 1:
-        return [total]
-    return sorted({round(step) for step in np.geomspace(1, total, count).tolist()})
 
 
 def weight_panels(

@@ -12,18 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from icl.cli.app import one_line
-from icl.config import plain
-from icl.errors import InputError
+from icl.errors import one_line
 from icl.runs.fingerprint import fingerprint
-from icl.training.wandb_sink import LoggerSettings, Sink, open_sink
-
-
-def logger_settings(node: Any) -> LoggerSettings:
-    try:
-        return LoggerSettings(**plain(node))
-    except TypeError:
-        raise InputError(f"logger={node}: must be one of none, wandb_offline, wandb_online") from None
+from icl.sinks.sink import LoggerSettings, Sink
+from icl.sinks.wandb_sink import open_sink
 
 
 @dataclass(frozen=True)

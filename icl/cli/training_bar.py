@@ -1,4 +1,4 @@
-"""A progress bar on stderr, and silence where stderr is no terminal."""
+"""A progress bar on stderr for whoever sits before a terminal, and silence elsewhere."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from icl.training.job import Deaf, Follower
 
-class TrainingBar:
-    """A watcher that shows steps and the mean loss."""
+
+class TrainingBar(Deaf):
+    """Follows a run: steps and the mean loss."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self.bar, self.task = bar, task
 
-    def advance(self, step: int) -> None:
+    def reach(self, step: int) -> None:
         self.bar.update(self.task, completed=step)
 
     def wants(self, step: int) -> bool:
@@ -27,25 +29,12 @@ class TrainingBar:
         self.bar.update(self.task, loss=f"{float(loss_R.mean()):.4g}")
 
 
-class Silence:
-    """The same, where nobody looks."""
-
-    def advance(self, step: int) -> None:
-        return
-
-    def wants(self, step: int) -> bool:
-        return False
-
-    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
-        return
-
-
 @contextlib.contextmanager
-def progress_bar(title: str, total: int, first: int) -> Iterator[TrainingBar | Silence]:
+def training_bar(title: str, total: int) -> Iterator[Sequence[Follower]]:
     if not sys.stderr.isatty():
-        yield Silence()
+        yield ()
         return
     steps, loss = MofNCompleteColumn(), TextColumn("loss {task.fields[loss]}")
     columns = (TextColumn("{task.description}"), BarColumn(), steps, loss, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
-        yield TrainingBar(bar, bar.add_task(title, total=total, completed=first, loss="-"))
+        yield [TrainingBar(bar, bar.add_task(title, total=total, loss="-"))]

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from icl.errors import InputError
-from icl.training.heatmaps import heatmap_png, log_spaced_steps, stack_panels, weight_panels
+from icl.sinks.heatmaps import heatmap_png, stack_panels, weight_panels
 
 RNG = np.random.default_rng(0)
 R, L, H, D = 3, 2, 2, 4
@@ -111,28 +111,9 @@ def test_extreme_entries_can_be_drawn(entry):
 
 def test_pyplot_is_left_alone():
     body = (
-        "import sys, numpy as np; from icl.training.heatmaps import heatmap_png\n"
+        "import sys, numpy as np; from icl.sinks.heatmaps import heatmap_png\n"
         "assert 'matplotlib' not in sys.modules\n"
         "heatmap_png({'a': np.eye(2)}, '')\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", body], check=True, timeout=60)
-
-
-@pytest.mark.parametrize("total", [1, 2, 5, 100, 30_000])
-@pytest.mark.parametrize("count", [1, 2, 8, 50])
-def test_log_spaced_steps(total, count):
-    steps = log_spaced_steps(total, count)
-    assert steps == sorted(set(steps))
-    assert steps[-1] == total
-    assert len(steps) <= count
-    assert count == 1 or steps[0] == 1
-    assert all(isinstance(step, int) for step in steps)
-
-
-def test_log_spaced_steps_double_where_they_can():
-    assert log_spaced_steps(1024, 11) == [2**power for power in range(11)]
-    with pytest.raises(InputError):
-        log_spaced_steps(0, 3)
-    with pytest.raises(InputError):
-        log_spaced_steps(3, 0)

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from icl.errors import InputError
-from icl.training.wandb_sink import LoggerSettings, WandbSink
+from icl.sinks.wandb_sink import LoggerSettings, WandbSink
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
@@ -28,7 +28,7 @@ PREAMBLE = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-from icl.training.wandb_sink import LoggerSettings, open_sink
+from icl.sinks.wandb_sink import LoggerSettings, open_sink
 
 outputs, mode = Path(sys.argv[1]), sys.argv[2]
 
@@ -40,7 +40,7 @@ def opened(run_id, **config):
 
 OFFLINE = """
 import joblib
-from icl.training.heatmaps import heatmap_png
+from icl.sinks.heatmaps import heatmap_png
 import numpy as np
 
 png = heatmap_png({"$A_0$": np.eye(3)}, "step 2")

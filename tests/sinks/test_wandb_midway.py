@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icl.training.wandb_sink import UnfailingSink
+from icl.sinks.wandb_sink import UnfailingSink
 
 
 @contextlib.contextmanager
