@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BOTTOM = {"errors", "random", "verdicts"}  # importable by all but theory
+BOTTOM = {"errors", "random", "verdicts", "progress"}  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
     "errors": {"errors"},
     "random": {"random", "errors"},
     "verdicts": {"verdicts"},
+    "progress": {"progress"},
     "runs": {"runs"} | BOTTOM,
     "sinks": {"sinks", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks"} | BOTTOM,

@@ -1,0 +1,199 @@
+"""Prompts drawn as tokens, and attention written out on them: what a formula of the risk is held to.
+
+Independent on purpose of what it tests: x_i, w and the noise are drawn one by one and y_i = <w, x_i> + noise;
+every layer is eq. (4) of ahn, token by token. No Wishart matrix, Gram matrix or moment of icl enters.
+
+What is simple is integrated by hand, to see an error of 1 % within a second. No token attends to the query,
+so a linear stack's last entry is affine in x_q: its values at x_q = 0, e_1 .. e_D give the loss's mean over
+x_q. Under eqs. (8) and (11) it is linear in w too, and w = e_1 .. e_D give the mean over w.
+
+The library's own sampler and paths stand beside: `by_gram` is the loss on its Wishart draws, `paths_error`
+what its two paths make of the tokens drawn here.
+
+B prompts, N context tokens, K queries (or points), M = N or K tokens that attend, T = D tasks, D covariates,
+P = D + 1 token width, L layers, H heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.sequential import LEAST, Comparison, compare, size_for
+from icl.models import LinearTransformer, Parametrization
+from icl.tasks import GramPrompt, LinearRegressionLaw, TokenPrompt
+from icl.theory.quadratic import EPSILON
+
+PRECISION = 0.0015  # relative standard error wanted: an error of 1 % is then more than six of them
+MOST = 400_000  # prompts in the first sample, whatever the precision
+BLOCK = 4_000_000  # numbers held at a time
+NUMBERS = 60_000_000  # that the least sample may take: a longer context is cut to what this pays
+
+
+class Tokens(NamedTuple):
+    x_BND: Tensor
+    y_BN: Tensor
+    w_BD: Tensor
+
+
+def draw_tokens(law: LinearRegressionLaw, rng: np.random.Generator, batch: int) -> Tokens:
+    """Of the law's first replica: x = root z, w = mean + root z, y = <w, x> + noise."""
+    N, D = law.context_R[0], law.dim
+    x_BND = torch.from_numpy(rng.standard_normal((batch, N, D))) @ law.root_RDD[0].T
+    w_BD = law.mean_RD[0] + torch.from_numpy(rng.standard_normal((batch, D))) @ law.task_root_RDD[0].T
+    y_BN = (x_BND @ w_BD[:, :, None])[:, :, 0]
+    if law.label_noise:
+        y_BN = y_BN + law.label_noise**0.5 * torch.from_numpy(rng.standard_normal((batch, N)))
+    return Tokens(x_BND, y_BN, w_BD)
+
+
+def last_entries(P_LHPP: Tensor, Q_LHPP: Tensor, context_BNP: Tensor, query_BKP: Tensor) -> Tensor:
+    """(B, K): each query's label after layers z_j <- z_j + (1/N) sum_h P_h sum_i z_i (z_i^T Q_h z_j)."""
+
+    def attend(z_BMP: Tensor) -> Tensor:
+        moved_BMP = z_BMP.clone()
+        for P_PP, Q_PP in zip(P_LHPP[layer], Q_LHPP[layer], strict=True):
+            scores_BMN = z_BMP @ Q_PP.T @ context_BNP.mT / context_BNP.shape[1]  # [j, i] = z_i^T Q z_j / N
+            moved_BMP += scores_BMN @ context_BNP @ P_PP.T
+        return moved_BMP
+
+    for layer in range(len(P_LHPP)):
+        query_BKP = attend(query_BKP)
+        if layer + 1 < len(P_LHPP):
+            context_BNP = attend(context_BNP)
+    return query_BKP[:, :, -1]
+
+
+def by_tokens(law: LinearRegressionLaw, P_LHPP: Tensor, Q_LHPP: Tensor, tokens: Tokens) -> Tensor:
+    """(B,): the loss of any linear stack, its mean over x_q taken exactly."""
+    query_KP = _queries(law)
+    context_BNP = torch.cat([tokens.x_BND, tokens.y_BN[:, :, None]], 2)
+    out_BK = last_entries(P_LHPP, Q_LHPP, context_BNP, query_KP.expand(len(context_BNP), -1, -1))
+    return _mean_over_queries(law, out_BK, tokens.w_BD)
+
+
+def by_gram(
+    law: LinearRegressionLaw, family: Parametrization, rng: np.random.Generator, batch: int
+) -> Tensor:
+    """(B,): the same for a loaded family of icl.models on the law's own Wishart draws, by the Gram path."""
+    G_RBPP, w_RBD = law.gram_tasks([rng], batch)
+    query_KP = _queries(law)
+    K = len(query_KP)
+    prompt = GramPrompt(
+        G_RBPP.repeat_interleave(K, 1), query_KP.repeat(batch, 1)[None], torch.zeros(1, batch * K).double(), 1
+    )
+    with torch.no_grad():
+        out_BK = LinearTransformer(family).predict(prompt)[0].reshape(batch, K)
+    return _mean_over_queries(law, out_BK, w_RBD[0])
+
+
+def by_tokens_of_all_tasks(
+    law: LinearRegressionLaw, A_LDD: Tensor, B_LDD: Tensor | None, x_BND: Tensor
+) -> Tensor:
+    """(B,): the loss of P_l = [[B_l, 0], [0, 1]], Q_l = [[A_l, 0], [0, 0]], its mean over x_q and w exact.
+
+    Eq. (11)'s sign of A; (8) is -A without B. Labels have no noise, the query's starts at 0. No layer reads
+    a label, so a token carries those of the D tasks e_t at once.
+    """
+
+    def attend(x_BMD: Tensor, y_BMT: Tensor) -> tuple[Tensor, Tensor]:
+        scores_BMN = x_BMD @ A_LDD[layer].T @ x_BND.mT / x_BND.shape[1]  # [j, i] = x_i^T A x_j / N
+        x_moved_BMD = x_BMD if B_LDD is None else x_BMD + scores_BMN @ x_BND @ B_LDD[layer].T
+        return x_moved_BMD, y_BMT + scores_BMN @ y_BNT
+
+    unit_BDD = torch.eye(law.dim, dtype=torch.float64).expand(len(x_BND), -1, -1)
+    query, y_BNT = (unit_BDD, torch.zeros_like(unit_BDD)), x_BND  # y_i = <e_t, x_i>
+    for layer in range(len(A_LDD)):
+        query = attend(*query)
+        if layer + 1 < len(A_LDD):
+            x_BND, y_BNT = attend(x_BND, y_BNT)
+    error_BKT = law.read_out * query[1] - unit_BDD  # of the query e_k and the task e_t
+    second_TT = law.Sigma_w_RDD[0] + torch.outer(law.mean_RD[0], law.mean_RD[0])
+    return (law.Sigma_RDD[0] @ error_BKT @ second_TT * error_BKT).sum((1, 2))
+
+
+def paths_error(
+    family: Parametrization, law: LinearRegressionLaw, rng: np.random.Generator, batch: int = 32
+) -> tuple[float, float]:
+    """Largest error of the family's predictions by both paths of icl.models, at random weights and on tokens
+    drawn here, and its bound; as a share of the sum of the sizes of a prediction's terms.
+
+    A layer multiplies three factors whose errors add up: (3^L - 1)/2 times one layer's own operations.
+    """
+    tokens = draw_tokens(law, rng, batch)
+    context_BNP = torch.cat([tokens.x_BND, tokens.y_BN[:, :, None]], 2)
+    query_BKP = torch.from_numpy(rng.standard_normal((batch, 1, law.dim + 1)))
+    size = float(context_BNP.square().sum(2).mean())
+    weights = {}
+    for name, shape in family.shapes().items():
+        noise = torch.from_numpy(rng.standard_normal((1, *shape)))
+        scale = size if name in ("A", "Q") else 1.0  # keys meet two tokens
+        weights[name] = noise / (scale * noise.norm(dim=(-2, -1), keepdim=True))
+    family.load(weights)
+    P_LHPP, Q_LHPP = (stack[0].detach() for stack in family.stack())
+    expected_BK = last_entries(P_LHPP, Q_LHPP, context_BNP, query_BKP)
+    sizes_BK = last_entries(P_LHPP.abs(), Q_LHPP.abs(), context_BNP.abs(), query_BKP.abs())
+    prompt = TokenPrompt(context_BNP[None], query_BKP[None, :, 0], torch.zeros(1, batch).double(), 1)
+    with torch.no_grad():
+        found_CB = [LinearTransformer(family, "tokens").predict(prompt)[0]]
+        found_CB.append(LinearTransformer(family).predict(prompt.gram())[0])
+    error = max(float(((found_B - expected_BK[:, 0]).abs() / sizes_BK[:, 0]).max()) for found_B in found_CB)
+    L, H = P_LHPP.shape[:2]
+    operations = H * (3 * (law.dim + 1) + law.context_R[0] + 3)
+    return error, 2 * EPSILON * (operations * (3**L - 1) // 2 + 1)
+
+
+def affordable_context(context: int, dim: int, layers: int = 1) -> int:
+    """The longest context, at most `context`, of which the least number of prompts can be drawn.
+
+    In all layers but the last every token meets every other.
+    """
+    per_prompt = NUMBERS / LEAST
+    most = per_prompt / (4 * (dim + 1) * layers)
+    return max(1, min(context, int(most if layers == 1 else min(most, (per_prompt / layers) ** 0.5))))
+
+
+def hold_to(
+    losses: Callable[[int], Sequence[Tensor]],
+    formula: Sequence[float] | Tensor,
+    numbers: int,
+    precision: float = PRECISION,
+    least: int = LEAST,
+    most: int = MOST,
+    what: str = "prompts drawn as tokens",
+) -> Comparison:
+    """Are the formula's risks at K points the means of `losses(batch)`, K tensors (B,) of fresh prompts?
+
+    `numbers` are held at a time for one prompt; the first sample is as large as `precision` asks.
+    """
+    expected_K = torch.as_tensor(formula, dtype=torch.float64)
+    block = max(1, BLOCK // numbers)
+
+    def draw(batch: int) -> Tensor:
+        return torch.stack(list(losses(batch)), 1)
+
+    size = size_for(draw, block, precision * expected_K.abs(), min(least, most), most)
+    return compare(draw, expected_K, block, size, what)
+
+
+def numbers_of(law: LinearRegressionLaw, layers: int = 1) -> int:
+    """About how many numbers one prompt takes, drawn as tokens and its D queries answered."""
+    N, D = law.context_R[0], law.dim
+    return (N + D) * (4 * (D + 1) + (N if layers > 1 else D))
+
+
+def _queries(law: LinearRegressionLaw) -> Tensor:
+    """(x_q, <guess, x_q> + bias) at x_q = 0, e_1 .. e_D."""
+    x_KD = torch.eye(law.dim + 1, dtype=torch.float64)[:, 1:]
+    return torch.cat([x_KD, (x_KD @ law.guess_RD[0] + law.guess_bias)[:, None]], 1)
+
+
+def _mean_over_queries(law: LinearRegressionLaw, out_BK: Tensor, w_BD: Tensor) -> Tensor:
+    """Of (read_out * entry - <w, x_q>)^2 over x_q ~ N(0, Sigma), from the entry at each of `_queries`."""
+    constant_B, slope_BD = law.read_out * out_BK[:, 0], law.read_out * (out_BK[:, 1:] - out_BK[:, :1])
+    error_BD = slope_BD - w_BD
+    return ((error_BD @ law.Sigma_RDD[0]) * error_BD).sum(1) + constant_B.square()
