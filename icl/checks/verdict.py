@@ -85,7 +85,20 @@ class JudgesWeights(Protocol):
     def judge(self, weights: Weights) -> Finding: ...
 
 
-def deciding(conditions: Sequence[tuple[str, Bound]]) -> tuple[str, Bound]:
+Condition = tuple[str, Bound]  # a verdict, and the bound it rests on
+
+
+def at_most(of: str, measured: float, bound: float, source: str) -> Condition:
+    """`measured`, reported as `of`, may not exceed the bound."""
+    return decide(measured, bound), Bound(bound, source, of)
+
+
+def resolved(of: str, measured: float, bound: float, source: str) -> Condition:
+    """`measured` must exceed what rounding can make of it; where it does not, nothing is decided."""
+    return "holds" if measured > bound else "undecided", Bound(bound, source, of, ">")
+
+
+def deciding(conditions: Sequence[Condition]) -> tuple[str, Bound]:
     """The verdict of all conditions together, and the bound of the first of them that decides it."""
     verdict = joint([verdict for verdict, _ in conditions])
     return verdict, next(bound for its, bound in conditions if its == verdict)

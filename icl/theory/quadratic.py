@@ -6,7 +6,9 @@ M_kl = E[q_k q_l G (x) G],  m_k = E[t' q_k G],  c = E[t'^2],  t' = t - q_p.
 Only the symmetric part of X_k enters. With a free read-out, y_hat = sum_k q_k (r_k + <G, X_k>), M is the
 same and t' becomes t' - <r - e_p, q>; r is `direct_K` below.
 Inside, labels are less their prior mean: z = J z', J = [[I, 0], [prior_mean^T, 1]], so G = J G' J^T and
-X' = J^T X J. Lower-case x, m and M live there; their condition does not grow with the prior mean.
+X' = J^T X J. Likewise a query entry y_q = <v, x_q> + b is not told apart from what it is made of: q = T q',
+T = [[I, 0], [v^T, b]], so X'_k = sum_l T_lk X_l (at b = 0, X'_p = 0). Lower-case x, m and M live there; their
+condition grows neither with the prior mean nor with the guess.
 P token width, K = P query entries, H heads, D covariates, S = P (P + 1) / 2 coordinates of a symmetric
 matrix, F rank of the query's second moment, E rank of E[G (x) G].
 """
@@ -48,7 +50,7 @@ class ConvexBound:
 
 @dataclass(frozen=True, eq=False)
 class DirectMoments:
-    """What a free read-out needs where G and q are independent: E[q q^T], E[t' q], E[G], E[G (x) G]."""
+    """What a free read-out needs where G and q' are independent: E[q' q'^T], E[t' q'], E[G], E[G (x) G]."""
 
     query_KK: Tensor
     target_K: Tensor
@@ -195,10 +197,12 @@ class QuadraticRisk:
         constant: float,
         direct: DirectMoments | None = None,
         prior_mean: Tensor | None = None,
+        guess: tuple[Tensor, float] | None = None,
     ) -> None:
         self.space, self._form = space, form
         self.linear_KS, self.constant, self._direct = linear_KS, constant, direct
         self._J, self._J_inverse = _centring(space.width, prior_mean)
+        self._T, self._T_inverse = _query_of_guess(len(linear_KS), guess)
 
     @classmethod
     def from_moments(cls, form_KPPKPP: Tensor, linear_KPP: Tensor, constant: float) -> QuadraticRisk:
@@ -239,13 +243,13 @@ class QuadraticRisk:
         _check_regression(Sigma, Sigma_w, context, mean, guess, label_noise, target_sign)
         centred = LabelMoments(Sigma.to(torch.float64), Sigma_w.to(torch.float64), zero, float(label_noise))
         space, bias, offset_D = SymmetricSpace(D + 1), float(guess_bias), target_sign * mean - guess
-        query_KK = _query_second_moment(centred.Sigma, guess, bias)
+        query_KK = _query_second_moment(centred.Sigma, bias)
         gram_SS = space.form(second_gram(centred, context))
-        linear_KPP, constant = _query_target_moment(centred, offset_D, guess, bias, target_sign)
-        target_K = _mean_query_target(centred.Sigma, offset_D, guess, bias)
+        linear_KPP, constant = _query_target_moment(centred, offset_D, bias, target_sign)
+        target_K = torch.cat([centred.Sigma @ offset_D, torch.full((1,), -bias, dtype=torch.float64)])
         direct = DirectMoments(query_KK, target_K, space.coordinates(mean_gram(centred)), gram_SS)
         form, linear_KS = _KroneckerForm(query_KK, gram_SS), space.coordinates(linear_KPP)
-        return cls(space, form, linear_KS, constant, direct, mean)
+        return cls(space, form, linear_KS, constant, direct, mean, (guess, bias))
 
     def value(self, X_KPP: Tensor, direct_K: Tensor | None = None) -> Tensor:
         """R(X) with read-out r = direct_K (default e_p), over any leading axes."""
@@ -255,7 +259,8 @@ class QuadraticRisk:
     def gradient(self, X_KPP: Tensor) -> Tensor:
         """dR/dX, symmetric, over any leading axes."""
         x_KS = self._coordinates(X_KPP)
-        return self._J @ self.space.matrix(2 * self._form.apply(x_KS) - 2 * self.linear_KS) @ self._J.T
+        gradient_KPP = self.space.matrix(2 * self._form.apply(x_KS) - 2 * self.linear_KS)
+        return _mixed(self._T, self._J @ gradient_KPP @ self._J.T)
 
     def value_of_heads(self, b_HP: Tensor, a_HKP: Tensor, direct_K: Tensor | None = None) -> Tensor:
         """Risk at last rows b_h of P_h and columns a_hk of Q_h, over any leading axes."""
@@ -287,18 +292,29 @@ class QuadraticRisk:
         """The least risk over all X; with `free_direct` over X and the read-out r jointly."""
         form, linear_KS = self._joint_form() if free_direct else (self._form, self.linear_KS)
         x_KS, eigenvalues = form.solve(linear_KS)
-        largest, smallest = float(eigenvalues.max()), float(eigenvalues.min())
-        image_KS, S = form.apply(x_KS), self.space.dimension
-        terms = form.magnitude(x_KS) + 2 * float((linear_KS * x_KS).abs().sum()) + self.constant
-        residual = float((image_KS - linear_KS).square().sum())
+        value, rounding = self._minimum(form, linear_KS, x_KS, float(eigenvalues.min()))
+        S = self.space.dimension
         return ConvexBound(
-            value=float((x_KS * (image_KS - 2 * linear_KS)).sum()) + self.constant,
-            X_KPP=self._J_inverse.T @ self.space.matrix(x_KS[:, :S]) @ self._J_inverse,
-            direct_K=_last_entry(len(x_KS)) + x_KS[:, S:].sum(-1),
-            condition=largest / smallest,
+            value=value,
+            X_KPP=_mixed(
+                self._T_inverse.T, self._J_inverse.T @ self.space.matrix(x_KS[:, :S]) @ self._J_inverse
+            ),
+            direct_K=_last_entry(len(x_KS)) + self._T_inverse.T @ x_KS[:, S:].sum(-1),
+            condition=float(eigenvalues.max() / eigenvalues.min()),
             rank=len(eigenvalues),
-            rounding=residual / smallest + x_KS.numel() * EPSILON * terms,
+            rounding=rounding,
         )
+
+    def least_where_vanishing(self, directions: int) -> tuple[float, float]:
+        """Least risk, and its rounding, over X_k' that vanish on the span of the first covariates."""
+        moments, space = self._direct_moments(), self.space
+        kept = ~((space.rows < directions) & (space.columns < directions))
+        form, linear_KS = (
+            _KroneckerForm(moments.query_KK, moments.gram_SS[kept][:, kept]),
+            self.linear_KS[:, kept],
+        )
+        x_KS, eigenvalues = form.solve(linear_KS)
+        return self._minimum(form, linear_KS, x_KS, float(eigenvalues.min()))
 
     def best_with_values(self, b_HP: Tensor) -> HeadsOptimum:
         """The exact best keys a_HKP at given value directions b_h: one least-squares problem."""
@@ -307,7 +323,7 @@ class QuadraticRisk:
         centred_HP = b_HP @ self._J
         a_HKP = self._form.best_keys(self.space.products(centred_HP), goal)
         gap = self._gap(centred_HP, a_HKP, goal)
-        return HeadsOptimum(bound + gap, gap, b_HP, a_HKP @ self._J_inverse, (bound + gap,), converged=True)
+        return HeadsOptimum(bound + gap, gap, b_HP, self._keys(a_HKP), (bound + gap,), converged=True)
 
     def best_with_heads(
         self,
@@ -334,18 +350,31 @@ class QuadraticRisk:
         begun = [*(self._start(heads, rng) for _ in range(restarts)), *(b_HP @ self._J for b_HP in starts)]
         runs = [self._alternate(b_HP, goal, iterations, stop) for b_HP in begun]
         gap, b_HP, a_HKP, converged = min(runs, key=lambda run: run[0])
-        values, back = tuple(sorted(bound + run[0] for run in runs)), self._J_inverse
-        return HeadsOptimum(bound + gap, gap, b_HP @ back, a_HKP @ back, values, converged)
+        values = tuple(sorted(bound + run[0] for run in runs))
+        return HeadsOptimum(bound + gap, gap, b_HP @ self._J_inverse, self._keys(a_HKP), values, converged)
+
+    def _minimum(self, form: _Form, linear_KS: Tensor, x_KS: Tensor, smallest: float) -> tuple[float, float]:
+        """The risk at the solution x of M x = m, and what rounding can make of the least risk."""
+        image_KS = form.apply(x_KS)
+        terms = form.magnitude(x_KS) + 2 * float((linear_KS * x_KS).abs().sum()) + self.constant
+        residual = float((image_KS - linear_KS).square().sum())
+        value = float((x_KS * (image_KS - 2 * linear_KS)).sum()) + self.constant
+        return value, residual / smallest + x_KS.numel() * EPSILON * terms
 
     def _coordinates(self, X_KPP: Tensor) -> Tensor:
-        return self.space.coordinates(self._J.T @ X_KPP.to(torch.float64) @ self._J)
+        X_KPP = _mixed(self._T.T, X_KPP.to(torch.float64))
+        return self.space.coordinates(self._J.T @ X_KPP @ self._J)
+
+    def _keys(self, a_HKP: Tensor) -> Tensor:
+        """Keys in the tokens' own coordinates."""
+        return self._T_inverse.T @ a_HKP @ self._J_inverse
 
     def _value(self, x_KS: Tensor) -> Tensor:
         return (x_KS * (self._form.apply(x_KS) - 2 * self.linear_KS)).sum((-1, -2)) + self.constant
 
     def _value_with_direct(self, x_KS: Tensor, direct_K: Tensor) -> Tensor:
         moments = self._direct_moments()
-        delta_K = direct_K - _last_entry(self.linear_KS.shape[0])
+        delta_K = (direct_K - _last_entry(self.linear_KS.shape[0])) @ self._T
         shift_K = delta_K @ moments.query_KK
         crossed = (shift_K * (x_KS @ moments.gram_S)).sum(-1)
         return self._value(x_KS) + 2 * crossed + (delta_K * (shift_K - 2 * moments.target_K)).sum(-1)
@@ -441,29 +470,21 @@ def _covariance_products(moments_w: LabelMoments) -> Tensor:
     return CC
 
 
-def _query_second_moment(Sigma: Tensor, guess: Tensor, bias: float) -> Tensor:
-    """E[q q^T] for q = (x, <guess, x> + bias)."""
-    return _bordered(Sigma, Sigma @ guess, guess @ Sigma @ guess + bias**2)
+def _query_second_moment(Sigma: Tensor, bias: float) -> Tensor:
+    """E[q' q'^T] for q' = (x, 1), or (x, 0) where there is no bias."""
+    return torch.block_diag(Sigma, torch.tensor(float(bias != 0), dtype=Sigma.dtype))
 
 
-def _query_target_moment(
-    m: LabelMoments, offset: Tensor, guess: Tensor, bias: float, sign: int
-) -> tuple[Tensor, float]:
-    """E[t' q_k G'] and E[t'^2] for t' = <r, x> - bias, r = sign u + offset, where m are the moments of u.
+def _query_target_moment(m: LabelMoments, offset: Tensor, bias: float, sign: int) -> tuple[Tensor, float]:
+    """E[t' q'_k G'] and E[t'^2] for t' = <r, x> - bias, r = sign u + offset, where m are the moments of u.
 
-    Given u, E[t' q] = (Sigma r, <guess, Sigma r> - bias^2), and E[G'] = C(u).
+    Given u, E[t' q'] = (Sigma r, -bias), and E[G'] = C(u).
     """
     r_C = sign * _weights_times_covariance(m) + torch.einsum("i,ab->iab", offset, mean_gram(m))
     rows_DPP = torch.einsum("ki,iab->kab", m.Sigma, r_C)
-    last_PP = torch.einsum("k,kab->ab", guess, rows_DPP) - bias**2 * mean_gram(m)
+    last_PP = -bias * mean_gram(m)
     second_r = m.Sigma_w + torch.outer(offset, offset)
     return torch.cat([rows_DPP, last_PP[None]]), float((m.Sigma * second_r).sum() + bias**2)
-
-
-def _mean_query_target(Sigma: Tensor, offset: Tensor, guess: Tensor, bias: float) -> Tensor:
-    """E[t' q_k]."""
-    Sigma_r = Sigma @ offset
-    return torch.cat([Sigma_r, (guess @ Sigma_r - bias**2)[None]])
 
 
 def _weights_times_covariance(m: LabelMoments) -> Tensor:
@@ -484,6 +505,22 @@ def _centring(width: int, prior_mean: Tensor | None) -> tuple[Tensor, Tensor]:
     if prior_mean is not None:
         J[-1, :-1], J_inverse[-1, :-1] = prior_mean, -prior_mean
     return J, J_inverse
+
+
+def _query_of_guess(width: int, guess: tuple[Tensor, float] | None) -> tuple[Tensor, Tensor]:
+    """T and its inverse (0 for 1 / b at b = 0); the identity twice where no guess is told."""
+    T, T_inverse = torch.eye(width, dtype=torch.float64).repeat(2, 1, 1)
+    if guess is not None:
+        v_D, b = guess
+        T[-1, :-1], T[-1, -1] = v_D, b
+        T_inverse[-1, -1] = 1 / b if b else 0.0
+        T_inverse[-1, :-1] = -v_D * T_inverse[-1, -1]
+    return T, T_inverse
+
+
+def _mixed(T_KK: Tensor, X_KPP: Tensor) -> Tensor:
+    """sum_l T_kl X_l."""
+    return torch.einsum("kl,...lpr->...kpr", T_KK, X_KPP)
 
 
 def _last_entry(width: int) -> Tensor:

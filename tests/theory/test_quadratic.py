@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 from icl.theory.gaussian import moment
+from icl.theory.initial_guess import gap
 from icl.theory.quadratic import LabelMoments, QuadraticRisk, SymmetricSpace, mean_gram, second_gram
 
 
@@ -299,7 +300,7 @@ def test_dense_form_of_an_empirical_distribution():
 
 
 def test_dense_and_kronecker_forms_agree():
-    """Without a prior mean, which the dense form leaves in the tokens: the condition is of the same M."""
+    """Without a prior mean; the guess, which the dense form leaves in the tokens, decides its condition."""
     setting = regression(2) | {"prior_mean": torch.zeros(2, dtype=torch.float64)}
     kronecker = QuadraticRisk.linear_regression(**setting)
     moments_w = LabelMoments(
@@ -310,15 +311,35 @@ def test_dense_and_kronecker_forms_agree():
     query_KK = J @ Sigma @ J.T
     query_KK[2, 2] += setting["guess_bias"] ** 2
     M = torch.einsum("kl,abce->kablce", query_KK, second_gram(moments_w, setting["context"]))
-    dense = QuadraticRisk.from_moments(M, kronecker.space.matrix(kronecker.linear_KS), kronecker.constant)
+    m_KPP = -kronecker.gradient(torch.zeros(3, 3, 3, dtype=torch.float64)) / 2
+    dense = QuadraticRisk.from_moments(M, m_KPP, kronecker.constant)
     X_KPP = draw(16, 3, 3, 3)
     assert float(dense.value(X_KPP)) == pytest.approx(float(kronecker.value(X_KPP)), rel=1e-12)
     one, other = dense.convex_bound(), kronecker.convex_bound()
     assert one.value == pytest.approx(other.value, rel=1e-10)
-    assert one.condition == pytest.approx(other.condition, rel=1e-6)
     assert torch.allclose(one.X_KPP, other.X_KPP, atol=1e-8)
     values = [form.best_with_heads(2, np.random.default_rng(3)).value for form in (dense, kronecker)]
     assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+@pytest.mark.parametrize(("size", "bias"), [(1e3, 0.1), (1e6, 1e-3), (1e6, 0.0), (1e-6, 1e6)])
+def test_a_guess_of_any_size_leaves_condition_and_accuracy_alone(size, bias):
+    """y_q = <v, x_q> + b is a change of query coordinates, well conditioned or not."""
+    setting = regression(3) | {"label_noise": 0.0, "target_sign": 1}
+    v, m = size * draw(19, 3), setting["prior_mean"]
+    plain = setting | {"guess_vector": 0 * v, "guess_bias": float(bias != 0)}
+    bound = QuadraticRisk.linear_regression(
+        **setting | {"guess_vector": v, "guess_bias": bias}
+    ).convex_bound()
+    assert bound.condition == pytest.approx(
+        QuadraticRisk.linear_regression(**plain).convex_bound().condition, rel=1e-9
+    )
+    # the gap to the step is linear in |m - v|^2 + b^2: at v = m, b = 0 it is none
+    step = QuadraticRisk.linear_regression(**setting | {"guess_vector": m, "guess_bias": 0.0}).convex_bound()
+    predicted = gap(m, v, bias, setting["context"], setting["Sigma"])
+    assert bound.value - step.value == pytest.approx(predicted, rel=1e-9, abs=1e-10)
+    risk = QuadraticRisk.linear_regression(**setting | {"guess_vector": v, "guess_bias": bias})
+    assert float(risk.value(bound.X_KPP)) == pytest.approx(bound.value, rel=1e-9)
 
 
 def test_known_weights_make_the_form_singular():

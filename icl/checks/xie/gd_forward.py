@@ -69,8 +69,8 @@ class GDForward:
         parts = {name: float(np.max([error[name] for error in errors])) for name in ("tokens", "gram", "v")}
         max_error = float(np.max(list(parts.values())))
         bound = along_a_path(max(2 * path_length(self.dim, C) for C in self.contexts))
-        rejected = {name: min(error[name] for error in errors) for name in errors[0] if name not in parts}
-        worst = min(rejected.values())
+        rejected = [name for name in errors[0] if name not in parts]
+        worst = float(np.min([error[name] for error in errors for name in rejected]))
         return Finding(
             decide(max_error, bound.value),
             {

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
+from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS as SOURCE
 from icl.checks.xie.initial_guess import Vector, law_around
 from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.errors import InputError
@@ -24,10 +25,6 @@ from icl.theory.initial_guess import gap
 from icl.verdicts import joint
 
 SAMPLES, NOISE = 64, 1e-3
-SOURCE = (
-    "rounding of the gap: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times the number and "
-    "size of its terms, twice"
-)
 
 
 class GdLowerBound:
@@ -60,31 +57,39 @@ class GdLowerBound:
         step, reach = isotropic_step(d, C), (max(case.gap, 0) / (d * (1 + (d + 1) / C))) ** 0.5
         at_zero = Saturation(replace(self.law, mean_RD=torch.zeros_like(self.law.mean_RD)))
         around = self._least_excess_around(case)
+        error, undercut = abs(case.gap - predicted), case.gap - around
+        verdict, bound = deciding(
+            [
+                (_strict(case.gap, case.rounding), Bound(case.rounding, SOURCE, "gap", ">")),
+                at_most("gap_error", error, case.rounding, SOURCE),
+                at_most("largest_undercut", undercut, case.rounding, SOURCE),
+            ]
+        )
+        at_prior = _excess_at_the_prior(case)
+        attained = [(at_zero.gap, at_zero.rounding), at_prior]
         return Finding(
-            joint(
-                [
-                    _strict(case.gap, case.rounding),
-                    decide(abs(case.gap - predicted), case.rounding),
-                    decide(case.gap - around, case.rounding),
-                ]
-            ),
+            verdict,
             {
                 "gd_risk": case.descent_risk,
                 "lsa_risk": case.least.value,
                 "gap": case.gap,
                 "predicted_gap": predicted,
+                "gap_error": error,
                 "relative_gap": case.gap / case.descent_risk,
                 "best_eta": step,
                 "eta_from": step - reach,
                 "eta_to": step + reach,
                 "gap_at_zero_mean": at_zero.gap,
+                "gap_with_the_prior_as_guess": at_prior[0],
                 "least_excess_around_best_weights": around,
+                "largest_undercut": undercut,
             },
-            Bound(case.rounding, SOURCE),
+            bound,
             Control(
-                "gap at w* = 0, where one head makes the gradient step",
-                at_zero.gap,
-                _strict(at_zero.gap, at_zero.rounding) != "holds",
+                "gap where one head makes the gradient step, the larger of w* = 0 with y_q = 0 and this w* "
+                "with y_q = <w*, x_q>: it is not above zero",
+                max(gap for gap, _ in attained),
+                all(_strict(*pair) == "undecided" for pair in attained),
             ),
             remarks=[
                 "The paper has it from trained models only. It is exact: the least risk over all heads is "
@@ -123,7 +128,7 @@ class GdLowerBound:
                 "gd_risk_by_seed": [law.descent_risk for law in laws],
                 "heads": P_RHPP.shape[1],
             },
-            Bound(max(roundings), SOURCE),
+            Bound(max(roundings), SOURCE, "least_excess_over_gd", ">"),
             Control(
                 "excess over the step of the weights of least risk where y_q = <w*, x_q>",
                 float(np.max(np.abs([excess for excess, _ in controls]))),

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icl.checks.settings import law_of, limited
+from icl.errors import InputError
 from icl.tasks import LinearRegressionLaw
 from icl.theory.quadratic import QuadraticRisk
 
 MAX_DIM = 40
+# The risks' own rounding, some 1e-12 |w*|^2, is then as large as the gradient step's risk, of order d.
+LARGEST = 1e6
+ROUNDING_OF_RISKS = (
+    "rounding of the risks: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times the number "
+    "and size of their terms, twice"
+)
 TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers, and their spectrum (dim^2 / 2)^3 operations"
 Vector = Sequence[float] | None
 
@@ -44,13 +51,24 @@ def setting(
     )
 
 
+def bounded(key: str, size: float) -> None:
+    """Refuses a w*, v or b of which double precision cannot carry the square beside the step's risk."""
+    if not size <= LARGEST * (1 + 1e-12):  # a norm spread over equal entries comes back a few ulps off
+        raise InputError(
+            f"{key}: is {size:g} in size, must be at most {LARGEST:g}; beyond, the rounding of its square is "
+            "larger than the risk of a gradient step"
+        )
+
+
 def law_around(
     dim: int, context: int, seed: int, prior_mean: Vector, prior_mean_norm: float | None
 ) -> LinearRegressionLaw:
     """The law of the xie paper; w* is all ones where neither setting says otherwise."""
     limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
     ones = [1.0] * dim if prior_mean is None and prior_mean_norm is None else prior_mean
-    return setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
+    law = setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
+    bounded("check.prior_mean", float(law.mean_RD.norm()))
+    return law
 
 
 def risk_under(law: LinearRegressionLaw) -> QuadraticRisk:

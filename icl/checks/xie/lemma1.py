@@ -13,7 +13,7 @@ from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
 from icl.checks.xie.convexity import violation
 from icl.checks.xie.initial_guess import Vector, law_around, risk_under
 from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
@@ -21,10 +21,13 @@ from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gap, gd_risk, optimal_matrices
 from icl.theory.quadratic import LabelMoments, SymmetricSpace, second_gram
-from icl.verdicts import joint
 
 MAX_HEADS = 1000
 PAIRS = 32
+SOURCE = (
+    "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed it, and "
+    "agree with d + |w*|^2 less the closed form of the risk at the points"
+)
 REMARKS = [
     'A.4 argues that a bilinear function is "known to be not convex", hence neither is its composition with '
     "a convex one. That does not follow: if the outer function is constant, the composition is convex. The "
@@ -63,26 +66,25 @@ class Lemma1:
         nothing = self.dim + float(self.law.mean_RD[0].square().sum())
         bound = least.rounding + ROUNDING * nothing
         in_X, eigenvalue, rounding = self._in_X(least.X_KPP)
+        wrong = abs(measured - (nothing - expected))
+        verdict, shown = deciding(
+            [
+                resolved("violation", measured, bound, SOURCE),  # two points without it prove nothing
+                at_most("violation_error", wrong, bound, SOURCE),
+            ]
+        )
         return Finding(
-            joint(
-                [
-                    decide(abs(measured - (nothing - expected)), bound),
-                    "holds" if measured > bound else "undecided",  # two points without it prove nothing
-                ]
-            ),
+            verdict,
             {
                 "violation": measured,
                 "predicted_violation": nothing - expected,
+                "violation_error": wrong,
                 "risk_at_points": [float(layer(*point)) for point in points],
                 "risk_at_midpoint": float(layer(0 * P_HPP, 0 * Q_HPP)),
                 "least_risk": least.value,
                 "smallest_eigenvalue_in_X": eigenvalue,
             },
-            Bound(
-                bound,
-                "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed "
-                "it, and agree with d + |w*|^2 less the closed form of the risk at the points",
-            ),
+            shown,
             Control(
                 "largest violation between random X_k, in which the same risk is convex: none above "
                 "rounding, nor a negative eigenvalue",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
 from icl.checks.xie.convexity import violation
 from icl.checks.xie.initial_guess import Vector, law_around, risk_under
 from icl.checks.xie.yq_lsa import read_in
@@ -20,9 +20,12 @@ from icl.constructions.initial_guess import one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gd_risk
-from icl.verdicts import joint
 
 PAIRS = 32
+SOURCE = (
+    "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed it, and "
+    "agree with d, the risk at the midpoint, less that of one step of descent"
+)
 REMARKS = [
     "In v alone the risk is convex, at any P and Q: a quadratic function of v whose second derivative is "
     "2 E (1 + <G, X_p>)^2 I, the same at every v.",
@@ -59,27 +62,26 @@ class Lemma2:
         midpoint = float(self._risk(0 * P_PP, 0 * Q_PP, w_star_D))
         predicted = self.dim - gd_risk(self.dim, self.context)
         bound = 2 * self.risk.convex_bound(free_direct=True).rounding + ROUNDING * self.dim
+        wrong = max(abs(measured - predicted), abs(midpoint - self.dim))
+        verdict, shown = deciding(
+            [
+                resolved("violation", measured, bound, SOURCE),  # two points without it prove nothing
+                at_most("violation_error", wrong, bound, SOURCE),
+            ]
+        )
         return Finding(
-            joint(
-                [
-                    decide(max(abs(measured - predicted), abs(midpoint - self.dim)), bound),
-                    "holds" if measured > bound else "undecided",  # two points without it prove nothing
-                ]
-            ),
+            verdict,
             {
                 "violation": measured,
                 "predicted_violation": predicted,
+                "violation_error": wrong,
                 "risk_at_points": [float(self._risk(*point)) for point in points],
                 "risk_at_midpoint": midpoint,
                 "violation_in_v": in_v,
                 "violation_in_X_and_v": in_X,
                 "smallest_eigenvalue_in_v": curvature,
             },
-            Bound(
-                bound,
-                "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed "
-                "it, and agree with d, the risk at the midpoint, less that of one step of descent",
-            ),
+            shown,
             Control(
                 "largest violation between random points that differ in v alone, and in (X_k, v): none above "
                 "rounding, nor a negative second derivative in v",

@@ -16,8 +16,8 @@ from torch import Tensor
 from icl.checks import attention
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, decide
-from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.verdict import Control, Finding, at_most, decide, deciding
+from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, Vector, law_around
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, path_length
 from icl.constructions.initial_guess import block_of_yq_lsa, yq_lsa_of_block
 from icl.errors import whole
@@ -25,7 +25,6 @@ from icl.models import LinearTransformer, LinearTransformerBlock, Parametrizatio
 from icl.random import generator
 from icl.tasks import TokenPrompt
 from icl.theory.closed_forms import isotropic_step
-from icl.verdicts import joint
 
 MAX_HIDDEN = 4096
 REMARKS = [
@@ -68,12 +67,19 @@ class Lemma3:
         block, lsa_of_given = block_of(lsa), lsa_of(given)
         prompt = self.law.token_prompts([generator(self.seed, "check")], self.samples)
         max_error, converse = error(lsa, block, prompt), error(given, lsa_of_given, prompt)
-        bound = along_a_path(2 * (path_length(self.dim, self.context) + self.hidden))
+        of_outputs = along_a_path(2 * (path_length(self.dim, self.context) + self.hidden), "max_error")
         risks, risk_bound = self._least_risks()
         spread = max(risks.values()) - min(risks.values())
-        control = min(error(lsa, wrong, prompt) for wrong in wrong_blocks(lsa))
+        control = float(np.min([error(lsa, wrong, prompt) for wrong in wrong_blocks(lsa)]))
+        verdict, bound = deciding(
+            [
+                (decide(max_error, of_outputs.value), of_outputs),
+                at_most("max_error_converse", converse, of_outputs.value, of_outputs.source),
+                at_most("largest_risk_difference", spread, risk_bound, ROUNDING_OF_RISKS),
+            ]
+        )
         return Finding(
-            joint([decide(np.max([max_error, converse]), bound.value), decide(spread, risk_bound)]),
+            verdict,
             {
                 "max_error": max_error,
                 "max_error_converse": converse,
@@ -82,6 +88,7 @@ class Lemma3:
                 "rank_of_given_block": mlp_rank(given),
                 "rank_needed": mlp_rank(block),
                 **risks,
+                "largest_risk_difference": spread,
                 "risk_bound": risk_bound,
             },
             bound,
@@ -89,7 +96,7 @@ class Lemma3:
                 "error of the block that leaves the guess out of its keys, and of the one that leaves it out "
                 "of its MLP, the smaller",
                 control,
-                control > bound.value,
+                control > of_outputs.value,
             ),
             remarks=REMARKS,
         )

@@ -17,15 +17,22 @@ import numpy as np
 import torch
 
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around, setting
+from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
+from icl.checks.xie.initial_guess import (
+    MAX_DIM,
+    ROUNDING_OF_RISKS,
+    TOO_LARGE,
+    Vector,
+    bounded,
+    law_around,
+    setting,
+)
 from icl.checks.xie.saturation import Saturation, with_guess
 from icl.errors import InputError, real
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.linear_regression import vector_or_norm
 from icl.theory.initial_guess import gap_slope, gd_risk
-from icl.verdicts import joint
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of w*, v and b as given
 GRID_DIMS, GRID_CONTEXTS = (1, 2, 3, 5), (1, 2, 7, 40)  # beside the settings' own
@@ -64,6 +71,7 @@ class PriorGap:
             "guess_vector": float(guess_D.norm()),
             "guess_bias": abs(bias),
         }.items():
+            bounded(f"check.{key}", size)
             if size == 0:
                 raise InputError(f"check.{key}: is zero, the slope is the gap for each unit of its square")
         centred = replace(self.around_mean, mean_RD=torch.zeros_like(self.around_mean.mean_RD))
@@ -75,24 +83,27 @@ class PriorGap:
         mean, vector, bias = (line[-1] for line in lines)
         grid = self._grid()
         cases = [*grid, *(case for line in lines for case in line)]
-        bound = Bound(
-            1.0,
-            "largest_error_over_rounding is the worst share of each gap's rounding: |gradient / 2|^2 over "
-            "the form's least eigenvalue, plus 2^-52 times the number and size of its terms, twice (at these "
-            f"settings {mean.rounding:.2g})",
+        source = f"share of {ROUNDING_OF_RISKS} (at these settings {mean.rounding:.2g})"
+        largest = float(np.max([_share(case) for case in cases]))
+        smallest = float(np.min([case.gap / case.rounding for case in (mean, vector, bias)]))
+        rival = [_share(case, 2 / (self.dim * self.context)) for case in (mean, vector, bias)]
+        control = float(np.min(rival))
+        verdict, bound = deciding(
+            [
+                at_most("largest_error_over_rounding", largest, 1.0, f"worst {source}"),
+                resolved("least_gap_over_rounding", smallest, 1.0, source),
+            ]
         )
-        shares = [_share(case) for case in cases]
-        resolved = all(case.gap > case.rounding for case in (mean, vector, bias))
-        control = max(_share(case, 2 / (case.dim * case.context)) for case in cases)
         return Finding(
-            joint([*(decide(share, bound.value) for share in shares), "holds" if resolved else "undecided"]),
+            verdict,
             {
                 "gd_risk": mean.descent_risk,
                 "lsa_risk": mean.least.value,
                 **_slope(mean),
                 "guess_vector": _slope(vector),
                 "guess_bias": _slope(bias),
-                "largest_error_over_rounding": max(shares),
+                "largest_error_over_rounding": largest,
+                "least_gap_over_rounding": smallest,
                 "gap_rounding": mean.rounding,
                 "linearity": dict(
                     zip(("prior_mean", "guess_vector", "guess_bias"), map(_fit, lines), strict=True)
@@ -107,7 +118,12 @@ class PriorGap:
                 },
             },
             bound,
-            Control("largest error with the slope 2 / (d C) instead", control, control > bound.value),
+            Control(
+                "error over rounding with the slope 2 / (d C) instead, the least of the three gaps at w*, v "
+                "and b as given",
+                control,
+                control > 1.0,
+            ),
             notes=["The closed form is verified on a grid of (d, C) that includes C < d."],
             remarks=[
                 "Closed form: gap = 2 (|w* - v|^2 + b^2) / (d C + 2) for w*, v and b together. The paper "

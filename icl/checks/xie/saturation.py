@@ -18,7 +18,7 @@ from icl.checks.given_weights import require_family
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
 from icl.checks.verdict import Weights
-from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, risk_under
+from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, bounded, risk_under
 from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
 from icl.errors import InputError
 from icl.models import Full, MultiHead
@@ -27,8 +27,6 @@ from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import guess_error, optimal_matrices
 from icl.theory.quadratic import EPSILON, ConvexBound
 
-LARGEST = 1000.0  # of |w*|, |v| and |b|: taking w* out of the labels costs |w*|^2 2^-52 of each weight
-
 
 class Saturation:
     """Of a law with Sigma = Sigma_w = I and one seed: exact risks, their gap and its rounding."""
@@ -36,11 +34,6 @@ class Saturation:
     def __init__(self, law: LinearRegressionLaw) -> None:
         self.law, self.dim, self.context = law, law.dim, law.context_R[0]
         self.w_star_D, self.guess_D, self.bias = law.mean_RD[0], law.guess_RD[0], law.guess_bias
-        if max(float(self.w_star_D.norm()), float(self.guess_D.norm()), abs(self.bias)) > LARGEST:
-            raise InputError(
-                f"check: the prior mean, the guess vector and its bias must be at most {LARGEST:g} in size; "
-                "beyond, rounding hides the gap"
-            )
         self.risk = risk_under(law)
 
     @cached_property
@@ -132,4 +125,7 @@ def given_heads(weights: Weights, statement: str) -> tuple[list[Saturation], Ten
     model.load({name: matrix.to(torch.float64) for name, matrix in weights.matrices.items()})
     P_RLHPP, Q_RLHPP = model.stack()
     laws = [Saturation(law.replica(r)) for r in range(len(P_RLHPP))]
+    for case in laws:
+        for size in (float(case.w_star_D.norm()), float(case.guess_D.norm()), abs(case.bias)):
+            bounded("check.weights: the prior mean or guess of their law", size)
     return laws, P_RLHPP[:, 0].detach(), Q_RLHPP[:, 0].detach()

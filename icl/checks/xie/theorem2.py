@@ -18,15 +18,19 @@ import torch
 from torch import Tensor
 
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.verdict import Control, Finding, at_most, deciding
 from icl.checks.xie.initial_guess import Vector, law_around
 from icl.checks.xie.saturation import Saturation
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.quadratic import LabelMoments, mean_gram
-from icl.verdicts import joint
 
+SOURCE = "rounding: 2^-52 times the summands and the size of the gradient's terms, E|G|^2 |X| (|P| + |Q|)"
+SHARE = (
+    "largest share, over the contexts, of what rounding can make of it; the excess is over the convex bound"
+)
+RISK_SOURCE = "rounding: 2^-52 times the summands and the size of the risk's terms"
 MAX_CONTEXT = 10**9
 LIMIT = 2**60  # 1/C is lost beside 1: these are the moments, and the weights, of C -> infinity
 
@@ -77,13 +81,18 @@ class Theorem2:
         drawn = [torch.from_numpy(rng.standard_normal(tuple(matrix.shape))) for matrix in heads]
         at_drawn = limit.at(*drawn)[1]
         seen = min(control / limit.rounding_at(*descent)[1], at_drawn / limit.rounding_at(*drawn)[1]) > 1
-        pairs = [
-            (risk, risk_bound),
-            (gradient, bound),
-            *zip(at_least, own_bounds, strict=True),
-            (max(excess), 1.0),
-        ]
-        refuted = seen and joint([decide(*pair) for pair in pairs]) == "holds"
+        shares = [norm and norm / its for norm, its in zip(at_least, own_bounds, strict=True)]
+        largest_gradient = float(np.max(shares))
+        largest_excess = float(np.max(excess))
+        vanishes, shown = deciding(
+            [
+                at_most("gradient_norm_in_the_limit", gradient, bound, SOURCE),
+                at_most("risk_in_the_limit", risk, risk_bound, RISK_SOURCE),
+                at_most("largest_gradient_of_minimisers", largest_gradient, 1.0, SHARE),
+                at_most("largest_excess_of_minimisers", largest_excess, 1.0, SHARE),
+            ]
+        )
+        refuted = seen and vanishes == "holds"
         return Finding(
             # One point where the gradient vanishes refutes the claim; none found would not prove it.
             "fails" if refuted else "undecided",
@@ -98,20 +107,15 @@ class Theorem2:
                 "weights_norm": float(torch.stack(heads).norm()),
                 "gradient_norm_at_minimiser_by_context": at_least,
                 "risk_at_minimiser_by_context": least,
-                "largest_excess_of_minimisers": max(excess),
+                "largest_gradient_of_minimisers": largest_gradient,
+                "largest_excess_of_minimisers": largest_excess,
                 "gradient_norm_at_zero_weights": limit.at(*(0 * matrix for matrix in heads))[1],
                 "factorised_gradient_norm": factorised,
                 "factorised_least_gradient_in_X": least_factorised,
                 "gradient_norm_at_random_weights": at_drawn,
                 "risk_of_control": control_risk,
             },
-            Bound(
-                bound,
-                "rounding of gradient_norm_in_the_limit: 2^-52 times the summands and the size of its terms, "
-                f"E|G|^2 |X| (|P| + |Q|); of risk_in_the_limit {risk_bound:.2g}; of the gradient at each C's "
-                f"minimiser at most {max(own_bounds):.2g}. largest_excess_of_minimisers, over the convex "
-                "bound, is a share of that risk's rounding",
-            ),
+            shown,
             Control(
                 "gradient norm in the limit at eq. (7) with y_q = 0, eta = 1, where the risk is "
                 f"{control_risk:.6g} (|w*|^2 = {float(limit.w_star_D.square().sum()):.6g}); rejected with "

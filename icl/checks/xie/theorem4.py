@@ -19,8 +19,8 @@ from torch import Tensor
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
-from icl.checks.xie.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around
+from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
+from icl.checks.xie.initial_guess import MAX_DIM, ROUNDING_OF_RISKS, TOO_LARGE, Vector, bounded, law_around
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor
 from icl.errors import InputError
 from icl.models import YqLSA
@@ -28,10 +28,14 @@ from icl.tasks import LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gd_risk
 from icl.theory.quadratic import EPSILON
-from icl.verdicts import joint
 
 CONTEXTS = tuple(2**k for k in range(7))  # times the context
 MAX_CONTEXT = 10**6
+SOURCE = (
+    "rounding: 2^-52 times the number of terms and the gradient with all its terms made positive, at the "
+    "context where the error is the largest share of it"
+)
+SLOPE_SOURCE = "the slope's share of the rounding of the gradients' norms at eta = 1"
 REMARKS = [
     "No limit is needed: at any finite C the gradient is zero at the best step eta = C/(C + d + 1). Section "
     "4.2 and A.3 explain plateaus and biases by a residual gradient of order 1/C; but that is the one at "
@@ -70,36 +74,37 @@ class Theorem4:
         slope, slope_error = fitted_slope(contexts, at_one)
         least = risks[0].quadratic.convex_bound(free_direct=True)
         at_claim, gd = risks[0].value(descent_from(w_star_D, best[0])), gd_risk(D, self.context)
-        bound = max(rounding for _, rounding in at_best)
-        verdicts = [
-            decide(abs(slope + 1), slope_error),
-            *(
-                decide(abs(norm - unit_step_gradient(w_star_D, C)), rounding)
-                for C, (norm, rounding) in zip(contexts, at_one, strict=True)
-            ),
-            *(decide(*point) for point in at_best),
-            decide(max(abs(at_claim - least.value), abs(at_claim - gd)), 2 * least.rounding),
-        ]
+        risk_error = float(np.max(np.abs([at_claim - least.value, at_claim - gd])))
+        predicted = [unit_step_gradient(w_star_D, C) for C in contexts]
+        off = [(abs(norm - its), rounding) for (norm, rounding), its in zip(at_one, predicted, strict=True)]
+        largest_norm, largest_error = worst(at_best), worst(off)
+        verdict, bound = deciding(
+            [
+                at_most("gradient_norm_best_eta", *largest_norm, SOURCE),
+                at_most("gradient_error_unit_eta", *largest_error, SOURCE),
+                at_most("slope_error", abs(slope + 1), slope_error, SLOPE_SOURCE),
+                at_most("risk_error", risk_error, 2 * least.rounding, ROUNDING_OF_RISKS),
+            ]
+        )
         return Finding(
-            joint(verdicts),
+            verdict,
             {
                 "slope": slope,
+                "slope_error": abs(slope + 1),
                 "slope_bound": slope_error,
                 "contexts": contexts,
                 "gradient_norm_by_context": [norm for norm, _ in at_one],
-                "gradient_norm_best_eta": max(norm for norm, _ in at_best),
+                "gradient_error_unit_eta": largest_error[0],
+                "gradient_norm_best_eta": largest_norm[0],
                 "gradient_norm_best_eta_by_context": [norm for norm, _ in at_best],
                 "best_eta": best[0],
                 "risk": at_claim,
                 "gd_risk": gd,
                 "global_bound": least.value,
+                "risk_error": risk_error,
                 "risk_bound": 2 * least.rounding,
             },
-            Bound(
-                bound,
-                "rounding of gradient_norm_best_eta: 2^-52 times the number of terms and the gradient with "
-                "all its terms made positive, largest over the contexts; slope_bound is the same at eta = 1",
-            ),
+            bound,
             self._control(risks, contexts),
             remarks=REMARKS,
         )
@@ -138,9 +143,15 @@ class Theorem4:
                 DISTANCE,
                 "distance of (v, X_k) from (w*, X_k of the best step), relative, with the tolerance of ahn's "
                 f"figures; and the exact risk within {EXCESS:.0%} of the step's, d (d + 1)/(C + d + 1)",
+                "distance",
             ),
             "distance of the same weights with Q halved",
         )
+
+
+def worst(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The one of these (error, rounding) that is the largest share of its rounding."""
+    return points[int(np.argmax([error / rounding for error, rounding in points]))]
 
 
 def unit_step_gradient(w_star_D: Tensor, context: int) -> float:
@@ -183,3 +194,4 @@ def require_setting(law: LinearRegressionLaw) -> None:
             "check.weights: Theorem 4 takes x ~ N(0, I), w ~ N(w*, I), labels without noise, no given guess "
             "and read_out 1"
         )
+    bounded("check.weights: the prior mean of their law", float(law.mean_RD.norm(dim=1).max()))

@@ -62,6 +62,21 @@ def test_weights_below_the_least_risk_fail(monkeypatch):
     assert GdLowerBound().measure().verdict == "fails"
 
 
+@pytest.mark.parametrize("norm", [1e3, 1e6])
+def test_a_large_prior_is_no_harder(norm):
+    finding = GdLowerBound(prior_mean_norm=norm).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["gap"] == pytest.approx(norm**2 * 2 / 102, rel=1e-9)
+    assert finding.measured["gd_risk"] == pytest.approx(110 / 21, rel=1e-9)
+
+
+def test_a_strict_gap_where_there_is_none_is_no_control(monkeypatch):
+    honest = gd_lower_bound._excess_at_the_prior
+    monkeypatch.setattr(gd_lower_bound, "_excess_at_the_prior", lambda case: (1e-3, honest(case)[1]))
+    finding = GdLowerBound(3, 4).measure()
+    assert finding.verdict == "undecided" and not finding.control.rejected
+
+
 def test_too_small_a_prior_is_undecided():
     assert GdLowerBound(prior_mean_norm=1e-9).measure().verdict == "undecided"
 

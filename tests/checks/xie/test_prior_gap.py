@@ -67,6 +67,13 @@ def test_a_gap_within_rounding_is_undecided():
     assert PriorGap(3, 4, guess_bias=1e-7).measure().verdict == "undecided"
 
 
+def test_a_rival_slope_that_cannot_be_told_apart_is_not_rejected():
+    """|w*|^2 = 1e-6 at C = 10^5: 2 / (d C) and 2 / (d C + 2) differ by less than rounding."""
+    finding = PriorGap(3, 10**5, prior_mean_norm=1e-3).measure()
+    assert finding.verdict == "undecided" and not finding.control.rejected
+    assert finding.measured["largest_error_over_rounding"] < 1 < finding.measured["least_gap_over_rounding"]
+
+
 def test_a_control_that_passes_leaves_it_undecided(monkeypatch):
     honest = prior_gap._share
     monkeypatch.setattr(prior_gap, "_share", lambda case, slope=None: honest(case))

@@ -97,9 +97,12 @@ def test_refuses_weights_of_another_kind(family, shape, task):
         given_heads(Weights(family, {"P": matrix, "Q": matrix}, law), "Theorem X")
 
 
-def test_refuses_what_overflows():
-    with pytest.raises(InputError, match="at most 1000"):
-        Saturation(setting(2, 3, prior_mean_norm=1e4))
+def test_refuses_weights_of_a_law_beyond_its_arithmetic():
+    matrix = torch.zeros(1, 1, 3, 3, dtype=torch.float64)
+    for beyond in ({"prior_mean_norm": 1e7}, {"guess_vector_norm": 1e7}, {"guess_bias": -1e7}):
+        law = setting(2, 3, **beyond)
+        with pytest.raises(InputError, match=r"^check\.weights: .* must be at most 1e\+06"):
+            given_heads(Weights("full", {"P": matrix, "Q": matrix}, law), "Theorem X")
 
 
 def test_with_guess_changes_the_guess_only():

@@ -42,14 +42,14 @@ def test_holds_and_d_heads_are_enough_but_not_fewer(settings):
     assert len(risks) == len(lower) == d + 3
     assert risks == sorted(risks, reverse=True)
     assert all(low <= risk + 1e-12 for low, risk in zip(lower, risks, strict=True))
-    assert measured["bound"] == pytest.approx(least(d, C, float(w_star.square().sum())), rel=1e-12)
-    assert risks[d - 1 :] == pytest.approx([measured["bound"]] * 4, rel=1e-12)
+    assert measured["least_risk"] == pytest.approx(least(d, C, float(w_star.square().sum())), rel=1e-12)
+    assert risks[d - 1 :] == pytest.approx([measured["least_risk"]] * 4, rel=1e-12)
     names = ("saturates_at", "saturates_at_linear_guess", "saturates_at_bias")
     assert [measured[name] for name in names] == [d, d, d]
     assert check.biased.guess_bias == settings.get("guess_bias", 1.0)
     assert check.linear.guess_bias == 0 and torch.equal(check.linear.guess_RD, check.biased.guess_RD)
     error = float((check.biased.guess_RD[0] - w_star).square().sum()) + check.biased.guess_bias**2
-    assert measured["bound_bias"] == pytest.approx(least(d, C, error), rel=1e-12)
+    assert measured["least_risk_bias"] == pytest.approx(least(d, C, error), rel=1e-12)
     assert any("Not tight" in remark for remark in finding.remarks)
 
 
@@ -106,11 +106,26 @@ def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
     assert not any("Not tight" in remark for remark in finding.remarks)
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(0.0, "undecided"), (2.0, "fails")])
-def test_a_wrong_certificate_is_noticed(monkeypatch, factor, verdict):
+@pytest.mark.parametrize("factor", [0.0, 0.99, 1.01, 2.0])
+def test_a_wrong_certificate_fails(monkeypatch, factor):
     honest = theorem1.lost_slope
     monkeypatch.setattr(theorem1, "lost_slope", lambda *sizes: factor * honest(*sizes))
-    assert Theorem1(3, 4, restarts=1).measure().verdict == verdict
+    finding = Theorem1(3, 4, restarts=1).measure()
+    assert finding.verdict == "fails" and finding.bound.of.startswith("largest_certificate")
+
+
+@pytest.mark.parametrize("guess", ["linear_guess", "bias"])
+def test_every_guess_counts(monkeypatch, guess):
+    honest = Saturation.constructed
+
+    def off(case, heads):
+        of_this = case.guess_D.any() and (case.bias != 0) == (guess == "bias")
+        return honest(case, heads) + 1e-6 * (heads == 5 and of_this)
+
+    monkeypatch.setattr(Saturation, "constructed", off)
+    finding = Theorem1(3, 4, restarts=1).measure()
+    assert finding.verdict == "fails"
+    assert finding.bound.of == f"largest_difference_beyond_d_{guess}"
 
 
 def saturated(law, family="multihead", extra=0):
