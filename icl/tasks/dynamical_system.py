@@ -1,0 +1,260 @@
+"""Sequences of random linear dynamical systems: x_t = A x_{t-1} + w_t, y_t = c^T x_t + v_t.
+
+x_0 ~ N(0, initial_variance I) at t = 0 and the sequence is y_1 .. y_T: entry 0 of the last axis is y_1. Every
+sequence has a system (A, c) of its own. In the lds paper's section 5:
+    a  A = diag(v), c = (1, ..., 1)
+    b  A = Q^T diag(v) Q, Q Haar, c uniform on [-5, 5]^D
+    c  A = P^-1 diag(v) P, P = Q R of uniform entries with R's diagonal moved until max / min = 2, c as in b
+    d  as b, with process noise Q_w^T diag(.8 .. 1) Q_w instead of I (Q_w fixed; the law of y does not depend
+       on it, for Q Q_w^T is Haar too)
+The eigenvalues v are uniform on [-1, 1]^D, on the unit sphere, in the unit ball, or a list with a common
+random sign: A and -A have the same law (Assumption 3.2). `positive`, uniform on [0, 1]^D, breaks it.
+
+AR(s) tokens, eq. (7): z_t = (y_t, ..., y_{t+s}) for t = 1 .. T-s-1, the query (y_{T-s}, ..., y_{T-1}, 0), the
+target y_T.
+
+R replicas, B sequences, D states, T observations, s window, N = T - s - 1 context tokens, P = s + 1 width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.errors import InputError, one_of, real, reals, whole
+from icl.random import generator
+from icl.tasks.prompts import GramPrompt, TokenPrompt
+
+SETTINGS = ("a", "b", "c", "d")
+SPECTRA = ("uniform", "sphere", "ball", "positive")
+HALF_WIDTH = 5.0  # c is uniform on [-5, 5]^D in (b), (c), (d)
+SPREAD = (0.8, 1.0)  # of the process noise in (d)
+RATIO = 2.0  # of R's largest to its smallest diagonal entry in (c)
+MAX_DIM, MAX_LENGTH = 64, 1024
+
+
+class DynamicalSystem:
+    """The task as a user states it; `law(seeds)` is the distribution of sequences and prompts."""
+
+    def __init__(
+        self,
+        dim: int = 5,
+        length: int = 30,
+        window: int = 1,
+        setting: str = "a",
+        spectrum: str | Sequence[float] = "uniform",
+        process_noise: float = 0.01,
+        observation_noise: float = 0.01,
+        initial_variance: float = 0.01,
+        prefix: str = "task",
+    ) -> None:
+        self.dim = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
+        self.window = whole(f"{prefix}.window", window, 1)
+        self.length = whole(f"{prefix}.length", length, 1, MAX_LENGTH)
+        if length <= window + 1:
+            raise InputError(
+                f"{prefix}.length={length}: must be at least window + 2 = {window + 2}, one token of context"
+            )
+        self.setting = one_of(f"{prefix}.setting", setting, SETTINGS)
+        self.spectrum: str | tuple[float, ...]
+        if isinstance(spectrum, str):
+            self.spectrum = one_of(f"{prefix}.spectrum", spectrum, SPECTRA)
+        else:
+            self.spectrum = tuple(reals(f"{prefix}.spectrum", spectrum, self.dim))
+            if max(map(abs, self.spectrum)) > 1:
+                raise InputError(
+                    f"{prefix}.spectrum={list(spectrum)}: unstable, every eigenvalue must be from -1 to 1"
+                )
+        self.process_noise = real(f"{prefix}.process_noise", process_noise, 0)
+        self.observation_noise = real(f"{prefix}.observation_noise", observation_noise, 0)
+        self.initial_variance = real(f"{prefix}.initial_variance", initial_variance, 0)
+        if process_noise + observation_noise + initial_variance == 0:
+            raise InputError(f"{prefix}.process_noise=0: with no noise and x_0 = 0 every observation is 0")
+
+    def law(self, seeds: Sequence[int]) -> DynamicalSystemLaw:
+        return DynamicalSystemLaw(
+            length=self.length,
+            window=self.window,
+            setting=self.setting,
+            spectrum=self.spectrum,
+            root_w_RDD=torch.stack([self._root_w(seed) for seed in seeds]),
+            process_noise=self.process_noise,
+            observation_noise=self.observation_noise,
+            initial_variance=self.initial_variance,
+        )
+
+    def _root_w(self, seed: int) -> Tensor:
+        """A root of Sigma_w; each seed has its own Q_w in (d)."""
+        if self.setting != "d":
+            return self.process_noise**0.5 * torch.eye(self.dim, dtype=torch.float64)
+        spread_D = torch.linspace(*SPREAD, self.dim, dtype=torch.float64)
+        Q_DD = _orthogonal(generator(seed, "task"), 1, self.dim)[0]
+        return self.process_noise**0.5 * Q_DD.T * spread_D.sqrt()
+
+
+@dataclass(frozen=True)
+class Systems:
+    """A (R, B, D, D) and c (R, B, D) of every sequence."""
+
+    A_RBDD: Tensor
+    c_RBD: Tensor
+
+
+@dataclass(frozen=True)
+class DynamicalSystemLaw:
+    """The distribution of each replica. Draws take one generator per replica."""
+
+    length: int
+    window: int
+    setting: str
+    spectrum: str | tuple[float, ...]
+    root_w_RDD: Tensor
+    process_noise: float
+    observation_noise: float
+    initial_variance: float
+
+    @property
+    def dim(self) -> int:
+        return self.root_w_RDD.shape[-1]
+
+    @property
+    def context(self) -> int:
+        """N, the number of context tokens."""
+        return self.length - self.window - 1
+
+    @property
+    def Sigma_w_RDD(self) -> Tensor:
+        return self.root_w_RDD @ self.root_w_RDD.mT
+
+    @property
+    def has_independent_modes(self) -> bool:
+        """Whether icl.theory.dynamical_system integrates over the systems exactly."""
+        return self.setting in ("a", "b") and self.spectrum == "uniform"
+
+    def mode_arguments(self) -> dict[str, Any]:
+        """As icl.theory.dynamical_system.covariances_of_independent_modes takes them."""
+        return {
+            "dim": self.dim,
+            "process": self.process_noise,
+            "noise": self.observation_noise,
+            "start": self.initial_variance,
+            "length": self.length,
+            "half_width": None if self.setting == "a" else HALF_WIDTH,
+        }
+
+    def replica(self, r: int) -> DynamicalSystemLaw:
+        """The distribution of one replica alone."""
+        return replace(self, root_w_RDD=self.root_w_RDD[r : r + 1])
+
+    def systems(self, generators: Sequence[np.random.Generator], batch: int) -> Systems:
+        """A system for each sequence."""
+        drawn = [self._systems(rng, batch) for rng in generators]
+        return Systems(*(torch.stack(part) for part in zip(*drawn, strict=True)))
+
+    def observations(self, systems: Systems, generators: Sequence[np.random.Generator]) -> Tensor:
+        """y_1 .. y_T of each system, (R, B, T). Only time is a loop; the batch is the last axis in it."""
+        R, B, D = systems.c_RBD.shape
+        T, start, noise = self.length, self.initial_variance**0.5, self.observation_noise**0.5
+        w_TRDB = torch.empty(T + 1, R, D, B, dtype=torch.float64)
+        v_TRB = torch.empty(T, R, B, dtype=torch.float64)
+        for r, rng in enumerate(generators):
+            w_TRDB[:, r] = torch.from_numpy(rng.standard_normal((T + 1, D, B)))
+            v_TRB[:, r] = torch.from_numpy(rng.standard_normal((T, B)))
+        A_RDDB, c_RDB = systems.A_RBDD.permute(0, 2, 3, 1).contiguous(), systems.c_RBD.mT.contiguous()
+        diagonal_RDB = A_RDDB.diagonal(dim1=1, dim2=2).mT.contiguous() if self.setting == "a" else None
+        x_RDB, y_TRB = start * w_TRDB[0], noise * v_TRB
+        for t in range(T):
+            moved_RDB = diagonal_RDB * x_RDB if diagonal_RDB is not None else (A_RDDB * x_RDB[:, None]).sum(2)
+            x_RDB = moved_RDB + self.root_w_RDD @ w_TRDB[t + 1]
+            y_TRB[t] += (c_RDB * x_RDB).sum(1)
+        return y_TRB.permute(1, 2, 0)
+
+    def sequences(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
+        """y_1 .. y_T, (R, B, T), of fresh systems."""
+        return self.observations(self.systems(generators, batch), generators)
+
+    def token_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> TokenPrompt:
+        return token_prompts(self.sequences(generators, batch), self.window)
+
+    def gram_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> GramPrompt:
+        return gram_prompts(self.sequences(generators, batch), self.window)
+
+    def _systems(self, rng: np.random.Generator, B: int) -> tuple[Tensor, Tensor]:
+        D, v_BD = self.dim, _eigenvalues(rng, self.spectrum, B, self.dim)
+        if self.setting == "a":
+            return torch.diag_embed(v_BD), torch.ones(B, D, dtype=torch.float64)
+        if self.setting == "c":
+            P_BDD = _well_conditioned(rng, B, D)
+            A_BDD = torch.linalg.solve(P_BDD, v_BD[..., None] * P_BDD)
+        else:
+            Q_BDD = _orthogonal(rng, B, D)
+            A_BDD = Q_BDD.mT @ (v_BD[..., None] * Q_BDD)
+        return A_BDD, torch.from_numpy(rng.uniform(-HALF_WIDTH, HALF_WIDTH, (B, D)))
+
+
+def token_prompts(y_RBT: Tensor, window: int) -> TokenPrompt:
+    """Eq. (7)'s tokens of given sequences."""
+    tokens_RBNP, query_RBP = _tokens(y_RBT, window)
+    return TokenPrompt(tokens_RBNP.contiguous(), query_RBP, y_RBT[..., -1], read_out=1)
+
+
+def gram_prompts(y_RBT: Tensor, window: int) -> GramPrompt:
+    """The same prompts through G_ab = (1/N) sum_t y_{t+a} y_{t+b}, without making the tokens."""
+    N = y_RBT.shape[-1] - window - 1
+    y_TRB = y_RBT.permute(2, 0, 1)
+    gram_RBPP = torch.empty(*y_RBT.shape[:2], window + 1, window + 1, dtype=y_RBT.dtype)
+    for a in range(window + 1):
+        for b in range(a, window + 1):
+            gram_RBPP[..., a, b] = gram_RBPP[..., b, a] = (y_TRB[a : a + N] * y_TRB[b : b + N]).mean(0)
+    return GramPrompt(gram_RBPP, _tokens(y_RBT, window)[1], y_RBT[..., -1], read_out=1)
+
+
+def _tokens(y_RBT: Tensor, window: int) -> tuple[Tensor, Tensor]:
+    """Context tokens and the query, whose last entry, y_T, is hidden."""
+    z_RBXP = y_RBT.unfold(-1, window + 1, 1)
+    query_RBP = z_RBXP[:, :, -1].clone()
+    query_RBP[..., -1] = 0
+    return z_RBXP[:, :, :-1], query_RBP
+
+
+def _eigenvalues(rng: np.random.Generator, spectrum: str | tuple[float, ...], B: int, D: int) -> Tensor:
+    if not isinstance(spectrum, str):
+        return torch.from_numpy(rng.choice([-1.0, 1.0], (B, 1)) * np.array(spectrum))
+    if spectrum in ("uniform", "positive"):
+        return torch.from_numpy(rng.uniform(-1.0 if spectrum == "uniform" else 0.0, 1.0, (B, D)))
+    v_BD = rng.standard_normal((B, D))
+    v_BD /= np.linalg.norm(v_BD, axis=1, keepdims=True)
+    return torch.from_numpy(v_BD if spectrum == "sphere" else v_BD * rng.random((B, 1)) ** (1 / D))
+
+
+def _orthogonal(rng: np.random.Generator, B: int, D: int) -> Tensor:
+    """Haar matrices: Gram and Schmidt's on normal rows, twice, vectorised over the batch."""
+    rows_DDB = torch.from_numpy(rng.standard_normal((D, D, B)))
+    for row in range(D):
+        for _ in range(2):  # once is not orthogonal to rounding where the rows are nearly dependent
+            for before in range(row):
+                along_B = (rows_DDB[before] * rows_DDB[row]).sum(0)
+                rows_DDB[row] -= along_B * rows_DDB[before]
+            rows_DDB[row] /= rows_DDB[row].norm(dim=0)
+    return rows_DDB.permute(2, 0, 1).contiguous()
+
+
+def _well_conditioned(rng: np.random.Generator, B: int, D: int) -> Tensor:
+    """Appendix B.6: P = Q R with uniform entries; |R_ii| moved affinely to [r / 2, r], r their largest.
+
+    The paper says only that the ratio is made 2; order and signs are kept here.
+    """
+    Q_BDD, R_BDD = torch.linalg.qr(torch.from_numpy(rng.uniform(-1.0, 1.0, (B, D, D))))
+    if D == 1:
+        return Q_BDD @ R_BDD
+    diagonal_BD = R_BDD.diagonal(dim1=-2, dim2=-1)
+    size_BD = diagonal_BD.abs()
+    low_B1, high_B1 = size_BD.min(-1, keepdim=True).values, size_BD.max(-1, keepdim=True).values
+    place_BD = (size_BD - low_B1) / (high_B1 - low_B1)
+    moved_BD = high_B1 * (1 / RATIO + (1 - 1 / RATIO) * place_BD) * diagonal_BD.sign()
+    return Q_BDD @ (R_BDD + torch.diag_embed(moved_BD - diagonal_BD))

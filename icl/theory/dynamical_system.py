@@ -1,0 +1,281 @@
+"""Linear dynamical systems: moments of their observations and the risk of one layer on AR(s) tokens.
+
+x_t = A x_{t-1} + w_t, y_t = c^T x_t + v_t, x_0 ~ N(0, sigma_0^2 I). The sequence is y_1 .. y_T: entry 0 of
+every array is y_1, whose state has already moved once. Starting at y_0 is another law (s = 1, d = 5, T = 30:
+the constant of Theorem 4.1 moves by 6 %).
+Given (A, c) the y are Gaussian with covariance C. A moment of order 2n is a polynomial of degree n in C
+(Isserlis), and what a layer's risk needs has degree 3 at most: the mean over systems is a weighted sum over
+a few matrices C, exact for modes that are independent given |c|, an average with its error otherwise.
+
+B systems, Q nodes, D states, T observations, s window, P = s + 1 token width, N = T - s - 1 context tokens,
+S = P (P + 1) / 2 pairs a <= b of token entries, K = s entries of the query, E = S or K x S coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.theory.quadratic import QuadraticRisk
+from icl.theory.quadrature import gauss_rule
+
+DEGREE = 3  # in C, of the highest moments here: E[q q G G]
+CHUNK_ENTRIES = 4_000_000  # of the largest intermediate, about 32 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Covariances:
+    """Weights and matrices C (Q, T, T) whose weighted sum of p(C) is the mean of p over random systems.
+
+    Exact for every polynomial p of degree 3 at most in C; weights may be negative and sum to 1.
+    """
+
+    weight_Q: Tensor
+    covariance_QTT: Tensor
+
+    @property
+    def length(self) -> int:
+        return self.covariance_QTT.shape[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Of squared error: E[q_k q_l G_ab G_ce], E[y_T q_k G_ab], E[y_T^2], over pairs a <= b and c <= e."""
+
+    form_KSKS: Tensor
+    linear_KS: Tensor
+    constant: Tensor
+
+
+def covariances_of_systems(
+    A_BDD: Tensor, c_BD: Tensor, Sigma_w_DD: Tensor, noise: float, start: float, length: int
+) -> Tensor:
+    """C (B, T, T) of y_1 .. y_T given each system, by the recursion of the state's covariance.
+
+    `noise` is sigma_v^2, `start` sigma_0^2.
+    """
+    B, D = c_BD.shape
+    state_BDD = start * torch.eye(D, dtype=torch.float64).expand(B, D, D)
+    row_BD, rows, seen = c_BD, [], []  # c^T A^k, and Cov(x_t, y_t) before the noise
+    for _ in range(length):
+        state_BDD = A_BDD @ state_BDD @ A_BDD.mT + Sigma_w_DD
+        seen.append((state_BDD @ c_BD[..., None])[..., 0])
+        rows.append(row_BD)
+        row_BD = (row_BD[:, None] @ A_BDD)[:, 0]
+    ahead_BTT = torch.stack(seen, 1) @ torch.stack(rows, 1).mT  # Cov(y_{t+k}, y_t) at [t, k]
+    C_BTT = _from_diagonals(ahead_BTT)
+    C_BTT.diagonal(dim1=1, dim2=2).add_(noise)
+    return C_BTT
+
+
+def covariance_of_modes(value_Q: Tensor, process: float, start: float, length: int) -> Tensor:
+    """(Q, T, T) of one state x_t = value x_{t-1} + w_t, without observation noise."""
+    variance_Q, variances = start + 0 * value_Q, []
+    for _ in range(length):
+        variance_Q = value_Q**2 * variance_Q + process
+        variances.append(variance_Q)
+    powers_QT = value_Q[:, None] ** torch.arange(length)
+    return _from_diagonals(torch.stack(variances, 1)[..., None] * powers_QT[:, None])
+
+
+def _from_diagonals(ahead_BTT: Tensor) -> Tensor:
+    """The symmetric matrix with entry [t, t + k] from [t, k]."""
+    T = ahead_BTT.shape[-1]
+    t_T1, u_1T = torch.arange(T)[:, None], torch.arange(T)[None]
+    lag_TT = (u_1T - t_T1).clamp(min=0)
+    upper_BTT = ahead_BTT[:, t_T1, lag_TT].triu()
+    return upper_BTT + upper_BTT.triu(1).mT
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Nodes and weights of a Gauss rule, exact to degree 3."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def point(cls, value: float) -> Rule:
+        return cls(np.array([value]), np.ones(1))
+
+    @classmethod
+    def of_moments(cls, moments: list[Fraction]) -> Rule:
+        """From E[x^k], k = 0 .. 3."""
+        if moments[2] == moments[1] ** 2:
+            return cls.point(float(moments[1]))
+        return cls(*gauss_rule(moments, 2))
+
+
+def squared_norm_rule(dim: int, half_width: float) -> Rule:
+    """Of |c|^2 for c uniform on [-half_width, half_width]^dim."""
+    one = [Fraction(half_width) ** (2 * k) / (2 * k + 1) for k in range(DEGREE + 1)]
+    total = [Fraction(1), *[Fraction(0)] * DEGREE]
+    for _ in range(dim):
+        total = [
+            sum((comb(k, j) * total[j] * one[k - j] for j in range(k + 1)), Fraction(0))
+            for k in range(DEGREE + 1)
+        ]
+    return Rule.of_moments(total)
+
+
+def share_rule(dim: int) -> Rule:
+    """Of u_1^2 for u uniform on the sphere: Beta(1/2, (dim - 1) / 2)."""
+    moments = [Fraction(1)]
+    for k in range(DEGREE):
+        moments.append(moments[-1] * Fraction(2 * k + 1, dim + 2 * k))
+    return Rule.of_moments(moments)
+
+
+def covariances_of_independent_modes(
+    dim: int, process: float, noise: float, start: float, length: int, half_width: float | None = None
+) -> Covariances:
+    """A symmetric with eigenvalues v_m independent and uniform on [-1, 1], w and x_0 isotropic.
+
+    `half_width` None: A diagonal and c = 1, the paper's setting (a). Else A = Q^T diag(v) Q with Q Haar and c
+    uniform on [-half_width, half_width]^dim: setting (b).
+    C = noise I + r sum_m b_m g(v_m), with g the covariance of one mode, r = |c|^2 and b_m the shares of the
+    squared coordinates of Q c: uniform on the sphere, independent of r. In (a) r = dim, b_m = 1 / dim.
+    With delta_m = g(v_m) - E g and C_r = noise I + r E g, terms of p(C) in which some delta_m stands alone
+    have mean zero, and at degree 3 no others have two different delta. So
+        E p(C) = E_r [(1 - dim) p(C_r)] + dim E_{r, b, v} p(C_r + r b delta(v)),
+    and Gauss rules in r, b (degree 3) and v (degree 6 T) make it exact.
+    """
+    radius = Rule.point(dim) if half_width is None else squared_norm_rule(dim, half_width)
+    share = Rule.point(1 / dim) if half_width is None else share_rule(dim)
+    nodes, weights = np.polynomial.legendre.leggauss(DEGREE * length + 1)
+    value_Q, value_weight_Q = torch.from_numpy(nodes), torch.from_numpy(weights / 2)
+    g_QTT = covariance_of_modes(value_Q, process, start, length)
+    mean_TT = torch.einsum("q,qtu->tu", value_weight_Q, g_QTT)
+    noise_TT = noise * torch.eye(length, dtype=torch.float64)
+    weight, covariance = [], []
+    for r, r_weight in zip(radius.nodes, radius.weights, strict=True):
+        weight.append(torch.tensor([(1 - dim) * r_weight], dtype=torch.float64))
+        covariance.append((noise_TT + r * mean_TT)[None])
+        for b, b_weight in zip(share.nodes, share.weights, strict=True):
+            weight.append(dim * r_weight * b_weight * value_weight_Q)
+            covariance.append(noise_TT + r * mean_TT + r * b * (g_QTT - mean_TT))
+    return Covariances(torch.cat(weight), torch.cat(covariance))
+
+
+def moments(covariances: Covariances, window: int) -> Moments:
+    """The mean of the conditional moments; chunks bound the memory."""
+    return sum_of_moments(
+        conditional_moments(covariance_BTT, weight_B, window)
+        for weight_B, covariance_BTT in _chunks(covariances, window)
+    )
+
+
+def sum_of_moments(parts: Iterable[Moments]) -> Moments:
+    total = None
+    for part in parts:
+        total = part if total is None else Moments(
+            total.form_KSKS + part.form_KSKS, total.linear_KS + part.linear_KS, total.constant + part.constant
+        )  # fmt: skip
+    assert total is not None
+    return total
+
+
+def conditional_moments(C_BTT: Tensor, weight_B: Tensor, window: int) -> Moments:
+    """sum_B weight times the moments of Gaussian y with covariance C: all 15 and all 3 pairings.
+
+    G_ab = (1/N) sum_t z_ta z_tb with z_ta = y_{t+a}. With m = E[G], J = Cov(G, G), W_kt = Cov(q_k, y_t) and
+    L_k,ab = (1/N) W_k (the symmetric matrix of G_ab's quadratic form, twice):
+        E[q_k q_l G_1 G_2] = C_kl (m_1 m_2 + J_12) + V_kl,1 m_2 + V_kl,2 m_1 + L_k1 C L_l2 + L_l1 C L_k2,
+        E[q_k q_l G_1] = C_kl m_1 + V_kl,1, V_kl,1 = L_k1 W_l.
+    """
+    T = C_BTT.shape[-1]
+    N = T - window - 1
+    query, last = slice(N, T - 1), T - 1
+    mean_BS, covariance_BSS = _gram_mean_and_covariance(C_BTT, window)
+    L_BKST = _half_paired(C_BTT[:, N:], window)  # rows y_{T-s} .. y_T: the query, then the target
+    V_BKKS = torch.einsum("bkst,blt->bkls", L_BKST[:, :-1], C_BTT[:, query])
+    target_BKS = torch.einsum("bst,bkt->bks", L_BKST[:, -1], C_BTT[:, query])
+    weighted_BKK = weight_B[:, None, None] * C_BTT[:, query, query]
+    gram_BSS = mean_BS[:, :, None] * mean_BS[:, None] + covariance_BSS
+    crossed_KKSS = torch.einsum("bkls,br->klsr", weight_B[:, None, None, None] * V_BKKS, mean_BS)
+    L_BET = L_BKST[:, :-1].flatten(1, 2)
+    paired_EE = torch.einsum("bet,bft->ef", (weight_B[:, None, None] * L_BET) @ C_BTT, L_BET)
+    paired_KSKS = paired_EE.view(window, mean_BS.shape[1], window, -1)
+    form_KKSS = (
+        torch.einsum("bkl,bsr->klsr", weighted_BKK, gram_BSS)
+        + crossed_KKSS
+        + crossed_KKSS.mT
+        + paired_KSKS.permute(0, 2, 1, 3)
+        + paired_KSKS.permute(2, 0, 1, 3)
+    )
+    linear_KS = torch.einsum("b,bk,bs->ks", weight_B, C_BTT[:, last, query], mean_BS)
+    return Moments(
+        form_KKSS.permute(0, 2, 1, 3).contiguous(),
+        linear_KS + torch.einsum("b,bks->ks", weight_B, target_BKS),
+        (weight_B * C_BTT[:, last, last]).sum(),
+    )
+
+
+def pairs(window: int) -> tuple[Tensor, Tensor]:
+    """(a, b) of the S pairs a <= b, counted from 0."""
+    a_S, b_S = torch.triu_indices(window + 1, window + 1)
+    return a_S, b_S
+
+
+def gram_moments(covariances: Covariances, window: int) -> tuple[Tensor, Tensor]:
+    """E[G_ab] and E[G_ab G_ce] over pairs, of degree 1 and 2 in C."""
+    mean_S, second_SS = torch.zeros(()), torch.zeros(())
+    for weight_B, covariance_BTT in _chunks(covariances, window):
+        mean_BS, covariance_BSS = _gram_mean_and_covariance(covariance_BTT, window)
+        mean_S = mean_S + weight_B @ mean_BS
+        gram_BSS = mean_BS[:, :, None] * mean_BS[:, None] + covariance_BSS
+        second_SS = second_SS + torch.einsum("b,bsr->sr", weight_B, gram_BSS)
+    return mean_S, second_SS
+
+
+def quadratic_risk(part: Moments, window: int) -> QuadraticRisk:
+    """Half the squared error of one layer on AR(s) tokens, eq. (9).
+
+    In icl.theory.quadratic's letters P_h is W_V^T and Q_h is W_QK^T: b is W_V's last column and a_k row k of
+    W_QK. The query's last entry is 0, so a_{s+1} has no effect.
+    """
+    P = window + 1
+    a_S, b_S = pairs(window)
+    index_PP = torch.zeros(P, P, dtype=torch.long)
+    index_PP[a_S, b_S] = index_PP[b_S, a_S] = torch.arange(len(a_S))
+    form_KPPKPP = torch.zeros(P, P, P, P, P, P, dtype=torch.float64)
+    linear_KPP = torch.zeros(P, P, P, dtype=torch.float64)
+    form_KPPKPP[:window, :, :, :window] = part.form_KSKS[:, index_PP][:, :, :, :, index_PP] / 2
+    linear_KPP[:window] = part.linear_KS[:, index_PP] / 2
+    return QuadraticRisk.from_moments(form_KPPKPP, linear_KPP, float(part.constant) / 2)
+
+
+def _gram_mean_and_covariance(C_BTT: Tensor, window: int) -> tuple[Tensor, Tensor]:
+    """E[G_ab] (B, S) and Cov(G_ab, G_ce) (B, S, S) given each C."""
+    N, P = C_BTT.shape[-1] - window - 1, window + 1
+    a_S, b_S = pairs(window)
+    block_BPPNN = C_BTT.unfold(1, N, 1).unfold(2, N, 1)[:, :P, :P]  # Cov(y_{t+a}, y_{u+c}) at [a, c, t, u]
+    mean_BS = block_BPPNN[:, a_S, b_S].diagonal(dim1=-2, dim2=-1).mean(-1)
+    block_BXN = block_BPPNN.reshape(len(C_BTT), P * P, N * N)
+    product_BPPPP = (block_BXN @ block_BXN.mT).view(-1, P, P, P, P) / N**2  # [a, c, b, e]
+    a, b, c, e = a_S[:, None], b_S[:, None], a_S[None], b_S[None]
+    return mean_BS, product_BPPPP[:, a, c, b, e] + product_BPPPP[:, a, e, b, c]
+
+
+def _half_paired(W_BKT: Tensor, window: int) -> Tensor:
+    """L (B, K, S, T): (1/N) sum_t of W at y_{t+a}, left at y_{t+b}, and with a and b exchanged."""
+    B, K, T = W_BKT.shape
+    N = T - window - 1
+    a_S, b_S = pairs(window)
+    L_BKST = W_BKT.new_zeros(B, K, len(a_S), T)
+    for pair, (a, b) in enumerate(zip(a_S.tolist(), b_S.tolist(), strict=True)):
+        L_BKST[:, :, pair, b : b + N] += W_BKT[..., a : a + N] / N
+        L_BKST[:, :, pair, a : a + N] += W_BKT[..., b : b + N] / N
+    return L_BKST
+
+
+def _chunks(covariances: Covariances, window: int) -> Iterator[tuple[Tensor, Tensor]]:
+    T, P = covariances.length, window + 1
+    size = max(1, CHUNK_ENTRIES // (P * P * T * T))
+    yield from zip(covariances.weight_Q.split(size), covariances.covariance_QTT.split(size), strict=True)

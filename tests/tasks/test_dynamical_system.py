@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import dynamical_system as lds
+from icl.tasks.dynamical_system import DynamicalSystem, Systems, gram_prompts, token_prompts
+
+
+def law_of(**settings):
+    return DynamicalSystem(**settings).law([0])
+
+
+def covariance_by_powers(A, c, Sigma_w, noise, start, T):
+    """Lemma D.2 for given A and c, entry by entry; i and j count from 1."""
+    power = torch.linalg.matrix_power
+    C = torch.zeros(T, T, dtype=torch.float64)
+    for i in range(1, T + 1):
+        for j in range(1, T + 1):
+            total = start * c @ power(A, i) @ power(A, j).T @ c + noise * (i == j)
+            for k in range(1, min(i, j) + 1):
+                total = total + c @ power(A, i - k) @ Sigma_w @ power(A, j - k).T @ c
+            C[i - 1, j - 1] = total
+    return C
+
+
+@pytest.mark.parametrize("setting", lds.SETTINGS)
+def test_observations_have_the_covariance_of_their_system(setting):
+    """One system, many sequences; the first observation has moved once from x_0."""
+    law, B = law_of(setting=setting, dim=3, length=6, initial_variance=0.5), 60_000
+    one = law.systems([generator(1, "check")], 1)
+    many = Systems(one.A_RBDD.expand(1, B, 3, 3), one.c_RBD.expand(1, B, 3))
+    y = law.observations(many, [generator(2, "check")])[0]
+    C = covariance_by_powers(one.A_RBDD[0, 0], one.c_RBD[0, 0], law.Sigma_w_RDD[0], 0.01, 0.5, 6)
+    scale = (C.diagonal()[:, None] * C.diagonal() + C.square()).sqrt() / B**0.5
+    assert ((y.T @ y / B - C) / scale).abs().max() < 4.5
+    assert (y.mean(0) / (C.diagonal() / B).sqrt()).abs().max() < 4.5
+
+
+def test_settings_are_the_papers():
+    B, D = 2000, 5
+    drawn = {s: law_of(setting=s).systems([generator(0, "check")], B) for s in lds.SETTINGS}
+    A, c = drawn["a"].A_RBDD[0], drawn["a"].c_RBD[0]
+    assert torch.equal(A, torch.diag_embed(A.diagonal(dim1=1, dim2=2))) and torch.all(c == 1)
+    for setting in "bd":
+        A = drawn[setting].A_RBDD[0]
+        assert torch.allclose(A, A.mT, atol=1e-12) and not torch.allclose(A, A.diagonal()[0])
+    assert not torch.allclose(drawn["c"].A_RBDD, drawn["c"].A_RBDD.mT, atol=0.1)
+    for setting in lds.SETTINGS:
+        values = torch.linalg.eigvals(drawn[setting].A_RBDD[0])
+        assert values.imag.abs().max() < 1e-6 and values.real.abs().max() < 1
+        assert (values.real.flatten().square().mean() - 1 / 3).abs() < 5 * (4 / 45 / B / D) ** 0.5
+    for setting in "bcd":
+        c = drawn[setting].c_RBD[0]
+        assert c.abs().max() <= 5 and (c.square().mean() - 25 / 3).abs() < 0.5
+    spread = torch.linalg.eigvalsh(law_of(setting="d").Sigma_w_RDD[0])
+    expected = 0.01 * torch.tensor([0.8, 0.85, 0.9, 0.95, 1.0], dtype=torch.float64)
+    assert torch.allclose(spread, expected, rtol=1e-12)
+
+
+def test_the_mixing_matrix_of_c_has_a_diagonal_of_ratio_two():
+    P = lds._well_conditioned(np.random.default_rng(0), 50, 5)
+    diagonal = torch.linalg.qr(P).R.diagonal(dim1=1, dim2=2).abs()
+    assert torch.allclose(diagonal.max(-1).values / diagonal.min(-1).values, torch.tensor(2.0).double())
+    assert lds._well_conditioned(np.random.default_rng(0), 4, 1).shape == (4, 1, 1)
+
+
+def test_orthogonal_matrices_are_haar():
+    Q = lds._orthogonal(np.random.default_rng(0), 40_000, 3)
+    assert torch.allclose(Q @ Q.mT, torch.eye(3).double().expand_as(Q), atol=1e-13)
+    assert torch.allclose(Q.square().mean(0), torch.full((3, 3), 1 / 3).double(), atol=0.01)
+    assert torch.allclose(Q.pow(4).mean(0), torch.full((3, 3), 3 / 15).double(), atol=0.01)
+    assert Q.mean(0).abs().max() < 0.02 and abs(float(torch.linalg.det(Q).mean())) < 0.03
+
+
+@pytest.mark.parametrize("setting", lds.SETTINGS)
+@pytest.mark.parametrize("spectrum", ["uniform", "sphere", "ball", [0.9, -0.2, 0.5]])
+def test_A_and_minus_A_have_the_same_law(setting, spectrum):
+    """E.1, on the samplers: odd moments of traces vanish; y_1 y_2 has mean zero."""
+    law, B = law_of(setting=setting, dim=3, length=3, spectrum=spectrum), 20_000
+    systems = law.systems([generator(0, "check")], B)
+    A = systems.A_RBDD[0]
+    trace, cube = A.diagonal(dim1=1, dim2=2).sum(-1), (A @ A @ A).diagonal(dim1=1, dim2=2).sum(-1)
+    y = law.observations(systems, [generator(1, "check")])[0]
+    for sample in (trace, cube, y[:, 0] * y[:, 1]):
+        assert abs(float(sample.mean())) < 4.5 * float(sample.std()) / B**0.5
+
+
+def test_spectra():
+    rng, B = np.random.default_rng(0), 4000
+    sphere = lds._eigenvalues(rng, "sphere", B, 4)
+    assert torch.allclose(sphere.norm(dim=1), torch.ones(B).double())
+    ball = lds._eigenvalues(rng, "ball", B, 4).norm(dim=1)
+    assert ball.max() <= 1 and abs(float(ball.mean()) - 4 / 5) < 0.02
+    assert lds._eigenvalues(rng, "positive", B, 4).min() >= 0
+    listed = lds._eigenvalues(rng, (0.5, -0.25), B, 2)
+    assert {tuple(row) for row in listed.tolist()} == {(0.5, -0.25), (-0.5, 0.25)}
+
+
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_tokens_are_eq_7_and_the_gram_form_is_theirs(window):
+    T, y = 9, torch.arange(1, 10).double()[None, None].repeat(1, 2, 1)
+    y[0, 1] *= -0.3
+    prompt = token_prompts(y, window)
+    assert prompt.context_RBNP.shape == (1, 2, T - window - 1, window + 1)
+    for t in range(1, T - window):
+        assert prompt.context_RBNP[0, 0, t - 1].tolist() == list(range(t, t + window + 1))
+    assert prompt.query_RBP[0, 0].tolist() == [*range(T - window, T), 0]
+    assert prompt.target_RB[0].tolist() == [9.0, pytest.approx(-2.7)] and prompt.read_out == 1
+    gram = gram_prompts(y, window)
+    assert torch.allclose(gram.gram_RBPP, prompt.gram().gram_RBPP, rtol=1e-13)
+    assert torch.equal(gram.query_RBP, prompt.query_RBP) and gram.read_out == 1
+    assert 9 not in gram.query_RBP[0, 0]
+
+
+def test_the_target_is_hidden_from_the_prompt():
+    law = law_of(window=2, length=7)
+    y = law.sequences([generator(0, "check")], 5)
+    other = y.clone()
+    other[..., -1] += 1
+    assert torch.equal(token_prompts(y, 2).context_RBNP, token_prompts(other, 2).context_RBNP)
+    assert torch.equal(token_prompts(y, 2).query_RBP, token_prompts(other, 2).query_RBP)
+
+
+def test_a_replicas_stream_is_its_own():
+    both = DynamicalSystem(setting="d").law([3, 4])
+    rngs = [generator(seed, "train") for seed in (3, 4)]
+    together = both.gram_prompts(rngs, 7).gram_RBPP
+    for r, seed in enumerate((3, 4)):
+        alone = DynamicalSystem(setting="d").law([seed])
+        assert torch.equal(alone.gram_prompts([generator(seed, "train")], 7).gram_RBPP[0], together[r])
+        assert torch.equal(both.replica(r).root_w_RDD, alone.root_w_RDD)
+    assert not torch.equal(together[0], together[1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"spectrum": [0.1, 0.2, 0.3, 0.4, 1.2]}, "unstable"),
+        ({"spectrum": [0.1, -1.01, 0.3, 0.4, 0.2]}, "unstable"),
+        ({"spectrum": [0.1]}, "must have 5"),
+        ({"spectrum": "unifrom"}, "did you mean uniform"),
+        ({"length": 3, "window": 2}, "length=3: must be at least window"),
+        ({"length": 2}, "length=2"),
+        ({"window": 0}, "window=0"),
+        ({"setting": "e"}, "setting=e: must be one of a, b, c, d"),
+        ({"dim": 0}, "dim=0"),
+        ({"process_noise": -1.0}, "process_noise"),
+        ({"observation_noise": float("nan")}, "observation_noise"),
+        ({"process_noise": 0, "observation_noise": 0, "initial_variance": 0}, "every observation is 0"),
+    ],
+)
+def test_refuses(settings, words):
+    with pytest.raises(InputError, match=words) as refused:
+        DynamicalSystem(**settings)
+    assert "\n" not in str(refused.value)
