@@ -26,6 +26,9 @@ from icl.theory.wishart import trace_moment
 Array = NDArray[np.float64]
 
 
+STATIONARY = 1e-12  # what a Newton step from a minimum may still gain, as a share of the risk
+
+
 class Derivatives(NamedTuple):
     """Risk, gradient (V,), Hessian (V, V); variables a_0 .. a_{L-1}, then beta_0 .. beta_{L-2}."""
 
@@ -36,12 +39,18 @@ class Derivatives(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """A local minimum on S. `found` of the starts ended here."""
+    """A local minimum on S. `found` of the starts ended here.
+
+    The Hessian's eigenvalues are in units of each variable in which its second derivative is 1 (or -1);
+    `newton_gain` is what a Newton step from here would gain, as a share of the risk. Neither depends on the
+    scale of the risk, which is 1e-22 at context 10^4.
+    """
 
     a_L: Array
     beta_L: Array
     risk: float
     gradient_norm: float
+    newton_gain: float
     hessian_eigenvalues_V: Array
     found: int
 
@@ -156,7 +165,7 @@ class InvariantRisk:
         for _ in range(starts):
             theta_V = self._polish(self._descend(self._start(rng)))
             new = self._minimum(theta_V if self.with_b else np.sort(theta_V), found=1)
-            if not (new.strict and self._is_stationary(new)):
+            if not (new.strict and new.newton_gain < STATIONARY):
                 continue
             known = next((i for i, old in enumerate(minima) if self._distance(old, new) < 1e-6), None)
             if known is None:
@@ -196,14 +205,19 @@ class InvariantRisk:
 
     def _minimum(self, theta_V: Array, found: int) -> Minimum:
         value, gradient_V, hessian_VV = self._derivatives(theta_V)
-        spectrum_V = np.linalg.eigvalsh(hessian_VV).astype(np.float64)
-        a_L, beta_L = theta_V[: self.layers], theta_V[self.layers :]
-        return Minimum(a_L, beta_L, value, float(np.linalg.norm(gradient_V)), spectrum_V, found)
-
-    def _is_stationary(self, minimum: Minimum) -> bool:
-        """A Newton step from here would gain less than 1e-12 of the risk."""
-        predicted = minimum.gradient_norm**2 / minimum.hessian_eigenvalues_V[0]
-        return bool(predicted < 1e-12 * minimum.risk)
+        unit_V = 1 / np.sqrt(np.abs(np.diag(hessian_VV)))
+        scaled_V, scaled_VV = unit_V * gradient_V, unit_V[:, None] * hessian_VV * unit_V
+        spectrum_V, axes_VV = np.linalg.eigh(scaled_VV)
+        gain = float(np.sum((axes_VV.T @ scaled_V) ** 2 / np.abs(spectrum_V))) / 2
+        return Minimum(
+            a_L=theta_V[: self.layers],
+            beta_L=theta_V[self.layers :],
+            risk=value,
+            gradient_norm=float(np.linalg.norm(gradient_V)),
+            newton_gain=gain / value,
+            hessian_eigenvalues_V=spectrum_V,
+            found=found,
+        )
 
     def _distance(self, one: Minimum, other: Minimum) -> float:
         here, there = np.concatenate([one.a_L, one.beta_L]), np.concatenate([other.a_L, other.beta_L])

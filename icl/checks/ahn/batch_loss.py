@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from icl.checks.ahn.points_of_s import Point
+from icl.checks.ahn.points_of_s import Point, as_printed
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_forward
 from icl.tasks import GramPrompt
@@ -53,7 +53,8 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> dict[str, float]:
 def _loss(theta_V: Array, point: Point, prompt: GramPrompt) -> tuple[float, Array]:
     """The loss and its gradient in (a, b)."""
     theta = torch.tensor(theta_V, requires_grad=True)
-    L, (unit_A_LDD, unit_B_LDD) = len(point.a_L), _moved(point, np.ones_like(theta_V)).stack
+    L, ones = len(point.a_L), _moved(point, np.ones_like(theta_V))
+    unit_A_LDD, unit_B_LDD = as_printed(ones.stack, point.law)
     A_LDD = theta[:L, None, None] * unit_A_LDD
     B_RLDD = None if unit_B_LDD is None else (theta[L:, None, None] * unit_B_LDD)[None]
     gram_RPPB, query_RPB = batch_last(prompt.gram_RBPP), batch_last(prompt.query_RBP)

@@ -7,41 +7,68 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from icl.checks.ahn.orbits import Deviation
+import torch
+
+from icl.checks.ahn.orbits import Deviation, Error
+from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Bound, Control, decide
+from icl.tasks import LinearRegressionLaw
+
+USELESS = 0.01  # a relative rounding bound above which nothing was measured
 
 
-class Evidence(NamedTuple):
-    """Directions on S, size of the gradient and the sampled test; the last two with their bounds."""
+class Held(NamedTuple):
+    """A measured number, the bound it was held against, and what came of it."""
 
-    directions: Deviation
-    gradient: tuple[float, float]
-    z: tuple[float, float]
-
-    @property
-    def measured(self) -> dict[str, float]:
-        return {
-            "gradient_norm": self.gradient[0],
-            "gradient_norm_stderr": 0.0,
-            "gradient_norm_bound": self.gradient[1],
-            "off_direction": self.directions.off_direction,
-            "derivative_error": self.directions.derivative_error,
-            "sampled_z": self.z[0],
-            "sampled_z_bound": self.z[1],
-        }
+    measured: float
+    bound: Bound
+    verdict: str
 
     @property
-    def verdicts(self) -> list[str]:
-        return [self.directions.verdict, decide(*self.gradient), decide(*self.z)]
+    def entries(self) -> dict[str, float]:
+        return {self.bound.of: self.measured, f"{self.bound.of}_bound": self.bound.value}
 
-    @property
-    def bound(self) -> Bound:
-        return Bound(
-            self.directions.bound,
-            "rounding, of off_direction and derivative_error: 64 eps cond(Sigma) times the gradient with all "
-            f"terms made positive over the gradient; of gradient_norm, at most {self.gradient[1]:.2g}; "
-            f"sampled_z at 99.9 % over all components, at most {self.z[1]:.3g}",
-        )
+
+def held(of: str, measured: float, bound: float, source: str) -> Held:
+    return Held(measured, Bound(bound, source, of), decide(measured, bound))
+
+
+def relative(of: str, error: Error, source: str) -> Held:
+    """A relative error; undecided where rounding could hide any such error at all."""
+    verdict = decide(error.value, error.bound) if error.widest < USELESS else "undecided"
+    return Held(error.value, Bound(error.bound, source, of), verdict)
+
+
+def directions(deviation: Deviation) -> list[Held]:
+    source = "rounding: 64 eps times the gradient with all terms made positive over the gradient"
+    return [
+        relative("off_direction", deviation.off_direction, source),
+        relative("derivative_error", deviation.derivative_error, source),
+    ]
+
+
+def gradient_norm(size: float, bound: float) -> Held:
+    source = "rounding: 64 eps times the gradient with all terms made positive"
+    return held("gradient_norm", size, bound, source)
+
+
+def value(of: str, error: float, bound: float) -> Held:
+    """A relative error of the risk at a point of S."""
+    source = "rounding: 64 eps times the condition number of q at its factors, |a_l dq/da_l| over |q|"
+    return relative(of, Error(error, bound, bound), source)
+
+
+def sampled_z(z: float, bound: float) -> Held:
+    return held("sampled_z", z, bound, "99.9 % over all components")
+
+
+def task_covariance(law: LinearRegressionLaw) -> Held:
+    """Is w ~ N(0, Sigma^{-1}), that is, root^T w ~ N(0, I)? All else is asked of whitened prompts."""
+    V_DD = law.root_RDD[0].mT @ law.task_root_RDD[0]
+    error = float(torch.linalg.matrix_norm(V_DD @ V_DD.mT - torch.eye(law.dim, dtype=torch.float64), 2))
+    bound = ROUNDING * float(torch.linalg.cond(law.root_RDD[0]))
+    source = "rounding: 64 eps times the condition number of Sigma's root"
+    return relative("task_covariance_error", Error(error, bound, bound), source)
 
 
 def control(off: Deviation | None, at: str, shifted: tuple[float, float]) -> Control:
@@ -53,6 +80,6 @@ def control(off: Deviation | None, at: str, shifted: tuple[float, float]) -> Con
     return Control(
         f"off_direction off S, at {at} with A_0 doubled along one whitened axis; "
         f"also gradient norm {shifted[0]:.2g} on S at a tenth too large A",
-        off.off_direction,
-        moved and decide(off.share, 1) == "fails",
+        off.off_direction.value,
+        moved and directions(off)[0].verdict == "fails",
     )

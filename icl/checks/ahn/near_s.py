@@ -1,6 +1,6 @@
 """Given weights against the sets S of ahn's Theorems 3 and 4: their distance, their risk, their gradient.
 
-A and B in the sign of eq. (11). R seeds, L layers, D covariates, V variables.
+A and B in the sign of eq. (11), whitened. R seeds, L layers, D covariates, V variables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from icl.checks.ahn.by_words import gradient_by_words, has_words, risk_by_words
 from icl.checks.ahn.orbits import Stack
-from icl.checks.ahn.points_of_s import Point, nearest_point, sampled_near
+from icl.checks.ahn.points_of_s import Point, gradient_as_printed, nearest_point, sampled_near, whitened
 from icl.checks.given_weights import require_family, require_law
 from icl.checks.verdict import Weights
 from icl.random import generator
@@ -24,7 +24,7 @@ from icl.theory.polynomial import InvariantRisk
 
 
 def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, LinearRegressionLaw]]:
-    """Each seed's A and B with its law; weights that the theorem does not speak of are refused."""
+    """Each seed's whitened A and B with its law; weights that the theorem does not speak of are refused."""
     require_family(weights, theorem, [family])
     law = weights.law
     whitened_w = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
@@ -32,8 +32,9 @@ def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, 
     matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
     A_RLDD = -matrices["A"] if family == "sparse_a" else matrices["A"]
     B_RLDD = matrices.get("B", A_RLDD[:, :0])
-    without = B_RLDD.shape[1] == 0
-    return [((A, None if without else B_RLDD[r]), law.replica(r)) for r, A in enumerate(A_RLDD)]
+    without, laws = B_RLDD.shape[1] == 0, [law.replica(r) for r in range(len(A_RLDD))]
+    stacks = [(A_LDD, None if without else B_RLDD[r]) for r, A_LDD in enumerate(A_RLDD)]
+    return [(whitened(stack, law), law) for stack, law in zip(stacks, laws, strict=True)]
 
 
 def row_against_optimum(stack: Stack, law: LinearRegressionLaw, seed: int, samples: int) -> dict[str, float]:
@@ -41,13 +42,14 @@ def row_against_optimum(stack: Stack, law: LinearRegressionLaw, seed: int, sampl
     A_LDD, point = stack[0], nearest_point(stack, law)
     on_s, optimum = point.value(), point.risk.optimum().risk
     if has_words(len(A_LDD), law):
-        risk, error = float(risk_by_words(A_LDD, law)), 0.0
-        gradient, stderr = float(gradient_by_words(A_LDD, law).norm()), 0.0
+        risk, error = float(risk_by_words(A_LDD, law.context_R[0])), 0.0
+        white_LDD = gradient_by_words(A_LDD, law.context_R[0])
+        gradient, stderr = float(gradient_as_printed(white_LDD, len(A_LDD), law).norm()), 0.0
     else:
         shift, error, gradient, stderr = sampled_near(stack, point, generator(seed, "eval"), samples)
         risk = on_s + shift
     return {
-        "distance": _distance_to_s(stack, law),
+        "distance": _distance_to_s(stack),
         "risk_excess": risk / optimum - 1,
         "risk_excess_error": error / optimum,
         "gradient_norm": gradient,
@@ -67,7 +69,7 @@ def row_against_minima(
     below = min(risk, _descend(point))
     shift, shift_error, gradient, stderr = sampled_near(stack, point, generator(seed, "eval"), samples)
     return {
-        "distance": _distance_to_s(stack, law),
+        "distance": _distance_to_s(stack),
         "risk_excess": risk / below - 1,
         "risk_excess_error": 0.0,
         "risk_excess_over_best": risk / min(below, least) - 1,
@@ -86,10 +88,8 @@ def least_risk(law: LinearRegressionLaw, layers: int, starts: int, seed: int) ->
     return min((minimum.risk for minimum in minima), default=math.inf)
 
 
-def _distance_to_s(stack: Stack, law: LinearRegressionLaw) -> float:
-    (A_LDD, B_LDD), root_DD = stack, law.root_RDD[0]
-    distances = [distance_to_identity(root_DD.mT @ A_LDD @ root_DD)]
-    return float(torch.cat([*distances, *([] if B_LDD is None else [distance_to_identity(B_LDD)])]).max())
+def _distance_to_s(stack: Stack) -> float:
+    return float(torch.cat([distance_to_identity(M_LDD) for M_LDD in stack if M_LDD is not None]).max())
 
 
 def _descend(point: Point) -> float:

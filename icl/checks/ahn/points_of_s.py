@@ -1,5 +1,6 @@
 """The sets S of ahn's Theorems 3 and 4, x ~ N(0, Sigma) and w ~ N(0, Sigma^{-1}): A_l = -a_l Sigma^{-1} and
-B_l = b_l I in the sign of eq. (11); without B, the sign of A turned, that is eq. (8).
+B_l = b_l I in the sign of eq. (11), whitened -a_l I and b_l I; without B, the sign of A turned, that is
+eq. (8).
 
 On S the risk of a prompt is sum_i q(s_i)^2 over the spectrum s of whitened S, q = prod_l (1 - a_l s p_l^2),
 p_{l+1} = p_l (1 - b_l a_l s p_l^2), so its expectation and derivatives are exact: twice, by the polynomial of
@@ -26,7 +27,7 @@ from icl.checks.ahn.orbits import Deviation, Stack
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
 from icl.tasks import LinearRegressionLaw
-from icl.theory.polynomial import InvariantRisk, scalars_on_s
+from icl.theory.polynomial import InvariantRisk
 from icl.theory.statistics import norm_and_stderr
 
 MAX_DIM = 32
@@ -66,10 +67,10 @@ class Point:
 
     @property
     def stack(self) -> Stack:
-        inverse_DD = self.law.task_root_RDD[0] @ self.law.task_root_RDD[0].mT
-        A_LDD = -torch.tensor(self.a_L)[:, None, None] * inverse_DD
+        """Its whitened weights."""
         identity = torch.eye(self.law.dim, dtype=torch.float64)
-        return A_LDD, torch.tensor(self.b_L)[:, None, None] * identity if len(self.b_L) else None
+        A_LDD, B_LDD = (torch.tensor(c)[:, None, None] * identity for c in (-self.a_L, self.b_L))
+        return A_LDD, B_LDD if len(self.b_L) else None
 
     def scaled(self, factor: float) -> Point:
         """All A times the factor, beta as it was."""
@@ -90,11 +91,9 @@ class Point:
         return float(weights_J @ value_J), (weights_J @ along_JM).numpy()
 
     def gradient(self) -> Tensor:
-        """Exact gradient (M, D, D) of the population risk, raw coordinates: multiples of Sigma and of I."""
-        L, dim = len(self.a_L), self.law.dim
-        along_M = torch.tensor(self.on_the_rule()[1])[:, None, None] / dim
-        identity = torch.eye(dim, dtype=torch.float64)
-        return torch.cat([along_M[:L] * self.law.Sigma_RDD[0], along_M[L:] * identity])
+        """Exact whitened gradient (M, D, D) of the population risk: multiples of I."""
+        along_M = torch.tensor(self.on_the_rule()[1])[:, None, None] / self.law.dim
+        return along_M * torch.eye(self.law.dim, dtype=torch.float64)
 
     def gradient_norm(self) -> tuple[float, float]:
         """Norm of that gradient, all matrices together, and what rounding may make of 0."""
@@ -107,10 +106,13 @@ class Point:
         unit_V[L:] = np.abs(self.a_L[: len(unit_beta)]) * unit_beta
         return self._matrix_norm(self.on_the_rule()[1]), self._matrix_norm(unit_V)
 
-    def value_error(self, risk: float) -> tuple[float, float]:
-        """Relative difference of the rule's value and `risk` of the polynomial, and its bound."""
-        bound = ROUNDING * self._root_error() / math.sqrt(self.value())
-        return abs(self.on_the_rule()[0] / risk - 1), bound
+    def value_error(self, risk: float) -> float:
+        """Relative difference of the rule's value and `risk` of the polynomial."""
+        return abs(self.on_the_rule()[0] / risk - 1)
+
+    def value_bound(self) -> float:
+        """What rounding makes of the risk, relative: 1 - a_l s loses digits where a_l s is near 1."""
+        return ROUNDING * self._root_error() / math.sqrt(self.value())
 
     def _matrix_norm(self, along_M: Array) -> float:
         """Norm of all gradients: multiples of Sigma and I with these derivatives along Sigma^{-1} and I."""
@@ -138,46 +140,67 @@ def spectral_risk(a_L: Tensor, b_L: Tensor, s_RD: Tensor) -> tuple[Tensor, Tenso
     return risk_R.detach(), torch.cat([-along_a, *along_b], 1)  # A_l = -a_l Sigma^{-1}
 
 
+def whitened(stack: Stack, law: LinearRegressionLaw) -> Stack:
+    """root^T A root and root^{-1} B root: what the weights do to standard Gaussian u, x = root u."""
+    (A_LDD, B_LDD), root_DD = stack, law.root_RDD[0]
+    white_B_LDD = None if B_LDD is None else torch.linalg.inv(root_DD) @ B_LDD @ root_DD
+    return root_DD.mT @ A_LDD @ root_DD, white_B_LDD
+
+
+def as_printed(stack: Stack, law: LinearRegressionLaw) -> Stack:
+    """The weights in the paper's coordinates that are these when whitened."""
+    (A_LDD, B_LDD), root_DD = stack, law.root_RDD[0]
+    inverse_DD = torch.linalg.inv(root_DD)
+    return inverse_DD.mT @ A_LDD @ inverse_DD, None if B_LDD is None else root_DD @ B_LDD @ inverse_DD
+
+
+def gradient_as_printed(white_MDD: Tensor, layers: int, law: LinearRegressionLaw) -> Tensor:
+    """Gradients in the paper's coordinates: root G root^T for A, and root^{-T} G root^T for B."""
+    root_DD, A, B = law.root_RDD[0], white_MDD[..., :layers, :, :], white_MDD[..., layers:, :, :]
+    return torch.cat([root_DD @ A, torch.linalg.inv(root_DD).mT @ B], -3) @ root_DD.mT
+
+
 def nearest_point(stack: Stack, law: LinearRegressionLaw) -> Point:
-    """The point of S nearest to given weights, in whitened coordinates."""
-    A_LDD, B_LDD = stack
-    a_L = -scalars_on_s(A_LDD, law.Sigma_RDD[0])[0].numpy()
-    b_L = np.zeros(0) if B_LDD is None else B_LDD.diagonal(dim1=-2, dim2=-1).mean(-1).numpy()
-    return Point(InvariantRisk(law.dim, law.context_R[0], len(a_L), B_LDD is not None), law, a_L, b_L)
+    """The point of S nearest to given whitened weights."""
+    a_L, b_L = (
+        np.zeros(0) if M_LDD is None else M_LDD.diagonal(dim1=-2, dim2=-1).mean(-1).numpy() for M_LDD in stack
+    )
+    return Point(InvariantRisk(law.dim, law.context_R[0], len(a_L), stack[1] is not None), law, -a_L, b_L)
 
 
 def directions(points: Sequence[Point], W_RDD: Tensor) -> Deviation:
     """Gradients at points of S on the orbits of these prompts, against those that the spectrum names."""
     s_RD, parts = torch.linalg.eigvalsh(W_RDD), []
     for point in points:
-        found, plus = (orbits.orbit_gradient(at.stack, W_RDD, at.law) for at in (point, point.positive()))
-        parts.append(orbits.deviation(found, plus, point.on_spectra(s_RD)[1], point.law))
+        found, plus = (orbits.orbit_gradient(at.stack, W_RDD) for at in (point, point.positive()))
+        parts.append(orbits.deviation(found, plus, point.on_spectra(s_RD)[1]))
     return orbits.worst_of(parts)
 
 
 def off_direction(point: Point, W_RDD: Tensor) -> Deviation:
     """The same off S: A_0 of the point doubled along one whitened axis."""
     A_LDD, B_LDD = point.stack
-    A_LDD = orbits.tilted(A_LDD, point.law)
-    found, plus = (orbits.orbit_gradient((A, B_LDD), W_RDD, point.law) for A in (A_LDD, -A_LDD))
-    return orbits.deviation(found, plus, None, point.law)
+    A_LDD = orbits.tilted(A_LDD)
+    found, plus = (orbits.orbit_gradient((A, B_LDD), W_RDD) for A in (A_LDD, -A_LDD))
+    return orbits.deviation(found, plus, None)
 
 
 def sampled_near(
     stack: Stack, point: Point, rng: np.random.Generator, samples: int
 ) -> tuple[float, float, float, float]:
-    """Risk of weights minus risk of a point of S near them, with its 99.9 % half-width; and the norm of the
-    population gradient at the weights, with its standard error.
+    """Risk of whitened weights minus risk of a point of S near them, with its 99.9 % half-width; and the norm
+    of the population gradient at the weights, in the paper's coordinates, with its standard error.
 
     Both are sampled as differences on the same prompts, small near S, to what is exact at the point.
     """
-    W_CBDD = orbits.whitened_prompts(point.law, rng, CHUNKS * (samples // CHUNKS)).unflatten(0, (CHUNKS, -1))
+    law, count = point.law, CHUNKS * (samples // CHUNKS)
+    W_BDD = orbits.whitened_prompts(law, rng, count)
     (risk_CB, grad_CMDD), (risk_there_CB, grad_there_CMDD) = (
-        orbits.prompt_gradients(at, W_CBDD, point.law) for at in (stack, point.stack)
+        orbits.prompt_gradients(at, W_BDD.unflatten(0, (CHUNKS, -1))) for at in (stack, point.stack)
     )
     shift_B = (risk_CB - risk_there_CB).flatten()
     quantile = float(norm.isf((1 - orbits.CONFIDENCE) / 2))
     half_width = quantile * float(shift_B.std()) / math.sqrt(len(shift_B))
-    gradient_CMDD = grad_CMDD - grad_there_CMDD + point.gradient()
+    gradient_CMDD = gradient_as_printed(grad_CMDD - grad_there_CMDD + point.gradient(), len(stack[0]), law)
     size_R, stderr_R = norm_and_stderr(gradient_CMDD.flatten(1)[:, None])
     return float(shift_B.mean()), half_width, float(size_R), float(stderr_R)

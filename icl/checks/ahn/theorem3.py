@@ -13,19 +13,17 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from icl.checks.ahn import orbits
+from icl.checks.ahn import critical_point, orbits
 from icl.checks.ahn.by_words import directions_by_words, gradient_norm_by_words, has_words
-from icl.checks.ahn.critical_point import Evidence, control
+from icl.checks.ahn.critical_point import Held
 from icl.checks.ahn.near_s import row_against_optimum, stacks_of
 from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.rounding import ROUNDING
 from icl.checks.settings import Eigenvalues, Matrix, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
 from icl.errors import whole
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk
-from icl.verdicts import joint
+from icl.theory.polynomial import InvariantRisk, Minimum
 
 POINTS = 3  # random points of S
 PROMPTS = 8  # orbits
@@ -67,31 +65,39 @@ class Theorem3:
 
     def measure(self) -> Finding:
         rng, best = generator(self.seed, "check"), self.risk.optimum()
-        optimum = self._point(best.a_L)
-        points = [self._point(a_L) for a_L in rng.uniform(0.1, 0.6, (POINTS, self.layers)) * best.a_L]
-        worst = directions(points, orbits.whitened_prompts(self.law, rng, PROMPTS))
-        if has_words(self.layers, self.law):
-            worst = orbits.worst_of([worst, directions_by_words(points)])
-        lower, found = float(self.risk.lower_bound()), self.risk.minimise(rng, STARTS)
-        z = orbits.rotation_test(optimum.stack, self.law, rng, self.samples)
-        evidence = Evidence(worst, self._gradient_norm(optimum), z)
+        evidence = self._evidence(best, rng)
         measured = {
             "scalars": best.a_L.tolist(),
             "risk": best.risk,
             "risk_by_layers": [self._least_risk(layers) for layers in range(1, max(self.layers, 4) + 1)],
-            "lower_bound": lower,
-            "local_minima": len(found),
-            **evidence.measured,
+            "lower_bound": float(self.risk.lower_bound()),
+            "gradient_norm_stderr": 0.0,
         }
-        verdicts = [
-            *evidence.verdicts,
-            decide(abs(best.risk / lower - 1), ROUNDING * self.layers),
-            decide(*optimum.value_error(best.risk)),
-            decide(max(0, best.risk / found[0].risk - 1) if found else 0.0, ROUNDING * self.layers),
-        ]
+        for part in evidence:
+            measured |= part.entries
+        verdict, bound = deciding([(part.verdict, part.bound) for part in evidence])
         control = self._control(best.a_L, rng)
-        remarks = self._remarks(best.risk)
-        return Finding(joint(verdicts), measured, evidence.bound, control, NOTES, remarks)
+        return Finding(verdict, measured, bound, control, NOTES, self._remarks(best.risk))
+
+    def _evidence(self, best: Minimum, rng: np.random.Generator) -> list[Held]:
+        optimum, a_PL = self._point(best.a_L), rng.uniform(0.1, 0.6, (POINTS, self.layers)) * best.a_L
+        points = [self._point(a_L) for a_L in a_PL]
+        worst = directions(points, orbits.whitened_prompts(self.law, rng, PROMPTS))
+        if has_words(self.layers, self.law):
+            worst = orbits.worst_of([worst, directions_by_words(points)])
+        lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
+        found = self.risk.minimise(rng, STARTS)
+        below = max(0.0, best.risk / found[0].risk - 1) if found else 0.0
+        z = orbits.rotation_test(optimum.stack, orbits.whitened_prompts(self.law, rng, self.samples))
+        return [
+            *critical_point.directions(worst),
+            critical_point.gradient_norm(*self._gradient_norm(optimum)),
+            critical_point.task_covariance(self.law),
+            critical_point.value("value_error", optimum.value_error(best.risk), rounding),
+            critical_point.value("lower_bound_error", abs(best.risk / lower - 1), rounding),
+            critical_point.value("search_below_optimum", below, rounding),
+            critical_point.sampled_z(*z),
+        ]
 
     def judge(self, weights: Weights) -> Finding:
         """Do these weights of (8) sit at the optimum on S, up to the order of the layers?"""
@@ -99,7 +105,7 @@ class Theorem3:
         sampling = self.seed, self.samples
         return judge_rows(
             [row_against_optimum(stack, law, *sampling) for stack, law in seeds],
-            [row_against_optimum((orbits.tilted(A, law), B), law, *sampling) for (A, B), law in seeds],
+            [row_against_optimum((orbits.tilted(A), B), law, *sampling) for (A, B), law in seeds],
             Bound(
                 DISTANCE,
                 f"Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within {EXCESS:.0%} "
@@ -118,7 +124,7 @@ class Theorem3:
         off = None
         if self.law.dim > 1:
             off = off_direction(self._point(0.5 * a_L), orbits.whitened_prompts(self.law, rng, PROMPTS))
-        return control(off, "half the optimum", self._gradient_norm(self._point(1.1 * a_L)))
+        return critical_point.control(off, "half the optimum", self._gradient_norm(self._point(1.1 * a_L)))
 
     def _gradient_norm(self, point: Point) -> tuple[float, float]:
         return gradient_norm_by_words(point) if has_words(self.layers, self.law) else point.gradient_norm()

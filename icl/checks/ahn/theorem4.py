@@ -17,18 +17,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.checks.ahn import orbits
+from icl.checks.ahn import critical_point, orbits
 from icl.checks.ahn.batch_loss import BATCH, against_the_risk
-from icl.checks.ahn.critical_point import Evidence, control
 from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
 from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
 from icl.checks.settings import Eigenvalues, Matrix, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
-from icl.verdicts import joint
 
 POINTS = 3  # random points of S
 PROMPTS = 8  # orbits
@@ -72,12 +70,19 @@ class Theorem4:
         rng = generator(self.seed, "check")
         minima = self.risk.minimise(rng, self.starts)
         if not minima:
-            nothing, why = {"starts": self.starts}, "no local minimum was reached"
-            return Finding("undecided", nothing, Bound(0.0, why), Control(f"none: {why}", 0.0, False))
+            nothing, why = {"starts": self.starts, "found": 0}, "no local minimum was reached"
+            bound = Bound(0.0, why, "found", ">")
+            return Finding("undecided", nothing, bound, Control(f"none: {why}", 0.0, False))
         best, point = minima[0], Point(self.risk, self.law, minima[0].a_L, minima[0].b_L)
         worst = self._directions(rng)
-        z = orbits.rotation_test(point.stack, self.law, rng, self.samples)
-        evidence = Evidence(worst, point.gradient_norm(), z)
+        z = orbits.rotation_test(point.stack, orbits.whitened_prompts(self.law, rng, self.samples))
+        evidence = [
+            *critical_point.directions(worst),
+            critical_point.gradient_norm(*point.gradient_norm()),
+            critical_point.task_covariance(self.law),
+            critical_point.value("value_error", point.value_error(best.risk), point.value_bound()),
+            critical_point.sampled_z(*z),
+        ]
         measured = {
             "a": best.a_L.tolist(),
             "b": best.b_L.tolist(),
@@ -87,11 +92,13 @@ class Theorem4:
             "found": best.found,
             "local_minima": [minimum.risk for minimum in minima],
             **against_the_risk(point, self.law.gram_prompts([generator(self.seed, "eval")], BATCH)),
-            **evidence.measured,
+            "gradient_norm_stderr": 0.0,
         }
-        verdict = joint([*evidence.verdicts, decide(*point.value_error(best.risk))])
+        for part in evidence:
+            measured |= part.entries
+        verdict, bound = deciding([(part.verdict, part.bound) for part in evidence])
         control = self._control(point, rng)
-        return Finding(verdict, measured, evidence.bound, control, self._notes(measured), REMARKS)
+        return Finding(verdict, measured, bound, control, self._notes(measured), REMARKS)
 
     def judge(self, weights: Weights) -> Finding:
         """Do these weights of (11) sit at a critical point in S? Which of its local minima is left open."""
@@ -99,7 +106,7 @@ class Theorem4:
         sampling = self.seed, self.samples
         layers = len(seeds[0][0][0])
         least = {law.context_R: least_risk(law, layers, self.starts, self.seed) for _, law in seeds}
-        tilted = [((orbits.tilted(A, law), B), law) for (A, B), law in seeds]
+        tilted = [((orbits.tilted(A), B), law) for (A, B), law in seeds]
         rows, control_rows = (
             [row_against_minima(stack, law, least[law.context_R], *sampling) for stack, law in some]
             for some in (seeds, tilted)
@@ -140,7 +147,7 @@ class Theorem4:
             small = 0.5 / float(torch.linalg.eigvalsh(W_RDD).max())
             plain = Point(self.risk, self.law, np.full(self.layers, small), np.ones(self.layers - 1))
             off = off_direction(plain, W_RDD)
-        return control(off, "equal scalars", point.scaled(1.1).gradient_norm())
+        return critical_point.control(off, "equal scalars", point.scaled(1.1).gradient_norm())
 
     def _notes(self, measured: dict[str, Any]) -> list[str]:
         return [

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from icl.checks.ahn import orbits
+from icl.checks.ahn.points_of_s import as_printed, gradient_as_printed, whitened
+from icl.models.gram import sparse_expected_risk
 from icl.random import generator
 from icl.tasks import LinearRegression
 
@@ -17,24 +19,29 @@ def test_the_rotations_average_as_haar_does(dim):
     assert torch.allclose((R.mT @ X @ R).mean(0), X.trace() / dim * identity, atol=1e-13)
 
 
-def test_whitened_gradients_by_finite_differences():
-    """Of the mean risk of the same prompts, in the coordinates root^T A root and root^{-1} B root."""
+@pytest.mark.parametrize("with_b", [False, True])
+def test_risk_and_gradient_in_the_papers_coordinates(with_b):
+    """Those of the same prompts in x = root u, w = root^{-T} v, root not symmetric."""
     law = LinearRegression(2, 4, distortion=[[1, 2], [0, 1]], task_covariance="inverse").law([0])
     rng = generator(0, "check")
-    A, B = (0.1 * torch.tensor(rng.standard_normal((layers, 2, 2))) for layers in (2, 1))
-    W = orbits.whitened_prompts(law, rng, 5)[None]
-    root, inverse = law.root_RDD[0], law.task_root_RDD[0]
-    _, gradient = orbits.prompt_gradients((A, B), W, law)
-    white = orbits.whitened(gradient, 2, law)[0]
-    for matrix in range(3):
-        for entry in [(0, 0), (0, 1), (1, 0)]:
-            unit = torch.zeros(2, 2, dtype=torch.float64)
-            unit[entry] = 1e-5
-            step = torch.zeros(3, 2, 2, dtype=torch.float64)
-            step[matrix] = inverse @ unit @ inverse.mT if matrix < 2 else root @ unit @ inverse.mT
-            up, down = (
-                orbits.prompt_gradients((A + sign * step[:2], B + sign * step[2:]), W, law)[0].mean()
-                for sign in (1, -1)
-            )
-            slope = float(up - down) / 2e-5
-            assert slope == pytest.approx(float(white[matrix][entry]), rel=1e-6, abs=1e-9)
+    A, B = (0.1 * torch.tensor(rng.standard_normal((layers, 2, 2))) for layers in (3, 2))
+    W, root = orbits.whitened_prompts(law, rng, 5), law.root_RDD[0]
+    stack = (A.requires_grad_(), B.requires_grad_() if with_b else None)
+    white_risk, white = orbits.prompt_gradients(whitened(stack, law), W[None])
+    S = (root @ W @ root.mT).movedim(0, -1)[None].contiguous()
+    printed = [M[None] for M in stack if M is not None]
+    risk = sparse_expected_risk(printed[0], printed[1] if with_b else None, S, law.task_root_RDD, root[None])
+    assert torch.allclose(risk, white_risk, rtol=1e-12)
+    leaves = [M for M in stack if M is not None]
+    gradient = torch.cat(torch.autograd.grad(risk.mean(), leaves))
+    assert torch.allclose(gradient_as_printed(white, 3, law)[0], gradient, rtol=1e-10)
+    for matrices, again in zip(stack, as_printed(whitened(stack, law), law), strict=True):
+        assert matrices is None or torch.allclose(matrices, again, rtol=1e-12)
+
+
+def test_a_deviation_shows_the_error_nearest_to_its_bound():
+    found = torch.diag_embed(torch.tensor([[1.0, 1.1], [1.0, 1.2]]).double())[None]
+    plus = torch.eye(2).double() * torch.tensor([1.0, 1e6]).double()[None, :, None, None]
+    error = orbits.deviation(found, plus, None).off_direction
+    assert error.value == pytest.approx(0.05 * 2**0.5 / (1 + 1.1**2) ** 0.5)  # not the larger one
+    assert error.bound < 1e-12 < error.widest

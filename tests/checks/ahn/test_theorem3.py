@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from icl.checks.ahn import by_words, orbits
+from icl.checks.ahn import by_words, critical_point, orbits
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.verdict import Weights
 from icl.errors import InputError
@@ -33,6 +33,8 @@ PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMA
         {"dim": 2, "context": 5, "covariance": [[2, 1], [1, 1]], **SMALL},
         {"layers": 12, **SMALL},
         {"layers": 4, "eigenvalues": [1e6, 1, 1, 1, 1e-2], **SMALL},
+        {"eigenvalues": [1, 1, 1, 1, 1e-8], **SMALL},
+        {"dim": 3, "context": 10**6, "layers": 6, **SMALL},
     ],
 )
 def test_holds_and_rejects_its_control(settings):
@@ -42,6 +44,7 @@ def test_holds_and_rejects_its_control(settings):
     scalars = finding.measured["scalars"]
     assert scalars == sorted(scalars)
     assert finding.measured["gradient_norm_stderr"] == 0
+    assert finding.bound.of == "off_direction"
     assert finding.measured["off_direction"] <= finding.bound.value
 
 
@@ -89,6 +92,26 @@ def test_fails_at_scalars_that_are_not_optimal(monkeypatch, layers):
     assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_an_ill_conditioned_sigma_is_as_good_as_another(seed):
+    """Of one law of prompts, whitened: only `task_covariance_error` knows of the condition number."""
+    mild, hard = (
+        Theorem3(**(PLAIN | {"eigenvalues": eigenvalues}), seed=seed).measure()
+        for eigenvalues in ([1, 1, 0.5], [1, 1, 1e-10])
+    )
+    assert mild.verdict == hard.verdict == "holds"
+    for name in ("off_direction", "off_direction_bound", "derivative_error", "sampled_z"):
+        assert mild.measured[name] == hard.measured[name]
+
+
+def test_the_named_bound_is_the_one_that_failed():
+    check = Theorem3(**PLAIN)
+    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * torch.tensor([1, 1, 2.0]).double())
+    finding = check.measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", "task_covariance_error")
+    assert finding.measured["task_covariance_error"] > finding.bound.value
+
+
 def test_fails_where_a_word_is_counted_wrongly(monkeypatch):
     right = by_words.sparse_a_risk
     monkeypatch.setattr(
@@ -113,7 +136,7 @@ def test_fails_where_prompts_are_not_isotropic(monkeypatch):
 
 
 def test_undecided_where_the_control_is_not_rejected(monkeypatch):
-    monkeypatch.setattr(orbits, "tilted", lambda A, law: A)
+    monkeypatch.setattr(orbits, "tilted", lambda A: A)
     assert Theorem3(**PLAIN).measure().verdict == "undecided"
 
 
@@ -200,5 +223,5 @@ def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, layers):
 
 
 def test_undecided_where_rounding_hides_the_direction(monkeypatch):
-    monkeypatch.setattr(orbits, "USELESS", 1e-13)
+    monkeypatch.setattr(critical_point, "USELESS", 1e-16)
     assert Theorem3(**PLAIN).measure().verdict == "undecided"
