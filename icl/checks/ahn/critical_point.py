@@ -35,7 +35,9 @@ def held(of: str, measured: float, bound: float, source: str) -> Held:
 
 def relative(of: str, error: Error, source: str) -> Held:
     """A relative error; undecided where rounding could hide any such error at all."""
-    verdict = decide(error.value, error.bound) if error.widest < USELESS else "undecided"
+    verdict = decide(error.value, error.bound)
+    if verdict == "holds" and not error.blind < USELESS:
+        verdict = "undecided"
     return Held(error.value, Bound(error.bound, source, of), verdict)
 
 
@@ -55,7 +57,7 @@ def gradient_norm(size: float, bound: float) -> Held:
 def value(of: str, error: float, bound: float) -> Held:
     """A relative error of the risk at a point of S."""
     source = "rounding: 64 eps times the condition number of q at its factors, |a_l dq/da_l| over |q|"
-    return relative(of, Error(error, bound, bound), source)
+    return relative(of, Error(error, bound, bound, error), source)
 
 
 def sampled_z(z: float, bound: float) -> Held:
@@ -68,7 +70,7 @@ def task_covariance(law: LinearRegressionLaw) -> Held:
     error = float(torch.linalg.matrix_norm(V_DD @ V_DD.mT - torch.eye(law.dim, dtype=torch.float64), 2))
     bound = ROUNDING * float(torch.linalg.cond(law.root_RDD[0]))
     source = "rounding: 64 eps times the condition number of Sigma's root"
-    return relative("task_covariance_error", Error(error, bound, bound), source)
+    return relative("task_covariance_error", Error(error, bound, bound, error), source)
 
 
 def control(off: Deviation | None, at: str, shifted: tuple[float, float]) -> Control:
@@ -80,6 +82,6 @@ def control(off: Deviation | None, at: str, shifted: tuple[float, float]) -> Con
     return Control(
         f"off_direction off S, at {at} with A_0 doubled along one whitened axis; "
         f"also gradient norm {shifted[0]:.2g} on S at a tenth too large A",
-        off.off_direction.value,
+        off.off_direction.largest,
         moved and directions(off)[0].verdict == "fails",
     )

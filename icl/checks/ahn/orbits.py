@@ -18,7 +18,6 @@ D covariates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -74,11 +73,16 @@ def orbit_gradient(stack: Stack, W_RDD: Tensor) -> Tensor:
 
 
 class Error(NamedTuple):
-    """Where an error takes up most of its rounding bound; `widest`: the largest such bound of all."""
+    """An error where it takes up most of its rounding bound.
+
+    Of each matrix one orbit tells: `blind` is the bound on the orbit that sees it best, the largest of all
+    matrices. `largest` is the largest error anywhere.
+    """
 
     value: float
     bound: float
-    widest: float
+    blind: float
+    largest: float
 
 
 class Deviation(NamedTuple):
@@ -100,22 +104,23 @@ def deviation(found: Tensor, plus: Tensor, named: Tensor | None) -> Deviation:
     mean = found.diagonal(dim1=-2, dim2=-1).mean(-1)
     off = torch.linalg.matrix_norm(found - mean[..., None, None] * identity) / size
     error = torch.zeros_like(off) if named is None else (mean - named / dim).abs() * math.sqrt(dim) / size
-    bound = (ROUNDING * torch.linalg.matrix_norm(plus) / size).flatten()
-    return Deviation(_most_telling(off.flatten(), bound), _most_telling(error.flatten(), bound))
+    bound = ROUNDING * torch.linalg.matrix_norm(plus) / size
+    return Deviation(_error(off, bound), _error(error, bound))
 
 
-def _most_telling(error: Tensor, bound: Tensor) -> Error:
-    at = (error / bound).argmax()  # of a NaN too
-    return Error(float(error[at]), float(bound[at]), float(bound.max()))
+def _error(error_RM: Tensor, bound_RM: Tensor) -> Error:
+    at = (error_RM / bound_RM).argmax()  # of a NaN too
+    blind = bound_RM.min(0).values.max()
+    return Error(*(float(x) for x in (error_RM.flatten()[at], bound_RM.flatten()[at], blind, error_RM.max())))
 
 
-def worst_of(parts: Sequence[Deviation]) -> Deviation:
-    return Deviation(*(_worst([part[kind] for part in parts]) for kind in range(2)))
+def worst_of(one: Deviation, other: Deviation) -> Deviation:
+    return Deviation(*(_worst(*errors) for errors in zip(one, other, strict=True)))
 
 
-def _worst(errors: Sequence[Error]) -> Error:
-    shares = [math.inf if math.isnan(error.value) else error.value / error.bound for error in errors]
-    return errors[int(np.argmax(shares))]._replace(widest=max(error.widest for error in errors))
+def _worst(one: Error, other: Error) -> Error:
+    worst = other if math.isnan(other.value) or other.value / other.bound > one.value / one.bound else one
+    return worst._replace(blind=max(one.blind, other.blind), largest=max(one.largest, other.largest))
 
 
 def tilted(A_LDD: Tensor) -> Tensor:

@@ -170,11 +170,11 @@ def nearest_point(stack: Stack, law: LinearRegressionLaw) -> Point:
 
 def directions(points: Sequence[Point], W_RDD: Tensor) -> Deviation:
     """Gradients at points of S on the orbits of these prompts, against those that the spectrum names."""
-    s_RD, parts = torch.linalg.eigvalsh(W_RDD), []
-    for point in points:
-        found, plus = (orbits.orbit_gradient(at.stack, W_RDD) for at in (point, point.positive()))
-        parts.append(orbits.deviation(found, plus, point.on_spectra(s_RD)[1]))
-    return orbits.worst_of(parts)
+    s_RD = torch.linalg.eigvalsh(W_RDD)
+    named = torch.cat([point.on_spectra(s_RD)[1] for point in points])
+    found = torch.cat([orbits.orbit_gradient(point.stack, W_RDD) for point in points])
+    plus = torch.cat([orbits.orbit_gradient(point.positive().stack, W_RDD) for point in points])
+    return orbits.deviation(found, plus, named)
 
 
 def off_direction(point: Point, W_RDD: Tensor) -> Deviation:

@@ -84,7 +84,7 @@ class Theorem3:
         points = [self._point(a_L) for a_L in a_PL]
         worst = directions(points, orbits.whitened_prompts(self.law, rng, PROMPTS))
         if has_words(self.layers, self.law):
-            worst = orbits.worst_of([worst, directions_by_words(points)])
+            worst = orbits.worst_of(worst, directions_by_words(points))
         lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
         found = self.risk.minimise(rng, STARTS)
         below = max(0.0, best.risk / found[0].risk - 1) if found else 0.0
@@ -110,6 +110,7 @@ class Theorem3:
                 DISTANCE,
                 f"Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within {EXCESS:.0%} "
                 "of the optimum on S",
+                "distance",
             ),
             "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
             "risk in one dimension",

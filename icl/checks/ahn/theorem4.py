@@ -118,6 +118,7 @@ class Theorem4:
                 DISTANCE,
                 "Dist(Sigma^1/2 A_l Sigma^1/2, I) and Dist(B_l, I), all layers and seeds; exact risk of the "
                 f"nearest point of S within {EXCESS:.0%} of the local minimum below it",
+                "distance",
             ),
             "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
             "risk in one dimension",

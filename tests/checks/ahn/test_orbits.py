@@ -44,4 +44,5 @@ def test_a_deviation_shows_the_error_nearest_to_its_bound():
     plus = torch.eye(2).double() * torch.tensor([1.0, 1e6]).double()[None, :, None, None]
     error = orbits.deviation(found, plus, None).off_direction
     assert error.value == pytest.approx(0.05 * 2**0.5 / (1 + 1.1**2) ** 0.5)  # not the larger one
-    assert error.bound < 1e-12 < error.widest
+    assert error.bound < 1e-12 < error.blind
+    assert error.largest == pytest.approx(0.1 * 2**0.5 / (1 + 1.2**2) ** 0.5)
