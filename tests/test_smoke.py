@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
-from icl.cli.verdicts import SHARED_CODE
 from icl.config import conf_dir
-from icl.runs.code import COMPUTED
 
 
 def named(group: str) -> list[str]:
@@ -63,9 +61,3 @@ def test_reproduce_of_one_paper(tmp_path: Path, capsys: pytest.CaptureFixture[st
     expected = f"icl: only=ahm: no such paper; did you mean ahn? (one of: {', '.join(papers)})\n"
     assert (captured.out, captured.err) == ("", expected)
     assert not (tmp_path / "o").exists()
-
-
-def test_what_a_verdict_depends_on_is_there() -> None:
-    """A renamed package would otherwise drop out of the digest."""
-    icl = conf_dir().parent / "icl"
-    assert all((icl / name).is_dir() or (icl / f"{name}.py").is_file() for name in (*SHARED_CODE, *COMPUTED))

@@ -27,9 +27,10 @@ from icl.cli.logger import logger_settings
 from icl.cli.many import Group
 from icl.cli.outcome import Outcome, verdict_code
 from icl.cli.show import show
-from icl.cli.verdicts import digest_of, verdict_document
+from icl.cli.verdicts import roots_of, verdict_document
 from icl.config import by_content, common_settings, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, one_of, whole
+from icl.runs.code import code_digest
 from icl.runs.documents import to_json
 from icl.runs.fingerprint import fingerprint
 from icl.sinks.sink import Sink
@@ -52,6 +53,7 @@ class Plan:
     weights: str | None
     fingerprint: str
     digest: str
+    roots: tuple[str, ...]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -112,11 +114,11 @@ def described(cfg: DictConfig, name: str | None = None) -> Plan:
     expected = one_of("check.expected", node.pop("expected", "holds"), VERDICTS)
     weights = node.pop("weights", None)
     logger_settings(cfg.logger)
-    digest = digest_of(node.get("_target_"), ["training"] if weights is not None else [])
+    roots = roots_of(node, [] if weights is None else given_weights.roots(weights))
     settings = {k: v for k, v in node.items() if k != "_target_"}
     identity = {"settings": by_content(settings), "target": node["_target_"]}
     identity["weights"] = None if weights is None else given_weights.identity(weights)
-    return Plan(name, node, expected, weights, fingerprint(identity), digest)
+    return Plan(name, node, expected, weights, fingerprint(identity), code_digest(roots), roots)
 
 
 def _stored(plan: Plan, outputs: Path, *, force: bool) -> dict[str, Any] | None:
@@ -157,7 +159,8 @@ def run_plan(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
             stored = None if force else records.find(plan.id, plan.fingerprint, plan.digest)
             cached = stored is not None
             if stored is None:
-                stored = records.save(plan.id, plan.fingerprint, plan.digest, finding or measure(plan))
+                verdict = finding or measure(plan)
+                stored = records.save(plan.id, plan.fingerprint, plan.digest, verdict, plan.roots)
     document = _document(plan, stored, cached=cached)
     _story(document, plan, cfg).tell(document["settings"], lambda sink: _tell(document, sink))
     return document
@@ -197,14 +200,6 @@ def _tell(document: Mapping[str, Any], sink: Sink) -> None:
     }
     sink.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
     sink.table("verdicts", list(row), [list(row.values())])
-
-
-def check_digest(record_id: str) -> str | None:
-    """What a record of this check would carry today; None where the check is not there."""
-    try:
-        return digest_of(compose("check", [f"check={record_id}"]).check.get("_target_"))
-    except InputError:
-        return None
 
 
 def _code_of(document: Mapping[str, Any]) -> int:

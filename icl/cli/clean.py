@@ -8,11 +8,10 @@ from pathlib import Path
 
 from icl.cli.outcome import OK, Outcome, emit
 from icl.errors import InputError, one_of
-from icl.runs.code import current_digests
 
 
 def clean_command(args: Sequence[str]) -> int:
-    from icl.runs.clean import find_garbage, remove
+    from icl.runs.clean import find_garbage, remove, sizes
 
     settings = {"format": "text", "paths.outputs": "outputs", "yes": "false"}
     for arg in args:
@@ -26,13 +25,16 @@ def clean_command(args: Sequence[str]) -> int:
     one_of("format", settings["format"], ("text", "json"))
     one_of("yes", settings["yes"], ("true", "false"))
     outputs = Path(settings["paths.outputs"]).absolute()
-    garbage = find_garbage(outputs, current_digest)
+    garbage = find_garbage(outputs)
     say = sys.stderr if settings["format"] == "json" else sys.stdout
     for entry in garbage:
         print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=say)
-    total = sum(entry.bytes for entry in garbage)
-    if not garbage:
-        print("nothing to clean", file=say)
+    total, kinds = sum(entry.bytes for entry in garbage), dict.fromkeys(sizes(outputs), 0)
+    for entry in garbage:
+        kinds[entry.path.relative_to(outputs).parts[0]] += entry.bytes
+    for kind, size in sizes(outputs).items():
+        print(f"{_size(kinds[kind]):>9}  of {_size(size)} in {kind}", file=say)
+    print(f"{_size(total):>9}  in all" if garbage else "nothing to clean", file=say)
     removed = remove(outputs, garbage) if garbage and (settings["yes"] == "true" or _agreed(total)) else []
     document = {
         "found": [{"path": entry.path, "why": entry.why, "bytes": entry.bytes} for entry in garbage],
@@ -46,15 +48,6 @@ def clean_command(args: Sequence[str]) -> int:
         settings["format"],
     )
     return OK
-
-
-def current_digest(kind: str, record_id: str) -> str | set[str] | None:
-    """The digest a record of today's code would carry, or those it could; None where that is not known."""
-    from icl.cli.check import check_digest
-
-    if kind == "runs":
-        return current_digests()
-    return check_digest(record_id) if kind == "checks" else None
 
 
 def _agreed(total: int) -> bool:

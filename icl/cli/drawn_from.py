@@ -19,10 +19,10 @@ from typing import Any
 
 import icl
 from icl.cli.hydra_app import config_folders
-from icl.cli.verdicts import source_files
 from icl.config import allowed_packages, by_content
 from icl.errors import InputError
 from icl.runs import atomic, documents
+from icl.runs.code import places
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 from icl.sinks.sink import LoggerSettings
@@ -111,4 +111,6 @@ def _files() -> Iterator[tuple[Path, str]]:
     for package in allowed_packages():
         if package.partition(".")[0] not in _NOT_THE_USERS:
             with contextlib.suppress(InputError):  # not there: nothing can come from it
-                yield from ((path, path.name) for path in source_files(package))
+                for place in places(package.partition(".")[0]):
+                    files = place.rglob("*.py") if place.is_dir() else [place]
+                    yield from ((path, path.name) for path in files)

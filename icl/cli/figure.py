@@ -23,11 +23,10 @@ from icl.cli.logger import logger_settings
 from icl.cli.many import Group
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.show import short, show_figures, verdict_text
-from icl.cli.verdicts import source_files
 from icl.config import common_settings, file_digest, instantiate, keep_caches_in, outputs_folder, plain
 from icl.errors import InputError, nearest, whole
-from icl.runs.code import COMPUTED
-from icl.runs.fingerprint import code_digest, fingerprint
+from icl.runs.code import DRAWING, code_digest, made_from, noted, targets
+from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import RunRecord
 from icl.sinks.sink import LoggerSettings, Sink
@@ -58,6 +57,10 @@ class Plan:
     @functools.cached_property
     def figure(self) -> Any:
         return instantiate("figure.draw", self.settings["draw"])
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return (*targets(self.settings), *DRAWING)
 
     @property
     def fingerprint(self) -> str:
@@ -125,14 +128,15 @@ def make(plan: Plan, cfg: DictConfig) -> dict[str, Any]:
     records = plan.experiment.records(_Runner(cfg))
     key = f"{plan.id}/{plan.scale}"
     runs = {name: record.run["fingerprint"] for name, record in records.items()}
-    mark, digest = fingerprint({"settings": plan.settings, "runs": runs}), digest_of(plan, records)
+    mark, made = fingerprint({"settings": plan.settings, "runs": runs}), noted(records)
+    digest = made_from(code_digest(plan.roots), made)
     store = JsonRecords(outputs, "figures")
     with store.lock(key, mark):
         stored = None if cfg.force else store.find(key, mark, digest)
         cached = stored is not None and _intact(stored)
         if stored is None or not cached:
             drawn = _drawn(plan, records, store.path(key, mark).parent, started)
-            stored = store.save(key, mark, digest, drawn)
+            stored = store.save(key, mark, digest, drawn, plan.roots, made)
         document = {**stored, "cached": cached}
         _story(document, plan, outputs).tell(_config(plan), lambda sink: _tell(document, plan, sink))
     _note(plan, outputs).write(mark, digest, records)
@@ -244,13 +248,6 @@ def _flat(node: Any, prefix: str = "") -> list[tuple[str, Any]]:
     return [entry for key, value in node.items() for entry in _flat(value, f"{prefix}{key}.")]
 
 
-def digest_of(plan: Plan, records: Mapping[str, RunRecord]) -> str:
-    """The code that draws and measures, and the very records it is drawn from."""
-    own = {path for part in (plan.experiment, plan.figure) for path in source_files(type(part).__module__)}
-    made = {name: [record.run["digest"], record.run["attempt"]] for name, record in records.items()}
-    return fingerprint({"code": code_digest(["verdicts"], sorted(own)), "made": made})
-
-
 def _story(document: Mapping[str, Any], plan: Plan, outputs: Path) -> Story:
     run_id = f"figure-{plan.id.replace('/', '-')}-{plan.fingerprint}"
     return Story(plan.logger, outputs, "figure", plan.id, plan.scale, run_id, document)
@@ -293,7 +290,8 @@ class _Runner:
 
         store = RunStore(outputs_folder(self.cfg))
         config = {"settings": dict(science)}
-        with store.begin(name, fingerprint(science), config, code_digest(code or COMPUTED)) as run:
+        roots = (compute.__module__,) if code is None else code
+        with store.begin(name, fingerprint(science), config, code_digest(roots), roots) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))

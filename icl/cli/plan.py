@@ -20,7 +20,7 @@ from icl.cli.workers import Item
 from icl.errors import InputError, Unavailable, nearest, one_line
 from icl.report.book import Entry
 from icl.runs import documents
-from icl.runs.code import current_digests
+from icl.runs.code import todays_digest
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import complaint
 
@@ -83,7 +83,7 @@ def _look_back(part: Part, plan: Any, scale: str, outputs: Path) -> None:
     else:
         wanted = plan.settings["experiment"]
         part.item = replace(part.item, alike=fingerprint({"experiment": wanted}))
-        part.past = _left_of_figure(_newest(folder / scale, "*.json"))
+        part.past = _left_of_figure(_newest(folder / scale, "*.json"), outputs)
         known = part.past or _whole(_newest(folder, "*/*.json"))
     if known is not None:
         part.bulk = sum(known.values())
@@ -102,17 +102,16 @@ def _whole(document: Mapping[str, Any] | None) -> dict[str, float] | None:
     return None if document is None else {"all": document["seconds"]}
 
 
-def _left_of_figure(document: Mapping[str, Any] | None) -> dict[str, float] | None:
+def _left_of_figure(document: Mapping[str, Any] | None, outputs: Path) -> dict[str, float] | None:
     """Its drawing, and each of its runs that other code has made."""
     if document is None or "drawing_seconds" not in document:
         return None
-    current = current_digests()
     past = {document["figure"]: document["drawing_seconds"]}
     for path in document["runs"]:
         run = documents.read_json(Path(path) / "run.json")
         if run is None:
             return None
-        if run["digest"] not in current:
+        if run["digest"] != todays_digest(run, outputs):
             past[path] = run["seconds"]
     return past
 

@@ -21,14 +21,13 @@ from omegaconf import DictConfig
 from icl.cli import hydra_app
 from icl.cli.listing import listing
 from icl.cli.outcome import OK, Outcome
-from icl.cli.verdicts import digest_of, source_files
-from icl.config import allowed_target, common_settings, conf_dir, file_digest, plain
+from icl.cli.verdicts import roots_of
+from icl.config import common_settings, conf_dir, file_digest, plain
 from icl.errors import InputError, nearest
 from icl.report.book import Book, Entry, Paper
 from icl.runs import atomic
-from icl.runs.code import current_digests
+from icl.runs.code import DRAWING, code_digest, targets, todays_digest
 from icl.runs.documents import read_json, to_json
-from icl.runs.fingerprint import code_digest, fingerprint
 from icl.runs.json_records import complaint
 from icl.runs.provenance import provenance
 
@@ -156,7 +155,8 @@ def _check_found(entry: Entry, scale: str, outputs: Path) -> Entry | None:
     if not records:  # to compose settings takes as long as all else together
         return None
     node = plain(hydra_app.compose("check", [f"check={entry.id}", f"scale={scale}"]).check)
-    expected, digest = node.pop("expected", "holds"), digest_of(node.pop("_target_", None))
+    expected, digest = node.pop("expected", "holds"), code_digest(roots_of(node))
+    del node["_target_"]
     asked = json.dumps(to_json(node), sort_keys=True)
     best = None
     for path, record in records:
@@ -187,21 +187,11 @@ def _figure_complaint(
     node: Mapping[str, Any], record: Mapping[str, Any], files: Mapping[str, Path], outputs: Path
 ) -> str | None:
     """Why the figure would be drawn anew: files, runs or code are others than today's."""
-    from icl.report.drawings import read_caption
-
     for extension, path in files.items():
         if not path.is_file() or file_digest(path) != record["document"]["contents"][extension]:
             return f"its {extension} file is gone or was changed"
-    made, current = {}, current_digests()
-    for drawn in read_caption(files["md"]).drawn:
-        run = read_json(outputs / drawn.run / "run.json") or {}
-        if run.get("status") != "done" or run.get("digest") not in current:
-            return f"{drawn.run} is gone or was made with other code"
-        made[drawn.name] = [run["digest"], run["attempt"]]
-    targets = [allowed_target(f"figure.{part}", node[part]["_target_"]) for part in ("experiment", "draw")]
-    own = {path for target in targets for path in source_files(target.rpartition(".")[0])}
-    code = code_digest(["verdicts"], sorted(own))
-    return complaint(record, fingerprint({"code": code, "made": made}))  # as icl.cli.figure.digest_of
+    asked = {**record, "code": [*targets(node), *DRAWING]}
+    return complaint(record, todays_digest(asked, outputs))
 
 
 def _with(

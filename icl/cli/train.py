@@ -21,6 +21,7 @@ from omegaconf import DictConfig
 from icl.cli.outcome import OK, Outcome, verdict_code, worst
 from icl.cli.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.config import (
+    allowed_target,
     by_content,
     common_settings,
     instantiate,
@@ -30,8 +31,8 @@ from icl.config import (
     target_class,
 )
 from icl.errors import InputError
-from icl.runs.code import TRAINED
-from icl.runs.fingerprint import code_digest, fingerprint
+from icl.runs.code import TRAINING, code_digest, targets
+from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord
 from icl.sinks.sink import LoggerSettings
 
@@ -57,6 +58,7 @@ class Request:
     logger: LoggerSettings
     outputs: Path
     digest: str
+    roots: tuple[str, ...]
     force: bool
     scale: str
     questions: tuple[Question, ...]
@@ -102,7 +104,8 @@ def obtain(asked: Request) -> Obtained:
         record = _with_verdicts(asked, record)
         if _is_told(asked, record):
             return Obtained(record, cached=True)
-    from icl.training.job import TrainingPlan, run_plan
+    from icl.training.job import TrainingPlan
+    from icl.training.stored import run_plan
 
     plan = TrainingPlan(**(parts or built(asked)))
     result = run_plan(
@@ -160,6 +163,10 @@ def request(cfg: DictConfig) -> Request:
     science = {key: by_content(config[key]) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
     names = config["checks"] or []
+    for key in ("task", "model", "optimizer"):
+        allowed_target(key, config[key].get("_target_"))
+    roots = (*targets({key: config[key] for key in SCIENCE}), *TRAINING)
+    about = targets(config["task"], config["model"])
     return Request(
         experiment=experiment_name(config["name"]),
         fingerprint=fingerprint(science | {"seeds": list(seeds)}),
@@ -168,10 +175,11 @@ def request(cfg: DictConfig) -> Request:
         config={k: v for k, v in config.items() if k not in _NOT_STORED},
         logger=_settings(LoggerSettings, "logger", config["logger"]),
         outputs=outputs,
-        digest=code_digest(TRAINED),
+        digest=code_digest(roots),
+        roots=roots,
         force=cfg.force,
         scale=str(cfg.scale),
-        questions=questions([names] if isinstance(names, str) else names, cfg.scale),
+        questions=questions([names] if isinstance(names, str) else names, cfg.scale, about),
     )
 
 
@@ -196,7 +204,7 @@ def built(asked: Request) -> dict[str, Any]:
         "callbacks": _settings(CallbackSettings, "callbacks", config["callbacks"]),
     }
     _try_out(asked, **parts)
-    shared = ("experiment", "fingerprint", "group", "seeds", "outputs", "config", "digest")
+    shared = ("experiment", "fingerprint", "group", "seeds", "outputs", "config", "digest", "roots")
     return parts | {name: getattr(asked, name) for name in shared}
 
 

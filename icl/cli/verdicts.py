@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import icl
 from icl.cli.hydra_app import compose, one_option
 from icl.config import allowed_target, instantiate, plain
 from icl.errors import InputError
-from icl.runs.fingerprint import code_digest, fingerprint
+from icl.runs.code import code_digest, targets
+from icl.runs.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Finding, Weights
-
-# What any check's verdict depends on, beside its own files.
-SHARED_CODE = ("random", "verdicts", "tasks", "models", "theory")
 
 
 @dataclass(frozen=True)
@@ -34,8 +28,8 @@ class Question:
     fingerprint: str
 
 
-def questions(names: Any, scale: str) -> tuple[Question, ...]:
-    """The checks a training config names."""
+def questions(names: Any, scale: str, about: Sequence[str] = ()) -> tuple[Question, ...]:
+    """The checks a training config names, to be asked of weights whose task and model are classes `about`."""
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
     found = []
@@ -44,7 +38,7 @@ def questions(names: Any, scale: str) -> tuple[Question, ...]:
         expected = node.pop("expected")
         node.pop("weights")
         identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
-        digest = digest_of(node.get("_target_"), ["training"])
+        digest = code_digest(roots_of(node, about))
         found.append(Question(name, node, expected, scale, fingerprint(identity | {"digest": digest})))
     return tuple(found)
 
@@ -119,54 +113,7 @@ def verdict_document(
     )
 
 
-def digest_of(target: Any, more: Sequence[str] = ()) -> str:
-    """Digest of the code behind a verdict: the shared packages, the verdict type, the check's own file and
-    the check files it imports; of a user's package every file. No check is imported for it."""
-    module = allowed_target("check", target).rpartition(".")[0]
-    own = source_files(module)
-    return code_digest([*SHARED_CODE, *more, "checks/verdict"], sorted(own))
-
-
-def source_files(module: str) -> set[Path]:
-    """The files a class of `module` depends on: of icl those it imports, of a user's package all."""
-    top = module.partition(".")[0]
-    return _with_imports(module) if top == "icl" else set(_whole_package(top))
-
-
-def _with_imports(module: str) -> set[Path]:
-    """The file of `module` of icl and of every module of its sub-package it imports, directly or not."""
-    package = ".".join(module.split(".")[:2])
-    found: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        path = _file_of(name)
-        if name not in found and path is not None:
-            found[name] = path
-            waiting += [n for n in _imported(path) if n.startswith(f"{package}.")]
-    if module not in found:
-        raise InputError(f"_target_: no module {module}")
-    return set(found.values())
-
-
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-
-
-def _file_of(module: str) -> Path | None:
-    """Of a module of icl, without the import of its package that importlib.util.find_spec makes."""
-    place = Path(icl.__file__).parent.joinpath(*module.split(".")[1:])
-    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
-
-
-def _whole_package(top: str) -> set[Path]:
-    spec = importlib.util.find_spec(top)
-    if spec is None or spec.origin is None:
-        raise InputError(f"check._target_={top}...: no such package; is its folder in PYTHONPATH?")
-    path = Path(spec.origin)
-    return set(path.parent.rglob("*.py")) if path.name == "__init__.py" else {path}
+def roots_of(node: Mapping[str, Any], about: Sequence[str] = ()) -> tuple[str, ...]:
+    """What the code behind a verdict starts from: the check's class, and those of weights it is asked of."""
+    allowed_target("check", node.get("_target_"))
+    return tuple(dict.fromkeys([*targets(node), *about]))

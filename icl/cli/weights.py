@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icl.config import file_digest, instantiate, target_class
 from icl.errors import InputError
+from icl.runs.code import targets
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Weights
@@ -23,6 +24,17 @@ def identity(weights: Any) -> Any:
 
     run = load_run(path).run
     return [run["fingerprint"], run["digest"], run["attempt"]]
+
+
+def roots(weights: Any) -> list[str]:
+    """The classes a run's weights and law are made with again; a file has the check's own law."""
+    path = _path(weights)
+    if path.suffix == ".npz":
+        return []
+    from icl.runs.record import load_run
+
+    config = load_run(path).config
+    return targets(config.get("task"), config.get("model"))
 
 
 def load(weights: Any, check: Any) -> Weights:

@@ -29,7 +29,8 @@ class Runner(Protocol):
         """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them. Its `seeds`,
         if any, are those of the record.
 
-        They are computed anew when the code of `code` (default: all an experiment may use) has changed.
+        They are computed anew when code that the modules or classes `code` reach has changed; by default
+        the module `compute` is written in.
         """
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from icl.errors import InputError
 from icl.runs import atomic, checkpoint, documents, json_records, layout
+from icl.runs.code import todays_digest
 from icl.runs.lock import Lock, is_live
 from icl.runs.record import complaint, find_done
 
-CurrentDigest = Callable[[str, str], str | Collection[str] | None]
+Digest = Callable[[Mapping[str, Any], Path], str | None]
 
 
 class Garbage(NamedTuple):
@@ -28,28 +29,28 @@ class Garbage(NamedTuple):
     stamp: int  # when it was last changed: what has changed since it was shown is left alone
 
 
-def find_garbage(outputs: str | Path, current_digest: CurrentDigest) -> list[Garbage]:
-    """What may go. `current_digest(kind, id)` is the digest a record made now would have, or those it
-    could have; None if unknown."""
+def find_garbage(outputs: str | Path, digest_of: Digest = todays_digest) -> list[Garbage]:
+    """What may go. `digest_of(record, outputs)` is the digest it would have if it were made now; None if
+    that is not known."""
     top = Path(outputs).resolve()
     found: list[Garbage] = []
     for place in layout.walk(top):
         record = documents.read_json(place.path) or {}
-        digest = _expected(current_digest(place.kind, place.id), record.get("digest"))
+        digest = digest_of(record, top)
         if place.kind == layout.RUNS:
             found += _in_run(place.path.parent, digest)
         elif not is_live(place.path.with_suffix(".lock")):
-            why = json_records.complaint(documents.read_json(place.path), digest)
+            why = json_records.complaint(record, digest)
             found += [_garbage(place.path, f"stale: {why}")] if why else []
     for kind in (layout.RUNS, *layout.JSON_KINDS):
         found += _leftovers(top / kind)
     return [entry for entry in found if _is_inside(top, entry.path)]
 
 
-def _expected(current: str | Collection[str] | None, found: str | None) -> str | None:
-    if current is None or isinstance(current, str):
-        return current
-    return found if found in current else min(current)
+def sizes(outputs: str | Path) -> dict[str, int]:
+    """Bytes of all that lies below `outputs`, by folder: runs, checks, figures, wandb, cache and so on."""
+    top = Path(outputs)
+    return {path.name: _size(path) for path in sorted(top.iterdir())} if top.is_dir() else {}
 
 
 def remove(outputs: str | Path, garbage: Iterable[Garbage]) -> list[Path]:

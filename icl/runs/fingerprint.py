@@ -1,14 +1,11 @@
-"""What a record is filed under, and which source code it was made with."""
+"""What a record is filed under."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib.util
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from icl.errors import InputError
@@ -47,34 +44,3 @@ def _names(key: str, mapping: Mapping[Any, Any]) -> list[str]:
     if not all(isinstance(name, str) for name in mapping):
         raise TypeError(f"{key or 'fingerprint'}: keys must be strings")
     return list(mapping)
-
-
-def code_digest(packages: Sequence[str], extra_files: Iterable[str | Path] = ()) -> str:
-    """Digest of the Python source of icl's named sub-packages (or modules) and of further files.
-
-    It changes with any byte of source, and not with where the package lies, what is compiled, or the order of
-    names. Computed once per process.
-    """
-    files = sorted(str(Path(file).absolute()) for file in extra_files)
-    return _code_digest(tuple(sorted(set(packages))), tuple(files))
-
-
-@functools.cache
-def _code_digest(packages: tuple[str, ...], extra_files: tuple[str, ...]) -> str:
-    spec = importlib.util.find_spec("icl")
-    assert spec is not None and spec.submodule_search_locations
-    root = Path(next(iter(spec.submodule_search_locations)))
-    parts = [part for name in packages for part in _sources(root, name)]
-    parts += sorted((Path(file).name, Path(file).read_bytes()) for file in extra_files)
-    digest = hashlib.sha256()
-    for name, source in parts:
-        digest.update(f"{name}\0{len(source)}\0".encode() + source)
-    return digest.hexdigest()[:16]
-
-
-def _sources(root: Path, name: str) -> list[tuple[str, bytes]]:
-    folder, module = root / name, root / f"{name}.py"
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [module] if module.is_file() else []
-    if not files:
-        raise ValueError(f"icl has no package or module {name}")
-    return [(file.relative_to(root).as_posix(), file.read_bytes()) for file in files]

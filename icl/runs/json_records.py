@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,23 @@ class JsonRecords:
         path = self.path(id, fingerprint)
         return complaint(documents.read_json(path), digest) if path.exists() else None
 
-    def save(self, id: str, fingerprint: str, digest: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Stores `document` and returns it as `find` will: NaN is None, arrays are lists."""
+    def save(
+        self,
+        id: str,
+        fingerprint: str,
+        digest: str,
+        document: Mapping[str, Any],
+        roots: Sequence[str] = (),
+        made: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Stores `document` and returns it as `find` will: NaN is None, arrays are lists.
+
+        `roots` and the runs it was `made` from are what `digest` is of, as icl.runs.code has it.
+        """
         record = {
             "schema": layout.SCHEMA, "kind": self.kind, "id": id, "fingerprint": fingerprint,
-            "digest": digest, "written": time.time(), "provenance": provenance(), "document": document,
+            "digest": digest, "code": list(roots), "written": time.time(), "provenance": provenance(),
+            "document": document, **({} if made is None else {"made": made}),
         }  # fmt: skip
         clean = redact(documents.to_json(record))
         with atomic.writing(self.outputs):

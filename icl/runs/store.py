@@ -69,19 +69,21 @@ class RunStore:
         fingerprint: str,
         config: Mapping[str, Any],
         digest: str,
+        roots: Sequence[str] = (),
         *,
         force: bool = False,
         on_wait: Callable[[str], None] = say,
     ) -> Iterator[ActiveRun]:
         """`with store.begin(...) as run`: the one process at a time that makes this run.
 
+        `digest` is that of the code it depends on, which `roots` reach (icl.runs.code).
         Waits while another process has it. If the run is done, now or when the wait is over, `run.cached` is
         its record and there is nothing to do. Otherwise `run.checkpoint` is where to continue, or None, and
         the block must end with `run.finish`. An exception that leaves the block marks the run interrupted
         (Interrupted, KeyboardInterrupt, a full disk) or failed, and is raised again.
         """
         folder = self.path(experiment, fingerprint)
-        run = ActiveRun(self.outputs, folder, experiment, fingerprint, digest)
+        run = ActiveRun(self.outputs, folder, experiment, fingerprint, digest, roots)
         done = None if force else find_done(folder, digest)
         if done is not None and done.path == folder:
             run.cached = done
@@ -109,11 +111,20 @@ class ActiveRun:
     None; `attempt`: 1, and one more for each start from nothing; `resumed`: how often this one was continued.
     """
 
-    def __init__(self, outputs: Path, path: Path, experiment: str, fingerprint: str, digest: str) -> None:
+    def __init__(
+        self,
+        outputs: Path,
+        path: Path,
+        experiment: str,
+        fingerprint: str,
+        digest: str,
+        roots: Sequence[str] = (),
+    ) -> None:
         self.path = path
         self.experiment = experiment
         self.fingerprint = fingerprint
         self.digest = digest
+        self.roots = list(roots)
         self.cached: RunRecord | None = None
         self.checkpoint: dict[str, Any] | None = None
         self.attempt = 1
@@ -265,8 +276,8 @@ class ActiveRun:
     def _write_run(self, status: str, more: Mapping[str, Any] | None = None) -> None:
         own = {
             "schema": layout.SCHEMA, "status": status, "experiment": self.experiment,
-            "fingerprint": self.fingerprint, "digest": self.digest, "attempt": self.attempt,
-            "resumed": self.resumed, "started": self._started,
+            "fingerprint": self.fingerprint, "digest": self.digest, "code": self.roots,
+            "attempt": self.attempt, "resumed": self.resumed, "started": self._started,
             "ended": None if status == "running" else _now(), "seconds": self.seconds,
         }  # fmt: skip
         # Named first for the reader's order, last because extras must not change them.

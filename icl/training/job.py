@@ -1,7 +1,7 @@
-"""One training run, from a validated plan to a record in the store.
+"""The steps of a training run and the numbers it leaves, from a validated plan to a finished record.
 
-The story: find the finished run, or take its lock, continue from its checkpoint or start, train, judge,
-finish. Whoever wants to follow it, a logger or a progress bar, is handed in from above.
+The story: continue from the checkpoint or start, train, judge, finish. A run's code digest starts here
+(icl.runs.code), so whoever follows it, a logger or a progress bar, and whoever keeps it is handed in.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pytorch_lightning as pl
@@ -25,8 +24,6 @@ from torch.utils.data import DataLoader
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
 from icl.runs.aggregate import aggregate
-from icl.runs.record import RunRecord
-from icl.runs.store import ActiveRun, RunStore
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
@@ -37,6 +34,10 @@ from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettin
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
 from icl.training.watchers import Recorder, Row
+
+if TYPE_CHECKING:
+    from icl.runs.record import RunRecord
+    from icl.runs.store import ActiveRun
 
 Judge = Callable[[LinearTransformer, LinearRegressionLaw], Sequence[Mapping[str, Any]]]
 
@@ -58,14 +59,7 @@ class TrainingPlan:
     outputs: Path
     config: Mapping[str, Any] = field(repr=False)
     digest: str = ""
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """A finished run and how it came about."""
-
-    record: RunRecord
-    cached: bool
+    roots: tuple[str, ...] = ()
 
 
 class Follower(Watcher, Protocol):
@@ -100,39 +94,10 @@ class Deaf:
     def found(self, record: RunRecord) -> None: ...
 
 
-@contextmanager
-def nobody(attempt: int) -> Iterator[Sequence[Follower]]:
-    yield ()
-
-
-def run_plan(
-    plan: TrainingPlan,
-    *,
-    force: bool = False,
-    judge: Judge | None = None,
-    follow: Callable[[int], AbstractContextManager[Sequence[Follower]]] = nobody,
-) -> TrainResult:
-    """Trains unless a finished record exists; raises Interrupted after saving where a signal asks for it.
-
-    `follow(attempt)` are those who follow that attempt, for as long as it takes.
-    """
-    store = RunStore(plan.outputs)
-    with store.begin(plan.experiment, plan.fingerprint, plan.config, plan.digest, force=force) as run:
-        if run.cached is not None:
-            with follow(run.cached.run["attempt"]) as followers:
-                for follower in followers:
-                    follower.found(run.cached)
-            return TrainResult(run.cached, cached=True)
-        with follow(run.attempt) as followers:
-            record = _train(plan, run, followers, judge)
-            for follower in followers:
-                follower.done(record)
-    return TrainResult(record, cached=False)
-
-
-def _train(
+def train(
     plan: TrainingPlan, run: ActiveRun, followers: Sequence[Follower], judge: Judge | None
 ) -> RunRecord:
+    """From where `run` stands to its record."""
     saved = run.checkpoint
     with threads(plan.trainer.threads if saved is None else saved["threads"]):
         return _train_from(saved, plan, run, followers, judge)

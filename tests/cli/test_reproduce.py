@@ -25,8 +25,7 @@ from icl.cli.reproduce import Page
 from icl.cli.workers import Event, Item, carry_out
 from icl.errors import Unavailable
 from icl.report.book import Entry
-from icl.runs.code import TRAINED
-from icl.runs.fingerprint import code_digest
+from icl.runs.code import TRAINING, code_digest
 from icl.runs.layout import SCHEMA
 from tests.cli.conftest import Run
 
@@ -382,9 +381,11 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
         file.write_text(json.dumps({"schema": SCHEMA, "document": document}))
 
     runs = [str(tmp_path / name) for name in ("other", "current")]
-    for path, digest in zip(runs, ("0" * 16, code_digest(TRAINED)), strict=True):
+    for path, digest in zip(runs, ("0" * 16, code_digest(TRAINING)), strict=True):
         Path(path).mkdir()
-        (Path(path) / "run.json").write_text(json.dumps({"digest": digest, "seconds": 100.0}))
+        (Path(path) / "run.json").write_text(
+            json.dumps({"code": TRAINING, "digest": digest, "seconds": 100.0})
+        )
     overrides = ("scale=laptop", "logger=none", f"paths.outputs={tmp_path}")
     group = check.GROUP
     lemma4 = group.described(group.compose("ahn/lemma4", overrides), "ahn/lemma4")

@@ -25,7 +25,7 @@ def store(outputs):
     return RunStore(outputs)
 
 
-def current(kind, id):
+def current(record, outputs):
     return "d1"
 
 
@@ -98,7 +98,7 @@ def test_where_the_current_code_is_unknown_nothing_is_stale(outputs, store, fini
     make(store, finish, 0, digest="old")
     stop(store, 1, Interrupted(signal.SIGTERM), digest="old")
     failed = stop(store, 2, ZeroDivisionError(), digest="old")
-    assert found(outputs, lambda kind, id: None) == {failed: "failed"}
+    assert found(outputs, lambda record, outputs: None) == {failed: "failed"}
 
 
 def test_a_run_at_work_is_never_touched(outputs, store, finish):

@@ -1,16 +1,249 @@
 from __future__ import annotations
 
-from icl.runs.code import ANSWERED, COMPUTED, TRAINED, current_digests
-from icl.runs.fingerprint import code_digest
+import functools
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import icl
+from icl.cli.hydra_app import compose
+from icl.config import conf_dir, plain
+from icl.errors import InputError
+from icl.experiments.xie.fig6 import ASKING
+from icl.runs import code
+from icl.runs.code import DRAWING, TRAINING, NotHere, Sources, code_digest, made_from, targets, todays_digest
+
+ICL = Path(icl.__file__).parent
+NOT_NUMBERS = (
+    "icl.cli",
+    "icl.jobs",
+    "icl.sinks",
+    "icl.report",
+    "icl.errors",
+    "icl.runs.store",
+    "icl.runs.code",
+)
 
 
-def test_each_kind_of_record_has_a_digest_of_its_own() -> None:
-    assert current_digests() == {code_digest(TRAINED), code_digest(COMPUTED), code_digest(ANSWERED)}
-    assert len(current_digests()) == 3
+def named(group: str) -> list[str]:
+    folder = conf_dir() / group
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+
+
+RECORDS = [(group, name) for group in ("check", "figure", "experiment") for name in named(group)]
+
+
+@functools.cache
+def roots_of(group: str, name: str) -> tuple[str, ...]:
+    if group == "experiment":
+        cfg = compose("train", [f"experiment={name}"])
+        return (*targets(*(plain(cfg[key]) for key in ("task", "model", "optimizer"))), *TRAINING)
+    return (
+        *targets(plain(compose(group, [f"{group}={name}"])[group])),
+        *(DRAWING if group == "figure" else ()),
+    )
+
+
+def below(folder: Path) -> Callable[[str], list[Path]]:
+    def find(package: str) -> list[Path]:
+        if not (folder / package).is_dir():
+            raise NotHere(package)
+        return [folder / package]
+
+    return find
+
+
+def write(folder: Path, files: dict[str, str]) -> Sources:
+    for name, source in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    return Sources(below(folder))
+
+
+# What lab/check.py says, and the modules it reaches beside itself. lab/inner/__init__ offers names only,
+# lab/busy/__init__ does something when it is imported.
+LAB = {
+    "icl/__init__.py": "def check():\n    from icl import cli\n",
+    "icl/cli.py": "",
+    "icl/theory.py": "",
+    "icl/errors.py": "",
+    "other/__init__.py": "",
+    "lab/__init__.py": '"""Ours."""\n__version__ = "1"\n',
+    "lab/a.py": "import lab.b",
+    "lab/b.py": "from lab import a",
+    "lab/inner/__init__.py": "from .x import X as Y\nfrom lab.inner.z import Z\ndef f(): ...\n",
+    "lab/inner/x.py": "",
+    "lab/inner/z.py": "",
+    "lab/inner/w.py": "from ..c import C",
+    "lab/c.py": "",
+    "lab/busy/__init__.py": "from lab.c import C\nregister()\n",
+    "lab/busy/v.py": "",
+    "lab/torn.py": "import lab.c\n)",
+}
+REACHED = {
+    "": "",
+    "import lab.a": "a b",
+    "from lab import a": "a b",
+    "from . import c": "c",
+    "from .inner.w import W": "inner.w c",
+    "from lab.inner import Y": "inner.x",
+    "from lab.inner import w": "inner.w c",
+    "from lab.inner import f": "inner inner.x inner.z",
+    "from lab.inner import *": "inner inner.x inner.z",
+    "import lab.inner": "inner inner.x inner.z",
+    "from lab.busy.v import V": "busy busy.v c",
+    "def f():\n    import lab.c": "c",
+    "with x:\n    try:\n        pass\n    except E:\n        import lab.c": "c",
+    "async def f():\n    import lab.c": "c",
+    "match x:\n    case 1:\n        import lab.c": "c",
+    "class A:\n    for i in x:\n        pass\n    else:\n        import lab.c": "c",
+    "f = lambda: 0\nif x:\n    pass\nelse:\n    import lab.c": "c",
+    "if TYPE_CHECKING:\n    import lab.a": "",
+    "if typing.TYPE_CHECKING:\n    import lab.a\nelse:\n    import lab.c": "c",
+    "import importlib\nimportlib.import_module('lab.c')": "c",
+    "from importlib import import_module\nx = [import_module('lab.c'), import_module(name)]": "c",
+    "'''import lab.a'''\n# import lab.a": "",
+    "import numpy, other\nfrom os import path": "",
+    "from lab import torn": "torn",
+    "from icl.theory import x": "icl.theory",
+    "from icl.errors import InputError": "",
+    "import icl": "icl icl.cli",
+}
+
+
+@pytest.mark.parametrize("source", REACHED)
+def test_what_an_import_reaches(source: str, tmp_path: Path) -> None:
+    sources = write(tmp_path, LAB | {"lab/check.py": source})
+    names = [name if name.startswith("icl") else f"lab.{name}" for name in REACHED[source].split()]
+    assert set(sources.closure(["lab.check.Check"])) == {"lab.check", *names}
+
+
+def test_a_package_of_the_user_that_does_something_counts_as_a_whole_parent(tmp_path: Path) -> None:
+    sources = write(tmp_path, LAB | {"lab/__init__.py": "import lab.c\ntorch.set_default_dtype(x)"})
+    assert set(sources.closure(["lab.inner.x.X"])) == {"lab", "lab.c", "lab.inner.x"}
+
+
+def test_roots(tmp_path: Path) -> None:
+    sources = write(tmp_path, LAB)
+    assert set(sources.closure(["lab.inner.Y", "icl.theory"])) == {"lab.inner.x", "icl.theory"}
+    assert set(sources.closure(["lab.a", "lab.inner.w.W"])) == {"lab.a", "lab.b", "lab.inner.w", "lab.c"}
+    assert sources.digest(["lab.a", "lab.c"]) == sources.digest(["lab.c", "lab.a", "lab.c"])
+    with pytest.raises(InputError, match=r"no module lab\.nope"):
+        sources.closure(["lab.nope.X"])
+    with pytest.raises(NotHere):
+        sources.closure(["nolab.X"])
+
+
+def test_a_digest_tells_modules_apart(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", {"lab/a.py": "from lab import b", "lab/b.py": "import lab.c"})
+    two = write(tmp_path / "two", {"lab/a.py": "from lab import b", "lab/b/__init__.py": "", "lab/c.py": ""})
+    moved = write(tmp_path / "moved", {"lab/a.py": "from lab import b", "lab/b.py": "import lab.c"})
+    assert one.digest(["lab.a"]) == moved.digest(["lab.a"]) != two.digest(["lab.a"])
+
+
+def test_single_files_namespaces_and_compiled_modules(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text("import alone")
+    sources = Sources(lambda package: [tmp_path / "alone.py"] if package == "alone" else [tmp_path / package])
+    assert set(sources.closure(["alone.X"])) == {"alone"}
+    suffix = code._SUFFIXES[1]
+    write(tmp_path, {"lab/sub/a.py": "from lab.sub import fast"})
+    (tmp_path / f"lab/sub/fast{suffix}").write_bytes(b"import nothing\0")
+    assert set(sources.closure(["lab.sub.a.A"])) == {"lab.sub.a", "lab.sub.fast"}
+
+
+def test_targets_are_ours_or_the_users() -> None:
+    node = {"_target_": "torch.optim.Adam", "schedule": {"_target_": "icl.a.B"}, "l": [{"_target_": "my.C"}]}
+    assert targets(node, {"x": 1}, None) == ["icl.a.B", "my.C"]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of icl to edit."""
+    folder = tmp_path_factory.mktemp("tree")
+    shutil.copytree(ICL, folder / "icl", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+_read = functools.cache(code.read_module)
+
+
+@pytest.mark.parametrize(("group", "name"), RECORDS)
+def test_a_record_depends_on_its_closure_and_on_nothing_else(
+    group: str, name: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited: set[Path] = set()  # a comment at the end: other bytes, the same imports
+
+    def read(name: str, path: Path) -> code.Module:
+        found = _read(name, path)
+        return found._replace(digest=b"edited" + found.digest) if path in edited else found
+
+    monkeypatch.setattr(code, "read_module", read)
+    roots, sources = roots_of(group, name), Sources(below(tree))
+    digest, reached = sources.digest(roots), set(sources.closure(roots).values())
+    everything = set((tree / "icl").rglob("*.py"))
+    assert reached < everything and len(reached) < len(everything) / 3
+    for path in reached:
+        edited.add(path)
+        sources._read.cache_clear()
+        assert sources.digest(roots) != digest, path
+        edited.clear()
+    edited |= everything - reached
+    new = {path.with_name("nobody_imports_this.py") for path in reached}
+    try:
+        for path in new:
+            path.write_text("import icl.cli\n")
+        assert Sources(below(tree)).digest(roots) == digest
+    finally:
+        for path in new:
+            path.unlink()
+
+
+def test_any_byte_of_a_file_counts(tmp_path: Path) -> None:
+    files = {"lab/a.py": "from lab import b\n", "lab/b.py": "x = 1\n"}
+    digest = write(tmp_path, files).digest(["lab.a.A"])
+    for name, source in files.items():
+        for other in (source + "# a comment\n", source.replace(" ", "  ")):
+            assert write(tmp_path, files | {name: other}).digest(["lab.a.A"]) != digest
+    assert write(tmp_path, files).digest(["lab.a.A"]) == digest
+
+
+@pytest.mark.parametrize(("group", "name"), RECORDS)
+def test_what_only_shows_numbers_is_in_no_closure(group: str, name: str) -> None:
+    reached = code._HERE.closure(roots_of(group, name))
+    assert not [module for module in reached if module.startswith(NOT_NUMBERS)]
+
+
+def in_its_closure(group: str, name: str) -> set[str]:
+    return set(code._HERE.closure(roots_of(group, name)))
+
+
+def test_what_the_papers_proofs_and_algorithms_say_counts() -> None:
+    for name in ("gd_forward", "lemma3"):
+        assert "icl.constructions.initial_guess" in in_its_closure("check", f"xie/{name}")
+    assert "icl.algorithms.descent" in in_its_closure("figure", "ahn/fig6")
+    assert {"icl.training.watchers", "icl.models.gram", "icl.theory.words"} <= in_its_closure(
+        "experiment", "ahn/theorem3"
+    )
 
 
 def test_what_costs_hours_depends_on_the_code_that_asks_and_no_other() -> None:
-    assert set(TRAINED) < set(COMPUTED)
-    assert ANSWERED == ("experiments/xie/language",), (
-        "any other code would throw a language model's answers away"
-    )
+    assert set(code._HERE.closure(ASKING)) == {*ASKING, "icl.experiments.xie.hub"}
+
+
+def test_todays_digest(tmp_path: Path) -> None:
+    record = {"code": list(ASKING)}
+    assert todays_digest(record, tmp_path) == code_digest(ASKING)
+    assert todays_digest({"code": ["not_installed.check.X"]}, tmp_path) is None, "nothing calls it stale"
+    for gone in ({}, {"code": []}, {"code": ["icl.checks.gone.Check"]}):
+        assert todays_digest(gone, tmp_path) not in (None, code_digest(ASKING))
+
+
+def test_a_drawing_is_of_these_attempts() -> None:
+    run = {"digest": "d", "attempt": 1}
+    one = made_from("c", {"a": run})
+    assert one == made_from("c", {"a": {**run, "run": "runs/x", "more": 1}})
+    others = [("d", {"a": run}), ("c", {"b": run}), ("c", {"a": run | {"attempt": 2}}), ("c", {})]
+    assert one not in {made_from(digest, runs) for digest, runs in others}

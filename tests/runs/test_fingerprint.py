@@ -3,10 +3,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.errors import InputError
-from icl.runs.fingerprint import code_digest, fingerprint
+from icl.runs.fingerprint import fingerprint
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -102,53 +98,3 @@ def test_nan_is_refused_by_name(nan):
 def test_what_has_no_canonical_form_is_refused(odd):
     with pytest.raises(TypeError):
         fingerprint({"x": odd})
-
-
-PROBE = "import sys; sys.path.insert(0, sys.argv[1]); from icl.runs.fingerprint import code_digest as c; "
-
-
-def digest_in(root: Path, *packages: str) -> str:
-    code = PROBE + f"print(c({list(packages)!r}))"
-    run = [sys.executable, "-I", "-c", code, str(root)]
-    return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@pytest.fixture
-def copies(tmp_path):
-    source = Path(__file__).resolve().parents[2] / "icl"
-    for name in ("one", "two"):
-        for part in ("runs",):
-            shutil.copytree(
-                source / part, tmp_path / name / "icl" / part, ignore=shutil.ignore_patterns("*.pyc")
-            )
-        for part in ("__init__.py", "errors.py", "random.py"):
-            shutil.copy(source / part, tmp_path / name / "icl" / part)
-    return tmp_path / "one", tmp_path / "two"
-
-
-def test_code_digest_follows_the_source_and_nothing_else(copies):
-    one, two = copies
-    first = digest_in(one, "runs", "random")
-    (two / "icl/runs/notes.txt").write_text("not source")
-    assert digest_in(two, "random", "runs") == first
-    assert list((two / "icl/runs").rglob("*.pyc")), "compiled in between"
-    assert digest_in(two, "runs", "random") == first
-    (two / "icl/errors.py").write_text((two / "icl/errors.py").read_text() + "\n")
-    assert digest_in(two, "runs", "random") == first, "not among the named"
-    (two / "icl/runs/zz").mkdir()
-    (two / "icl/runs/store.py").rename(two / "icl/runs/zz/store.py")
-    assert digest_in(two, "runs", "random") != first, "moved"
-
-
-def test_code_digest_of_files(tmp_path):
-    for place, source in (("a", "x = 1"), ("b", "x = 1"), ("c", "x = 2")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "check.py").write_text(source)
-    a, b, c = (code_digest(["runs"], [tmp_path / place / "check.py"]) for place in "abc")
-    assert a == b != c
-    assert a != code_digest(["runs"])
-
-
-def test_code_digest_of_nothing_is_an_error():
-    with pytest.raises(ValueError, match="no package or module nonsense"):
-        code_digest(["nonsense"])

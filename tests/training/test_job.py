@@ -20,9 +20,9 @@ from icl.runs import checkpoint
 from icl.runs.store import RunStore
 from icl.sinks.runs import ToSink
 from icl.training import job
-from icl.training.job import run_plan
 from icl.training.module import Diverged, EnsembleModule
 from icl.training.schedules import StepHalving
+from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
 
 ADAM, ADAMW, SGD, LBFGS = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.LBFGS

@@ -37,11 +37,12 @@ from icl.experiments.xie.language import (
     total_memory,
 )
 from icl.experiments.xie.similarity import Similarity, digest, read_split
-from icl.runs.code import ANSWERED
 from icl.runs.record import RunRecord
 
 KEY = "figure.experiment"
 PACKAGES = {"transformers": "transformers", "sentence_transformers": "sentence-transformers"}
+# The code that answers depend on, beside the model and the prompts, which are content: they cost hours.
+ASKING = ("icl.experiments.xie.language",)
 FORMS = ("without", "with")  # an initial guess
 EMBEDDINGS = "sentence-transformers"  # the hub's organisation, where a name has none
 # STS-Benchmark in English, the pairs from which stsb_multi_mt was made, as files that need no more libraries.
@@ -281,7 +282,7 @@ class Interview:
         for number, prompt in enumerate(self.prompts):
             science = {**self.science, "prompt": digest(prompt.texts)}
             answers = functools.partial(self._answers_of, number)
-            runs.append(self.runner.store("xie/fig6_runs", science, answers, ANSWERED).weights)
+            runs.append(self.runner.store("xie/fig6_runs", science, answers, ASKING).weights)
             advance(self.label)
         found = {
             "truth_R": np.array([prompt.truth for prompt in self.prompts]),

@@ -7,6 +7,7 @@ R seeds, S stored steps, X settings, H heads, D covariates, C `context` tokens.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -132,6 +133,7 @@ def store(
     """`runner.store`, computed on one thread: the matrices are tiny, and threads wait for one another.
     Measured on two busy cores: 84 s for alternating least squares, 4 s on one thread."""
 
+    @functools.wraps(compute)  # it stays the code of the module it is written in
     def alone() -> Mapping[str, np.ndarray]:
         with threads(1):
             return compute()
@@ -141,7 +143,7 @@ def store(
 
 def identity(runs: Iterable[RunRecord]) -> list[list[Any]]:
     """What arrays computed from runs are filed under."""
-    return [[run.run["fingerprint"], run.run["attempt"]] for run in runs]
+    return [[run.run["fingerprint"], run.run["digest"], run.run["attempt"]] for run in runs]
 
 
 def law_of(run: RunRecord) -> LinearRegressionLaw:
