@@ -182,11 +182,16 @@ def test_a_users_own_package(tmp_path: Path, outputs: Path) -> None:
     assert good.returncode == 0 and json.loads(good.stdout)["claim"] == "One is one.", good.stderr
     wrong = in_user_package(tmp_path, "check", "check=mylab/good", "check.size=0", place)
     assert (wrong.returncode, wrong.stdout) == (2, "") and "must be at least 1" in wrong.stderr
-    # Any file of the package may be behind a verdict.
-    (tmp_path / "mylab" / "other.py").write_text("changed = True\n")
-    assert not json.loads(
-        in_user_package(tmp_path, "check", "check=mylab/good", "format=json", place).stdout
-    )["cached"]
+    mine = tmp_path / "mylab" / "mine.py"
+    for other, source, cached in (
+        ("", "", True),
+        ("# new\n", "from mylab import other\n", False),
+        ("", "", False),
+    ):
+        (tmp_path / "mylab" / "other.py").write_text(f"changed = True\n{other}")
+        mine.write_text(source + mine.read_text())
+        again = in_user_package(tmp_path, "check", "check=mylab/good", "format=json", place)
+        assert json.loads(again.stdout)["cached"] == cached, "files it imports count, and no others"
     run = in_user_package(
         tmp_path, "train", "experiment=mylab/first", "checks=[ahn/lemma1]", "format=json", place
     )
