@@ -110,8 +110,8 @@ def test_chunks_do_not_change_the_losses(monkeypatch: pytest.MonkeyPatch) -> Non
     whole = paired.context_losses(predictors, law, S_RCDD)
     monkeypatch.setattr(paired, "CHUNK", 2)
     chunked = paired.context_losses(predictors, law, S_RCDD)
-    # Another chunk may take another kernel, so the last bits differ. Least squares without noise has errors that
-    # are rounding themselves: eps cond(S) in an entry of the error matrix, so its square in a loss.
+    # Another chunk may take another kernel, so the last bits differ. Least squares without noise has errors
+    # that are rounding themselves: eps cond(S) in an entry of the error matrix, so its square in a loss.
     eps = np.finfo(np.float64).eps
     rounding = (100 * eps * float(torch.linalg.cond(S_RCDD).max())) ** 2 * law.dim**2
     assert rounding < 1e-12
