@@ -3,10 +3,14 @@
 descent         gradient descent, preconditioned by Sigma^{-1} or not, Chebyshev's step sizes, GD++
 step_search     best step sizes on a draw of contexts
 least_squares   least squares of minimum norm, ridge
+newton          Newton's iteration for the inverse, of any order
+logistic        the regularised logistic loss: damped Newton, gradient descent (on points, not prompts)
 """
 
 from icl.algorithms.descent import GDPlusPlus, GradientDescent, chebyshev_steps
 from icl.algorithms.least_squares import LeastSquares, Ridge
+from icl.algorithms.logistic import LogisticLoss, damped_newton, gradient_descent
+from icl.algorithms.newton import NewtonIteration, newton_iteration
 from icl.algorithms.step_search import Contexts, Steps, search_gd, search_gd_plus_plus
 
 __all__ = [
@@ -14,9 +18,14 @@ __all__ = [
     "GDPlusPlus",
     "GradientDescent",
     "LeastSquares",
+    "LogisticLoss",
+    "NewtonIteration",
     "Ridge",
     "Steps",
     "chebyshev_steps",
+    "damped_newton",
+    "gradient_descent",
+    "newton_iteration",
     "search_gd",
     "search_gd_plus_plus",
 ]

@@ -1,0 +1,107 @@
+"""The regularised logistic loss of giannou, eq. (3.5), and its minimum by damped Newton or gradient descent.
+
+f(x) = 1/N sum_i log(1 + exp(-y_i <x, a_i>)) + mu/2 |x|^2, y_i = +-1.
+B problems at once, N points, D covariates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from icl.errors import InputError, real, whole
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticLoss:
+    """B problems with their own points and one mu; every method takes x_BD."""
+
+    A_BND: Tensor
+    y_BN: Tensor
+    mu: float
+
+    def __post_init__(self) -> None:
+        real("algorithm.mu", self.mu, 0, open_low=True)
+        if self.A_BND.ndim != 3 or self.y_BN.shape != self.A_BND.shape[:2]:
+            raise ValueError(f"A {tuple(self.A_BND.shape)} and y {tuple(self.y_BN.shape)}: (B, N, D), (B, N)")
+        if not bool((self.y_BN.abs() == 1).all()):
+            raise InputError("algorithm: labels must be 1 or -1")
+
+    def margins(self, x_BD: Tensor) -> Tensor:
+        return self.y_BN * (self.A_BND @ x_BD[..., None])[..., 0]
+
+    def value(self, x_BD: Tensor) -> Tensor:
+        losses_BN = torch.nn.functional.softplus(-self.margins(x_BD))
+        return losses_BN.mean(-1) + self.mu / 2 * x_BD.square().sum(-1)
+
+    def gradient(self, x_BD: Tensor) -> Tensor:
+        """-1/N sum_i y_i p_i a_i + mu x, p_i = sigma(-y_i <x, a_i>)."""
+        signed_BN = self.y_BN * torch.sigmoid(-self.margins(x_BD))
+        return self.mu * x_BD - (signed_BN[:, None] @ self.A_BND)[:, 0] / self.A_BND.shape[1]
+
+    def hessian(self, x_BD: Tensor) -> Tensor:
+        """1/N A^T D A + mu I, D = diag(p_i (1 - p_i))."""
+        margins_BN = self.margins(x_BD)
+        d_BN = torch.sigmoid(margins_BN) * torch.sigmoid(-margins_BN)
+        curvature_BDD = self.A_BND.mT @ (d_BN[..., None] * self.A_BND) / self.A_BND.shape[1]
+        return curvature_BDD + self.mu * torch.eye(x_BD.shape[-1], dtype=x_BD.dtype)
+
+    def newton_direction(self, x_BD: Tensor) -> tuple[Tensor, Tensor]:
+        """H^{-1} grad f and Newton's decrement lambda_f = sqrt(grad f^T H^{-1} grad f)."""
+        gradient_BD = self.gradient(x_BD)
+        direction_BD = torch.cholesky_solve(
+            gradient_BD[..., None], torch.linalg.cholesky(self.hessian(x_BD))
+        )[..., 0]
+        return direction_BD, (gradient_BD * direction_BD).sum(-1).clamp_min(0).sqrt()
+
+    def damped_step(self, x_BD: Tensor) -> Tensor:
+        """x - 2 sqrt(mu) / (2 sqrt(mu) + lambda_f) H^{-1} grad f: the damped step of g = f / (4 mu)."""
+        direction_BD, lambda_B = self.newton_direction(x_BD)
+        damping_B = 2 * self.mu**0.5 / (2 * self.mu**0.5 + lambda_B)
+        return x_BD - damping_B[:, None] * direction_BD
+
+    def descent_step(self, x_BD: Tensor) -> Tensor:
+        """One step of gradient descent, 2 / (low + high) from mu <= Hessian <= mu + max |a_i|^2 / 4."""
+        high_B = self.mu + self.A_BND.square().sum(-1).amax(-1) / 4
+        return x_BD - 2 / (self.mu + high_B)[:, None] * self.gradient(x_BD)
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where an iteration stopped: x, the gradient's norm there, the steps it took, problem by problem."""
+
+    x_BD: Tensor
+    gradient_B: Tensor
+    steps_B: Tensor
+
+
+def damped_newton(loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-12, most: int = 200) -> Minimum:
+    """Damped Newton steps until |grad f| <= tolerance, each problem for itself, at most `most`."""
+    return _until(loss, loss.damped_step, x_BD, tolerance, most)
+
+
+def gradient_descent(
+    loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-8, most: int = 10_000
+) -> Minimum:
+    """The same by gradient descent: kappa log(1/tolerance) steps."""
+    return _until(loss, loss.descent_step, x_BD, tolerance, most)
+
+
+def _until(
+    loss: LogisticLoss, step: Callable[[Tensor], Tensor], x_BD: Tensor, tolerance: float, most: int
+) -> Minimum:
+    real("algorithm.tolerance", tolerance, 0)
+    whole("algorithm.most", most, 0)
+    steps_B = torch.zeros(len(x_BD), dtype=torch.int64)
+    gradient_B = loss.gradient(x_BD).norm(dim=-1)
+    for _ in range(most):
+        left_B = gradient_B > tolerance
+        if not bool(left_B.any()):
+            break
+        x_BD = torch.where(left_B[:, None], step(x_BD), x_BD)
+        steps_B += left_B
+        gradient_B = loss.gradient(x_BD).norm(dim=-1)
+    return Minimum(x_BD, gradient_B, steps_B)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icl.algorithms import LogisticLoss, damped_newton, gradient_descent
+from icl.errors import InputError
+
+
+def problems(B, N, D, mu, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((B, N, D))
+    A /= np.linalg.norm(A, axis=2).max(1)[:, None, None]
+    y = np.where((A @ rng.standard_normal((B, D, 1)))[..., 0] >= 0, 1.0, -1.0)
+    return LogisticLoss(torch.from_numpy(A), torch.from_numpy(y), mu)
+
+
+def by_numpy(A, y, mu):
+    """Eq. (3.5) of one problem, term by term."""
+
+    def f(x):
+        losses = [np.logaddexp(0, -yi * (a @ x)) for a, yi in zip(A, y, strict=True)]
+        return float(np.mean(losses)) + mu / 2 * x @ x
+
+    return f
+
+
+def test_value_by_another_hand():
+    loss = problems(3, 7, 4, 0.2)
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((3, 4)))
+    for b in range(3):
+        expected = by_numpy(loss.A_BND[b].numpy(), loss.y_BN[b].numpy(), 0.2)(x[b].numpy())
+        assert float(loss.value(x)[b]) == pytest.approx(expected, rel=1e-13)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 9), st.integers(0, 10**6))
+def test_gradient_and_hessian_against_autograd(D, N, seed):
+    loss = problems(2, N, D, 0.1, seed)
+    x = torch.from_numpy(3 * np.random.default_rng(seed).standard_normal((2, D))).requires_grad_()
+    (gradient,) = torch.autograd.grad(loss.value(x).sum(), x, create_graph=True)
+    torch.testing.assert_close(loss.gradient(x), gradient, rtol=1e-10, atol=1e-13)
+    for j in range(D):
+        (row,) = torch.autograd.grad(gradient[:, j].sum(), x, retain_graph=True)
+        torch.testing.assert_close(loss.hessian(x)[:, j], row, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 10])
+def test_minima_against_scipy(mu):
+    loss = problems(3, 12, 4, mu, seed=5)
+    start = torch.zeros(3, 4, dtype=torch.float64)
+    newton = damped_newton(loss, start)
+    descent = gradient_descent(loss, start, tolerance=1e-6)
+    assert float(newton.gradient_B.max()) <= 1e-12 and float(descent.gradient_B.max()) <= 1e-6
+    assert bool((newton.steps_B <= descent.steps_B).all()) or mu == 10
+    for b in range(3):
+        f = by_numpy(loss.A_BND[b].numpy(), loss.y_BN[b].numpy(), mu)
+        by_scipy = scipy.optimize.minimize(f, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
+        assert f(newton.x_BD[b].numpy()) <= by_scipy.fun + 1e-14
+        np.testing.assert_allclose(newton.x_BD[b].numpy(), by_scipy.x, atol=2e-6 / min(mu, 1))
+        # f is mu-strongly convex: |x - x*| <= |grad| / mu
+        assert float((newton.x_BD[b] - descent.x_BD[b]).norm()) <= 1.01e-6 / mu
+
+
+def test_each_problem_stops_for_itself():
+    loss = problems(2, 12, 3, 0.1, seed=2)
+    start = torch.zeros(2, 3, dtype=torch.float64)
+    best = damped_newton(loss, start).x_BD
+    start[0] = best[0]
+    found = damped_newton(loss, start, tolerance=1e-10)
+    assert found.steps_B.tolist()[0] == 0 and found.steps_B.tolist()[1] > 3
+    assert torch.equal(found.x_BD[0], best[0])
+    assert damped_newton(loss, start, most=2).steps_B.tolist()[1] == 2
+
+
+def test_refuses_what_is_no_such_problem():
+    A, y = torch.ones(1, 3, 2).double(), torch.ones(1, 3).double()
+    with pytest.raises(InputError, match="mu"):
+        LogisticLoss(A, y, 0.0)
+    with pytest.raises(InputError, match="labels"):
+        LogisticLoss(A, 0 * y, 0.1)
+    with pytest.raises(ValueError):
+        LogisticLoss(A, y[:, :2], 0.1)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icl.algorithms import LeastSquares, NewtonIteration, newton_iteration
+from icl.algorithms.newton import identity_start, transpose_start
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import LinearRegression
+
+
+def as_printed(A, X, order, steps):
+    """Eq. (3.4) with its binomial coefficients."""
+    for _ in range(steps):
+        terms = [(-1) ** m * comb(order, m + 1) * np.linalg.matrix_power(A @ X, m) for m in range(order)]
+        X = X @ sum(terms)
+    return X
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 6), st.integers(2, 5), st.integers(0, 10**6))
+def test_converges_to_scipys_inverse(dim, order, seed):
+    A = np.random.default_rng(seed).standard_normal((dim, dim)) + 2 * np.eye(dim)
+    kappa = np.linalg.cond(A)
+    if kappa > 1e3:
+        return
+    start = transpose_start(torch.from_numpy(A))
+    inverse = newton_iteration(torch.from_numpy(A), start, order, 30)[-1].numpy()
+    error = np.linalg.norm(inverse - scipy.linalg.inv(A), 2) / np.linalg.norm(scipy.linalg.inv(A), 2)
+    assert error < 1e-14 * dim * kappa**2
+
+
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_is_eq_3_4_as_printed(order):
+    rng = np.random.default_rng(order)
+    A = rng.standard_normal((4, 4))
+    X = 0.05 * rng.standard_normal((4, 4))
+    got = newton_iteration(torch.from_numpy(A), torch.from_numpy(X), order, 2)[-1].numpy()
+    np.testing.assert_allclose(got, as_printed(A, X, order, 2), rtol=1e-10, atol=1e-13)
+
+
+def test_the_residual_is_a_power_in_exact_arithmetic():
+    A = np.array([[Fraction(2), Fraction(1)], [Fraction(-1), Fraction(3)]])
+    X, eye = A.T / 20, np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
+    residual = eye - X.dot(A)
+    power = residual.dot(residual).dot(residual)
+    E = eye - A.dot(X)
+    X = X.dot(eye + E + E.dot(E))
+    assert (eye - X.dot(A) == power).all()
+
+
+def test_starts():
+    A = torch.diag(torch.tensor([3.0, 1.0]).double())
+    np.testing.assert_allclose(transpose_start(A).numpy(), np.diag([0.3, 0.1]))
+    np.testing.assert_allclose(identity_start(A).numpy(), 0.5 * np.eye(2))
+    with pytest.raises(InputError):
+        transpose_start(torch.zeros(2, 2))
+    with pytest.raises(InputError, match="order"):
+        newton_iteration(A, A, 1, 3)
+
+
+@pytest.mark.parametrize("start", ["transpose", "identity"])
+def test_predicts_least_squares_in_the_end(start):
+    law = LinearRegression(4, 30).law([0, 1])
+    prompt = law.token_prompts([generator(0, "check"), generator(1, "check")], 6)
+    got = NewtonIteration(2, 40, start).predict(prompt)
+    torch.testing.assert_close(got, LeastSquares(30).predict(prompt), rtol=1e-9, atol=1e-9)
+    by_gram = NewtonIteration(2, 3, start).predict(prompt.gram())
+    torch.testing.assert_close(NewtonIteration(2, 3, start).predict(prompt), by_gram)
+    assert got.shape == (2, 6)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icl.algorithms import LogisticLoss, damped_newton
+from icl.constructions.giannou import logistic
+from icl.errors import InputError
+from icl.models import tokens
+from icl.models.columns import Layer, forward, token_form
+
+
+def problem(dim, context, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((context, dim))
+    A /= np.linalg.norm(A, axis=1).max()
+    y = np.where(A @ rng.standard_normal(dim) >= 0, 1.0, -1.0)
+    return torch.from_numpy(A), torch.from_numpy(y)
+
+
+def exact_step(A, y, mu, x):
+    """One damped step, written apart from icl.algorithms."""
+    A, y, x = A.numpy(), y.numpy(), x.numpy()
+    p = 1 / (1 + np.exp(y * (A @ x)))
+    gradient = -(A.T @ (y * p)) / len(y) + mu * x
+    hessian = A.T @ np.diag(p * (1 - p)) @ A / len(y) + mu * np.eye(len(x))
+    direction = np.linalg.inv(hessian) @ gradient
+    return x - 2 * np.sqrt(mu) / (2 * np.sqrt(mu) + np.sqrt(gradient @ direction)) * direction
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 5), st.sampled_from([0.05, 0.2, 1.0]), st.integers(0, 10**6))
+def test_one_step_at_random_sizes(dim, more, mu, seed):
+    A, y = problem(dim, dim + more, seed)
+    radius = logistic.radius_of_iterates(mu)
+    x = torch.from_numpy(np.random.default_rng(seed).standard_normal(dim))
+    x = x * min(1, radius / float(x.norm()))
+    by = logistic.approximations(mu, 1000, radius)
+    stack = logistic.newton_step(dim, dim + more, mu, 9, by)
+    H = logistic.prompt_of_theorem(stack, A, y, x)
+    out = stack(H)
+    got = stack.block(out, "x")
+    np.testing.assert_allclose(got[:, 0].numpy(), exact_step(A, y, mu, x), atol=2e-4 / mu)
+    assert bool((got == got[:, :1]).all())
+    for name in ("X", "R", "I", "Z", "A", "y", "e", "s", "one"):
+        torch.testing.assert_close(stack.block(out, name), stack.block(H, name), rtol=0, atol=1e-13)
+    assert (stack.width, len(stack.layers), stack.heads) == (6 * dim + 4, 29, 3)
+    assert stack.neurons == 1000 * dim + 2
+
+
+def test_many_steps_against_scipys_minimum():
+    A, y = problem(5, 26, 0)
+    by = logistic.approximations(0.1, 2000, logistic.radius_of_iterates(0.1))
+    stack = logistic.newton_steps(5, 26, 0.1, 8, by, 12)
+    x = stack.block(stack(logistic.prompt_of_theorem(stack, A, y, torch.zeros(5))), "x")[:, 0].numpy()
+
+    def f(x):
+        return np.mean(np.logaddexp(0, -y.numpy() * (A.numpy() @ x))) + 0.05 * x @ x
+
+    by_scipy = scipy.optimize.minimize(f, np.zeros(5), method="BFGS", options={"gtol": 1e-10}).x
+    newton = damped_newton(LogisticLoss(A[None], y[None], 0.1), torch.zeros(1, 5).double()).x_BD[0].numpy()
+    assert np.abs(x - by_scipy).max() < 1e-5 and np.abs(x - newton).max() < 1e-5
+
+
+def test_every_layer_by_the_projects_tokens():
+    A, y = problem(3, 6, 1)
+    by = logistic.approximations(0.2, 64, logistic.radius_of_iterates(0.2))
+    stack = logistic.newton_step(3, 6, 0.2, 3, by)
+    H = logistic.prompt_of_theorem(stack, A, y, torch.tensor([0.3, -0.2, 0.5]).double())
+    for layer in stack.layers:
+        P, Q = token_form(layer, 6)
+        by_tokens = tokens.stack_forward(P, Q, H.mT.expand(1, 6, 6, -1), H.mT[None])[0].mT
+        if layer.relu is not None:
+            W1, W2 = layer.relu.W1_XP, layer.relu.W2_PX
+            by_tokens = by_tokens + torch.einsum("px,xm->pm", W2, (W1 @ by_tokens).clamp_min(0))
+        attended = forward(Layer(layer.heads), H)
+        assert attended.shape == H.shape
+        H = forward(layer, H)
+        torch.testing.assert_close(H, by_tokens, rtol=1e-9, atol=1e-10)
+
+
+def test_iterates_stay_within_the_radius():
+    for mu in (0.01, 0.1, 2.0):
+        A, y = problem(4, 9, 3)
+        loss, x = LogisticLoss(A[None], y[None], mu), torch.zeros(1, 4).double()
+        for _ in range(20):
+            x = loss.damped_step(x)
+            assert float(x.norm()) <= logistic.radius_of_iterates(mu)
+
+
+def test_refuses():
+    by = logistic.approximations(0.1, 32, 3.0)
+    with pytest.raises(InputError, match="context"):
+        logistic.newton_step(4, 3, 0.1, 1, by)
+    with pytest.raises(InputError, match="mu"):
+        logistic.approximations(0.0, 32, 3.0)
+    with pytest.raises(InputError, match="width"):
+        logistic.approximations(0.1, 0, 3.0)
