@@ -25,6 +25,7 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import Bound
 from icl.progress import track
 
 ALPHA = 1e-3
@@ -53,6 +54,14 @@ class Comparison:
     def z(self) -> float:
         """The largest deviation in standard errors; NaN where any is."""
         return float(self.z_K.abs().max())
+
+    def condition(self, prefix: str) -> tuple[str, Bound]:
+        """The verdict, and the bound of `PREFIX_z`."""
+        text = (
+            f"Student's quantile at {1 - ALPHA:.1%}, two-sided, over all points together; {ROUNDS} samples, "
+            "each larger than all before it, must reject one point on the same side before the claim fails"
+        )
+        return self.verdict, Bound(self.quantile, text, f"{prefix}_z")
 
     def measured(self, prefix: str) -> dict[str, Any]:
         """`PREFIX_z` is what decides, against `PREFIX_z_bound`; the others describe the sample."""

@@ -161,7 +161,7 @@ def hold_to(
     losses: Callable[[int], Sequence[Tensor]],
     formula: Sequence[float] | Tensor,
     numbers: int,
-    precision: float = PRECISION,
+    precision: float | Sequence[float] = PRECISION,
     least: int = LEAST,
     most: int = MOST,
     what: str = "prompts drawn as tokens",
@@ -176,7 +176,7 @@ def hold_to(
     def draw(batch: int) -> Tensor:
         return torch.stack(list(losses(batch)), 1)
 
-    size = size_for(draw, block, precision * expected_K.abs(), min(least, most), most)
+    size = size_for(draw, block, torch.as_tensor(precision) * expected_K.abs(), min(least, most), most)
     return compare(draw, expected_K, block, size, what)
 
 

@@ -1,34 +1,29 @@
-"""One layer of ReLU attention at sizes D and N, x and w ~ N(0, I): its exact risk held against sampling.
+"""One layer of ReLU attention at sizes D and N, x and w ~ N(0, I): its exact risk, and what it is held to.
 
 A point is b, the last row of P, with A, the D x D block of Q, in Q's own sign; the last row of Q is zero.
-R points, B prompts, L = 1 layer, D covariates, P = D + 1 token width.
+R points, B prompts, K queries, N context tokens, L = 1 layer, D covariates, P = D + 1 token width.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy.stats import norm
 from torch import Tensor
 
+from icl.checks.sequential import Comparison
+from icl.checks.token_evidence import PRECISION, draw_tokens, hold_to
 from icl.models import Full, LinearTransformer
 from icl.tasks import LinearRegressionLaw, TokenPrompt
 from icl.theory.closed_forms import ReluRisk
+from icl.theory.quadratic import EPSILON
 
-CONFIDENCE = 0.999
-CHUNK = 2_000_000  # attention scores held at a time
+PROMPTS = 64  # on which the library's predictions are compared
+QUERIES = 8  # that share the tokens of a prompt
 
 Point = tuple[Tensor, Tensor]  # b_P and A_DD
-
-
-class Sampled(NamedTuple):
-    z_R: list[float]  # of the sampled against the exact risk
-    half_width: float  # relative, at the first point
-    effect_of_a: float  # the most by which a prediction changes with the column a of Q
 
 
 def diagonal_point(step: float, dim: int) -> Point:
@@ -57,51 +52,67 @@ def gradient_norm(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> float:
     return float(torch.cat([g.flatten() for g in torch.autograd.grad(risk.value(*leaves), leaves)]).norm())
 
 
-def sampled(
+def held_to_tokens(
     points: Sequence[Point], risk: ReluRisk, law: LinearRegressionLaw, rng: np.random.Generator, samples: int
-) -> Sampled:
-    """The risk at every point on the same prompts, through the token path."""
-    P_RLPP, Q_RLPP = _stack(points, rng)
-    no_a_RLPP = Q_RLPP.clone()
-    no_a_RLPP[..., :-1, -1] = 0
-    losses, effect = [], 0.0
-    for prompt in _prompts(law, rng, len(points), samples):
-        prediction_RB = predict(P_RLPP, Q_RLPP, prompt)
-        effect = max(effect, float((prediction_RB - predict(P_RLPP, no_a_RLPP, prompt)).abs().max()))
-        losses.append((prediction_RB - prompt.target_RB).square())
-    loss_RB = torch.cat(losses, 1)
-    error_R = loss_RB.std(1) / math.sqrt(loss_RB.shape[1])
-    exact_R = torch.stack([risk.value(b_P, A_DD) for b_P, A_DD in points])
-    half_width = float(norm.isf((1 - CONFIDENCE) / 2) * error_R[0] / exact_R[0])
-    return Sampled(((loss_RB.mean(1) - exact_R) / error_R).tolist(), half_width, effect)
+) -> Comparison:
+    """The risk at every point against prompts drawn as tokens, at most `samples` in the first sample."""
+    N, D = law.context_R[0], law.dim
+
+    def losses(batch: int) -> list[Tensor]:
+        x_q_BKD = torch.from_numpy(rng.standard_normal((batch, QUERIES, D)))
+        x_BND = draw_tokens(law, rng, batch).x_BND
+        return [mean_over_tasks(*point, x_BND, x_q_BKD) for point in points]
+
+    formula = [float(risk.value(*point)) for point in points]
+    precision = [PRECISION, *[2 * PRECISION] * (len(points) - 1)]
+    return hold_to(losses, formula, N * (2 * D + QUERIES), precision, most=samples)
 
 
-def predict(P_RLPP: Tensor, Q_RLPP: Tensor, prompt: TokenPrompt) -> Tensor:
-    family = Full(P_RLPP.shape[-1] - 1, P_RLPP.shape[1])
-    family.load({"P": P_RLPP, "Q": Q_RLPP})
+def mean_over_tasks(b_P: Tensor, A_DD: Tensor, x_BND: Tensor, x_q_BKD: Tensor) -> Tensor:
+    """(B,): the loss on these tokens, its mean over w and the length of x_q exact, over K directions drawn.
+
+    With m = (1/N) sum_i relu(x_i^T A x_q) x_i the query's label becomes <b_0 + b_1 w, m>: linear in w and, as
+    relu(c s) = c relu(s), in the length of x_q, whose square has mean D.
+    """
+    x_q_BKD = x_q_BKD * (x_q_BKD.shape[2] ** 0.5 / x_q_BKD.norm(dim=2, keepdim=True))
+    weights_BKN = torch.relu(x_q_BKD @ A_DD.T @ x_BND.mT) / x_BND.shape[1]
+    m_BKD = weights_BKN @ x_BND
+    loss_BK = (m_BKD @ b_P[:-1]).square() + (b_P[-1] * m_BKD + x_q_BKD).square().sum(2)
+    return loss_BK.mean(1)
+
+
+def library_error(
+    points: Sequence[Point], law: LinearRegressionLaw, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Largest error of the library's predictions on drawn tokens, and its bound; the effect of a on them.
+
+    Against -<b, (1/N) sum_i relu(x_i^T A x_q) z_i>, as a share of the sizes of its terms.
+    """
+    N, D = law.context_R[0], law.dim
+    tokens = draw_tokens(law, rng, PROMPTS)
+    z_BNP = torch.cat([tokens.x_BND, tokens.y_BN[:, :, None]], 2)
+    x_q_BD = torch.from_numpy(rng.standard_normal((PROMPTS, D)))
+    query_BP = torch.nn.functional.pad(x_q_BD, (0, 1))
+    prompt = TokenPrompt(z_BNP[None], query_BP[None], torch.zeros(1, PROMPTS).double())
+    error, effect = 0.0, 0.0
+    for b_P, A_DD in points:
+        # What has no effect (a, the other rows of P) is random.
+        P_PP, Q_PP = (torch.from_numpy(rng.standard_normal((D + 1, D + 1))) for _ in range(2))
+        P_PP[-1], Q_PP[:-1, :-1], Q_PP[-1] = b_P, A_DD, 0
+        found_B = predict(P_PP, Q_PP, prompt)
+        Q_PP[:-1, -1] = 0
+        effect = max(effect, float((found_B - predict(P_PP, Q_PP, prompt)).abs().max()))
+        scores_BN = (tokens.x_BND @ (A_DD @ x_q_BD[:, :, None]))[..., 0]
+        expected_B = -((z_BNP @ b_P) * torch.relu(scores_BN)).sum(1) / N
+        sizes_BN = (tokens.x_BND.abs() @ (A_DD.abs() @ x_q_BD.abs()[:, :, None]))[..., 0]
+        sizes_B = ((z_BNP.abs() @ b_P.abs()) * sizes_BN).sum(1) / N
+        error = max(error, float(((found_B - expected_B).abs() / sizes_B).max()))
+    return error, 2 * EPSILON * (3 * (D + 1) + N + 3), effect
+
+
+def predict(P_PP: Tensor, Q_PP: Tensor, prompt: TokenPrompt) -> Tensor:
+    """(B,), by the token path of icl.models."""
+    family = Full(P_PP.shape[-1] - 1, 1)
+    family.load({"P": P_PP[None, None], "Q": Q_PP[None, None]})
     with torch.no_grad():
-        return LinearTransformer(family, "tokens", "relu").predict(prompt)
-
-
-def _stack(points: Sequence[Point], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Layers with these b and A; what has no effect (a, the other rows of P) is random."""
-    P = len(points[0][0])
-    P_RLPP, Q_RLPP = (torch.tensor(rng.standard_normal((len(points), 1, P, P))) for _ in range(2))
-    Q_RLPP[..., -1, :] = 0
-    for r, (b_P, A_DD) in enumerate(points):
-        P_RLPP[r, 0, -1], Q_RLPP[r, 0, :-1, :-1] = b_P, A_DD
-    return P_RLPP, Q_RLPP
-
-
-def _prompts(
-    law: LinearRegressionLaw, rng: np.random.Generator, points: int, samples: int
-) -> Iterator[TokenPrompt]:
-    """The same prompts for every point, a few at a time."""
-    chunk = max(1, min(samples, CHUNK // (points * (law.context_R[0] + 1) ** 2)))
-    for start in range(0, samples, chunk):
-        drawn = law.token_prompts([rng], min(chunk, samples - start))
-        context, query, target = (
-            part.expand(points, *part.shape[1:])
-            for part in (drawn.context_RBNP, drawn.query_RBP, drawn.target_RB)
-        )
-        yield TokenPrompt(context, query, target, drawn.read_out)
+        return LinearTransformer(family, "tokens", "relu").predict(prompt)[0]

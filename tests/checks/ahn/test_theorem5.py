@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from icl.checks import token_evidence
 from icl.checks.ahn import relu_layer, theorem5
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.verdict import Weights
 from icl.errors import InputError
+from icl.models import tokens
+from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import ReluRisk
 
@@ -42,31 +45,62 @@ def test_sampling_alone_rejects_a_wrong_formula(monkeypatch):
     monkeypatch.setattr(
         ReluRisk, "value", lambda risk, b, A: right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
     )
-    measured = Theorem5(3, 4, samples=20000).measure().measured
-    assert measured["sampled_z"] > measured["sampled_z_bound"]
+    finding = Theorem5(3, 4, samples=20000).measure()
+    assert finding.measured["token_z"] > finding.measured["token_z_bound"]
 
 
 def test_sampling_alone_rejects_wrong_terms_in_b_0(monkeypatch):
     right = ReluRisk.covariate_term
     monkeypatch.setattr(ReluRisk, "covariate_term", lambda risk, b_0, A: 0.5 * right(risk, b_0, A))
-    measured = Theorem5(3, 4, samples=100_000).measure().measured
-    assert measured["sampled_z"] > measured["sampled_z_bound"]
+    finding = Theorem5(3, 4, samples=20000).measure()
+    assert finding.verdict == "fails" and finding.bound.of == "token_z"
 
 
 def test_fails_where_a_has_an_effect(monkeypatch):
     right = relu_layer.predict
     monkeypatch.setattr(
-        relu_layer, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:, 0, :-1, -1].sum()
+        relu_layer, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:-1, -1].sum()
     )
-    assert Theorem5(2, 3, samples=5000).measure().verdict == "fails"
+    finding = Theorem5(2, 3, samples=5000).measure()
+    assert finding.verdict == "fails" and finding.bound.of == "effect_of_a"
 
 
-def test_chunks_do_not_change_the_measurement(monkeypatch):
-    whole = Theorem5(2, 3, samples=5000).measure().measured["sampled_half_width"]
-    monkeypatch.setattr(relu_layer, "CHUNK", 48 * 1000)
-    parts = Theorem5(2, 3, samples=5000).measure().measured["sampled_half_width"]
-    assert parts != whole
-    assert parts == pytest.approx(whole, rel=0.5)
+def test_fails_where_the_librarys_token_path_is_another(monkeypatch):
+    right = tokens.stack_forward
+    monkeypatch.setattr(
+        tokens, "stack_forward", lambda P, Q, z, q, activation: right(P, (1 + 1e-9) * Q, z, q, activation)
+    )
+    finding = Theorem5(2, 3, samples=5000).measure()
+    assert finding.verdict == "fails" and finding.bound.of == "prediction_error"
+
+
+class Almost(ReluRisk):
+    """d + 1.9 for d + 2, in the risk and in its minimiser: all algebra agrees, the risk is 1 % off."""
+
+    curvature = property(lambda risk: (2 * (risk.dim + 1.9) + risk.context - 1) / (4 * risk.context))
+
+
+def test_tokens_reject_a_formula_and_its_minimiser_that_are_wrong_together():
+    right, wrong, law = (
+        ReluRisk(5, 20),
+        Almost(5, 20),
+        LinearRegression(5, 20, covariance="identity").law([0]),
+    )
+    for risk, verdict in ((right, "holds"), (wrong, "fails")):
+        claim = relu_layer.diagonal_point(1 / (2 * risk.curvature), 5)
+        assert relu_layer.gradient_norm(risk, *claim) < 1e-14
+        found = relu_layer.held_to_tokens([claim], risk, law, generator(0, "check"), 100_000)
+        assert found.verdict == verdict
+
+
+def test_a_context_of_tokens_is_drawn_in_blocks(monkeypatch):
+    drawn, right = [], relu_layer.draw_tokens
+    monkeypatch.setattr(
+        relu_layer, "draw_tokens", lambda law, rng, batch: drawn.append(batch) or right(law, rng, batch)
+    )
+    monkeypatch.setattr(token_evidence, "BLOCK", 10**6)
+    Theorem5(8, 64, samples=5000).measure()
+    assert max(drawn) * 64 * 8 <= 10**6 and sum(drawn) >= 5000
 
 
 @pytest.mark.parametrize(
