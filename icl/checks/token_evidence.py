@@ -24,14 +24,15 @@ import torch
 from torch import Tensor
 
 from icl.checks.sequential import LEAST, Comparison, compare, size_for
-from icl.models import LinearTransformer, Parametrization
-from icl.tasks import GramPrompt, LinearRegressionLaw, TokenPrompt
+from icl.models import LinearTransformer, Parametrization, gram
+from icl.models.batched import batch_last
+from icl.tasks import LinearRegressionLaw, TokenPrompt
 from icl.theory.quadratic import EPSILON
 
 PRECISION = 0.0015  # relative standard error wanted: an error of 1 % is then more than six of them
-MOST = 400_000  # prompts in the first sample, whatever the precision
+MOST = 200_000  # prompts in the first sample, whatever the precision
 BLOCK = 4_000_000  # numbers held at a time
-NUMBERS = 60_000_000  # that the least sample may take: a longer context is cut to what this pays
+NUMBERS = 150_000_000  # that the first sample may take, a second or two, but for its least number of prompts
 
 
 class Tokens(NamedTuple):
@@ -81,14 +82,11 @@ def by_gram(
 ) -> Tensor:
     """(B,): the same for a loaded family of icl.models on the law's own Wishart draws, by the Gram path."""
     G_RBPP, w_RBD = law.gram_tasks([rng], batch)
-    query_KP = _queries(law)
-    K = len(query_KP)
-    prompt = GramPrompt(
-        G_RBPP.repeat_interleave(K, 1), query_KP.repeat(batch, 1)[None], torch.zeros(1, batch * K).double(), 1
-    )
+    query_root_RPK, ends = law.query_token_root_RPK[:1], family.ends()
     with torch.no_grad():
-        out_BK = LinearTransformer(family).predict(prompt)[0].reshape(batch, K)
-    return _mean_over_queries(law, out_BK, w_RBD[0])
+        return gram.stack_expected_risk(
+            *family.stack(), batch_last(G_RBPP), batch_last(w_RBD), query_root_RPK, law.read_out, *ends
+        )[0]
 
 
 def by_tokens_of_all_tasks(
@@ -148,12 +146,11 @@ def paths_error(
 
 
 def affordable_context(context: int, dim: int, layers: int = 1) -> int:
-    """The longest context, at most `context`, of which the least number of prompts can be drawn.
-
-    In all layers but the last every token meets every other.
+    """The longest context, at most `context`, of which enough prompts can be drawn: the larger the dimension,
+    the less the loss on one prompt varies. In all layers but the last every token meets every other.
     """
-    per_prompt = NUMBERS / LEAST
-    most = per_prompt / (4 * (dim + 1) * layers)
+    per_prompt = NUMBERS / (LEAST * max(1.0, (10 / dim) ** 2))
+    most = per_prompt / (5 * (dim + 1) * layers)
     return max(1, min(context, int(most if layers == 1 else min(most, (per_prompt / layers) ** 0.5))))
 
 
@@ -168,8 +165,10 @@ def hold_to(
 ) -> Comparison:
     """Are the formula's risks at K points the means of `losses(batch)`, K tensors (B,) of fresh prompts?
 
-    `numbers` are held at a time for one prompt; the first sample is as large as `precision` asks.
+    `numbers` are held at a time for one prompt; the first sample is as large as `precision` asks, within what
+    can be afforded.
     """
+    most = min(most, max(least, NUMBERS // numbers))
     expected_K = torch.as_tensor(formula, dtype=torch.float64)
     block = max(1, BLOCK // numbers)
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from icl.checks import token_evidence
+from icl.checks.sequential import LEAST
 from icl.checks.token_evidence import (
     Tokens,
     affordable_context,
@@ -124,10 +125,23 @@ def test_a_transposed_gram_path_is_seen(monkeypatch):
     assert error > 1e6 * bound
 
 
-def test_blocks_and_contexts_stay_within_memory():
-    assert affordable_context(20, 5) == 20 and affordable_context(200, 5, layers=3) == 100
+def test_long_contexts_are_cut_to_what_can_be_afforded():
+    assert affordable_context(20, 5) == affordable_context(20, 5, layers=3) == 20
     for layers in (1, 2, 6):
         context = affordable_context(10**6, 5, layers)
         law = LinearRegression(5, context).law([0])
-        assert 50 < context < 2000
-        assert numbers_of(law, layers) < 10 * token_evidence.BLOCK
+        assert 20 < context < 2000
+        assert numbers_of(law, layers) < token_evidence.BLOCK
+
+
+def test_the_first_sample_is_what_the_precision_takes_within_limits(monkeypatch):
+    rng = np.random.default_rng(0)
+
+    def drawn(numbers, **limits):
+        losses = lambda batch: [torch.tensor(1 + 0.1 * rng.standard_normal(batch))]  # noqa: E731
+        return hold_to(losses, [1.0], numbers, 0.001, **limits).samples
+
+    assert drawn(10) == pytest.approx(10_000, rel=0.2)
+    assert drawn(10, most=5000) == 5000
+    assert drawn(token_evidence.NUMBERS // 4000) == 4000
+    assert drawn(token_evidence.NUMBERS) == LEAST

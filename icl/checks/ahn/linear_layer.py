@@ -4,14 +4,23 @@ over all P and Q, its gradient in them, and what rounding can do to each.
 The risk is a convex quadratic form in X_k = b a_k^T, b the last row of P and a_k column k of Q: its minimum
 over free symmetric X_k bounds every P and Q from below, so a point that attains it is a global minimiser.
 
+All of it is computed for whitened tokens, z = T z' with T = [[Sigma^{1/2}, 0], [0, t]], t^2 = tr(Sigma) / D:
+x' ~ N(0, I) and w' ~ N(0, Sigma / t^2), where P' = T^{-1} P T and Q' = T Q T predict 1/t of what P and Q do.
+No inverse of Sigma is needed for P' Q', as only P's last row matters, and Sigma's condition drops out: the
+entries G_xx have covariance of order one, and of G_xy it is (1 + 1/N) Sigma / t^2 + D/N I, at most N + 2
+times worse than I.
+
 D covariates, N = `context` tokens, P = D + 1 token width, H = 1 head.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from icl.theory.distance import symmetric_root
 from icl.theory.quadratic import EPSILON, QuadraticRisk
 
 SCALES = (3.0, -0.7)  # gamma of P <- gamma P, Q <- Q / gamma
@@ -19,11 +28,15 @@ SCALES = (3.0, -0.7)  # gamma of P <- gamma P, Q <- Q / gamma
 
 class LinearLayer:
     def __init__(self, Sigma: Tensor, context: int) -> None:
-        self.Sigma, self.context = Sigma, context
-        w_covariance = torch.eye(len(Sigma), dtype=torch.float64)
-        self.risk = QuadraticRisk.linear_regression(Sigma, w_covariance, context)
+        self.Sigma, self.context, self.root_DD = Sigma, context, symmetric_root(Sigma)
+        self.unit = float(Sigma.trace()) / len(Sigma)  # t^2, of risks too
+        identity = torch.eye(len(Sigma), dtype=torch.float64)
+        self.w_covariance = Sigma / self.unit
+        self.risk = QuadraticRisk.linear_regression(identity, self.w_covariance, context)
         self.optimum = self.risk.convex_bound()
-        self.risk_rounding = 2 * self.optimum.rounding  # of the bound and of the risk at a point
+        self.least_risk = self.unit * self.optimum.value
+        # Of the bound and of the risk at a point.
+        self.risk_rounding = 2 * self.unit * self.optimum.rounding
 
     @property
     def resolved(self) -> bool:
@@ -33,10 +46,17 @@ class LinearLayer:
 
     def at(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[float, float]:
         """Risk, and the norm of its gradient in all of P and Q."""
-        P_HPP, Q_HPP = P_PP[None].clone().requires_grad_(), Q_PP[None].clone().requires_grad_()
-        risk = self.risk.value_of_layer(P_HPP, Q_HPP)
-        gradients = torch.autograd.grad(risk, (P_HPP, Q_HPP))
-        return risk.item(), torch.stack(gradients).norm().item()
+        return _value_and_gradient(self._value, P_PP, Q_PP)
+
+    def at_whitened(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[float, float]:
+        """The same for P' and Q', in units of t^2."""
+        return _value_and_gradient(self._whitened_value, P_PP, Q_PP)
+
+    def whiten(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[Tensor, Tensor]:
+        """P' and Q'; the rows of P that do not enter are zero."""
+        t = self.unit**0.5
+        T_PP = torch.block_diag(self.root_DD, torch.tensor([[t]], dtype=torch.float64))
+        return torch.cat([torch.zeros_like(P_PP[:-1]), P_PP[-1:] @ T_PP / t]), T_PP @ Q_PP @ T_PP
 
     def rescaling_change(self, P_PP: Tensor, Q_PP: Tensor) -> float:
         """The most by which P <- gamma P, Q <- Q / gamma changes the risk."""
@@ -44,24 +64,40 @@ class LinearLayer:
         return max(abs(self.at(gamma * P_PP, Q_PP / gamma)[0] - risk) for gamma in SCALES)
 
     def component_gradient(self, A_DD: Tensor) -> float:
-        """Norm of the gradient of the form in X at X_j = -sum_k A_kj E_{d+1,k}, the query's label being 0."""
+        """Norm of the gradient of the form in X' at X_j = -sum_k A_kj E_{d+1,k}, the query's label 0."""
         D = len(A_DD)
         X_KPP = torch.zeros(D + 1, D + 1, D + 1, dtype=torch.float64)
-        X_KPP[:D, D, :D] = -A_DD.mT
+        X_KPP[:D, D, :D] = -(self.root_DD @ A_DD @ self.root_DD).mT
         return float(self.risk.gradient(X_KPP).norm())
 
     def gradient_rounding(self, A_DD: Tensor) -> float:
-        """Of the gradient's norm at A of eq. (6): 2^-52 times the number and size of its terms."""
-        D, N, Sigma = len(self.Sigma), self.context, self.Sigma
-        trace, square = float(Sigma.trace()), float(Sigma.square().sum())
-        # E|G|^2 = E|C|^2 + (E|C|^2 + E tr(C)^2) / N, C = [[Sigma, Sigma w], [., w^T Sigma w]], w ~ N(0, I).
-        square_G = (5 * square + trace**2) * (1 + 1 / N) + (4 * trace**2 + 2 * square) / N
-        norm_X = float(A_DD.norm())
-        terms = 2 * trace * square_G * norm_X * (1 + norm_X)
+        """Of the whitened gradient's norm at A of eq. (6): 2^-52 times the number and size of its terms."""
+        D, N = len(self.Sigma), self.context
+        square = float(self.w_covariance.square().sum())
+        # E|G|^2 = E|C|^2 + (E|C|^2 + E tr(C)^2) / N, C = [[I, w], [w^T, w^T w]], w of covariance of trace D.
+        square_C, square_trace = D + 2 * D + D**2 + 2 * square, 4 * D**2 + 2 * square
+        square_G = square_C * (1 + 1 / N) + square_trace / N
+        norm_X = float((self.root_DD @ A_DD @ self.root_DD).norm())
+        terms = 2 * D * square_G * norm_X * (1 + norm_X)
         P = D + 1
         summands = P + P * (P + 1) // 2 + D * D  # of the form in X, and of its moments' assembly
-        regularised = torch.linalg.eigvalsh((N + 1) * Sigma) + trace
-        return EPSILON * terms * (summands + D * float(regularised[-1] / regularised[0]))
+        # |root|^2 |A| / |root A root|, that of the inverse in (6), enters with the root on each side too.
+        regularised = torch.linalg.eigvalsh((N + 1) * self.Sigma) + self.Sigma.trace()
+        return EPSILON * terms * (summands + 3 * D * float(regularised[-1] / regularised[0]))
+
+    def _value(self, P_PP: Tensor, Q_PP: Tensor) -> Tensor:
+        return self.unit * self._whitened_value(*self.whiten(P_PP, Q_PP))
+
+    def _whitened_value(self, P_PP: Tensor, Q_PP: Tensor) -> Tensor:
+        return self.risk.value_of_layer(P_PP[None], Q_PP[None])
+
+
+def _value_and_gradient(
+    risk: Callable[[Tensor, Tensor], Tensor], P_PP: Tensor, Q_PP: Tensor
+) -> tuple[float, float]:
+    leaves = P_PP.clone().requires_grad_(), Q_PP.clone().requires_grad_()
+    value = risk(*leaves)
+    return value.item(), torch.stack(torch.autograd.grad(value, leaves)).norm().item()
 
 
 def layer_of(A_DD: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,17 +4,22 @@ Eq. (6), P = [[0, 0], [0, 1]] and Q = -[[A, 0], [0, 0]] with A = ((N + 1)/N Sigm
 minimises the in-context loss over all P and Q, up to P <- gamma P, Q <- Q / gamma.
 
 Measured: the gradient at (6), and its exact risk against the least value of a convex form in which every
-P and Q has its place; the same for eq. (7), Sigma = I; and Lemma 3, column by column of Q.
+P and Q has its place; the same for eq. (7), Sigma = I; and Lemma 3, column by column of Q. Gradients are
+those of whitened tokens (icl.checks.ahn.linear_layer). The form itself is held to prompts drawn as tokens, at
+weights of eq. (8) and at others, and so are the library's own Wishart draws and its two paths.
 
-R seeds, D covariates, N = `context` tokens, P = D + 1 token width.
+R seeds, B prompts, D covariates, N = `context` tokens, P = D + 1 token width, L = H = 1.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from icl.checks.ahn.linear_layer import LinearLayer, layer_of, symmetric_products
+from icl.checks.ahn.linear_layer_tokens import held_to_tokens, paths_errors
 from icl.checks.given_weights import (
     DISTANCE,
     EXCESS,
@@ -24,15 +29,22 @@ from icl.checks.given_weights import (
     require_law,
     single_layer,
 )
+from icl.checks.sequential import Comparison
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.token_evidence import affordable_context
+from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
-from icl.verdicts import joint
 
 MAX_DIM = 50
 TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers"
-ILL_CONDITIONED = "undecided: Sigma is too ill-conditioned, the form's rank is below its dimension in float64"
+UNRESOLVED = "undecided: the form's rank is below its dimension in float64, at this context"
+GRADIENT = (
+    "rounding: 2^-52 times the terms of a sum and the condition of (6)'s inverse, times 2 D E|G|^2 |X| (|P| "
+    "+ |Q|), the size of those terms for whitened tokens"
+)
+RISK = "rounding: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times its terms' number and size, twice"
+PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
 UNIQUE = (
     'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
     "symmetric, so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
@@ -55,52 +67,53 @@ class Theorem1:
     ) -> None:
         self.dim, self.context, self.seed = limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE), context, seed
         self.law = law_of(dim, context, seed, eigenvalues=eigenvalues, covariance=covariance)
+        self.token_context = affordable_context(context, dim)
 
     def measure(self) -> Finding:
         Sigma, N = self.law.Sigma_RDD[0], self.context
         layer, isotropic = LinearLayer(Sigma, N), LinearLayer(torch.eye(self.dim, dtype=torch.float64), N)
         A_DD, A7_DD = theorem1_preconditioner(Sigma, N), isotropic_step(self.dim, N) * isotropic.Sigma
-        risk, gradient = layer.at(*layer_of(A_DD))
-        risk7, gradient7 = isotropic.at(*layer_of(A7_DD))
-        gap, gap7 = risk - layer.optimum.value, risk7 - isotropic.optimum.value
-        rescaled = layer.rescaling_change(*layer_of(A_DD))
-        lemma3 = self._lemma3_gradient()
+        claim, claim7 = layer_of(A_DD), layer_of(A7_DD)
+        risk, risk7 = layer.at(*claim)[0], isotropic.at(*claim7)[0]
+        held, paths = self._held_to_tokens()
         measured = {
-            "optimal_risk": layer.optimum.value,
+            "optimal_risk": layer.least_risk,
             "risk_at_claim": risk,
-            "gradient_norm": gradient,
-            "risk_gap": gap,
-            "risk_rounding": layer.risk_rounding,
-            "rescaling_change": rescaled,
-            "eq7_risk_gap": gap7,
-            "eq7_gradient_norm": gradient7,
-            "lemma3_gradient_norm": lemma3,
+            "gradient_norm": layer.at_whitened(*layer.whiten(*claim))[1],
+            "risk_gap": abs(risk - layer.least_risk),
+            "rescaling_change": layer.rescaling_change(*claim),
+            "eq7_gradient_norm": isotropic.at_whitened(*isotropic.whiten(*claim7))[1],
+            "eq7_risk_gap": abs(risk7 - isotropic.least_risk),
+            "lemma3_gradient_norm": self._lemma3_gradient(),
             "lemma3_antisymmetric_change": self._antisymmetric_change(),
             "condition": layer.optimum.condition,
+            **{name: error for name, (error, _) in paths.items()},
+            **{k: v for prefix, found in held.items() for k, v in found.measured(prefix).items()},
         }
-        bound = layer.gradient_rounding(A_DD)
-        verdicts = [
-            decide(gradient, bound),
-            decide(lemma3, bound),
-            decide(gradient7, isotropic.gradient_rounding(A7_DD)),
-            decide(max(abs(gap), rescaled), layer.risk_rounding),
-            decide(abs(gap7), isotropic.risk_rounding),
-            "holds" if layer.resolved else "undecided",
+        slope, slope7 = layer.gradient_rounding(A_DD), isotropic.gradient_rounding(A7_DD)
+        bounds = [
+            Bound(slope, GRADIENT, "gradient_norm"),
+            Bound(slope, GRADIENT, "lemma3_gradient_norm"),
+            Bound(slope7, GRADIENT, "eq7_gradient_norm"),
+            Bound(layer.risk_rounding, RISK, "risk_gap"),
+            Bound(layer.risk_rounding, RISK, "rescaling_change"),
+            Bound(isotropic.risk_rounding, RISK, "eq7_risk_gap"),
+            *(Bound(bound, PATHS, name) for name, (_, bound) in paths.items()),
         ]
-        # (6) without the trace term, which is what corrects for the finite context.
-        _, control = layer.at(*layer_of(torch.linalg.inv((N + 1) / N * Sigma)))
+        verdict, bound = deciding(
+            [(decide(measured[bound.of], bound.value), bound) for bound in bounds]
+            + [found.condition(prefix) for prefix, found in held.items()]
+            + [("holds" if layer.resolved else "undecided", bounds[3])]
+        )
+        # (6) without the trace term, which is what corrects for the finite context: A' = N / (N + 1) I.
+        _, control = layer.at_whitened(*layer_of(N / (N + 1) * isotropic.Sigma))
         return Finding(
-            joint(verdicts),
+            verdict,
             measured,
-            Bound(
-                bound,
-                "rounding of gradient_norm: 2^-52 times the terms of a sum and the condition of (6)'s "
-                "inverse, times 2 tr(Sigma) E|G|^2 |X| (|P| + |Q|), the size of those terms; risk_gap is "
-                "held against risk_rounding",
-            ),
-            Control("gradient norm at eq. (6) with the trace term dropped", control, control > bound),
-            notes=[] if layer.resolved else [ILL_CONDITIONED],
-            remarks=[UNIQUE],
+            bound,
+            Control("gradient norm at eq. (6) with the trace term dropped", control, control > slope),
+            self._notes(layer),
+            [UNIQUE],
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -118,9 +131,23 @@ class Theorem1:
                 DISTANCE,
                 "distance |X - X of (6)| / |X of (6)|, the tolerance of ahn's figures; and the exact risk "
                 f"within {EXCESS:.0%} of the optimum",
+                "distance",
             ),
             "distance of the same weights with Q halved",
         )
+
+    def _held_to_tokens(self) -> tuple[dict[str, Comparison], dict[str, tuple[float, float]]]:
+        """The form of the risk against drawn prompts; what the library's paths make of such prompts."""
+        law, rng = replace(self.law, context_R=(self.token_context,)), generator(self.seed, "check", 1)
+        A_DD = theorem1_preconditioner(law.Sigma_RDD[0], self.token_context)
+        return held_to_tokens(law, A_DD, rng), paths_errors(law, rng)
+
+    def _notes(self, layer: LinearLayer) -> list[str]:
+        notes = [] if layer.resolved else [UNRESOLVED]
+        if self.token_context < self.context:
+            text = f"held to tokens at context {self.token_context}: longer prompts are too dear"
+            notes.append(f"The risk's formula is {text}.")
+        return notes
 
     def _lemma3_gradient(self) -> float:
         """Norm of the gradient of sum_j lambda_j f_j at Lemma 3's X_j, in Sigma's eigenbasis."""
@@ -140,8 +167,8 @@ def _row(layer: LinearLayer, P_PP: Tensor, Q_PP: Tensor) -> dict[str, float]:
     claim_DPP = symmetric_products(*layer_of(theorem1_preconditioner(layer.Sigma, layer.context)))
     return {
         "distance": float((X_DPP - claim_DPP).norm() / claim_DPP.norm()),
-        "risk_excess": risk / layer.optimum.value - 1,
+        "risk_excess": risk / layer.least_risk - 1,
         "gradient_norm": gradient_norm,
         "risk": risk,
-        "optimal_risk": layer.optimum.value,
+        "optimal_risk": layer.least_risk,
     }

@@ -9,14 +9,18 @@ import pytest
 import torch
 import yaml
 
-from icl.checks.ahn import linear_layer, theorem1
+from icl.checks.ahn import linear_layer, linear_layer_tokens, theorem1
+from icl.checks.ahn.linear_layer import LinearLayer
 from icl.checks.ahn.theorem1 import Theorem1
+from icl.checks.token_evidence import hold_to
 from icl.checks.verdict import Weights
 from icl.errors import InputError
-from icl.models import LinearTransformer, SparseA
+from icl.models import LinearTransformer, SparseA, gram
 from icl.random import generator
-from icl.tasks import LinearRegression
+from icl.tasks import LinearRegression, LinearRegressionLaw
+from icl.theory import quadratic
 from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
+from icl.theory.quadratic import QuadraticRisk
 
 SETTINGS = [
     {},
@@ -26,7 +30,16 @@ SETTINGS = [
     {"dim": 3, "context": 10**6},
     {"dim": 2, "context": 7, "covariance": [[2.0, 0.7], [0.7, 1.0]]},
     {"dim": 10, "context": 4},
+    {"dim": 3, "eigenvalues": [1, 1e-5, 1e-10]},
+    {"dim": 2, "context": 5, "eigenvalues": [1e4, 1e-4]},
 ]
+
+
+@pytest.fixture
+def no_tokens(monkeypatch):
+    """For tests of the algebra alone."""
+    agreed = hold_to(lambda batch: [torch.ones(batch, dtype=torch.float64)], [1.0], 1, most=10)
+    monkeypatch.setattr(linear_layer_tokens, "hold_to", lambda *_: agreed)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -38,7 +51,8 @@ def test_holds_and_rejects_its_control(settings):
     closed_form = float(theorem1_risk(check.law.Sigma_RDD[0], check.context))
     assert finding.measured["optimal_risk"] == pytest.approx(closed_form, rel=1e-6, abs=1e-12)
     assert finding.measured["risk_at_claim"] == pytest.approx(closed_form, rel=1e-6, abs=1e-12)
-    assert finding.measured["lemma3_antisymmetric_change"] < 1e-12
+    trace = float(check.law.Sigma_RDD[0].trace())
+    assert finding.measured["lemma3_antisymmetric_change"] < 1e-12 * max(1, trace)
 
 
 @pytest.mark.parametrize(("dim", "context"), [(1, 2), (2, 1), (3, 5), (6, 2)])
@@ -94,10 +108,82 @@ def test_another_law_than_the_theorems_fails(monkeypatch):
     assert Theorem1().measure().verdict == "fails"
 
 
-def test_too_ill_conditioned_is_undecided():
-    finding = Theorem1(dim=2, context=5, eigenvalues=[1e4, 1e-4]).measure()
+def test_a_context_beyond_float64_is_undecided(no_tokens):
+    finding = Theorem1(dim=2, context=10**14).measure()
     assert finding.verdict == "undecided"
-    assert "ill-conditioned" in finding.notes[-1]
+    assert "rank" in finding.notes[0] and "context 200" in finding.notes[1]
+
+
+@pytest.mark.parametrize("eigenvalues", [[1, 1e-5, 1e-10], [1, 1, 1e-16], [1e-30, 1e-20, 1]])
+def test_the_condition_of_sigma_drops_out(eigenvalues, no_tokens):
+    for seed in range(5):
+        finding = Theorem1(dim=3, eigenvalues=eigenvalues, seed=seed).measure()
+        assert finding.verdict == "holds" and finding.control.rejected
+        assert finding.bound.value < 1e-9 and finding.measured["condition"] < 1000
+
+
+def test_whitened_weights_have_the_risk_and_gradient_of_the_given_ones():
+    Sigma = LinearRegression(3, 4, eigenvalues=[1, 0.5, 3]).law([2]).Sigma_RDD[0]
+    layer = LinearLayer(Sigma, 4)
+    plain = QuadraticRisk.linear_regression(Sigma, torch.eye(3, dtype=torch.float64), 4)
+    P, Q = (torch.from_numpy(np.random.default_rng(s).standard_normal((4, 4))) for s in (0, 1))
+    leaves = P[None].clone().requires_grad_(), Q[None].clone().requires_grad_()
+    risk = plain.value_of_layer(*leaves)
+    gradient = torch.stack(torch.autograd.grad(risk, leaves)).norm()
+    risk = risk.detach()
+    assert layer.at(P, Q) == pytest.approx((float(risk), float(gradient)), rel=1e-12)
+    assert layer.at_whitened(*layer.whiten(P, Q))[0] * layer.unit == pytest.approx(float(risk), rel=1e-12)
+    assert layer.least_risk == pytest.approx(plain.convex_bound().value, rel=1e-12)
+
+
+def changed_together(right, wrong):
+    """The formula and the claim that rests on it, at context N + 1."""
+    return lambda *args: right(*args[:-1], args[-1] + wrong)
+
+
+def test_tokens_reject_moments_and_claim_that_are_wrong_together(monkeypatch):
+    right = linear_layer.QuadraticRisk.linear_regression
+    monkeypatch.setattr(linear_layer.QuadraticRisk, "linear_regression", changed_together(right, 1))
+    for name in ("theorem1_preconditioner", "isotropic_step"):
+        monkeypatch.setattr(theorem1, name, changed_together(getattr(theorem1, name), 1))
+    finding = Theorem1(dim=3, context=10).measure()
+    assert finding.measured["gradient_norm"] < finding.measured["risk_at_claim"] * 1e-12
+    assert finding.verdict == "fails"
+    assert finding.measured["token_z"] > finding.measured["token_z_bound"]
+
+
+@pytest.mark.parametrize(
+    ("term", "dropped"),
+    [("CC.permute(0, 2, 3, 1)", "0 * CC"), ("quartic + 2 * noise", "self.v**2 + 2 * noise")],
+)
+def test_tokens_reject_a_dropped_pairing(monkeypatch, term, dropped):
+    for function in (quadratic.second_gram, quadratic.LabelMoments):
+        source = inspect.getsource(function)
+        if term in source:
+            namespace = dict(vars(quadratic))
+            exec(source.replace(term, dropped), namespace)
+            monkeypatch.setattr(quadratic, function.__name__, namespace[function.__name__])
+    finding = Theorem1(dim=2, context=6).measure()
+    assert finding.verdict == "fails"
+    assert finding.measured["free_z"] > finding.measured["free_z_bound"]
+
+
+def test_a_law_that_divides_by_another_context_fails(monkeypatch):
+    right = LinearRegressionLaw.covariate_grams
+    monkeypatch.setattr(
+        LinearRegressionLaw,
+        "covariate_grams",
+        lambda law, *args: right(law, *args) * law.context_R[0] / (law.context_R[0] + 1),
+    )
+    finding = Theorem1().measure()
+    assert finding.verdict == "fails" and finding.bound.of == "free_z"
+
+
+def test_a_transposed_gram_path_fails(monkeypatch, no_tokens):
+    right = gram.from_right
+    monkeypatch.setattr(gram, "from_right", lambda M, Q: right(M, Q.mT))
+    finding = Theorem1().measure()
+    assert finding.verdict == "fails" and finding.bound.of == "sparse_paths_error"
 
 
 def claim_weights(family, law, scale=1.0):
