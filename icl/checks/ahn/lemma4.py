@@ -14,10 +14,9 @@ from torch import Tensor
 
 from icl.checks.ahn import swaps
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
-from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import whole
 from icl.random import generator
-from icl.verdicts import joint
 
 MAX_LAYERS = 12
 MAX_DIM = 32
@@ -68,16 +67,21 @@ class Lemma4:
         }
         if law.dim <= WORDS_DIM:
             parts["words_error"] = swaps.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
-        largest = max(parts, key=lambda name: parts[name][0])
-        max_error, bound = parts[largest]
         source = (
-            f"rounding, of {largest}, each part having its own: 64 eps cond(Sigma) times what the terms "
-            "would add up to with all signs equal, over what they add up to"
+            "rounding: 64 eps cond(Sigma) times what the terms would add up to with all signs equal, over "
+            "what they add up to"
         )
+        verdict, bound = deciding(
+            [
+                (decide(error, allowed), Bound(allowed, source, name))
+                for name, (error, allowed) in parts.items()
+            ]
+        )
+        errors = {name: error for name, (error, _) in parts.items()}
         return Finding(
-            joint([decide(*part) for part in parts.values()]),
-            {"max_error": max_error} | {name: error for name, (error, _) in parts.items()},
-            Bound(bound, source),
+            verdict,
+            {"max_error": max(errors.values()), **errors},
+            bound,
             self._control(A_LDD, a_L),
             remarks=REMARKS,
         )

@@ -43,7 +43,10 @@ GRADIENT = (
     "rounding: 2^-52 times the terms of a sum and the condition of (6)'s inverse, times 2 D E|G|^2 |X| (|P| "
     "+ |Q|), the size of those terms for whitened tokens"
 )
-RISK = "rounding: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times its terms' number and size, twice"
+RISK = (
+    "rounding, of the bound and at a point: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 "
+    "times the number and size of its terms"
+)
 PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
 UNIQUE = (
     'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
