@@ -76,8 +76,18 @@ class Comparison:
         }
 
 
-def compare(draw: Draw, expected_K: Tensor, block: int, size: int, what: str = "prompts") -> Comparison:
-    """Are these the means of what is drawn, `block` values at a time, `size` in the first sample?"""
+def compare(
+    draw: Draw,
+    expected_K: Tensor,
+    block: int,
+    size: int,
+    what: str = "prompts",
+    rounding_K: Tensor | float = 0.0,
+) -> Comparison:
+    """Are these the means of what is drawn, `block` values at a time, `size` in the first sample?
+
+    `rounding_K` is what rounding can make of the expected values, beyond their last bits.
+    """
     if size < 2 or block < 1:
         raise ValueError(f"{size} samples in blocks of {block}: must be at least 2 and 1")
     sides = []
@@ -85,7 +95,8 @@ def compare(draw: Draw, expected_K: Tensor, block: int, size: int, what: str = "
         count = size << number
         mean_K, stderr_K = _mean_and_stderr(draw, block, count, what)
         # A quantity that hardly varies is known to rounding, not better.
-        stderr_K = torch.hypot(stderr_K, ROUNDING * torch.maximum(expected_K.abs(), mean_K.abs()))
+        floor_K = ROUNDING * torch.maximum(expected_K.abs(), mean_K.abs()) + rounding_K
+        stderr_K = torch.hypot(stderr_K, floor_K)
         z_K = (mean_K - expected_K) / stderr_K
         quantile = float(student.isf(ALPHA / (2 * len(z_K)), count - 1))
         agrees_K = z_K.abs() <= quantile  # a NaN agrees with nothing

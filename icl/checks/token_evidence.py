@@ -162,6 +162,7 @@ def hold_to(
     least: int = LEAST,
     most: int = MOST,
     what: str = "prompts drawn as tokens",
+    rounding: Sequence[float] | float = 0.0,
 ) -> Comparison:
     """Are the formula's risks at K points the means of `losses(batch)`, K tensors (B,) of fresh prompts?
 
@@ -176,7 +177,7 @@ def hold_to(
         return torch.stack(list(losses(batch)), 1)
 
     size = size_for(draw, block, torch.as_tensor(precision) * expected_K.abs(), min(least, most), most)
-    return compare(draw, expected_K, block, size, what)
+    return compare(draw, expected_K, block, size, what, torch.as_tensor(rounding, dtype=torch.float64))
 
 
 def numbers_of(law: LinearRegressionLaw, layers: int = 1) -> int:

@@ -16,8 +16,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from icl.checks.sequential import Comparison
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
+from icl.checks.xie import tokens
 from icl.checks.xie.initial_guess import (
     MAX_DIM,
     ROUNDING_OF_RISKS,
@@ -28,6 +30,7 @@ from icl.checks.xie.initial_guess import (
     setting,
 )
 from icl.checks.xie.saturation import Saturation, with_guess
+from icl.checks.xie.tokens import Layer, Quantity
 from icl.errors import InputError, real
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
@@ -88,10 +91,12 @@ class PriorGap:
         smallest = float(np.min([case.gap / case.rounding for case in (mean, vector, bias)]))
         rival = [_share(case, 2 / (self.dim * self.context)) for case in (mean, vector, bias)]
         control = float(np.min(rival))
+        on_tokens = self._on_tokens()
         verdict, bound = deciding(
             [
                 at_most("largest_error_over_rounding", largest, 1.0, f"worst {source}"),
                 resolved("least_gap_over_rounding", smallest, 1.0, source),
+                *tokens.conditions(on_tokens),
             ]
         )
         return Finding(
@@ -105,6 +110,7 @@ class PriorGap:
                 "largest_error_over_rounding": largest,
                 "least_gap_over_rounding": smallest,
                 "gap_rounding": mean.rounding,
+                **tokens.measured(on_tokens, "gaps"),
                 "linearity": dict(
                     zip(("prior_mean", "guess_vector", "guess_bias"), map(_fit, lines), strict=True)
                 ),
@@ -124,7 +130,11 @@ class PriorGap:
                 control,
                 control > 1.0,
             ),
-            notes=["The closed form is verified on a grid of (d, C) that includes C < d."],
+            notes=[
+                "The closed form is verified on a grid of (d, C) that includes C < d.",
+                f"{tokens.note(self.around_mean)} gaps_on_tokens: at w*, v and b as given, the loss of d "
+                "heads less that of the step on the same prompt.",
+            ],
             remarks=[
                 "Closed form: gap = 2 (|w* - v|^2 + b^2) / (d C + 2) for w*, v and b together. The paper "
                 "reports the proportionality as an observation, without a slope.",
@@ -132,6 +142,15 @@ class PriorGap:
                 "d (d + 1) / (C + d + 1), itself: gap over risk tends to 2 |w*|^2 / (d^2 (d + 1)).",
             ],
         )
+
+    def _on_tokens(self) -> Comparison:
+        """The three gaps from prompts drawn as tokens."""
+        cases = [Saturation(tokens.cut(law)) for law in (self.around_mean, self.with_vector, self.with_bias)]
+        quantities = [
+            Quantity([Layer(case.law, case.heads()), Layer(*case.step(), -1.0)], case.gap, case.rounding)
+            for case in cases
+        ]
+        return tokens.hold_to_tokens(quantities, generator(self.seed, "check", 1))
 
     def _line(self, law: LinearRegressionLaw) -> list[Saturation]:
         """The same law with w*, v and b scaled."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,9 +48,13 @@ class Saturation:
     @cached_property
     def descent_risk(self) -> float:
         """One step from w* with the best eta."""
-        risk = risk_under(with_guess(self.law, self.w_star_D))
+        law, heads = self.step()
+        return float(risk_under(law).value_of_layer(*heads))
+
+    def step(self) -> tuple[LinearRegressionLaw, tuple[Tensor, Tensor]]:
+        """One head that makes it, and the law that guesses y_q = <w*, x_q>."""
         P_PP, Q_PP = one_step_gd(self.w_star_D, isotropic_step(self.dim, self.context))
-        return float(risk.value_of_layer(P_PP[None], Q_PP[None]))
+        return with_guess(self.law, self.w_star_D), (P_PP[None], Q_PP[None])
 
     @property
     def gap(self) -> float:
@@ -63,6 +68,25 @@ class Saturation:
     def heads(self) -> tuple[Tensor, Tensor]:
         """D heads (P_HPP, Q_HPP) of least risk."""
         return heads_of_matrices(optimal_matrices(self.w_star_D, self.guess_D, self.bias, self.context))
+
+    def doubled(self, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """`heads()` and a random one that doubles their risk: of least risk, they leave no linear term.
+
+        With w* out of the labels, its b = (g, 1) and a_k = c_k (h, 1) meet every entry of the Gram matrix.
+        """
+        (P_HPP, Q_HPP), D = self.heads(), self.dim
+        g_D, h_D = (vector / np.linalg.norm(vector) for vector in rng.standard_normal((2, D)))
+        c_D = torch.from_numpy(rng.standard_normal(D))
+        b_P, a_P = (torch.tensor([*vector, 1.0], dtype=torch.float64) for vector in (g_D, h_D))
+        for vector_P in (b_P, a_P):
+            vector_P[:D] -= self.w_star_D  # <z, (g - w*, 1)> = <x, g> + <u, x>
+        further = torch.zeros(2, 1, D + 1, D + 1, dtype=torch.float64)
+        further[0, 0, -1], further[1, 0, :, :D] = b_P, torch.outer(a_P, c_D)
+        P_HPP, Q_HPP = torch.cat([P_HPP, further[0]]), torch.cat([Q_HPP, 0 * further[1]])
+        alone = float(self.risk.value_of_layer(P_HPP, Q_HPP))
+        Q_HPP[-1] = further[1]
+        Q_HPP[-1] *= (alone / (float(self.risk.value_of_layer(P_HPP, Q_HPP)) - alone)) ** 0.5
+        return P_HPP, Q_HPP
 
     def constructed(self, heads: int) -> float:
         """Least risk by construction: with D heads `heads()`, with more A.1's D + 1 (b_h = e_h, a_hk row h of

@@ -15,10 +15,13 @@ import torch
 from torch import Tensor
 
 from icl.checks.given_weights import EXCESS
+from icl.checks.sequential import Comparison
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
+from icl.checks.xie import tokens
 from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, Vector, bounded, law_around
 from icl.checks.xie.saturation import Saturation, given_heads, with_guess
+from icl.checks.xie.tokens import Layer, Quantity
 from icl.errors import InputError, real, whole
 from icl.random import generator
 from icl.tasks.linear_regression import vector_or_norm
@@ -69,6 +72,7 @@ class Theorem1:
         measured = self._risk_by_heads(zero)
         risks = np.minimum.accumulate(measured).tolist()  # a further head may stay unused
         lower = [bound + _certified(zero, heads) for heads in range(1, len(risks) + 1)]
+        on_tokens = self._on_tokens()
         excess, off, rounding_below = self._certificates(zero, risks, lower)
         beyond = [_largest_difference(case) for case in cases]
         verdict, shown = deciding(
@@ -79,6 +83,7 @@ class Theorem1:
                 ),
                 at_most("largest_certificate_excess", excess, rounding, SOURCE),
                 at_most("largest_certificate_error", off, rounding_below, SOURCE),
+                *tokens.conditions(on_tokens),
             ]
         )
         saturates_at = 1 + sum(risk - bound > rounding for risk in risks)
@@ -104,6 +109,7 @@ class Theorem1:
                 "saturates_at_bias": others[1],
                 "gd_risk": zero.descent_risk,
                 "risk_of_no_heads": zero.risk.constant,
+                **tokens.measured(on_tokens, "risks"),
             },
             shown,
             Control(
@@ -181,6 +187,17 @@ class Theorem1:
             2 * max(rounding for _, rounding in least),
         )
 
+    def _on_tokens(self) -> Comparison:
+        """From prompts drawn as tokens: the least risk at y_q = 0, and twice it at y_q = <v, x_q> + b."""
+        zero, biased = (Saturation(tokens.cut(law)) for law in (self.law, self.biased))
+        beside = biased.doubled(generator(self.seed, "check", 1))
+        at_beside = float(biased.risk.value_of_layer(*beside))
+        quantities = [
+            Quantity([Layer(zero.law, zero.heads())], zero.least.value, zero.rounding),
+            Quantity([Layer(biased.law, beside)], at_beside, 2 * biased.rounding),
+        ]
+        return tokens.hold_to_tokens(quantities, generator(self.seed, "check"))
+
     def _saturates_at(self, case: Saturation) -> int:
         """The smallest H found to attain the bound, from d + 1 downwards."""
         heads, rng = self.dim + 1, generator(self.seed, "search", 1)
@@ -203,6 +220,8 @@ class Theorem1:
             f"Below H = d each risk is the best of {self.restarts} restarts and one continued from H - 1 "
             f"heads, of up to {ITERATIONS} rounds: an upper bound. certified_lower_bound_by_heads holds for "
             "all weights: it is the least risk over X_k that vanish where fewer heads force them to.",
+            f"{tokens.note(self.law)} risks_on_tokens: of d heads at y_q = 0, the least; and of d + 1 at "
+            "y_q = <v, x_q> + b, the last one random, of a size that doubles the least.",
         ]
 
     def _remarks(self, saturate_at: list[int], fewer: float, certified: float) -> list[str]:

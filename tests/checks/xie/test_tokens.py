@@ -1,0 +1,153 @@
+"""xie's formulas held to prompts drawn as tokens: what is changed in moments and claims alike shows there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.token_evidence import Tokens, by_tokens, draw_tokens
+from icl.checks.xie import tokens
+from icl.checks.xie.initial_guess import setting
+from icl.checks.xie.prior_gap import PriorGap
+from icl.checks.xie.saturation import Saturation
+from icl.checks.xie.theorem1 import Theorem1
+from icl.checks.xie.tokens import Layer, Quantity
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw
+from icl.theory import quadratic
+from icl.theory.quadratic import LabelMoments, QuadraticRisk
+
+GUESSING = setting(3, 4, prior_mean=[1, -2, 0.5], guess_vector=[0.5, 1, 0], guess_bias=0.7)
+
+
+def test_the_loss_is_that_of_attention_written_out_layer_by_layer():
+    rng = generator(0, "check")
+    heads = tuple(torch.from_numpy(rng.standard_normal((2, 5, 4, 4))))
+    u_tokens = draw_tokens(replace(GUESSING, mean_RD=torch.zeros(1, 3).double()), rng, 50)
+    w_BD = u_tokens.w_BD + GUESSING.mean_RD
+    y_BC = (u_tokens.x_BND @ w_BD[:, :, None])[..., 0]
+    found_B = tokens._loss(Layer(GUESSING, heads), u_tokens.x_BND, u_tokens.w_BD)
+    expected_B = by_tokens(GUESSING, heads[0][None], heads[1][None], Tokens(u_tokens.x_BND, y_BC, w_BD))
+    np.testing.assert_allclose(found_B, expected_B, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 1), (3, 2), (4, 9)])
+def test_the_controls_have_mean_zero(dim, context):
+    law = setting(dim, context)
+    controls_BF = tokens.controls(draw_tokens(law, generator(1, "check"), 400_000))
+    error_F = controls_BF.std(0) / len(controls_BF) ** 0.5
+    assert float((controls_BF.mean(0) / error_F).abs().max()) < 4
+
+
+def test_the_controls_shift_no_mean_even_with_wrong_coefficients(monkeypatch):
+    case = Saturation(GUESSING)
+    quantity = Quantity([Layer(case.law, case.heads())], case.least.value, case.rounding)
+    honest = tokens._coefficients
+    for factor in (0.0, 1.0, 3.0):
+        monkeypatch.setattr(tokens, "_coefficients", lambda *data, factor=factor: factor * honest(*data))
+        found = tokens.hold_to_tokens([quantity], generator(2, "check"))
+        assert found.verdict == "holds" and float(found.sees_K) < 0.013
+
+
+@pytest.mark.parametrize("factor", [0.985, 1.015])
+def test_a_risk_off_by_one_and_a_half_percent_fails(factor):
+    case = Saturation(GUESSING)
+    quantity = Quantity([Layer(case.law, case.heads())], factor * case.least.value, case.rounding)
+    assert tokens.hold_to_tokens([quantity], generator(0, "check")).verdict == "fails"
+
+
+def test_a_gap_off_by_a_millionth_fails_and_contexts_are_cut():
+    case = Saturation(tokens.cut(setting(3, 10**6, prior_mean_norm=0.01)))
+    assert case.context == tokens.MOST_TOKENS
+    layers = [Layer(case.law, case.heads()), Layer(*case.step(), -1.0)]
+    for factor, verdict in ((1, "holds"), (1 + 1e-6, "fails")):
+        found = tokens.hold_to_tokens(
+            [Quantity(layers, factor * case.gap, case.rounding)], generator(0, "check")
+        )
+        assert found.verdict == verdict
+
+
+def test_too_few_prompts_are_undecided(monkeypatch):
+    monkeypatch.setattr(tokens, "MOST_PROMPTS", 300)
+    finding = Theorem1(3, 4, restarts=1).measure()
+    assert (finding.verdict, finding.bound.of) == ("undecided", "tokens_sees")
+
+
+def test_the_further_head_doubles_the_least_risk_and_meets_every_moment():
+    case = Saturation(GUESSING)
+    P_HPP, Q_HPP = case.doubled(generator(0, "check"))
+    assert float(case.risk.value_of_layer(P_HPP, Q_HPP)) == pytest.approx(2 * case.least.value, rel=1e-9)
+    J_PP = torch.eye(4, dtype=torch.float64)
+    J_PP[-1, :3] = case.w_star_D
+    X_KPP = torch.einsum("p,rk->kpr", P_HPP[-1, -1], Q_HPP[-1])
+    assert float((J_PP.T @ X_KPP @ J_PP)[:3].abs().min()) > 1e-4
+
+
+def one_token_more(monkeypatch):
+    """Moments, weights and closed forms of a context one longer than the prompts."""
+    arguments, init = LinearRegressionLaw.risk_arguments, Saturation.__init__
+
+    def longer(case, law):
+        init(case, law)
+        case.context += 1
+
+    monkeypatch.setattr(
+        LinearRegressionLaw,
+        "risk_arguments",
+        lambda law, r=0: arguments(law, r) | {"context": law.context_R[r] + 1},
+    )
+    monkeypatch.setattr(Saturation, "__init__", longer)
+
+
+def no_pairing_of_four_labels(monkeypatch):
+    init = LabelMoments.__init__
+
+    def dropped(moments, *arguments):
+        init(moments, *arguments)
+        moments.v_v = moments.v_v - len(moments.Sigma)  # of d^2 + 2 d
+
+    monkeypatch.setattr(LabelMoments, "__init__", dropped)
+
+
+def no_pairing_of_two_tokens(monkeypatch):
+    monkeypatch.setattr(
+        quadratic,
+        "second_gram",
+        lambda m, N: (CC := quadratic._covariance_products(m)) + CC.permute(0, 2, 1, 3) / N,
+    )
+
+
+def transposed_keys(monkeypatch):
+    honest = QuadraticRisk.value_of_layer
+    monkeypatch.setattr(
+        QuadraticRisk, "value_of_layer", lambda risk, P, Q, *ends: honest(risk, P, Q.mT, *ends)
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "mutant", "of"),
+    [
+        (Theorem1, one_token_more, "tokens_z"),
+        (PriorGap, one_token_more, "tokens_z"),
+        (Theorem1, no_pairing_of_four_labels, "largest_certificate_error"),
+        (Theorem1, no_pairing_of_two_tokens, None),
+        (PriorGap, no_pairing_of_two_tokens, None),
+        (Theorem1, transposed_keys, "tokens_z"),
+    ],
+)
+def test_a_mutant_of_the_moments_fails(monkeypatch, check, mutant, of):
+    mutant(monkeypatch)
+    monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
+    monkeypatch.setattr(tokens, "SEES", 1.0)  # what is decided, decided with fewer prompts
+    finding = check(3, 4, **({"restarts": 1} if check is Theorem1 else {})).measure()
+    assert finding.verdict == "fails"
+    assert of in (None, finding.bound.of)
+
+
+def test_the_pairing_of_four_labels_is_seen_by_the_tokens_alone(monkeypatch):
+    no_pairing_of_four_labels(monkeypatch)
+    finding = Theorem1(3, 4, restarts=1)._on_tokens()
+    assert finding.verdict == "fails"
