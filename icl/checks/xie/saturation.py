@@ -69,8 +69,8 @@ class Saturation:
         """D heads (P_HPP, Q_HPP) of least risk."""
         return heads_of_matrices(optimal_matrices(self.w_star_D, self.guess_D, self.bias, self.context))
 
-    def doubled(self, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """`heads()` and a random one that doubles their risk: of least risk, they leave no linear term.
+    def beside(self, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """`heads()` and a random one that adds a quarter to their risk: at the least there is no linear term.
 
         With w* out of the labels, its b = (g, 1) and a_k = c_k (h, 1) meet every entry of the Gram matrix.
         """
@@ -85,7 +85,7 @@ class Saturation:
         P_HPP, Q_HPP = torch.cat([P_HPP, further[0]]), torch.cat([Q_HPP, 0 * further[1]])
         alone = float(self.risk.value_of_layer(P_HPP, Q_HPP))
         Q_HPP[-1] = further[1]
-        Q_HPP[-1] *= (alone / (float(self.risk.value_of_layer(P_HPP, Q_HPP)) - alone)) ** 0.5
+        Q_HPP[-1] *= (alone / 4 / (float(self.risk.value_of_layer(P_HPP, Q_HPP)) - alone)) ** 0.5
         return P_HPP, Q_HPP
 
     def constructed(self, heads: int) -> float:

@@ -188,9 +188,9 @@ class Theorem1:
         )
 
     def _on_tokens(self) -> Comparison:
-        """From prompts drawn as tokens: the least risk at y_q = 0, and twice it at y_q = <v, x_q> + b."""
+        """From prompts drawn as tokens: the least risk at y_q = 0, and 5/4 of it at y_q = <v, x_q> + b."""
         zero, biased = (Saturation(tokens.cut(law)) for law in (self.law, self.biased))
-        beside = biased.doubled(generator(self.seed, "check", 1))
+        beside = biased.beside(generator(self.seed, "check", 1))
         at_beside = float(biased.risk.value_of_layer(*beside))
         quantities = [
             Quantity([Layer(zero.law, zero.heads())], zero.least.value, zero.rounding),
@@ -221,7 +221,7 @@ class Theorem1:
             f"heads, of up to {ITERATIONS} rounds: an upper bound. certified_lower_bound_by_heads holds for "
             "all weights: it is the least risk over X_k that vanish where fewer heads force them to.",
             f"{tokens.note(self.law)} risks_on_tokens: of d heads at y_q = 0, the least; and of d + 1 at "
-            "y_q = <v, x_q> + b, the last one random, of a size that doubles the least.",
+            "y_q = <v, x_q> + b, the last one random, of a size that adds a quarter to the least.",
         ]
 
     def _remarks(self, saturate_at: list[int], fewer: float, certified: float) -> list[str]:

@@ -76,10 +76,10 @@ def test_too_few_prompts_are_undecided(monkeypatch):
     assert (finding.verdict, finding.bound.of) == ("undecided", "tokens_sees")
 
 
-def test_the_further_head_doubles_the_least_risk_and_meets_every_moment():
+def test_the_further_head_adds_a_quarter_to_the_least_risk_and_meets_every_moment():
     case = Saturation(GUESSING)
-    P_HPP, Q_HPP = case.doubled(generator(0, "check"))
-    assert float(case.risk.value_of_layer(P_HPP, Q_HPP)) == pytest.approx(2 * case.least.value, rel=1e-9)
+    P_HPP, Q_HPP = case.beside(generator(0, "check"))
+    assert float(case.risk.value_of_layer(P_HPP, Q_HPP)) == pytest.approx(1.25 * case.least.value, rel=1e-9)
     J_PP = torch.eye(4, dtype=torch.float64)
     J_PP[-1, :3] = case.w_star_D
     X_KPP = torch.einsum("p,rk->kpr", P_HPP[-1, -1], Q_HPP[-1])
