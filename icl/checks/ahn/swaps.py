@@ -1,7 +1,7 @@
 """What changes when two layers of eq. (8) swap: the exact risk, every prediction; and what rounding allows.
 
-An error is relative; its bound is 64 eps cond(Sigma) times what the terms would add up to with all signs
-equal, over what they add up to. Orders are lists of layers.
+The law is whitened. An error is relative; its bound is 64 eps times what the terms would add up to with all
+signs equal, over what they add up to. Orders are lists of layers.
 
 R replicas (the original, then each order), B prompts, L layers, D covariates.
 """
@@ -57,13 +57,13 @@ def on_predictions(
     # |w| |x| prod (1 + a_l s) bounds all terms of a prediction; whitened |w| |x| is about D.
     terms = law.dim * float((1 + torch.tensor(a_L)[:, None] * s_B).prod(0).max())
     error = float((predictions_RB - predictions_RB[0]).abs().max())
-    return error / size, unit(law) * terms / size
+    return error / size, ROUNDING * terms / size
 
 
 def on_words(law: LinearRegressionLaw, A_LDD: Tensor, a_L: Array) -> Change:
     """The exact risk at any A, few layers."""
     orders = [list(range(len(A_LDD))), *transpositions(len(A_LDD))]
-    return relative_change(law, [A_LDD[order] for order in orders]), unit(law) * growth(law, a_L)
+    return relative_change(law, [A_LDD[order] for order in orders]), ROUNDING * growth(law, a_L)
 
 
 def relative_change(law: LinearRegressionLaw, stacks: Sequence[Tensor]) -> float:
@@ -77,10 +77,6 @@ def growth(law: LinearRegressionLaw, a_L: Array) -> float:
     """Risk with all terms made positive (at -A) over the risk."""
     risk = InvariantRisk(law.dim, law.context_R[0], len(a_L))
     return risk.value((-a_L).tolist()) / risk.value(a_L.tolist())
-
-
-def unit(law: LinearRegressionLaw) -> float:
-    return ROUNDING * float(torch.linalg.cond(law.Sigma_RDD[0]))
 
 
 def _predict(A_LDD: Tensor, prompt: GramPrompt | TokenPrompt) -> Tensor:

@@ -28,6 +28,12 @@ def test_holds_and_rejects_its_control(settings):
     assert finding.measured["max_error"] <= finding.bound.value < 1e-3 * finding.control.measured
 
 
+def test_the_condition_of_sigma_drops_out():
+    finding = Lemma4(eigenvalues=[1, 1e-3, 1e-6, 1e-9, 1e-12], seed=5, samples=100).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["words_error"] < 1e-12
+
+
 @pytest.mark.parametrize("part", ["on_the_polynomial", "on_predictions", "on_words"])
 def test_every_part_can_fail(monkeypatch, part):
     right, orders = getattr(swaps, part), swaps.transpositions

@@ -14,6 +14,7 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import LinearRegression
+from icl.theory.polynomial import InvariantRisk
 from icl.theory.words import sparse_a_risk
 
 
@@ -105,6 +106,15 @@ def test_two_engines_that_disagree_fail(monkeypatch):
 def test_an_optimum_of_unknown_accuracy_is_undecided(monkeypatch):
     monkeypatch.setattr(search, "polish", lambda risk, theta_LV: (theta_LV, float("inf")))
     assert Theorem2(2, 5, starts=1).measure().verdict == "undecided"
+
+
+def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypatch):
+    monkeypatch.setattr(theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, S, W, n + 1))
+    monkeypatch.setattr(theorem2, "InvariantRisk", lambda d, n, layers: InvariantRisk(d, n + 1, layers))
+    measured = (finding := Theorem2(2, 5, starts=1).measure()).measured
+    assert measured["scalar_risk_by_pairings_minus_polynomial"] < 1e-12
+    assert finding.verdict == "fails" and finding.bound.of == "token_z"
+    assert measured["free_z"] > measured["free_z_bound"]
 
 
 def test_a_control_that_is_not_rejected_leaves_it_undecided(monkeypatch):
