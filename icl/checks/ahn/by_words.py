@@ -43,7 +43,7 @@ def directions_by_words(points: Sequence[Point]) -> orbits.Deviation:
     """Gradients at points of S, against the derivatives of the exact polynomial."""
     A_PLDD = torch.stack([point.stack[0] for point in points])
     named = [-point.risk.derivatives(point.a_L.tolist()).gradient_V for point in points]
-    found, plus = (gradient_by_words(A, points[0].risk.context) for A in (A_PLDD, -A_PLDD))
+    found, plus = (gradient_by_words(A, points[0].law.context_R[0]) for A in (A_PLDD, -A_PLDD))
     return orbits.deviation(found, plus, torch.tensor(np.stack(named)))
 
 
@@ -51,7 +51,7 @@ def gradient_norm_by_words(point: Point) -> tuple[float, float]:
     """Norm of the population gradient on S, in the paper's coordinates, all layers together, and what
     rounding may make of 0."""
     law, along_V = point.law, point.risk.derivatives((-point.a_L).tolist()).gradient_V
-    white_LDD = gradient_by_words(point.stack[0], point.risk.context)
+    white_LDD = gradient_by_words(point.stack[0], law.context_R[0])
     # Whitened, dR/da_l = -tr G_l with G_l = c_l I, so ||G_l|| = |dR/da_l| / sqrt(D); ||root G root^T|| is at
     # most ||Sigma||_2 ||G||.
     largest = float(torch.linalg.matrix_norm(law.Sigma_RDD[0], 2))

@@ -5,15 +5,20 @@ At every point of S the gradients are multiples of Sigma and I (directions); at 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 
 from icl.checks.ahn.orbits import Deviation, Error
 from icl.checks.rounding import ROUNDING
+from icl.checks.sequential import Comparison
 from icl.checks.verdict import Bound, Control, decide
 from icl.tasks import LinearRegressionLaw
 
+SEQUENTIAL = "99.9 % over all means together; fails only where three samples, each twice the last, reject"
+BLIND = 0.05  # relative: a sample that would not see an error of this size says nothing
 USELESS = 0.01  # a relative rounding bound above which nothing was measured
 
 
@@ -23,10 +28,11 @@ class Held(NamedTuple):
     measured: float
     bound: Bound
     verdict: str
+    beside: Mapping[str, Any] = MappingProxyType({})  # what else is told of it
 
     @property
-    def entries(self) -> dict[str, float]:
-        return {self.bound.of: self.measured, f"{self.bound.of}_bound": self.bound.value}
+    def entries(self) -> dict[str, Any]:
+        return {self.bound.of: self.measured, f"{self.bound.of}_bound": self.bound.value, **self.beside}
 
 
 def held(of: str, measured: float, bound: float, source: str) -> Held:
@@ -60,8 +66,26 @@ def value(of: str, error: float, bound: float) -> Held:
     return relative(of, Error(error, bound, bound, error), source)
 
 
-def sampled_z(z: float, bound: float) -> Held:
-    return held("sampled_z", z, bound, "99.9 % over all components")
+def sampled_directions(found: Comparison | None, rounding: float) -> list[Held]:
+    """Nothing to test at dim 1; undecided where the gradients are made of rounding."""
+    if found is None:
+        return []
+    verdict = found.verdict if rounding < USELESS else "undecided"
+    return [Held(found.z, Bound(found.quantile, SEQUENTIAL, "sampled_z"), verdict)]
+
+
+def attention(error: Error) -> Held:
+    source = "rounding: 64 eps cond(Sigma) times the loss that the sizes of all factors allow, over the loss"
+    return relative("attention_error", error, source)
+
+
+def tokens(found: Comparison, context: int) -> Held:
+    """Undecided where the sample is too small to tell."""
+    sees = float(found.sees_K.max())
+    verdict = "undecided" if found.verdict == "holds" and not sees < BLIND else found.verdict
+    bound = Bound(found.quantile, SEQUENTIAL, "tokens_z")
+    sample = {"tokens_sees": sees, "tokens_samples": found.samples, "tokens_context": context}
+    return Held(found.z, bound, verdict, sample)
 
 
 def task_covariance(law: LinearRegressionLaw) -> Held:

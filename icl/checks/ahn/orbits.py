@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import norm
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
+from icl.checks.sequential import Comparison, compare
 from icl.models.gram import sparse_expected_risk
 from icl.tasks import LinearRegressionLaw
 
@@ -55,13 +55,19 @@ def whitened_prompts(law: LinearRegressionLaw, rng: np.random.Generator, count: 
     return replace(law, root_RDD=white_RDD).covariate_grams([rng], count)[0]
 
 
+def prompt_risks(stack: Stack, W_RBDD: Tensor) -> Tensor:
+    """Risk (R, B) given the prompts."""
+    R, white_DD = len(W_RBDD), torch.eye(W_RBDD.shape[-1], dtype=torch.float64)
+    A_RLDD = stack[0].expand(R, *stack[0].shape[-3:])
+    B_RLDD = None if stack[1] is None else stack[1].expand(R, *stack[1].shape[-3:])
+    white_RDD = white_DD.expand(R, -1, -1)
+    return sparse_expected_risk(A_RLDD, B_RLDD, W_RBDD.movedim(1, -1).contiguous(), white_RDD, white_RDD)
+
+
 def prompt_gradients(stack: Stack, W_RBDD: Tensor) -> tuple[Tensor, Tensor]:
     """Risk (R, B) given the prompts and its gradients (R, M, D, D), averaged over B."""
-    R, identity = len(W_RBDD), torch.eye(W_RBDD.shape[-1], dtype=torch.float64)
-    leaves = [M.expand(R, *M.shape).clone().requires_grad_() for M in stack if M is not None]
-    A, B = leaves[0], leaves[1] if len(leaves) > 1 else None
-    white = identity.expand(R, -1, -1)
-    risk_RB = sparse_expected_risk(A, B, W_RBDD.movedim(1, -1).contiguous(), white, white)
+    leaves = [M.repeat(len(W_RBDD), 1, 1, 1).requires_grad_() for M in stack if M is not None]
+    risk_RB = prompt_risks((leaves[0], leaves[1] if len(leaves) > 1 else None), W_RBDD)
     return risk_RB.detach(), torch.cat(torch.autograd.grad(risk_RB.mean(1).sum(), leaves), 1)
 
 
@@ -130,20 +136,22 @@ def tilted(A_LDD: Tensor) -> Tensor:
     return A_LDD
 
 
-def rotation_test(stack: Stack, W_BDD: Tensor) -> tuple[float, float]:
-    """max |z| of the off-direction components of the sampled gradient, and its 99.9 % quantile.
+def rotation_test(
+    stack: Stack, law: LinearRegressionLaw, rng: np.random.Generator, samples: int
+) -> Comparison | None:
+    """Are the off-direction components of the sampled gradient 0 in the mean? None of them at dim 1.
 
     Each prompt's gradient is divided by its own norm, on S a function of the spectrum: rotation invariance
     and so the zero mean are kept, and the terms are bounded however heavy the tails of the gradient.
     """
-    dim, parts = W_BDD.shape[-1], []
-    if dim == 1:
-        return 0.0, 0.0
-    for chunk_BDD in W_BDD.split(CHUNK):
-        gradient_BMDD = prompt_gradients(stack, chunk_BDD[:, None])[1]
+    if law.dim == 1:
+        return None
+
+    def off_direction(batch: int) -> Tensor:
+        gradient_BMDD = prompt_gradients(stack, whitened_prompts(law, rng, batch)[:, None])[1]
         unit_BMDD = gradient_BMDD / torch.linalg.matrix_norm(gradient_BMDD)[..., None, None]
         trace = unit_BMDD.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
-        parts.append((unit_BMDD - trace * torch.eye(dim, dtype=torch.float64)).flatten(1))
-    off_BV = torch.cat(parts)
-    z_V = off_BV.mean(0) / (off_BV.std(0) / math.sqrt(len(off_BV)))
-    return float(z_V.abs().max()), float(norm.isf((1 - CONFIDENCE) / (2 * len(z_V))))
+        return (unit_BMDD - trace * torch.eye(law.dim, dtype=torch.float64)).flatten(1)
+
+    components = (len(stack[0]) + (0 if stack[1] is None else len(stack[1]))) * law.dim**2
+    return compare(off_direction, torch.zeros(components, dtype=torch.float64), CHUNK, samples, "directions")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from icl.checks.ahn import critical_point, orbits
+from icl.checks.ahn import by_tokens, critical_point, orbits
 from icl.checks.ahn.by_words import directions_by_words, gradient_norm_by_words, has_words
 from icl.checks.ahn.critical_point import Held
 from icl.checks.ahn.near_s import row_against_optimum, stacks_of
@@ -31,6 +31,9 @@ STARTS = 8  # of the search that must find the closed-form optimum again
 MAX_LAYERS = 12
 NOTES = [
     "`risk` equals the rational lower_bound.",
+    "attention_error and tokens_z are of prompts drawn as tokens from Sigma itself: attention against the "
+    "whitened path, context by context, off S; and its mean against the exact risk, on S with the optimal A "
+    "divided by L (at the optimum itself rare prompts carry too much of the risk) and, for L <= 3, off S.",
     "gradient_norm is exact: by words in S for L <= 3, else by the derivative of the exact polynomial, since "
     "the gradient on S is that multiple of Sigma.",
 ]
@@ -88,7 +91,7 @@ class Theorem3:
         lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
         found = self.risk.minimise(rng, STARTS)
         below = max(0.0, best.risk / found[0].risk - 1) if found else 0.0
-        z = orbits.rotation_test(optimum.stack, orbits.whitened_prompts(self.law, rng, self.samples))
+        sampled = orbits.rotation_test(optimum.stack, self.law, rng, self.samples)
         return [
             *critical_point.directions(worst),
             critical_point.gradient_norm(*self._gradient_norm(optimum)),
@@ -96,7 +99,8 @@ class Theorem3:
             critical_point.value("value_error", optimum.value_error(best.risk), rounding),
             critical_point.value("lower_bound_error", abs(best.risk / lower - 1), rounding),
             critical_point.value("search_below_optimum", below, rounding),
-            critical_point.sampled_z(*z),
+            *critical_point.sampled_directions(sampled, rounding),
+            *by_tokens.evidence(optimum, rng),
         ]
 
     def judge(self, weights: Weights) -> Finding:
@@ -142,6 +146,7 @@ class Theorem3:
             "a, so its infimum is attained, at a_l = 1 / root of the best q.",
             "The proof's R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; statement and "
             "proof keep B_i, which (8) does not have.",
+            "Section 4.2: the Hessian of R(w) = (w - w_*)^T X X^T (w - w_*) / 2n is X X^T / n, not X X^T / 2n.",
             f"The optimal risk is {risk:.4g}: section 4.3's 'almost 0' is not the case.",
         ]
         if self.distorted:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.checks.ahn import critical_point, orbits
+from icl.checks.ahn import by_tokens, critical_point, orbits
 from icl.checks.ahn.batch_loss import BATCH, against_the_risk
 from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
 from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
@@ -75,13 +75,14 @@ class Theorem4:
             return Finding("undecided", nothing, bound, Control(f"none: {why}", 0.0, False))
         best, point = minima[0], Point(self.risk, self.law, minima[0].a_L, minima[0].b_L)
         worst = self._directions(rng)
-        z = orbits.rotation_test(point.stack, orbits.whitened_prompts(self.law, rng, self.samples))
+        sampled = orbits.rotation_test(point.stack, self.law, rng, self.samples)
         evidence = [
             *critical_point.directions(worst),
             critical_point.gradient_norm(*point.gradient_norm()),
             critical_point.task_covariance(self.law),
             critical_point.value("value_error", point.value_error(best.risk), point.value_bound()),
-            critical_point.sampled_z(*z),
+            *critical_point.sampled_directions(sampled, point.value_bound()),
+            *by_tokens.evidence(point, rng),
         ]
         measured = {
             "a": best.a_L.tolist(),
@@ -161,5 +162,8 @@ class Theorem4:
             f"{measured['batch_loss_20000']:.3g} where the exact risk is {measured['risk']:.3g}; a nearby "
             f"point has batch loss {measured['nearby_batch_loss_20000']:.3g} and exact risk "
             f"{measured['nearby_risk']:.3g}.",
+            "attention_error and tokens_z are of prompts drawn as tokens from Sigma itself: attention "
+            "against the whitened path, context by context, off S; and its mean against the exact risk, on S "
+            "with all A divided by 2^L (at the minimum itself no plain sample sees the prompts that carry it).",
             "beta_l = a_l b_l; the last B has no effect.",
         ]

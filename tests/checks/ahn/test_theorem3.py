@@ -132,7 +132,7 @@ def test_fails_where_prompts_are_not_isotropic(monkeypatch):
     )
     finding = Theorem3(**(PLAIN | {"samples": 5000})).measure()
     assert finding.measured["sampled_z"] > finding.measured["sampled_z_bound"]
-    assert finding.verdict == "fails"
+    assert (finding.verdict, finding.bound.of) == ("fails", "sampled_z")
 
 
 def test_undecided_where_the_control_is_not_rejected(monkeypatch):

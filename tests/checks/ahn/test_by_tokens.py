@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.ahn import by_tokens, by_words, orbits, theorem3, theorem4
+from icl.checks.ahn.points_of_s import Point, law_of_s
+from icl.checks.ahn.theorem3 import Theorem3
+from icl.checks.ahn.theorem4 import Theorem4
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw
+from icl.theory.polynomial import InvariantRisk
+
+SMALL = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, "samples": 1000}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(theorem4, "BATCH", 1000)
+
+
+def point_of(dim, context, layers, with_b, eigenvalues=None, seed=0):
+    law = law_of_s(dim, context, seed, eigenvalues, None, None)
+    risk = InvariantRisk(dim, context, layers, with_b)
+    rng = generator(seed, "control")
+    a_L, b_L = rng.uniform(0.3, 0.9, layers), rng.uniform(-0.5, 0.5, layers - 1 if with_b else 0)
+    return Point(risk, law, a_L, b_L)
+
+
+@pytest.mark.parametrize("with_b", [False, True])
+@pytest.mark.parametrize("eigenvalues", [[2, 1, 0.25], [1, 1, 1e-8], [1e4, 1, 1e-3]])
+@pytest.mark.parametrize("seed", range(3))
+def test_attention_off_s_is_the_whitened_path_within_rounding(with_b, eigenvalues, seed):
+    point = point_of(3, 7, 3, with_b, eigenvalues, seed)
+    off = by_tokens.off_s(point, generator(seed, "check"))
+    assert not torch.allclose(off[0], off[0].mT, rtol=0.01)
+    error = by_tokens.attention_error(off, point.law, generator(seed, "check"))
+    assert error.value < error.bound < 0.01
+
+
+def test_the_size_of_the_factors_bounds_the_loss():
+    point = point_of(3, 7, 3, True)
+    W = orbits.whitened_prompts(point.law, generator(0, "check"), 50)
+    off = by_tokens.off_s(point, generator(0, "check"))
+    assert (orbits.prompt_risks(off, W[None])[0] < by_tokens._largest_loss(off, W)).all()
+
+
+@pytest.mark.parametrize("context", [6, 10**5])
+def test_the_gentle_point_has_a_context_that_can_be_drawn(context):
+    point = by_tokens.gentle(point_of(3, context, 3, True))
+    assert point.risk.context == point.law.context_R[0] == (6 if context == 6 else 100)
+
+
+def wrong_everywhere(monkeypatch, change):
+    """Polynomial and words changed together: nothing but prompts can tell."""
+    for module in (theorem3, theorem4):
+        monkeypatch.setattr(
+            module, "InvariantRisk", lambda d, n, *more, **b: InvariantRisk(d, n + change, *more, **b)
+        )
+    right = by_words.sparse_a_risk
+    monkeypatch.setattr(by_words, "sparse_a_risk", lambda A, S, S_w, n: right(A, S, S_w, n + change))
+
+
+@pytest.mark.parametrize("check", [Theorem3, Theorem4])
+def test_formulas_that_are_wrong_together_are_held_to_prompts(monkeypatch, check):
+    wrong_everywhere(monkeypatch, 1)
+    finding = check(**SMALL).measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", "tokens_z")
+    assert finding.measured["tokens_z"] > finding.bound.value
+
+
+@pytest.mark.parametrize("check", [Theorem3, Theorem4])
+def test_a_transposed_gram_path_is_seen(monkeypatch, check):
+    right = orbits.sparse_expected_risk
+    monkeypatch.setattr(orbits, "sparse_expected_risk", lambda A, *more: right(A.mT, *more))
+    finding = check(**SMALL).measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", "attention_error")
+
+
+@pytest.mark.parametrize("check", [Theorem3, Theorem4])
+def test_gram_matrices_of_another_scale_are_seen(monkeypatch, check):
+    right = LinearRegressionLaw.covariate_grams
+    monkeypatch.setattr(LinearRegressionLaw, "covariate_grams", lambda law, *more: right(law, *more) * 6 / 7)
+    finding = check(**SMALL).measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", "tokens_z")
+
+
+@pytest.mark.parametrize("check", [Theorem3, Theorem4])
+def test_prompts_of_another_law_are_seen(check):
+    """The identity of `task_covariance_error` alone would be an assumption about the law's own words."""
+    asked = check(**SMALL)
+    point = by_tokens.gentle(
+        Point(asked.risk, asked.law, np.full(2, 0.6), np.full(int(asked.risk.with_b), 0.4))
+    )
+    assert [part.verdict for part in by_tokens.evidence(point, generator(0, "check"))] == ["holds", "holds"]
+    root_RDD = asked.law.task_root_RDD * torch.tensor([1, 1, 1.1]).double()
+    other = replace(point, law=replace(asked.law, task_root_RDD=root_RDD))
+    assert "fails" in [part.verdict for part in by_tokens.evidence(other, generator(0, "check"))]
+
+
+def test_undecided_where_the_sample_is_too_small_to_tell(monkeypatch):
+    monkeypatch.setattr(by_tokens, "BUDGET", 1)
+    monkeypatch.setattr(by_tokens, "LEAST", 50)
+    finding = Theorem3(**SMALL).measure()
+    assert finding.verdict == "undecided"
+    assert finding.bound.of == "tokens_z" and finding.measured["tokens_sees"] > 0.05
