@@ -95,7 +95,8 @@ def by_tokens_of_all_tasks(
     """(B,): the loss of P_l = [[B_l, 0], [0, 1]], Q_l = [[A_l, 0], [0, 0]], its mean over x_q and w exact.
 
     Eq. (11)'s sign of A; (8) is -A without B. Labels have no noise, the query's starts at 0. No layer reads
-    a label, so a token carries those of the D tasks e_t at once.
+    a label, so a token carries those of several tasks at once: the columns of the roots of E x_q x_q^T and
+    E w w^T, whose sizes are those of prompts whatever the condition of Sigma.
     """
 
     def attend(x_BMD: Tensor, y_BMT: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,15 +104,14 @@ def by_tokens_of_all_tasks(
         x_moved_BMD = x_BMD if B_LDD is None else x_BMD + scores_BMN @ x_BND @ B_LDD[layer].T
         return x_moved_BMD, y_BMT + scores_BMN @ y_BNT
 
-    unit_BDD = torch.eye(law.dim, dtype=torch.float64).expand(len(x_BND), -1, -1)
-    query, y_BNT = (unit_BDD, torch.zeros_like(unit_BDD)), x_BND  # y_i = <e_t, x_i>
+    x_KD, w_DT = law.root_RDD[0].T, torch.cat([law.task_root_RDD[0], law.mean_RD[0][:, None]], 1)
+    target_KT, y_BNT = x_KD @ w_DT, x_BND @ w_DT
+    query = x_KD.expand(len(x_BND), -1, -1), torch.zeros_like(target_KT).expand(len(x_BND), -1, -1)
     for layer in range(len(A_LDD)):
         query = attend(*query)
         if layer + 1 < len(A_LDD):
             x_BND, y_BNT = attend(x_BND, y_BNT)
-    error_BKT = law.read_out * query[1] - unit_BDD  # of the query e_k and the task e_t
-    second_TT = law.Sigma_w_RDD[0] + torch.outer(law.mean_RD[0], law.mean_RD[0])
-    return (law.Sigma_RDD[0] @ error_BKT @ second_TT * error_BKT).sum((1, 2))
+    return (law.read_out * query[1] - target_KT).square().sum((1, 2))
 
 
 def paths_error(

@@ -17,7 +17,6 @@ from icl.checks.sequential import Comparison
 from icl.checks.verdict import Bound, Control, decide
 from icl.tasks import LinearRegressionLaw
 
-SEQUENTIAL = "99.9 % over all means together; fails only where three samples, each twice the last, reject"
 BLIND = 0.05  # relative: a sample that would not see an error of this size says nothing
 USELESS = 0.01  # a relative rounding bound above which nothing was measured
 
@@ -71,7 +70,7 @@ def sampled_directions(found: Comparison | None, rounding: float) -> list[Held]:
     if found is None:
         return []
     verdict = found.verdict if rounding < USELESS else "undecided"
-    return [Held(found.z, Bound(found.quantile, SEQUENTIAL, "sampled_z"), verdict)]
+    return [Held(found.z, found.condition("sampled")[1], verdict)]
 
 
 def attention(error: Error) -> Held:
@@ -83,9 +82,8 @@ def tokens(found: Comparison, context: int) -> Held:
     """Undecided where the sample is too small to tell."""
     sees = float(found.sees_K.max())
     verdict = "undecided" if found.verdict == "holds" and not sees < BLIND else found.verdict
-    bound = Bound(found.quantile, SEQUENTIAL, "tokens_z")
     sample = {"tokens_sees": sees, "tokens_samples": found.samples, "tokens_context": context}
-    return Held(found.z, bound, verdict, sample)
+    return Held(found.z, found.condition("tokens")[1], verdict, sample)
 
 
 def task_covariance(law: LinearRegressionLaw) -> Held:

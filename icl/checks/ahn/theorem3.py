@@ -146,7 +146,8 @@ class Theorem3:
             "a, so its infimum is attained, at a_l = 1 / root of the best q.",
             "The proof's R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; statement and "
             "proof keep B_i, which (8) does not have.",
-            "Section 4.2: the Hessian of R(w) = (w - w_*)^T X X^T (w - w_*) / 2n is X X^T / n, not X X^T / 2n.",
+            "Section 4.2: the Hessian of R(w) = (w - w_*)^T X X^T (w - w_*) / 2n is X X^T / n, "
+            "not X X^T / 2n.",
             f"The optimal risk is {risk:.4g}: section 4.3's 'almost 0' is not the case.",
         ]
         if self.distorted:

@@ -164,6 +164,6 @@ class Theorem4:
             f"{measured['nearby_risk']:.3g}.",
             "attention_error and tokens_z are of prompts drawn as tokens from Sigma itself: attention "
             "against the whitened path, context by context, off S; and its mean against the exact risk, on S "
-            "with all A divided by 2^L (at the minimum itself no plain sample sees the prompts that carry it).",
+            "with all A divided by 2^L (at the minimum itself no plain sample sees what carries it).",
             "beta_l = a_l b_l; the last B has no effect.",
         ]
