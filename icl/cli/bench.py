@@ -1,4 +1,4 @@
-"""`icl bench bench=train|ahn|xie`: speed, as ratios with both figures."""
+"""`icl bench bench=train|ahn|xie|calibration`: speed, as ratios with both figures, and error rates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from icl.cli.outcome import OK, Outcome
 from icl.errors import one_of, whole
 
-BENCHES = ("train", "ahn", "xie")
+BENCHES = ("train", "ahn", "xie", "calibration")
 
 
 def bench_settings(cfg: DictConfig) -> tuple[str, int, int | None]:
