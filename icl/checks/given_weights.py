@@ -9,6 +9,7 @@ R seeds, L layers, H heads, D covariates, P = D + 1 token width.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -66,10 +67,25 @@ def single_layer(weights: Weights, statement: str) -> tuple[Tensor, Tensor]:
     return P_RLHPP[:, 0, 0].detach(), Q_RLHPP[:, 0, 0].detach()
 
 
+def conditions(row: Row) -> dict[str, str]:
+    """The verdicts on one seed, by what they are about."""
+    risk = decide(row["risk_excess"], EXCESS, row.get("risk_excess_error", 0.0))
+    return {"distance": decide(row["distance"], DISTANCE), "risk_excess": risk}
+
+
 def near(row: Row) -> str:
     """The verdict on one seed."""
-    risk = decide(row["risk_excess"], EXCESS, row.get("risk_excess_error", 0.0))
-    return joint([decide(row["distance"], DISTANCE), risk])
+    return joint(list(conditions(row).values()))
+
+
+def that_decides(rows: Sequence[Row], bound: Bound) -> Bound:
+    """`bound`, or that of the other condition where the verdict rests on the other alone."""
+    verdict = joint([near(row) for row in rows])
+    deciding = {of for row in rows for of, its in conditions(row).items() if its == verdict}
+    if bound.of in deciding:
+        return bound
+    of = deciding.pop()
+    return replace(bound, value=DISTANCE if of == "distance" else EXCESS, of=of)
 
 
 def judge_rows(
@@ -87,7 +103,7 @@ def judge_rows(
     return Finding(
         joint([near(row) for row in rows]),
         worst | {f"{name}_by_seed": values for name, values in by_seed.items()},
-        bound,
+        that_decides(rows, bound),
         Control(
             control,
             float(np.min([row[control_name] for row in control_rows])),

@@ -180,13 +180,15 @@ def weights_near_s(layers, noise=0.0, seeds=(0, 1)):
 def test_judges_weights_by_distance_and_risk(layers):
     check = Theorem3(samples=1000)
     near = check.judge(weights_near_s(layers, 0.003))
-    assert near.verdict == "holds"
+    assert (near.verdict, near.bound.of, near.bound.value) == ("holds", "distance", 0.05)
     assert near.control.rejected
     assert len(near.measured["risk_by_seed"]) == 2
     assert check.judge(weights_near_s(layers, 0.5)).verdict == "fails"
     scaled = weights_near_s(layers)
     scaled = replace(scaled, matrices={"A": 1.3 * scaled.matrices["A"]})
-    assert check.judge(scaled).verdict == "fails"
+    far = check.judge(scaled)
+    assert (far.verdict, far.bound.of, far.bound.value) == ("fails", "risk_excess", 0.02)
+    assert far.measured["distance"] < 0.05 and far.measured["risk_excess"] > 0.02
 
 
 def test_the_sampled_risk_and_gradient_agree_with_words(monkeypatch):
