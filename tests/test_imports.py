@@ -20,11 +20,11 @@ LAYERS = {
     "progress": {"progress"},
     "runs": {"runs"} | BOTTOM,
     "sinks": {"sinks", "runs", "theory"} | BOTTOM,
-    "tasks": {"tasks"} | BOTTOM,
-    "algorithms": {"algorithms", "tasks"} | BOTTOM,
-    "models": {"models", "tasks"} | BOTTOM,
-    "constructions": {"constructions", "models", "tasks"} | BOTTOM,
-    "training": {"training", "tasks", "models", "theory", "runs"} | BOTTOM,
+    "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk
+    "algorithms": {"algorithms", "tasks", "theory"} | BOTTOM,
+    "models": {"models", "tasks", "theory"} | BOTTOM,
+    "constructions": {"constructions", "models", "tasks", "theory"} | BOTTOM,
+    "training": {"training", "tasks", "models", "theory", "runs", "config"} | BOTTOM,
     "checks": {"checks", "theory", "tasks", "models", "constructions", "algorithms"} | BOTTOM,
     "experiments": {
         "experiments", "theory", "tasks", "models", "constructions", "algorithms", "training", "checks",

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from icl.bench.command import run_icl
-from icl.experiments.ahn import trained
 from icl.random import generator
-from icl.runs.record import RunRecord, load_run
 from icl.training.estimators import make_estimator
+from icl.training.restored import TrainedRun, load_run
 
 FIGURES_SECONDS, FIGURES_MB = 240, 2048
 BATCH, BATCHES = 1000, 16
@@ -41,13 +40,13 @@ def figures(folder: str) -> Iterator[dict[str, Any]]:
     yield ran.row(f"{len(documents)} figures together", FIGURES_SECONDS, FIGURES_MB)
 
 
-def _runs(outputs: Path) -> Iterator[RunRecord]:
+def _runs(outputs: Path) -> Iterator[TrainedRun]:
     for name in ("theorem3", "theorem4_lbfgs"):
         for path in sorted((outputs / "runs" / "ahn" / name).glob("*/run.json")):
             yield load_run(path.parent)
 
 
-def variance_ratios(run: RunRecord, batches: int) -> Iterator[dict[str, Any]]:
+def variance_ratios(run: TrainedRun, batches: int) -> Iterator[dict[str, Any]]:
     """Variance of a batch's gradient, sampled over expected, at the first, middle and last stored weights.
 
     Both estimators see the same contexts: what differs is that one samples task and query, too, so its
@@ -55,10 +54,10 @@ def variance_ratios(run: RunRecord, batches: int) -> Iterator[dict[str, Any]]:
     few rare prompts, and no number is asked for. Beside it, for a typical batch, the ratio of the median
     squared deviations from the median.
     """
-    steps = run.weights["history_steps"]
-    law = trained.law_of(run)
-    for index in (0, len(steps) // 2, len(steps) - 1):
-        model = trained.model_of(trained.stored(run, index))
+    models, law = list(run.stored_models()), run.law
+    for index in (0, len(models) // 2, len(models) - 1):
+        step, model = models[index]
+        model.requires_grad_(True)
         variance, typical = {}, {}
         for name in ("sampled", "expected"):
             estimator = make_estimator(name, model, law)
@@ -72,7 +71,7 @@ def variance_ratios(run: RunRecord, batches: int) -> Iterator[dict[str, Any]]:
             typical[name] = (gradient_KRX - gradient_KRX.median(0).values).square().sum(-1).median(0).values
         variance_R, typical_R = (spread["sampled"] / spread["expected"] for spread in (variance, typical))
         yield {
-            "name": f"{run.run['experiment']} step {steps[index]}: gradient variance sampled / expected",
+            "name": f"{run.run['experiment']} step {step}: gradient variance sampled / expected",
             "variance_ratio": float(variance_R.median()),
             "typical_ratio": float(typical_R.median()),
             "by_seed": variance_R.tolist(),

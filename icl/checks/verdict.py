@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 from torch import Tensor
 
 from icl.errors import one_of
-from icl.tasks import LinearRegressionLaw
+from icl.tasks import Law, LinearRegressionLaw
+from icl.tasks.linear_regression import linear_regression
 from icl.verdicts import VERDICTS, joint
 
 
@@ -66,8 +67,12 @@ class Weights:
 
     family: str
     matrices: Mapping[str, Tensor]
-    law: LinearRegressionLaw
+    law: Law
     activation: str = "identity"
+
+    def regression(self, statement: str) -> LinearRegressionLaw:
+        """Their law, for a statement on linear regression with Gaussian prompts."""
+        return linear_regression(self.law, f"check.weights: {statement}")
 
 
 class Check(Protocol):

@@ -16,8 +16,9 @@ from omegaconf import DictConfig
 from icl.cli.outcome import FAILED, OK, Outcome, emit, stdout_kept_for_results, worst
 from icl.config import outputs_folder, register_resolvers
 from icl.errors import InputError, Interrupted
+from icl.runs.kinds import RISKS, kind_of
 
-SHOWN = ("loss", "exact_risk", "dist_preconditioned")
+SHOWN = ("loss", *RISKS, "dist_preconditioned")
 Result = Mapping[str, Any]  # what a job left: status, exit_code, document
 
 
@@ -151,18 +152,21 @@ def _show(jobs: Sequence[Sequence[str]], results: Sequence[Result], path: Path) 
     from rich.console import Console
     from rich.table import Table
 
-    from icl.cli.train import number
+    from icl.cli.train import mean_cell
 
     documents = [result["document"] for result in results]
-    metrics = [name for name in SHOWN if any(name in d.get("metrics", {}) for d in documents)]
+    found = [document.get("metrics", {}) for document in documents]
+    metrics = [name for name in SHOWN if any(m.get(name, {}).get("mean") is not None for m in found)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("job", overflow="fold")
     for name in ["state", *(["verdict"] if any("verdict" in d for d in documents) else []), *metrics]:
-        table.add_column(name, no_wrap=True, justify="right" if name in metrics else "left")
+        kind = kind_of(name)
+        heading = f"{name}\n{kind}" if kind else name
+        table.add_column(heading, no_wrap=True, justify="right" if name in metrics else "left")
     for job, result, document in zip(jobs, results, documents, strict=True):
         state = "cached" if document.get("cached") else result["status"]
         verdict = [document.get("verdict", "")] if len(table.columns) == 3 + len(metrics) else []
-        means = [number(document.get("metrics", {}).get(name, {}).get("mean")) for name in metrics]
+        means = [mean_cell(document.get("metrics", {}), name) for name in metrics]
         table.add_row(" ".join(job), f"[red]{state}[/]" if state == "failed" else state, *verdict, *means)
     console = Console()
     console.print(table)

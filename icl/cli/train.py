@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from icl.config import (
 from icl.errors import InputError
 from icl.runs.code import TRAINING, code_digest, targets
 from icl.runs.fingerprint import fingerprint
+from icl.runs.kinds import error_of, kind_of
 from icl.runs.record import RunRecord
 from icl.sinks.sink import LoggerSettings
 
@@ -44,6 +46,8 @@ OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks")
 _NOT_STORED = ("format", "force", "verbose", "paths")
 _NOT_COMPARED = ("logger", "checks")  # validated in the request itself
 _OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")  # metrics for files rather than for the eye
+
+Cell = tuple[float | None, float | None]  # a number and its standard error
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ def _followers(asked: Request, plan: TrainingPlan, attempt: int) -> Iterator[lis
     )
     steps, heatmaps, seeds = plan.train.steps, plan.callbacks.heatmap_count, asked.logger.heatmap_seeds
     with UnfailingSink(opened, asked.experiment) as sink, training_bar(asked.experiment, steps) as bar:
-        logged = ToSink(sink, plan.law.Sigma_RDD, plan.seeds, steps, heatmaps, seeds)
+        logged = ToSink(sink, plan.law.arrays().get("Sigma"), plan.seeds, steps, heatmaps, seeds)
         yield [*bar, *([] if isinstance(sink, NullSink) else [logged])]
 
 
@@ -185,19 +189,14 @@ def request(cfg: DictConfig) -> Request:
 
 def built(asked: Request) -> dict[str, Any]:
     """The parts of a TrainingPlan, built and tried out against one another."""
-    from icl.models import LinearTransformer
-    from icl.tasks import LinearRegression
+    from icl.training.restored import law_and_model
     from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 
     config = asked.config
-    task = instantiate("task", config["task"])
-    if not isinstance(task, LinearRegression):
-        raise InputError(f"task._target_={config['task']['_target_']}: must be a linear-regression task")
-    model_node = {k: v for k, v in config["model"].items() if k not in ("path", "activation")}
-    path, activation = config["model"].get("path", "gram"), config["model"].get("activation", "identity")
+    law, model = law_and_model(config, asked.seeds)
     parts = {
-        "law": task.law(asked.seeds),
-        "model": LinearTransformer(instantiate("model", model_node, dim=task.dim), path, activation),
+        "law": law,
+        "model": model,
         "optimizer": _optimizer(config["optimizer"]),
         "train": _settings(TrainSettings, "train", config["train"]),
         "trainer": _settings(TrainerSettings, "trainer", config["trainer"]),
@@ -233,8 +232,6 @@ def _try_out(
     optimizer.per_replica(replicas)
     if train.clip_for(replicas) is not None and optimizer.couples_replicas:
         raise InputError("train.clip: must be null with L-BFGS, whose line search needs the true gradient")
-    if model.path == "tokens" and len(set(law.context_R)) > 1:
-        raise InputError("task.context: must be one length for all seeds where model.path=tokens")
     make_estimator(train.estimator, model, law)
     model.parametrization.initialise(asked.seeds)
     refuse_unanswerable(asked.questions, model, law)
@@ -339,7 +336,7 @@ def show(document: Mapping[str, Any], record: RunRecord) -> None:
     )
     metrics = {k: v for k, v in document["metrics"].items() if not _OF_ONE_MATRIX.search(k)}
     seeds = record.run["seeds"]
-    table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda values: values)
+    table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda cells: cells)
     if Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width:
         table = _table(metrics, ["lowest", "highest"], _extremes)
         console.print(f"over {len(seeds)} seeds; each of them is in metrics.csv", highlight=False)
@@ -350,23 +347,47 @@ def show(document: Mapping[str, Any], record: RunRecord) -> None:
 
 
 def _table(
-    metrics: Mapping[str, Any], columns: Sequence[str], shown: Callable[[list[Any]], list[Any]]
+    metrics: Mapping[str, Any], columns: Sequence[str], shown: Callable[[list[Cell]], list[Cell]]
 ) -> Any:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("metric", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for name in ["mean", *columns]:
         table.add_column(name, no_wrap=True, justify="right")
     for name, entry in metrics.items():
-        table.add_row(name, *map(number, [entry["mean"], *shown(list(entry["by_seed"].values()))]))
+        if name in map(error_of, metrics):
+            continue  # stands behind its own metric
+        values, errors = list(entry["by_seed"].values()), _errors(metrics, name)
+        cells = list(zip(values, errors or [None] * len(values), strict=True))
+        table.add_row(name, kind_of(name, errors), mean_cell(metrics, name), *map(_cell, shown(cells)))
     return table
 
 
-def _extremes(values: list[float | None]) -> list[float | None]:
-    defined = [value for value in values if value is not None]
-    return [min(defined, default=None), max(defined, default=None)]
+def mean_cell(metrics: Mapping[str, Any], name: str) -> str:
+    """The mean over seeds with its standard error, if it was sampled: seeds are, apart from one another."""
+    errors = _errors(metrics, name)
+    known = [error for error in errors if error is not None]
+    error = math.hypot(*known) / len(known) if known and len(known) == len(errors) else None
+    return _cell((metrics.get(name, {}).get("mean"), error))
+
+
+def _errors(metrics: Mapping[str, Any], name: str) -> list[float | None]:
+    return list(metrics.get(error_of(name), {"by_seed": {}})["by_seed"].values())
+
+
+def _extremes(cells: list[Cell]) -> list[Cell]:
+    defined = [value for value, _ in cells if value is not None]
+    return [(min(defined, default=None), None), (max(defined, default=None), None)]
+
+
+def _cell(cell: Cell) -> str:
+    value, error = cell
+    return (
+        f"{number(value)} \N{PLUS-MINUS SIGN} {error:.2g}" if value is not None and error else number(value)
+    )
 
 
 def number(value: float | None) -> str:

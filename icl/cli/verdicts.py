@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from icl.cli.hydra_app import compose, one_option
+from icl.cli.weights import of_model
 from icl.config import allowed_target, instantiate, plain
 from icl.errors import InputError
 from icl.runs.code import code_digest, targets
@@ -47,24 +48,16 @@ def ask(asked: Sequence[Question], *about: Any) -> list[dict[str, Any]]:
     """Verdicts on weights, given as `Weights` or as the model and the law they were trained with."""
     if not asked:
         return []
-    weights = about[0] if len(about) == 1 else _weights(*about)
+    weights = about[0] if len(about) == 1 else of_model(*about)
     return [_answer(question, weights) for question in asked]
 
 
 def refuse_unanswerable(asked: Sequence[Question], model: Any, law: Any) -> None:
     """A check that cannot speak of such weights says so before they are trained. One seed is enough."""
     if asked:
-        weights = _weights(model, law)
+        weights = of_model(model, law)
         first = {name: matrix[:1] for name, matrix in weights.matrices.items()}
         ask(asked, replace(weights, matrices=first, law=law.replica(0)))
-
-
-def _weights(model: Any, law: Any) -> Weights:
-    from icl.checks.verdict import Weights
-    from icl.cli.weights import family_name
-
-    parametrization = model.parametrization
-    return Weights(family_name(type(parametrization)), parametrization.matrices(), law, model.activation)
 
 
 def _answer(question: Question, weights: Weights) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.config import file_digest, instantiate, target_class
+from icl.config import file_digest
 from icl.errors import InputError
 from icl.runs.code import targets
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Weights
+    from icl.models import LinearTransformer
+    from icl.tasks import Law
 
 _FAMILIES = {frozenset("A"): "sparse_a", frozenset("AB"): "sparse_ab", frozenset("PQ"): "full"}
 
@@ -51,18 +53,17 @@ def _path(weights: Any) -> Path:
 
 
 def of_run(path: Path) -> Weights:
-    import torch
+    from icl.training.restored import load_run
 
+    run = load_run(path)
+    return of_model(run.transformer, run.law)
+
+
+def of_model(model: LinearTransformer, law: Law) -> Weights:
     from icl.checks.verdict import Weights
-    from icl.runs.record import load_run
 
-    record = load_run(path)
-    task_node, model_node = record.config["task"], record.config["model"]
-    law = instantiate("task", task_node).law(record.run["seeds"])
-    family = family_name(target_class("model", model_node["_target_"]))
-    names = [name.removesuffix("_history") for name in record.weights if name.endswith("_history")]
-    matrices = {name: torch.from_numpy(record.weights[name]) for name in names if name != "steps"}
-    return Weights(family, matrices, law, model_node.get("activation", "identity"))
+    parametrization = model.parametrization
+    return Weights(family_name(type(parametrization)), parametrization.matrices(), law, model.activation)
 
 
 def of_file(path: Path, check: Any) -> Weights:

@@ -26,6 +26,10 @@ class LinearTransformer(nn.Module):
         if self.path == "gram" and self.activation != "identity":
             raise InputError(f"model.activation={activation} has no Gram form: set model.path=tokens")
 
+    def on(self, parametrization: Parametrization) -> LinearTransformer:
+        """The same model with other weights."""
+        return LinearTransformer(parametrization, self.path, self.activation)
+
     def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
         if isinstance(prompt, GramPrompt):
             if self.activation != "identity":
@@ -49,3 +53,17 @@ class LinearTransformer(nn.Module):
         if read_in_RPP is not None:
             query_RP1B = from_left(read_in_RPP, query_RP1B)
         return gram.stack_output(P, Q, gram_RPPB, query_RP1B, output_RP)[:, 0]
+
+    def risk_of_contexts(
+        self, S_REEB: Tensor, label_root_REK: Tensor, query_root_RED: Tensor, *, read_out: int
+    ) -> Tensor:
+        """Risk of a sparse stack given each context, task and query integrated out: (R, B)."""
+        weights = self.parametrization.sparse_weights()
+        return gram.sparse_expected_risk(*weights, S_REEB, label_root_REK, query_root_RED, read_out)
+
+    def risk_of_tasks(
+        self, gram_RPPB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, *, read_out: int
+    ) -> Tensor:
+        """Risk of any stack given each context and task, the query integrated out: (R, B)."""
+        family, drawn = self.parametrization, (gram_RPPB, w_RDB, query_root_RPK)
+        return gram.stack_expected_risk(*family.stack(), *drawn, read_out, *family.ends())

@@ -23,7 +23,8 @@ MAX_LAYERS = 64
 class Parametrization(nn.Module, ABC):
     """Shared by all: sizes, i.i.d. Gaussian initialisation per seed, and names of the matrices."""
 
-    sparse: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False  # of eq. (8) or (11)
+    with_b: ClassVar[bool] = False  # of eq. (11): B is free
 
     def __init__(self, dim: int, layers: int = 3, init_std: float | Sequence[float] = 1e-4) -> None:
         super().__init__()
@@ -100,7 +101,7 @@ class SparseA(Parametrization):
 class SparseAB(Parametrization):
     """Eq. (11): P = [[B, 0], [0, 1]], Q = [[A, 0], [0, 0]]. The last B has no effect and is left out."""
 
-    sparse = True
+    sparse = with_b = True
     A: Tensor
     B: Tensor
 

@@ -70,13 +70,15 @@ def stack_panels(
 
 
 def matrix_panels(
-    matrices: Mapping[str, Array], seeds: str = "mean", labels: Sequence[int] | None = None
+    stacks: Mapping[str, Array], seeds: str = "mean", labels: Sequence[int] | None = None
 ) -> Panels:
-    """Single matrices (R, rows, columns), each a picture of its own."""
+    """Stacks of matrices (R, L, rows, columns) as they are, one picture for each name."""
     return {
-        name + suffix: {f"${name}$": matrix}
-        for name, matrix_RIJ in matrices.items()
-        for suffix, matrix in _by_seed(matrix_RIJ, seeds, labels)
+        name + suffix: {
+            f"${name}$" if len(stack) == 1 else f"${name}_{{{i}}}$": M for i, M in enumerate(stack)
+        }
+        for name, stack_RLIJ in stacks.items()
+        for suffix, stack in _by_seed(stack_RLIJ, seeds, labels)
     }
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from icl.runs.record import RunRecord
 from icl.runs.steps import log_spaced_steps
-from icl.sinks.heatmaps import heatmap_png, matrix_panels, stack_panels, weight_panels
+from icl.sinks.heatmaps import Panels, heatmap_png, matrix_panels, stack_panels, weight_panels
 from icl.sinks.sink import Sink
 from icl.theory.distance import symmetric_root
 
@@ -22,14 +23,21 @@ class ToSink:
     """Follows a run (`icl.training.job.Follower`) and tells `sink` of it, as it is made or from its record.
 
     `heatmaps`: at how many log-spaced steps pictures of the weights are drawn; `which`: of their mean over
-    seeds, or of each. `Sigma_RDD` whitens those of A.
+    seeds, or of each. `Sigma_RDD`, if the law has one, whitens those of A.
     """
 
     def __init__(
-        self, sink: Sink, Sigma_RDD: Tensor, seeds: Sequence[int], total: int, heatmaps: int, which: str
+        self,
+        sink: Sink,
+        Sigma_RDD: np.ndarray | None,
+        seeds: Sequence[int],
+        total: int,
+        heatmaps: int,
+        which: str,
     ) -> None:
         self.sink, self.seeds, self.total, self.which = sink, tuple(seeds), total, which
-        self.root_RDD = symmetric_root(Sigma_RDD).numpy()
+        given = Sigma_RDD is not None
+        self.root_RDD = symmetric_root(torch.from_numpy(Sigma_RDD)).numpy() if given else None
         self.steps = set(log_spaced_steps(total, heatmaps)) if heatmaps else set()
 
     def reach(self, step: int) -> None:
@@ -80,13 +88,14 @@ class ToSink:
         self.done(record)
 
     def _draw(self, step: int, matrices: Mapping[str, np.ndarray]) -> None:
-        which, seeds = self.which, self.seeds
-        if "A" in matrices:
-            panels = weight_panels(matrices["A"], self.root_RDD, matrices.get("B"), which, seeds)
-        else:
-            P, Q = (m[:, :, None] if m.ndim == 4 else m for m in (matrices["P"], matrices["Q"]))
-            panels = stack_panels(P, Q, which, seeds)
-            ends = {name: matrices[name][:, 0] for name in ("v", "W1", "W2") if name in matrices}
-            panels |= matrix_panels(ends, which, seeds)
+        which, seeds, rest = self.which, self.seeds, dict(matrices)
+        panels: Panels = {}
+        if "A" in rest and self.root_RDD is not None:
+            panels |= weight_panels(rest.pop("A"), self.root_RDD, rest.pop("B", None), which, seeds)
+        if {"P", "Q"} <= set(rest):
+            P, Q = (m[:, :, None] if m.ndim == 4 else m for m in (rest.pop("P"), rest.pop("Q")))
+            panels |= stack_panels(P, Q, which, seeds)
+        stacks = {name: m.reshape(len(m), -1, *m.shape[-2:]) for name, m in rest.items()}
+        panels |= matrix_panels(stacks, which, seeds)
         for name, labelled in panels.items():
             self.sink.image(step, f"weights/{name}", heatmap_png(labelled, f"step {step}"))

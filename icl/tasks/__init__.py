@@ -1,14 +1,19 @@
 """Prompt distributions."""
 
 from icl.tasks.dynamical_system import DynamicalSystem, DynamicalSystemLaw
+from icl.tasks.law import Law, Task
 from icl.tasks.linear_regression import LinearRegression, LinearRegressionLaw
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.token_law import TokenLaw
 
 __all__ = [
     "DynamicalSystem",
     "DynamicalSystemLaw",
     "GramPrompt",
+    "Law",
     "LinearRegression",
     "LinearRegressionLaw",
+    "Task",
+    "TokenLaw",
     "TokenPrompt",
 ]

@@ -10,10 +10,10 @@ matrix: the cost of a prompt does not depend on N.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,11 @@ from torch import Tensor
 
 from icl.errors import InputError, one_of, real, reals, whole
 from icl.random import generator
+from icl.tasks import exact, on_s
+from icl.tasks.integrated import ExpectedSparse, ExpectedStack
+from icl.tasks.law import Estimator, Law, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.token_law import TokenLaw
 from icl.tasks.wishart import draw_wishart
 
 PAPER_EIGENVALUES = (1.0, 1.0, 0.25, 0.0625, 1.0)  # section 4.3 of the ahn paper, at dim 5
@@ -132,8 +136,22 @@ class LinearRegression:
 
 
 @dataclass(frozen=True)
-class LinearRegressionLaw:
+class LinearRegressionLaw(TokenLaw):
     """The prompt distribution of each replica. Draws take one generator per replica."""
+
+    declared: ClassVar[tuple[str, ...]] = (
+        "covariate_grams",
+        "gram_prompts",
+        "gram_tasks",
+        "label_root_REK",
+        "query_root_RED",
+        "query_token_root_RPK",
+        "estimators",
+        "risk_arguments",
+        "exact_risk",
+        "exact_where",
+        "risk_on_s",
+    )
 
     context_R: tuple[int, ...]
     U_RDD: Tensor
@@ -212,7 +230,36 @@ class LinearRegressionLaw:
             "target_sign": self.read_out,
         }
 
-    def replica(self, r: int) -> LinearRegressionLaw:
+    def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
+        """Linear attention sees Gram matrices alone, which leaves less to sample."""
+        sampled = super().estimators(model)
+        if model.path == "tokens":
+            return sampled
+        expected = ExpectedSparse if model.parametrization.sparse and not self.guesses else ExpectedStack
+        return {"expected": lambda: expected(self), **sampled}
+
+    def exact_risk(self, model: Any) -> RiskFunction | None:
+        return exact.exact_risk(model, self)
+
+    @property
+    def exact_where(self) -> str:
+        return exact.EXACT_WHERE
+
+    def risk_on_s(self, model: Any) -> RiskFunction | None:
+        """Exact risk of the weights' projection on ahn's set S, where the law is that of Theorems 3 and 4."""
+        return on_s.risk_on_s(model, self)
+
+    def observe(self, model: Any) -> on_s.OnS:
+        known = "risk_on_s" in self.declared
+        return on_s.OnS(self, model, self.risk_on_s(model) if known else None)
+
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        tensors = {"Sigma": self.Sigma_RDD, "Sigma_w": self.Sigma_w_RDD, "U": self.U_RDD}
+        return {name: tensor.numpy() for name, tensor in tensors.items()} | {
+            "context": np.array(self.context_R)
+        }
+
+    def replica(self, r: int) -> Self:
         """The distribution of one replica alone."""
         one = slice(r, r + 1)
         names = ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD", "guess_RD")
@@ -264,6 +311,15 @@ class LinearRegressionLaw:
         y_RBN1 = x_RBND @ w_RBD[..., None] + u_RBNE[..., self.dim :].sum(-1, keepdim=True)
         return TokenPrompt(torch.cat([x_RBND, y_RBN1], dim=-1), query_RBP, target_RB, self.read_out)
 
+    def encode(self, x_RBND: Tensor, y_RBN: Tensor, x_query_RBD: Tensor) -> TokenPrompt:
+        """With this law's initial guess in the query token."""
+        prompt = super().encode(x_RBND, y_RBN, x_query_RBD)
+        query_RBP = torch.cat([x_query_RBD, self._guess(x_query_RBD)[..., None]], dim=-1)
+        return replace(prompt, query_RBP=query_RBP)
+
+    def _guess(self, x_RBD: Tensor) -> Tensor:
+        return (self.guess_RD[:, None] * x_RBD).sum(-1) + self.guess_bias
+
     def _query_and_task(
         self, generators: Sequence[np.random.Generator], batch: int
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -272,9 +328,17 @@ class LinearRegressionLaw:
         )
         w_RBD = draws_RB2D[:, :, 0] @ self.task_root_RDD.mT + self.mean_RD[:, None]
         x_RBD = draws_RB2D[:, :, 1] @ self.root_RDD.mT
-        guess_RB = (self.guess_RD[:, None] * x_RBD).sum(-1) + self.guess_bias
-        query_RBP = torch.cat([x_RBD, guess_RB[..., None]], dim=-1)
+        query_RBP = torch.cat([x_RBD, self._guess(x_RBD)[..., None]], dim=-1)
         return query_RBP, (w_RBD * x_RBD).sum(-1), w_RBD
+
+
+def linear_regression(law: Law, asker: str) -> LinearRegressionLaw:
+    """`law` if it is of this class or declares all that this class does; others `asker` cannot speak of."""
+    if isinstance(law, LinearRegressionLaw) and set(law.declared) >= set(LinearRegressionLaw.declared):
+        return law
+    raise InputError(
+        f"{asker} takes icl.tasks.LinearRegression with its Gaussian prompts, not {type(law).__name__}"
+    )
 
 
 def vector_or_norm(key: str, vector: Sequence[float] | None, norm: float | None, dim: int) -> list[float]:

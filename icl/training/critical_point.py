@@ -14,10 +14,9 @@ from torch import Tensor
 
 from icl.models import LinearTransformer
 from icl.random import generator
-from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.tasks.law import Law
 from icl.theory.statistics import norm_and_stderr
-from icl.training.estimators import make_estimator
-from icl.training.exact import exact_risk
+from icl.training.estimators import best_sampled
 
 CHUNKS = 16
 
@@ -38,13 +37,10 @@ class GradientNorms:
 class CriticalPoint:
     """How far weights are from a critical point of the population risk: its gradient's norm, by matrix."""
 
-    def __init__(
-        self, model: LinearTransformer, law: LinearRegressionLaw, seeds: Sequence[int], samples: int
-    ) -> None:
+    def __init__(self, model: LinearTransformer, law: Law, seeds: Sequence[int], samples: int) -> None:
         self.seeds, self.samples = tuple(seeds), samples
-        self.exact = exact_risk(model, law)
-        name = "expected" if model.path == "gram" else "sampled"
-        self.estimator = make_estimator(name, model, law)
+        self.exact = law.exact_risk(model)
+        self.estimator = best_sampled(model, law)
 
     def measure(self, model: LinearTransformer, step: int) -> GradientNorms:
         """`model` in float64 on the CPU; `step` names the prompts, which training never sees."""

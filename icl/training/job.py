@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
 from icl.runs.aggregate import aggregate
-from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.tasks.law import Law
 from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from icl.runs.record import RunRecord
     from icl.runs.store import ActiveRun
 
-Judge = Callable[[LinearTransformer, LinearRegressionLaw], Sequence[Mapping[str, Any]]]
+Judge = Callable[[LinearTransformer, Law], Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TrainingPlan:
     fingerprint: str
     group: str
     seeds: tuple[int, ...]
-    law: LinearRegressionLaw
+    law: Law
     model: LinearTransformer
     optimizer: OptimizerSpec
     train: TrainSettings
@@ -248,21 +248,14 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int, interrupts
 
 
 def _arrays(plan: TrainingPlan, recorder: Recorder) -> dict[str, np.ndarray]:
-    """Final matrices, their history (`A_history`, at `history_steps`), and the law's Sigma, Sigma_w, U."""
+    """Final matrices, their history (`A_history`, at `history_steps`), and what the law stores of itself."""
     family = recorder.float64_model.parametrization
     arrays = {name: tensor.detach().numpy() for name, tensor in family.matrices().items()}
     for name, tensors in recorder.history.items():
         if name != "steps":
             arrays[f"{name}_history"] = torch.stack(tensors, dim=1).numpy()
-    law = plan.law
-    return arrays | {
-        "history_steps": np.array(recorder.history["steps"]),
-        "seeds": np.array(plan.seeds),
-        "Sigma": law.Sigma_RDD.numpy(),
-        "Sigma_w": law.Sigma_w_RDD.numpy(),
-        "U": law.U_RDD.numpy(),
-        "context": np.array(law.context_R),
-    }
+    arrays |= {"history_steps": np.array(recorder.history["steps"]), "seeds": np.array(plan.seeds)}
+    return arrays | dict(plan.law.arrays())
 
 
 def _aggregate(recorder: Recorder) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from icl.models import LinearTransformer
-from icl.training.estimators import Estimator
+from icl.tasks.law import Estimator
 from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
 
 
@@ -102,8 +102,7 @@ class EnsembleModule(pl.LightningModule):
     def _step_one_by_one(self, draw: dict[str, Tensor]) -> None:
         """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
         for r, (views, engine) in enumerate(zip(self.engine.views, self.engine.engines, strict=True)):
-            family = self.model.parametrization.sharing(views)
-            model = LinearTransformer(family, self.model.path, self.model.activation)
+            model = self.model.on(self.model.parametrization.sharing(views))
             own = {name: tensor[r : r + 1] for name, tensor in draw.items()}
 
             def closure(r: int = r, model: LinearTransformer = model, own: dict[str, Tensor] = own) -> float:

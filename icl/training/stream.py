@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from icl.random import generator
-from icl.training.estimators import Estimator
+from icl.tasks.law import Estimator
 
 
 class PromptStream(IterableDataset):

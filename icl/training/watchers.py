@@ -14,12 +14,11 @@ from torch import Tensor
 
 from icl.models import LinearTransformer
 from icl.runs.steps import log_spaced_steps
-from icl.tasks.linear_regression import LinearRegressionLaw
-from icl.theory.distance import distance_to_identity
+from icl.tasks.law import Law
 from icl.training.critical_point import CriticalPoint
-from icl.training.exact import risk_on_s
 
 Row = dict[str, Any]
+ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
 
 class Recorder:
@@ -28,7 +27,7 @@ class Recorder:
     def __init__(
         self,
         model: LinearTransformer,
-        law: LinearRegressionLaw,
+        law: Law,
         seeds: Sequence[int],
         total_steps: int,
         log_every: int,
@@ -37,10 +36,10 @@ class Recorder:
         history_count: int = 40,
         on_rows: Callable[[list[Row]], None] = lambda rows: None,
     ) -> None:
-        self.law, self.seeds, self.critical, self.on_rows = law, tuple(seeds), critical, on_rows
+        self.seeds, self.critical, self.on_rows = tuple(seeds), critical, on_rows
         self.total_steps = total_steps
         self.float64_model = model_in_float64(model)
-        self.on_s = risk_on_s(model, law)
+        self.observables = law.observe(model)
         self.stride = set(range(0, total_steps, log_every)) | {total_steps}
         log_spaced = log_spaced_steps(total_steps, critical_count) if critical_count else []
         self.critical_steps = {0, *log_spaced} if critical_count else set()
@@ -57,8 +56,7 @@ class Recorder:
             for name, tensor in matrices.items():
                 self.history.setdefault(name, []).append(tensor.clone())
         if step in self.stride or step in self.critical_steps:
-            columns = {"loss": loss_R, "lr": torch.tensor(rates)} | distances(matrices, self.law)
-            columns |= self._exact(step, matrices)
+            columns = {"loss": loss_R, "lr": torch.tensor(rates)} | self._measured(step, matrices)
             rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
             for name, value_R in columns.items():
                 for row, value in zip(rows, value_R.tolist(), strict=True):
@@ -66,13 +64,12 @@ class Recorder:
             self.rows += rows
             self.on_rows(rows)
 
-    def _exact(self, step: int, matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Risk on S; at chosen steps the risk and its gradient's norm; the exact risk at the end always."""
-        model, found = self.float64_model, {}
+    def _measured(self, step: int, matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What the law observes; at chosen steps risk and gradient; the exact risk at the end always."""
+        model = self.float64_model
         model.parametrization.load(dict(matrices))
         with torch.no_grad():
-            if self.on_s is not None:
-                found["risk_on_s"] = self.on_s(model)
+            found = dict(self.observables.at(model))
             at_end = step == self.total_steps and step not in self.critical_steps
             if at_end and self.critical.exact is not None:
                 found["exact_risk"] = self.critical.exact(model)
@@ -92,16 +89,14 @@ class Recorder:
     def columns(self) -> list[str]:
         """Every column of metrics.csv, known before the first row."""
         family = self.float64_model.parametrization
-        names = ["step", "seed", "loss", "lr"]
-        shapes = family.shapes()
-        zeros = {k: torch.zeros(len(self.seeds), *shape).double() for k, shape in shapes.items()}
-        names += list(distances(zeros, self.law))
-        names += ["risk_on_s"] if self.on_s is not None else []
+        names = ["step", "seed", "loss", "lr", *self.observables.names()]
         names += ["exact_risk"] if self.critical.exact is not None else []
         if not self.critical_steps:
             return names
         names += [] if self.critical.exact is not None else ["risk_estimate", "risk_estimate_stderr"]
-        labels = [f"{name}{i}" for name, shape in shapes.items() for i in range(math.prod(shape[:-2]))]
+        labels = [
+            f"{name}{i}" for name, shape in family.shapes().items() for i in range(math.prod(shape[:-2]))
+        ]
         for label in ("", *(f"_{label}" for label in labels)):
             names += [f"gradient_norm{label}", f"gradient_norm{label}_stderr"]
         return names
@@ -113,30 +108,11 @@ class Recorder:
         self.rows, self.history = list(state["rows"]), {k: list(v) for k, v in state["history"].items()}
 
     def summary(self) -> dict[str, dict[str, float | None]]:
-        """The last value of each metric, by seed; the four the contract names are always there."""
+        """The last value of each metric, by seed; None where undefined."""
         columns = [name for name in self.columns() if name not in ("step", "seed", "lr")]
-        names = dict.fromkeys(["loss", "exact_risk", "dist_preconditioned", "dist_plain", *columns])
+        names = dict.fromkeys([*ALWAYS, *columns])
         last = {row["seed"]: row for row in self.rows[-len(self.seeds) :]}
-        found = {name: {str(s): last[s].get(name) for s in self.seeds} for name in names}
-        if self.critical.exact is None and self.on_s is not None:
-            found["exact_risk"] = found["risk_on_s"]
-        return found
-
-
-def distances(matrices: Mapping[str, Tensor], law: LinearRegressionLaw) -> dict[str, Tensor]:
-    """Dist to the sets of ahn's Theorems 3 and 4 per layer, and the maximum over A's layers; {} without A."""
-    if "A" not in matrices:
-        return {}
-    A_RLDD, root_RDD = matrices["A"], law.root_RDD[:, None]
-    preconditioned_RL = distance_to_identity(root_RDD.mT @ A_RLDD @ root_RDD)
-    plain_RL = distance_to_identity(A_RLDD)
-    found = {"dist_preconditioned": preconditioned_RL.amax(1), "dist_plain": plain_RL.amax(1)}
-    found |= {f"dist_preconditioned_A{layer}": d for layer, d in enumerate(preconditioned_RL.unbind(1))}
-    found |= {f"dist_plain_A{layer}": d for layer, d in enumerate(plain_RL.unbind(1))}
-    if "B" in matrices:
-        plain_B_RL = distance_to_identity(matrices["B"])
-        found |= {f"dist_B{layer}": d for layer, d in enumerate(plain_B_RL.unbind(1))}
-    return found
+        return {name: {str(s): last[s].get(name) for s in self.seeds} for name in names}
 
 
 def model_in_float64(model: LinearTransformer) -> LinearTransformer:
@@ -144,4 +120,4 @@ def model_in_float64(model: LinearTransformer) -> LinearTransformer:
     family = model.parametrization
     zeros = {k: torch.zeros_like(v, device="cpu", dtype=torch.float64) for k, v in family.matrices().items()}
     copy = family.sharing([torch.nn.Parameter(zero) for zero in zeros.values()])
-    return LinearTransformer(copy, model.path, model.activation)
+    return model.on(copy)

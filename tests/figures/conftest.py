@@ -14,7 +14,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.tasks import LinearRegression, LinearRegressionLaw
-from icl.training.watchers import distances
+from icl.tasks.on_s import distances
 
 SEEDS = [0, 1]
 STEPS = [0, 10, 20]
@@ -64,7 +64,7 @@ def trained(tmp_path: Path) -> Train:
         rows = []
         for step, matrices in zip(STEPS, history, strict=True):
             columns = {"loss": torch.full((len(SEEDS),), 5.0 - step / 5), "risk_on_s": torch.ones(len(SEEDS))}
-            columns |= distances(matrices, law)
+            columns |= distances(matrices, law.root_RDD)
             for r, seed in enumerate(SEEDS):
                 values = {k: float(v[r]) for k, v in columns.items()}
                 rows.append({"step": step, "seed": seed, **values})
@@ -79,7 +79,9 @@ def trained(tmp_path: Path) -> Train:
             "context": np.array(law.context_R),
         }
         mark = fingerprint({k: m.tolist() for k, m in end.items()})
-        config = {"task": {"context": law.context_R[0]}, "seeds": SEEDS}
+        task = {"_target_": "icl.tasks.LinearRegression", "context": law.context_R[0]}
+        model = {"_target_": f"icl.models.Sparse{''.join(end)}", "layers": end["A"].shape[1]}
+        config = {"task": task | {"task_covariance": "inverse"}, "model": model, "seeds": SEEDS}
         with RunStore(tmp_path).begin(name, mark, config, "0") as run:
             record = run.finish(metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS)
         return FakeRunner(tmp_path, record)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from icl.random import generator
+from icl.tasks.exact import exact_risk
 from icl.training import critical_point
 from icl.training.critical_point import CriticalPoint
-from icl.training.exact import exact_risk
-from tests.training.test_exact import CASES, SIGMAS, model_and_law
+from tests.tasks.test_exact import CASES, SIGMAS, model_and_law
 
 
 @pytest.mark.parametrize("name", CASES)

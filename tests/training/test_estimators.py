@@ -20,14 +20,9 @@ from icl.models import (
 )
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.training.estimators import (
-    ExpectedSparse,
-    ExpectedStack,
-    PopulationRisk,
-    SampledGram,
-    SampledTokens,
-    make_estimator,
-)
+from icl.tasks.estimators import PopulationRisk, SampledGram, SampledTokens
+from icl.tasks.integrated import ExpectedSparse, ExpectedStack
+from icl.training.estimators import make_estimator
 
 CHUNKS = 30
 BLOCK = LinearTransformerBlock(2, 1, 2, 0.5)
@@ -110,9 +105,11 @@ def test_which_estimator_serves_which_model() -> None:
     assert isinstance(make_estimator("sampled", LinearTransformer(Full(2)), law), SampledGram)
     relu = LinearTransformer(SparseA(2), "tokens", "relu")
     assert isinstance(make_estimator("sampled", relu, law), SampledTokens)
-    with pytest.raises(InputError, match=r"train\.estimator=expected needs model\.path=gram"):
+    with pytest.raises(
+        InputError, match=r"expected: not with LinearRegressionLaw and model\.path=tokens; use .*=sampled"
+    ):
         make_estimator("expected", relu, law)
-    with pytest.raises(InputError, match=r"train\.estimator=exact: must be one of"):
+    with pytest.raises(InputError, match=r"exact: not with .*; use train\.estimator=sampled"):
         make_estimator("exact", relu, law)
 
 
@@ -122,7 +119,7 @@ def test_pieces_add_up_to_the_whole(
     name: str, family: Parametrization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut into uneven parts that hold every prompt once: the same risk and the same gradient."""
-    monkeypatch.setattr("icl.training.estimators.CACHE_BYTES", 2000)
+    monkeypatch.setattr("icl.tasks.law.CACHE_BYTES", 2000)
     law = LinearRegression(dim=3, context=5).law([0, 1])
     family.initialise([0, 1])
     model = LinearTransformer(family)

@@ -259,7 +259,7 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     def follow(attempt: int) -> Iterator[list[ToSink]]:
         with RecordingSink() as sink:
             sinks.append(sink)
-            yield [ToSink(sink, plan.law.Sigma_RDD, plan.seeds, 12, 2, "mean")]
+            yield [ToSink(sink, plan.law.arrays().get("Sigma"), plan.seeds, 12, 2, "mean")]
 
     judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
     live, cached = (run_plan(plan, judge=judge, follow=follow) for _ in range(2))

@@ -66,7 +66,7 @@ class Lemma1:
 
     def judge(self, weights: Weights) -> Finding:
         """The same for given A, each seed on prompts of its own law."""
-        law = weights.law
+        law = weights.regression("Lemma 1")
         require_family(weights, "Lemma 1, eq. (8),", ["sparse_a"])
         if law.label_noise:
             raise InputError("check.weights: Lemma 1 is about labels without noise")

@@ -26,7 +26,7 @@ from icl.theory.polynomial import InvariantRisk
 def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, LinearRegressionLaw]]:
     """Each seed's whitened A and B with its law; weights that the theorem does not speak of are refused."""
     require_family(weights, theorem, [family])
-    law = weights.law
+    law = weights.regression(theorem)
     whitened_w = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
     require_law(law, theorem, {"w ~ N(0, Sigma^-1) (task.task_covariance=inverse)": whitened_w})
     matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}

@@ -121,7 +121,7 @@ class Theorem1:
 
     def judge(self, weights: Weights) -> Finding:
         """Are these weights at eq. (6), up to gamma and to entries that do not enter the loss?"""
-        law = weights.law
+        law = weights.regression("Theorem 1")
         require_family(weights, "Theorem 1", list(FAMILIES))
         require_law(law, "Theorem 1", {"w ~ N(0, I)": law.Sigma_w_RDD})
         limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)

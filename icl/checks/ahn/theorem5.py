@@ -106,7 +106,7 @@ class Theorem5:
 
     def judge(self, weights: Weights) -> Finding:
         """Do these ReLU layers sit at the minimiser, up to P <- gamma P, Q <- Q / gamma?"""
-        law = weights.law
+        law = weights.regression("Theorem 5")
         require_family(weights, "Theorem 5", list(FAMILIES), "relu")
         require_law(law, "Theorem 5", {"x ~ N(0, I)": law.Sigma_RDD, "w ~ N(0, I)": law.Sigma_w_RDD})
         P_RPP, Q_RPP = single_layer(weights, "Theorem 5")

@@ -132,7 +132,7 @@ def with_guess(law: LinearRegressionLaw, guess_D: Tensor, bias: float = 0.0) -> 
 def given_heads(weights: Weights, statement: str) -> tuple[list[Saturation], Tensor, Tensor]:
     """Each seed's law, P and Q (R, H, P, P) of one layer of LSA trained on a law of the xie paper."""
     require_family(weights, statement, ["multihead", "full"])
-    law = weights.law
+    law = weights.regression(statement)
     limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
     identity_DD = torch.eye(law.dim, dtype=torch.float64)
     distances = [float((M_RDD - identity_DD).abs().max()) for M_RDD in (law.Sigma_RDD, law.Sigma_w_RDD)]

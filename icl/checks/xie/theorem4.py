@@ -126,7 +126,7 @@ class Theorem4:
 
     def judge(self, weights: Weights) -> Finding:
         """Are these weights one step of descent from w*, up to what does not enter the prediction?"""
-        law = weights.law
+        law = weights.regression("Theorem 4")
         require_family(weights, "Theorem 4", ["yq_lsa"])
         require_setting(law)
         limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)

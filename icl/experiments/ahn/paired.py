@@ -19,16 +19,15 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from icl.algorithms import Contexts, GradientDescent, LeastSquares, search_gd
-from icl.config import instantiate
 from icl.errors import whole
-from icl.experiments.ahn.trained import identity, law_of
+from icl.experiments.ahn.trained import identity
 from icl.experiments.runner import Runner
-from icl.models import LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
-from icl.tasks.linear_regression import LinearRegressionLaw
+from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
 from icl.tasks.prompts import GramPrompt
 from icl.theory.polynomial import InvariantRisk
+from icl.training.restored import restored
 
 CHUNK = 200  # contexts at a time: their prompts are D * D as many
 STARTS = 32  # of the search for the best point of eq. (11) on S
@@ -67,8 +66,9 @@ def compare(
 
 def comparison(trained: RunRecord, sizes: Sizes, *, least_squares: bool = False) -> dict[str, np.ndarray]:
     """`loss_NAME` (R, C) for every predictor, `eta_NAME` (R, L) as searched, `exact_NAME` (R,)."""
-    seeds, law = trained.run["seeds"], law_of(trained)
-    model = trained_model(trained, law.dim)
+    run = restored(trained)
+    seeds, model = run.run["seeds"], run.transformer
+    law = linear_regression(run.law, "a comparison with descent")
     layers = model.parametrization.layers
     etas_RL = searched_steps(law, contexts(law, seeds, "search", sizes.search), layers)
     predictors: dict[str, Predictor] = {"trained": model}
@@ -86,14 +86,6 @@ def comparison(trained: RunRecord, sizes: Sizes, *, least_squares: bool = False)
         **{f"eta_{name}": eta_RL.numpy() for name, eta_RL in etas_RL.items()},
         **{f"exact_{name}": value_R for name, value_R in exact_values(law, layers, etas_RL).items()},
     }
-
-
-def trained_model(record: RunRecord, dim: int) -> LinearTransformer:
-    """The run's final weights, in float64."""
-    node = {k: v for k, v in record.config["model"].items() if k not in ("path", "activation")}
-    family = instantiate("model", node, dim=dim)
-    family.load({name: torch.from_numpy(record.weights[name]).double() for name in family.shapes()})
-    return LinearTransformer(family.requires_grad_(False))
 
 
 def contexts(law: LinearRegressionLaw, seeds: list[int], role: str, count: int) -> Tensor:

@@ -10,8 +10,9 @@ import torch
 from icl.experiments.ahn import trained
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
+from icl.tasks.linear_regression import linear_regression
 from icl.theory.polynomial import InvariantRisk
-from icl.training.exact import exact_risk
+from icl.training.restored import restored
 
 
 class Theorem3:
@@ -25,17 +26,16 @@ class Theorem3:
 
 def exact(run: RunRecord) -> dict[str, np.ndarray]:
     """Risks without sampling error; arrays by seed R, layer L or stored step T."""
-    law = trained.law_of(run)
-    risk = exact_risk(trained.model_of(trained.final(run)), law)
+    trained_run = restored(run)
+    law = linear_regression(trained_run.law, "ahn/theorem3_exact")
+    risk = law.exact_risk(trained_run.transformer)
     assert risk is not None, "three layers of (8) are exact anywhere"
-    with torch.no_grad():
-        steps_T = run.weights["history_steps"]
-        risk_TR = [risk(trained.model_of(trained.stored(run, t))) for t in range(len(steps_T))]
+    steps_T, risk_TR = zip(*((step, risk(model)) for step, model in trained_run.stored_models()), strict=True)
     family = InvariantRisk(law.dim, law.context_R[0], run.A.shape[1])
     optimum = family.optimum()
     a_RL, _ = trained.on_s(run)
     return {
-        "steps": steps_T,
+        "steps": np.array(steps_T),
         "risk_RT": torch.stack(risk_TR, dim=1).numpy(),
         "null_risk": np.array(float(law.dim)),  # E (w.x)^2 = tr(Sigma_w Sigma)
         "optimal_risk": np.array(optimum.risk),

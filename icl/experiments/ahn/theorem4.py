@@ -13,11 +13,13 @@ import torch
 from icl.errors import whole
 from icl.experiments.ahn import trained
 from icl.experiments.runner import Runner
-from icl.models.gram import sparse_expected_risk
+from icl.models import LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
+from icl.tasks.linear_regression import linear_regression
 from icl.theory.polynomial import InvariantRisk
+from icl.training.restored import restored
 
 BATCH = 20_000  # prompts of the paper's batch
 
@@ -47,13 +49,15 @@ class Theorem4:
         return {"run": run, "exact": exact}
 
     def _exact(self, run: RunRecord) -> dict[str, np.ndarray]:
-        law = trained.law_of(run)
+        trained_run = restored(run)
+        law = linear_regression(trained_run.law, "ahn/theorem4_exact")
         family = InvariantRisk(law.dim, self.context, run.A.shape[1], with_b=True)
         best = family.minimise(generator(0, "search"), self.starts)[0]
         a_RL, beta_RL = trained.on_s(run)
         scalars = zip(a_RL.tolist(), beta_RL.tolist(), strict=True)
-        trained_RK = self._batches(trained.final(run), law, run.run["seeds"])
-        projected_RK = self._batches(trained.projected(run), law, run.run["seeds"])
+        trained_RK = self._batches(trained_run.transformer, law, run.run["seeds"])
+        on_s = trained_run.with_weights(trained.projected(run))
+        projected_RK = self._batches(on_s, law, run.run["seeds"])
         return {
             "null_risk": np.array(float(law.dim)),  # E (w.x)^2 = tr(Sigma_w Sigma)
             "best_risk": np.array(best.risk),
@@ -70,16 +74,12 @@ class Theorem4:
             "norm_A_RL": np.linalg.norm(run.A, axis=(2, 3)),
         }
 
-    def _batches(
-        self, weights: Mapping[str, np.ndarray], law: LinearRegressionLaw, seeds: list[int]
-    ) -> np.ndarray:
+    def _batches(self, model: LinearTransformer, law: LinearRegressionLaw, seeds: list[int]) -> np.ndarray:
         """Losses of fresh batches, task and query integrated out; the same prompts for any weights."""
-        A_RLDD, B_RLDD = trained.model_of(weights).parametrization.sparse_weights()
         streams = [generator(seed, "eval") for seed in seeds]
         losses = []
-        with torch.no_grad():
-            for _ in range(self.batches):
-                S_RDDB = law.covariate_grams(streams, BATCH).movedim(1, -1).contiguous()
-                loss_RB = sparse_expected_risk(A_RLDD, B_RLDD, S_RDDB, law.label_root_REK, law.query_root_RED)
-                losses.append(loss_RB.mean(-1))
+        for _ in range(self.batches):
+            S_RDDB = law.covariate_grams(streams, BATCH).movedim(1, -1).contiguous()
+            roots = law.label_root_REK, law.query_root_RED
+            losses.append(model.risk_of_contexts(S_RDDB, *roots, read_out=law.read_out).mean(-1))
         return torch.stack(losses, dim=1).numpy()

@@ -1,54 +1,18 @@
-"""What experiments ask of a finished run of the sparse families: its model, its law, its projection on S.
+"""What experiments ask of a finished run of the sparse families: its projection on S.
 
 R replicas, T stored steps, L layers, D covariates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from icl.models import LinearTransformer, SparseA, SparseAB
 from icl.runs.record import RunRecord
-from icl.tasks import LinearRegressionLaw
 from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
 from icl.theory.polynomial import scalars_on_s
-
-
-def law_of(run: RunRecord) -> LinearRegressionLaw:
-    """The noiseless law of a run from its own arrays: nothing is drawn again."""
-    Sigma_RDD = torch.from_numpy(run.Sigma)
-    return LinearRegressionLaw(
-        context_R=tuple(run.weights["context"].tolist()),
-        U_RDD=torch.from_numpy(run.U),
-        root_RDD=symmetric_root(Sigma_RDD),
-        task_root_RDD=symmetric_root(torch.from_numpy(run.weights["Sigma_w"])),
-        mean_RD=torch.zeros(Sigma_RDD.shape[:2], dtype=torch.float64),
-        guess_RD=torch.zeros(Sigma_RDD.shape[:2], dtype=torch.float64),
-        guess_bias=0.0,
-        label_noise=0.0,
-        read_out=-1,
-    )
-
-
-def model_of(matrices: Mapping[str, np.ndarray]) -> LinearTransformer:
-    """Weights (R, L, D, D) as a model: with B of form (11), without of form (8)."""
-    layers, dim = matrices["A"].shape[1:3]
-    parametrization = (SparseAB if "B" in matrices else SparseA)(dim, layers)
-    parametrization.load({name: torch.from_numpy(np.array(array)) for name, array in matrices.items()})
-    return LinearTransformer(parametrization)
-
-
-def final(run: RunRecord) -> dict[str, np.ndarray]:
-    return {name: run.weights[name] for name in ("A", "B") if name in run.weights}
-
-
-def stored(run: RunRecord, index: int) -> dict[str, np.ndarray]:
-    """The weights at history_steps[index]."""
-    return {name: run.weights[f"{name}_history"][:, index] for name in final(run)}
 
 
 def whitened(run: RunRecord) -> np.ndarray:

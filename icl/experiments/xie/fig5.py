@@ -19,19 +19,19 @@ from icl.experiments.xie.runs import (
     Size,
     curves,
     identity,
-    law_of,
     risks,
     squares,
     store,
-    stored_models,
 )
 from icl.models import LinearTransformer
 from icl.models.batched import batch_last
 from icl.models.gram import stack_output
 from icl.random import generator
 from icl.runs.record import RunRecord
+from icl.tasks.linear_regression import linear_regression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gd_risk
+from icl.training.restored import restored
 
 QUANTILES = (0.1, 0.5, 0.9)  # over prompts, all seeds together
 METRICS = ("prediction", "gradient", "cosine")
@@ -89,12 +89,13 @@ class Fig5:
 def alignment_of(run: RunRecord, prompts: int) -> dict[str, np.ndarray]:
     """C.2's three metrics at every stored step: quantiles over prompts (S, Q), and of each seed the mean
     square of a difference, with its standard error, or the mean cosine (R, S)."""
-    law, seeds = law_of(run), run.run["seeds"]
+    trained, seeds = restored(run), run.run["seeds"]
+    law = linear_regression(trained.law, "C.2's alignment")
     prompt = law.gram_prompts([generator(seed, "eval") for seed in seeds], prompts)
     x_RBD = prompt.query_RBP[..., : law.dim]
     step_RBD = descent_gradients(prompt.gram_RBPP, law.mean_RD, law.context_R[0])
     kept: dict[str, list[np.ndarray]] = {name: [] for name in METRICS}
-    for _, model in stored_models(run):
+    for _, model in trained.stored_models():
         model_RBD = input_gradients(model, prompt.gram_RBPP)
         kept["prediction"].append(((model_RBD - step_RBD) * x_RBD).sum(-1).abs().numpy())
         kept["gradient"].append((model_RBD - step_RBD).norm(dim=-1).numpy())

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.config import instantiate, resolved_seeds
+from icl.config import resolved_seeds
 from icl.errors import InputError, real, whole
 from icl.experiments.runner import Runner
-from icl.models import LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
-from icl.tasks import LinearRegression, LinearRegressionLaw
+from icl.tasks import LinearRegression
+from icl.tasks.exact import EXACT_LAYER_DIM
 from icl.theory.quadratic import QuadraticRisk
-from icl.training.exact import EXACT_LAYER_DIM, exact_risk
+from icl.training.restored import restored
 from icl.training.threads import threads
 
 KEY = "figure.experiment"
@@ -146,34 +146,12 @@ def identity(runs: Iterable[RunRecord]) -> list[list[Any]]:
     return [[run.run["fingerprint"], run.run["digest"], run.run["attempt"]] for run in runs]
 
 
-def law_of(run: RunRecord) -> LinearRegressionLaw:
-    return instantiate("task", run.config["task"]).law(run.run["seeds"])
-
-
-def model_of(run: RunRecord, matrices: Mapping[str, np.ndarray]) -> LinearTransformer:
-    """The run's model with these weights, in float64."""
-    node = {k: v for k, v in run.config["model"].items() if k not in ("path", "activation")}
-    family = instantiate("model", node, dim=run.config["task"]["dim"])
-    family.load({name: torch.from_numpy(np.array(matrices[name])).double() for name in family.shapes()})
-    return LinearTransformer(family.requires_grad_(False))
-
-
-def stored_models(run: RunRecord) -> Iterable[tuple[int, LinearTransformer]]:
-    """(step, model) at the stored steps, the last one included."""
-    histories = {name: array for name, array in run.weights.items() if name.endswith("_history")}
-    for s, step in enumerate(run.weights["history_steps"].tolist()):
-        yield step, model_of(run, {k.removesuffix("_history"): M_RS[:, s] for k, M_RS in histories.items()})
-
-
 def risks(run: RunRecord) -> np.ndarray:
     """The exact risk of every seed at the stored steps, (R, S), however the run was trained."""
-    law = law_of(run)
-    risk, values = None, []
-    for _, model in stored_models(run):
-        risk = risk or exact_risk(model, law)
-        assert risk is not None, "one layer is exact"
-        values.append(risk(model))
-    return torch.stack(values, dim=1).numpy()
+    trained = restored(run)
+    risk = trained.law.exact_risk(trained.transformer)
+    assert risk is not None, "one layer is exact"
+    return torch.stack([risk(model) for _, model in trained.stored_models()], dim=1).numpy()
 
 
 def curves(runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:

@@ -33,7 +33,10 @@ def make_law(context: Any = 8) -> LinearRegressionLaw:
 def make_run(tmp_path: Path, law: LinearRegressionLaw, weights: dict[str, torch.Tensor]) -> RunRecord:
     """A finished run of sparse_ab with these weights."""
     layers = weights["A"].shape[1]
-    config = {"model": {"_target_": "icl.models.SparseAB", "layers": layers, "init_std": 0.1, "path": "gram"}}
+    contexts = list(law.context_R) if len(set(law.context_R)) > 1 else law.context_R[0]
+    task = {"_target_": "icl.tasks.LinearRegression", "context": contexts, "task_covariance": "inverse"}
+    model = {"_target_": "icl.models.SparseAB", "layers": layers, "init_std": 0.1, "path": "gram"}
+    config = {"task": task, "model": model}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     arrays = {name: tensor.numpy() for name, tensor in weights.items()}
     law_arrays = {"Sigma": law.Sigma_RDD.numpy(), "Sigma_w": law.Sigma_w_RDD.numpy(), "U": law.U_RDD.numpy()}

@@ -1,28 +1,31 @@
-"""The population risk of a model, exact wherever icl.theory has it.
+"""The risk of a model under a law of linear regression, exact wherever icl.theory has it.
 
 R replicas, L layers, D covariates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from icl.models import LinearTransformer, SparseA, SparseAB
-from icl.tasks.linear_regression import LinearRegressionLaw
-from icl.theory.polynomial import InvariantRisk, scalars_on_s
+from icl.tasks.law import Model, RiskFunction
 from icl.theory.quadratic import QuadraticRisk
 from icl.theory.words import sparse_a_risk
 
-RiskFunction = Callable[[LinearTransformer], Tensor]
+if TYPE_CHECKING:
+    from icl.tasks.linear_regression import LinearRegressionLaw
 
 EXACT_SPARSE_A_LAYERS = 3  # icl.theory.words: words of length 2 L
 EXACT_LAYER_DIM = 20
+EXACT_WHERE = (
+    f"one layer at dim <= {EXACT_LAYER_DIM}, or sparse_a of {EXACT_SPARSE_A_LAYERS} at most with "
+    "read_out -1, prior mean 0 and neither noise nor guess"
+)
 
 
-def exact_risk(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunction | None:
+def exact_risk(model: Model, law: LinearRegressionLaw) -> RiskFunction | None:
     """A differentiable (R,) risk at any weights of this model, or None where no exact form is at hand."""
     family = model.parametrization
     if model.activation != "identity":
@@ -31,7 +34,7 @@ def exact_risk(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFuncti
         return _one_layer(law)
     centred = law.label_noise == 0 and not law.mean_RD.any() and not law.guesses
     signed = law.read_out == -1  # Lemma 6: only then is the error v^T K u
-    if isinstance(family, SparseA) and family.layers <= EXACT_SPARSE_A_LAYERS and centred and signed:
+    if family.sparse and not family.with_b and family.layers <= EXACT_SPARSE_A_LAYERS and centred and signed:
         return _sparse_a(law)
     return None
 
@@ -47,7 +50,7 @@ def _one_layer(law: LinearRegressionLaw) -> RiskFunction:
     ]
     order = torch.tensor([r for rows, _ in risks for r in rows]).argsort()
 
-    def risk(model: LinearTransformer) -> Tensor:
+    def risk(model: Model) -> Tensor:
         (P_RLHPP, Q_RLHPP), (read_in, output) = model.parametrization.stack(), model.parametrization.ends()
         values = [
             quadratic.value_of_layer(
@@ -70,44 +73,12 @@ def _sparse_a(law: LinearRegressionLaw) -> RiskFunction:
     identity = torch.eye(law.dim, dtype=torch.float64)
     shared = bool((Sigma_w_RDD - Sigma_w_RDD[0]).abs().max() < 1e-12) and len(set(law.context_R)) == 1
 
-    def risk(model: LinearTransformer) -> Tensor:
+    def risk(model: Model) -> Tensor:
         A_RLDD, _ = model.parametrization.sparse_weights()
         white_RLDD = -(root_RDD.mT[:, None] @ A_RLDD @ root_RDD[:, None])
         if shared:
             return sparse_a_risk(white_RLDD, identity, Sigma_w_RDD[0], law.context_R[0])
         one_by_one = zip(white_RLDD, Sigma_w_RDD, law.context_R, strict=True)
         return torch.stack([sparse_a_risk(A_LDD, identity, Sigma_w, n) for A_LDD, Sigma_w, n in one_by_one])
-
-    return risk
-
-
-def risk_on_s(model: LinearTransformer, law: LinearRegressionLaw) -> RiskFunction | None:
-    """Exact risk of the weights' projection on the set S of ahn's Theorems 3 and 4, if the law is theirs."""
-    family = model.parametrization
-    whitened_RDD = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
-    isotropic = bool((whitened_RDD - torch.eye(law.dim, dtype=torch.float64)).abs().max() < 1e-9)
-    theirs = isotropic and law.read_out == -1 and not law.label_noise
-    theirs = theirs and not law.mean_RD.any() and not law.guesses
-    if not isinstance(family, SparseA | SparseAB) or model.activation != "identity" or not theirs:
-        return None
-    with_b = isinstance(family, SparseAB)
-    try:
-        risks = {n: InvariantRisk(law.dim, n, family.layers, with_b) for n in set(law.context_R)}
-    except ValueError:
-        return None  # too deep for the exact polynomial
-    Sigma_RDD = law.Sigma_RDD
-
-    def risk(model: LinearTransformer) -> Tensor:
-        A_RLDD, B_RLDD = model.parametrization.sparse_weights()
-        values = []
-        for r, n in enumerate(law.context_R):
-            if with_b and B_RLDD is not None:
-                full_LDD = torch.cat([B_RLDD[r], torch.zeros_like(A_RLDD[r, :1])])
-                a_L, beta_L = scalars_on_s(A_RLDD[r], Sigma_RDD[r], full_LDD)
-                values.append(risks[n].value(a_L.tolist(), beta_L.tolist()[:-1]))
-            else:
-                a_L, _ = scalars_on_s(-A_RLDD[r], Sigma_RDD[r])
-                values.append(risks[n].value(a_L.tolist()))
-        return torch.tensor(values, dtype=torch.float64)
 
     return risk

@@ -20,9 +20,10 @@ from icl.models import (
 )
 from icl.random import generator
 from icl.tasks import LinearRegression
+from icl.tasks.exact import exact_risk
+from icl.tasks.on_s import risk_on_s
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
-from icl.training.exact import exact_risk, risk_on_s
 
 SIGMAS = 5.0
 NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}

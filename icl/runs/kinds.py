@@ -1,0 +1,30 @@
+"""What kind of number a metric is. Every table that shows a risk says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# The risks, as a sweep's table shows them: those that are defined.
+RISKS = ("exact_risk", "risk_estimate", "risk_on_s")
+
+_KINDS = {
+    "loss": "training",  # on the prompts trained on; the exact risk where train.estimator=population
+    "exact_risk": "exact",  # of these very weights under this very law
+    "risk_on_s": "projected",  # exact, but of the weights' projection on a set
+    "risk_estimate": "sampled",  # on prompts that training never sees
+}
+
+
+def kind_of(metric: str, errors: Sequence[float | None] = ()) -> str:
+    """exact | projected | sampled | training, or "" for what is neither risk nor gradient.
+
+    `errors` are the metric's standard errors: a gradient's norm is exact where they are zero.
+    """
+    if metric.startswith("gradient_norm"):
+        return "sampled" if any(errors) else "exact"
+    return _KINDS.get(metric, "")
+
+
+def error_of(metric: str) -> str:
+    """The metric that holds this one's standard error, where there is one."""
+    return f"{metric}_stderr"

@@ -1,0 +1,168 @@
+"""The contract of a task: what training, checks and readers ask of it, and nothing more.
+
+A task is what a user states; `task.law(seeds)` is the distribution of its prompts, one for each of R
+replicas. A class fulfils the contract by having these members; `icl.tasks.TokenLaw` has them all for whoever
+writes how tokens are drawn. Nothing here or in icl.training knows which task it is.
+
+R replicas, B prompts, N context tokens, P token width.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Protocol, Self
+
+import numpy as np
+from torch import Tensor, nn
+
+from icl.tasks.prompts import GramPrompt, TokenPrompt
+
+Generators = Sequence[np.random.Generator]  # one per replica
+Draw = dict[str, Tensor]
+CACHE_BYTES = 1 << 20  # a tensor of this size, and the few made from it, stay in a core's cache
+
+
+class Family(Protocol):
+    """Which weights of a model are free (icl.models.Parametrization), as far as a law asks."""
+
+    dim: int
+    layers: int
+    sparse: bool  # of eq. (11) or (8)
+    with_b: bool  # of eq. (11): B is free
+
+    def shapes(self) -> dict[str, tuple[int, ...]]: ...
+
+    def matrices(self) -> dict[str, Tensor]: ...
+
+    def sharing(self, parameters: Sequence[Tensor]) -> Self: ...
+
+    def stack(self) -> tuple[Tensor, Tensor]: ...
+
+    def ends(self) -> tuple[Tensor | None, Tensor | None]: ...
+
+    def sparse_weights(self) -> tuple[Tensor, Tensor | None]: ...
+
+
+class Model(Protocol):
+    """What a law may ask of a model (icl.models.LinearTransformer)."""
+
+    path: str  # tokens | gram: which prompts it is trained on
+    activation: str
+
+    @property
+    def parametrization(self) -> Any: ...  # a Family
+
+    def on(self, parametrization: Any) -> Self:
+        """The same model with other weights."""
+
+    def predict(self, prompt: Any) -> Tensor:
+        """(R, B) in the sign of the labels."""
+
+    def last_entry(self, gram_RPPB: Tensor, query_RPB: Tensor) -> Tensor: ...
+
+    def risk_of_contexts(self, *drawn: Tensor, read_out: int) -> Tensor: ...
+
+    def risk_of_tasks(self, *drawn: Tensor, read_out: int) -> Tensor: ...
+
+
+RiskFunction = Callable[[Any], Tensor]  # a model's (R,) risk
+
+
+class Estimator(nn.Module, ABC):
+    """What is sampled of a prompt (`draw`), and the risk that is left to compute given it (`risk`).
+
+    A module, so that its constants move with the model.
+    """
+
+    @abstractmethod
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        """`batch` prompts a replica: tensors in float64 on the CPU, their last axis the prompts'."""
+
+    @abstractmethod
+    def risk(self, model: Any, draw: Draw) -> Tensor:
+        """One number per replica."""
+
+    def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
+        """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole
+        is the sum of share * risk of the part. Measured: half the time at 5 x 20,000 prompts."""
+        batch = next(iter(draw.values())).shape[-1]
+        largest = max(tensor.nbytes for tensor in draw.values())
+        count = 1 if any(t.device.type != "cpu" for t in draw.values()) else round(largest / CACHE_BYTES)
+        if count <= 1:
+            return [(1.0, draw)]
+        cuts = [batch * i // count for i in range(count + 1)]
+        return [
+            ((stop - start) / batch, {k: v[..., start:stop].contiguous() for k, v in draw.items()})
+            for start, stop in pairwise(cuts)
+        ]
+
+
+class Observables(Protocol):
+    """What runs of a law write down of their weights, beside loss, risk and gradient."""
+
+    def names(self) -> Sequence[str]:
+        """Columns of metrics.csv, fixed before the first step."""
+
+    def at(self, model: Any) -> Mapping[str, Tensor]:
+        """(R,) numbers by name; the model is in float64 on the CPU."""
+
+
+class DrawsPrompts(Protocol):
+    """How prompts come, from one generator per replica."""
+
+    @property
+    def read_out(self) -> int:
+        """The prediction is read_out * (last entry of the query token)."""
+
+    def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+        """Prompts token by token: this defines the law."""
+
+    def gram_prompts(self, generators: Generators, batch: int) -> GramPrompt:
+        """Prompts of the same distribution, seen through their Gram matrices."""
+
+
+class Law(DrawsPrompts, Protocol):
+    """The prompts of R replicas."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def context_R(self) -> tuple[int, ...]: ...
+
+    def replica(self, r: int) -> Law:
+        """The law of one replica alone."""
+
+    def encode(self, x_RBND: Tensor, y_RBN: Tensor, x_query_RBD: Tensor) -> TokenPrompt:
+        """Somebody's own covariates and labels as prompts of this law; their targets are unknown (nan)."""
+
+    def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
+        """Estimators of this model's risk by name (`train.estimator`), the least variance first."""
+
+    def exact_risk(self, model: Any) -> RiskFunction | None:
+        """The risk of any weights of this model under this law, (R,), differentiable and without sampling
+        error; None where there is no such form. It is `exact_risk` in a run's metrics, and what
+        train.estimator=population descends."""
+
+    @property
+    def exact_where(self) -> str:
+        """Which models have an exact risk, in words."""
+
+    def observe(self, model: Any) -> Observables:
+        """What runs of this model write down."""
+
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        """What a run stores of its law, the replica axis first. Where there is a `Sigma`, pictures show A in
+        the coordinates in which it is the identity."""
+
+
+class Task(Protocol):
+    """What `task._target_` names."""
+
+    @property
+    def dim(self) -> int:
+        """What a model is built for: tokens have dim + 1 entries."""
+
+    def law(self, seeds: Sequence[int]) -> Law: ...
