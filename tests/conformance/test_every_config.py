@@ -1,0 +1,116 @@
+"""What holds of every config, whoever adds it: it composes, it says what it is of, it names the class's own
+settings with the class's own defaults, and no setting of a wrong type gets as far as a record.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.cli import main
+from icl.errors import InputError
+from tests.conformance.configs import (
+    NOT_THE_CLASS_OWN,
+    SCALES,
+    Config,
+    class_of,
+    configs,
+    parameters,
+    targets,
+)
+
+CHECKS, FIGURES, EXPERIMENTS = configs("check"), configs("figure"), configs("experiment")
+PARTS = configs("task", "model")
+REFERENCE = re.compile(r"Theorem|Lemma|Eq|eq|Section|Figure|Proposition|Remark|Corollary|Appendix|Definition")
+NEVER = ["nonsense", float("nan"), {"a": 1}, True]  # no number, list or name of any setting
+
+
+@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS], ids=str)
+def test_the_header_says_the_paper_and_the_place_in_it(config: Config) -> None:
+    assert config.header["paper"] == config.name.partition("/")[0]
+    assert REFERENCE.search(config.header["reference"])
+
+
+@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS, *PARTS], ids=str)
+def test_composes_at_every_scale(config: Config) -> None:
+    by_scale = [config.composed(scale) for scale in SCALES]
+    assert len({tuple(node) for node in by_scale}) == 1
+
+
+@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *PARTS], ids=str)
+def test_names_the_settings_of_its_class_and_no_other(config: Config) -> None:
+    """Of a check and of a task all of them, so that the file is the list of what can be set."""
+    for key, node in targets(config.composed()):
+        own = set(node) - NOT_THE_CLASS_OWN
+        known = parameters(class_of(node))
+        assert own <= set(known), f"{key}: {own - set(known)}"
+        if config.group in ("check", "task"):
+            given = {"prefix"}  # by whoever builds it
+            assert own == set(known) - given, key
+
+
+@pytest.mark.parametrize("config", [*CHECKS, *configs("task")], ids=str)
+def test_has_the_defaults_of_its_class(config: Config) -> None:
+    """At laptop, the default scale: a check made in Python is the one of the command line."""
+    for key, node in targets(config.composed()):
+        for name, parameter in parameters(class_of(node)).items():
+            if name in node and parameter.default is not inspect.Parameter.empty:
+                default = parameter.default
+                default = list(default) if isinstance(default, tuple) else default
+                assert node[name] == default, f"{key}.{name}"
+
+
+@pytest.mark.parametrize("config", CHECKS, ids=str)
+def test_a_check_says_what_it_claims(config: Config) -> None:
+    cls = class_of(config.composed())
+    assert REFERENCE.search(cls.reference) and cls.claim.endswith(".") and callable(cls.measure)
+    assert config.path.stem == cls.__module__.rpartition(".")[2]
+    assert Path(f"tests/checks/{config.name.replace('/', '/test_')}.py").is_file(), "has no test of its own"
+
+
+@pytest.mark.parametrize("config", CHECKS, ids=str)
+def test_a_check_refuses_what_no_setting_can_be(config: Config) -> None:
+    """By name and value, from the constructor alone: nothing has been measured or written then."""
+    cls, node = class_of(config.composed("smoke")), config.composed("smoke")
+    settings = {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
+    for name, parameter in parameters(cls).items():
+        wrong = list(NEVER)
+        if "bool" in str(parameter.annotation):
+            wrong.remove(True)
+        if str(parameter.annotation) == "int":
+            wrong += [-1, 1.5, None]
+        for value in wrong:
+            with pytest.raises(InputError, match=re.escape(f"check.{name}")):
+                cls(**settings | {name: value})
+
+
+def command(config: Config, *more: str) -> list[str]:
+    verb = "train" if config.group == "experiment" else config.group
+    return [verb, str(config), "scale=smoke", "logger=none", *more]
+
+
+@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS], ids=str)
+def test_a_misspelt_or_impossible_setting_is_one_line(
+    config: Config, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 2, nothing on stdout, nothing written."""
+    inner: dict[str, str] = {"check": "check.", "figure": "figure.experiment.", "experiment": "model."}
+    wrong = [f"+{inner[config.group]}no_such_setting=1"]
+    wrong += ["check.seed=-1"] if config.group == "check" and "seed" in config.own else []
+    wrong += ["task.dim=0"] if config.group == "experiment" and "dim" in config.composed()["task"] else []
+    for override in wrong:
+        assert main(command(config, override, f"paths.outputs={tmp_path / 'out'}")) == 2
+        said = capfd.readouterr()
+        assert said.out == "" and len(said.err.splitlines()) in (1, 2), said.err
+        assert said.err.startswith("icl: ") and override.lstrip("+").partition("=")[0] in said.err
+        assert not (tmp_path / "out").exists()
+
+
+def test_every_config_is_covered() -> None:
+    """A group that nobody lists here would be tested by nobody."""
+    listed: dict[str, Any] = {config.group: None for config in [*CHECKS, *FIGURES, *EXPERIMENTS, *PARTS]}
+    assert set(listed) == {"check", "figure", "experiment", "task", "model"}
