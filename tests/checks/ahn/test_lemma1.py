@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from icl.checks.ahn import descent, lemma1
 from icl.checks.ahn.lemma1 import Lemma1
@@ -137,9 +133,3 @@ def test_judge_refuses_what_the_lemma_does_not_speak_of():
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         Lemma1(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/ahn/lemma1.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.ahn.lemma1.Lemma1"
-    assert list(config) == list(inspect.signature(Lemma1).parameters)

@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from icl.checks import attention
 from icl.checks.ahn import lemma5
@@ -111,9 +107,3 @@ def test_a_control_inside_11_leaves_it_undecided(monkeypatch):
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         Lemma5(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/ahn/lemma5.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.ahn.lemma5.Lemma5"
-    assert list(config) == list(inspect.signature(Lemma5).parameters)

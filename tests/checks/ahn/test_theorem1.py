@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import inspect
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from icl.checks.ahn import linear_layer, linear_layer_tokens, theorem1
 from icl.checks.ahn.linear_layer import LinearLayer
@@ -267,9 +265,3 @@ def test_judge_refuses_what_the_theorem_does_not_speak_of():
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         Theorem1(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/ahn/theorem1.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.ahn.theorem1.Theorem1"
-    assert list(config) == list(inspect.signature(Theorem1).parameters)

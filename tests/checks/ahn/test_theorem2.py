@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from icl.checks.ahn import search, theorem2
 from icl.checks.ahn.theorem2 import Theorem2
@@ -140,9 +136,3 @@ def test_a_control_that_is_not_rejected_leaves_it_undecided(monkeypatch):
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         Theorem2(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/ahn/theorem2.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.ahn.theorem2.Theorem2"
-    assert list(config) == list(inspect.signature(Theorem2).parameters)

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import inspect
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from icl.checks.xie import gd_forward
 from icl.checks.xie.gd_forward import GDForward
@@ -139,9 +136,3 @@ def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
         GDForward(**settings)
     assert "\n" not in str(refusal.value)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/gd_forward.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.gd_forward.GDForward"
-    assert list(config) == list(inspect.signature(GDForward).parameters)

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import pytest
 import torch
-import yaml
 
 from icl.checks.verdict import Weights
 from icl.checks.xie import gd_lower_bound
@@ -124,9 +120,3 @@ def test_judge_rejects_the_step_itself_and_refuses_a_law_that_allows_it(monkeypa
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         GdLowerBound(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/gd_lower_bound.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.gd_lower_bound.GdLowerBound"
-    assert list(config) == list(inspect.signature(GdLowerBound).parameters)

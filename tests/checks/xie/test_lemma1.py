@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import inspect
 import re
-from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
 from icl.checks.xie import lemma1
 from icl.checks.xie.lemma1 import Lemma1
@@ -109,9 +106,3 @@ def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
         Lemma1(**settings)
     assert "\n" not in str(refusal.value)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/lemma1.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.lemma1.Lemma1"
-    assert list(config) == list(inspect.signature(Lemma1).parameters)

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import inspect
 import re
-from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
 from icl.checks.xie import lemma3
 from icl.checks.xie.lemma3 import Lemma3
@@ -149,9 +146,3 @@ def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
         Lemma3(**settings)
     assert "\n" not in str(refusal.value)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/lemma3.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.lemma3.Lemma3"
-    assert list(config) == list(inspect.signature(Lemma3).parameters)

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import pytest
-import yaml
 
 from icl.checks.xie import prior_gap
 from icl.checks.xie.prior_gap import PriorGap
@@ -102,12 +98,6 @@ def test_a_control_that_passes_leaves_it_undecided(monkeypatch):
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         PriorGap(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/prior_gap.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.prior_gap.PriorGap"
-    assert list(config) == list(inspect.signature(PriorGap).parameters)
 
 
 def test_the_grid_has_w_star_v_and_b_together():

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import inspect
 import math
-from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
 from icl.checks.verdict import Weights
 from icl.checks.xie import saturation, theorem1
@@ -188,9 +185,3 @@ def test_judges_a_single_head_where_one_is_enough():
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         Theorem1(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/theorem1.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.theorem1.Theorem1"
-    assert list(config) == list(inspect.signature(Theorem1).parameters)

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import pytest
 import torch
-import yaml
 
 from icl.checks.xie import saturation, theorem2
 from icl.checks.xie.theorem2 import Theorem2
@@ -124,11 +120,3 @@ def test_the_factorised_moment_at_zero_weights_and_by_hand():
 def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         Theorem2(**settings)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/theorem2.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.theorem2.Theorem2"
-    assert config.pop("expected") == "fails"
-    assert list(config) == list(inspect.signature(Theorem2).parameters)
-    assert config["contexts"] == list(inspect.signature(Theorem2).parameters["contexts"].default)

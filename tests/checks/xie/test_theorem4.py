@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import inspect
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
 from icl.checks.verdict import Weights
 from icl.checks.xie import theorem4, yq_lsa
@@ -215,9 +212,3 @@ def test_refuses_impossible_settings(settings, key):
     with pytest.raises(InputError, match="^" + re.escape(key)) as refusal:
         Theorem4(**settings)
     assert "\n" not in str(refusal.value)
-
-
-def test_the_config_names_the_settings():
-    config = yaml.safe_load(Path("conf/check/xie/theorem4.yaml").read_text())
-    assert config.pop("_target_") == "icl.checks.xie.theorem4.Theorem4"
-    assert list(config) == list(inspect.signature(Theorem4).parameters)
