@@ -28,6 +28,7 @@ from torch import Tensor
 from icl.checks.rounding import ROUNDING
 from icl.checks.sequential import Comparison, compare
 from icl.models.gram import sparse_expected_risk
+from icl.progress import track
 from icl.tasks import LinearRegressionLaw
 
 CONFIDENCE = 0.999
@@ -74,7 +75,9 @@ def prompt_gradients(stack: Stack, W_RBDD: Tensor) -> tuple[Tensor, Tensor]:
 def orbit_gradient(stack: Stack, W_RDD: Tensor) -> Tensor:
     """Gradients (R, M, D, D) of the mean risk over each prompt's orbit."""
     turn_GDD = rotations(W_RDD.shape[-1])
-    orbits = ((turn_GDD @ W_DD @ turn_GDD.mT)[None] for W_DD in W_RDD)
+    orbits = (
+        (turn_GDD @ W_DD @ turn_GDD.mT)[None] for W_DD in track(W_RDD, "orbits of rotations", len(W_RDD))
+    )
     return torch.cat([prompt_gradients(stack, orbit)[1] for orbit in orbits])
 
 
