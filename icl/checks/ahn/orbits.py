@@ -50,6 +50,11 @@ def rotations(dim: int) -> Tensor:
     return (shifts[:, None] * signs[None, :, None, :dim]).reshape(-1, dim, dim)
 
 
+def count(dim: int) -> int:
+    """Of orbits to measure. One would do; eight are cheap up to dim 8, and an orbit's cost grows as D^5."""
+    return max(2, min(8, 64 // dim))
+
+
 def whitened_prompts(law: LinearRegressionLaw, rng: np.random.Generator, count: int) -> Tensor:
     """W = (1/N) sum u u^T, u ~ N(0, I), as the law draws its own with a Sigma of I."""
     white_RDD = torch.eye(law.dim, dtype=torch.float64)[None]

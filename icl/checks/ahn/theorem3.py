@@ -26,7 +26,6 @@ from icl.random import generator
 from icl.theory.polynomial import InvariantRisk, Minimum
 
 POINTS = 3  # random points of S
-PROMPTS = 8  # orbits
 STARTS = 8  # of the search that must find the closed-form optimum again
 MAX_LAYERS = 12
 NOTES = [
@@ -85,7 +84,7 @@ class Theorem3:
     def _evidence(self, best: Minimum, rng: np.random.Generator) -> list[Held]:
         optimum, a_PL = self._point(best.a_L), rng.uniform(0.1, 0.6, (POINTS, self.layers)) * best.a_L
         points = [self._point(a_L) for a_L in a_PL]
-        worst = directions(points, orbits.whitened_prompts(self.law, rng, PROMPTS))
+        worst = directions(points, orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim)))
         if has_words(self.layers, self.law):
             worst = orbits.worst_of(worst, directions_by_words(points))
         lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
@@ -128,7 +127,9 @@ class Theorem3:
     def _control(self, a_L: np.ndarray, rng: np.random.Generator) -> Control:
         off = None
         if self.law.dim > 1:
-            off = off_direction(self._point(0.5 * a_L), orbits.whitened_prompts(self.law, rng, PROMPTS))
+            off = off_direction(
+                self._point(0.5 * a_L), orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim))
+            )
         return critical_point.control(off, "half the optimum", self._gradient_norm(self._point(1.1 * a_L)))
 
     def _gradient_norm(self, point: Point) -> tuple[float, float]:

@@ -29,7 +29,6 @@ from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 
 POINTS = 3  # random points of S
-PROMPTS = 8  # orbits
 MAX_LAYERS = 4
 REMARKS = [
     "A strict minimum on S is a critical point, so the infimum in (12) is attained here (footnote 3).",
@@ -134,7 +133,7 @@ class Theorem4:
 
     def _directions(self, rng: np.random.Generator) -> orbits.Deviation:
         """At random points of S of either sign of b, small enough for no term to dwarf the others."""
-        W_RDD, points = orbits.whitened_prompts(self.law, rng, PROMPTS), []
+        W_RDD, points = orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim)), []
         largest = float(torch.linalg.eigvalsh(W_RDD).max())
         for _ in range(POINTS):
             a_L = rng.uniform(0.1, 0.9, self.layers) / largest
@@ -145,7 +144,7 @@ class Theorem4:
     def _control(self, point: Point, rng: np.random.Generator) -> Control:
         off = None
         if self.law.dim > 1:
-            W_RDD = orbits.whitened_prompts(self.law, rng, PROMPTS)
+            W_RDD = orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim))
             small = 0.5 / float(torch.linalg.eigvalsh(W_RDD).max())
             plain = Point(self.risk, self.law, np.full(self.layers, small), np.ones(self.layers - 1))
             off = off_direction(plain, W_RDD)
