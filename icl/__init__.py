@@ -11,20 +11,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "check", "load_run"]
+__all__ = ["__version__", "check", "exact_risk", "load_run"]
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from icl.runs.record import RunRecord
+    from numpy.typing import ArrayLike
+
+    from icl.training.restored import TrainedRun
 
 
-def load_run(path: str | PathLike[str]) -> RunRecord:
+def load_run(path: str | PathLike[str]) -> TrainedRun:
     """The finished run in folder `path`: `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`,
     `.metrics`, `.config`."""
-    from icl.runs.record import load_run as load
+    from icl.training.restored import load_run as load
 
     return load(path)  # type: ignore[arg-type]
+
+
+def exact_risk(P: ArrayLike, Q: ArrayLike, **task: Any) -> float:
+    """Risk of linear attention with P and Q, (p, p) of one layer or (L, p, p) of a stack, without sampling
+    error; `task` says the law as `icl train task.KEY=VALUE` does (context, eigenvalues, covariance, ...).
+
+    Raises icl.errors.InputError where no exact form exists.
+    """
+    from icl.models.given import exact_risk as risk
+
+    return risk(P, Q, **task)
 
 
 def check(name: str, *, outputs: str | PathLike[str] | None = None, **settings: Any) -> dict[str, Any]:

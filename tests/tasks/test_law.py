@@ -1,0 +1,183 @@
+"""What a law declares, and what a subclass that draws its own prompts is left with."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.errors import InputError
+from icl.models import LinearTransformer, SparseA
+from icl.random import generator
+from icl.tasks import LinearRegression, LinearRegressionLaw, TokenLaw, TokenPrompt
+from icl.tasks.law import Generators
+from icl.tasks.linear_regression import linear_regression
+from icl.training.critical_point import CriticalPoint
+from icl.training.estimators import make_estimator
+
+SEEDS = (0, 1)
+SIGMAS = 5.0
+
+
+class UniformLaw(LinearRegressionLaw):
+    """Covariates uniform on a cube, of the same covariance: the fourth moments are others."""
+
+    def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+        n = self.context_R[0]
+        draws = np.stack([rng.uniform(-(3**0.5), 3**0.5, (batch, n + 1, self.dim)) for rng in generators])
+        w = np.stack([rng.standard_normal((batch, self.dim)) for rng in generators])
+        x_RBMD = torch.from_numpy(draws) @ self.root_RDD[:, None].mT
+        w_RBD = torch.from_numpy(w) @ self.task_root_RDD.mT
+        y_RBM1 = x_RBMD @ w_RBD[..., None]
+        z_RBMP = torch.cat([x_RBMD, y_RBM1], dim=-1)
+        query_RBP = z_RBMP[:, :, -1].clone()
+        query_RBP[..., -1] = 0
+        return TokenPrompt(z_RBMP[:, :, :-1], query_RBP, y_RBM1[:, :, -1, 0], self.read_out)
+
+
+def law_of(cls: type[LinearRegressionLaw], **task: Any) -> LinearRegressionLaw:
+    law = LinearRegression(**({"dim": 2, "context": 4} | task)).law(SEEDS)
+    return cls(**{field.name: getattr(law, field.name) for field in fields(LinearRegressionLaw)})
+
+
+def model(path: str = "gram", layers: int = 1) -> LinearTransformer:
+    family = SparseA(2, layers)
+    family.load({"A": torch.eye(2).double().expand(2, layers, 2, 2) / 2})
+    return LinearTransformer(family, path)
+
+
+def test_a_law_with_its_own_draw_has_no_exact_risk() -> None:
+    """By the Gaussian law's formula these weights cost something else: the estimate must be that of prompts
+    actually drawn, with an error."""
+    gaussian, uniform = law_of(LinearRegressionLaw), law_of(UniformLaw)
+    assert gaussian.exact_risk(model()) is not None and uniform.exact_risk(model()) is None
+    norms = CriticalPoint(model(), uniform, SEEDS, 40_000).measure(model(), 0)
+    assert not norms.exact and (norms.total_stderr_R > 0).all() and (norms.risk_stderr_R > 0).all()
+    prompt = uniform.token_prompts([generator(seed, "check") for seed in SEEDS], 100_000)
+    loss_RB = (model().predict(prompt) - prompt.target_RB).square()
+    stderr_R = (loss_RB.var(-1) / loss_RB.shape[1] + norms.risk_stderr_R**2).sqrt()
+    assert ((norms.risk_R - loss_RB.mean(-1)).abs() < SIGMAS * stderr_R).all()
+    wrong_R = gaussian.exact_risk(model())(model())  # type: ignore[misc]
+    assert ((wrong_R - loss_RB.mean(-1)).abs() > SIGMAS * stderr_R).all(), (
+        "the test could not tell them apart"
+    )
+
+
+def test_its_gram_matrices_are_those_of_its_tokens() -> None:
+    uniform = law_of(UniformLaw)
+    by_gram = uniform.gram_prompts([generator(seed, "check") for seed in SEEDS], 3)
+    by_token = uniform.token_prompts([generator(seed, "check") for seed in SEEDS], 3).gram()
+    assert torch.equal(by_gram.gram_RBPP, by_token.gram_RBPP) and torch.equal(
+        by_gram.target_RB, by_token.target_RB
+    )
+
+
+@pytest.mark.parametrize("path", ["gram", "tokens"])
+def test_what_it_cannot_do_names_what_it_can(path: str) -> None:
+    uniform = law_of(UniformLaw)
+    assert list(uniform.estimators(model(path))) == ["sampled"]
+    for name in ("expected", "population"):
+        with pytest.raises(InputError, match=r"use train\.estimator=sampled"):
+            make_estimator(name, model(path), uniform)
+    for name in ("label_root_REK", "query_root_RED", "risk_arguments", "covariate_grams"):
+        with pytest.raises(InputError, match=f"UniformLaw.{name}: UniformLaw draws its own prompts"):
+            getattr(uniform, name)
+    with pytest.raises(InputError, match=r"Theorem 1 takes icl\.tasks\.LinearRegression with its Gaussian"):
+        linear_regression(uniform, "Theorem 1")
+
+
+def test_its_runs_observe_distances_but_no_risk_on_s() -> None:
+    inverse = {"task_covariance": "inverse"}
+    gaussian, uniform = law_of(LinearRegressionLaw, **inverse), law_of(UniformLaw, **inverse)
+    assert "risk_on_s" in gaussian.observe(model()).names()
+    assert set(gaussian.observe(model()).names()) - set(uniform.observe(model()).names()) == {"risk_on_s"}
+
+
+def test_what_still_holds_is_declared_again() -> None:
+    class Declares(UniformLaw):
+        declared = ("exact_risk", "risk_arguments")
+        exact_risk, risk_arguments = LinearRegressionLaw.exact_risk, LinearRegressionLaw.risk_arguments
+
+    class DeclaresAll(LinearRegressionLaw):
+        declared = LinearRegressionLaw.declared
+
+        def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+            return super().token_prompts(generators, batch)
+
+    assert law_of(Declares).exact_risk(model()) is not None
+    assert "expected" not in law_of(Declares).estimators(model())
+    assert "expected" in law_of(DeclaresAll).estimators(model())
+    assert linear_regression(law_of(DeclaresAll), "x").dim == 2
+
+
+def test_a_subclass_that_draws_as_before_keeps_everything() -> None:
+    class Named(LinearRegressionLaw):
+        def arrays(self) -> dict[str, np.ndarray]:
+            return {}
+
+        def said(self) -> str:
+            return "more"
+
+    assert law_of(Named).exact_risk(model()) is not None and Named.declared == LinearRegressionLaw.declared
+
+
+class HeavyTasks:
+    """A mixin that changes a helper of every draw."""
+
+    def _query_and_task(self, generators: Generators, batch: int) -> Any:
+        raise NotImplementedError
+
+
+def test_any_change_of_what_is_drawn_counts() -> None:
+    class Mixed(HeavyTasks, LinearRegressionLaw):
+        pass
+
+    class OtherCovariance(LinearRegressionLaw):
+        @property
+        def u_root_REE(self) -> torch.Tensor:
+            return 2 * self.root_RDD
+
+    class Grandchild(UniformLaw):
+        pass
+
+    for cls in (Mixed, OtherCovariance, Grandchild):
+        assert cls.declared == () and law_of(cls).exact_risk(model()) is None, cls
+
+
+def test_a_shortcut_alone_cannot_be_another_law() -> None:
+    with pytest.raises(TypeError, match="Shortcut changes covariate_grams but not token_prompts"):
+
+        class Shortcut(LinearRegressionLaw):
+            def covariate_grams(self, generators: Generators, batch: int) -> torch.Tensor:
+                raise NotImplementedError
+
+
+def test_tokens_need_one_length() -> None:
+    uniform = replace(law_of(UniformLaw), context_R=(4, 7))
+    with pytest.raises(
+        InputError, match=r"task\.context: must be one length for all seeds where UniformLaw draws"
+    ):
+        uniform.estimators(model())
+
+
+def test_a_law_from_nothing_but_its_tokens() -> None:
+    class Constant(TokenLaw):
+        dim, context_R = 1, (3,)
+
+        def replica(self, r: int) -> Constant:
+            return self
+
+        def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+            one = torch.ones(1, batch, 4, 2, dtype=torch.float64)
+            return TokenPrompt(one[:, :, :3], one[:, :, 3], one[:, :, 0, 0], 1)
+
+    law = Constant()
+    assert law.exact_risk(model()) is None and list(law.observe(model()).names()) == []
+    assert law.exact_where == "Constant declares none" and law.arrays() == {}
+    assert (
+        float(make_estimator("sampled", model(), law).draw([np.random.default_rng(0)], 5)["target"].sum())
+        == 5
+    )
