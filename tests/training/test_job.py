@@ -16,6 +16,7 @@ import torch
 
 from icl.errors import Interrupted
 from icl.models import Full, MultiHead, SparseA, SparseAB, YqLSA
+from icl.random import generator
 from icl.runs import checkpoint
 from icl.runs.store import RunStore
 from icl.sinks.runs import ToSink
@@ -187,8 +188,31 @@ def test_columns_are_complete_and_the_same_throughout(
         assert set(metrics[name]["by_seed"]) == {"0", "1"}
     assert columns - {"step", "seed", "lr"} <= set(metrics)
     for name, column in record.metrics.items():
-        if name in metrics and name != "exact_risk":
+        if name in metrics:
             assert list(metrics[name]["by_seed"].values()) == column[-2:]
+
+
+def test_two_layers_of_eq_11_have_no_exact_risk(make_plan: Any) -> None:
+    """Their projection on S has one, which is not theirs: fresh prompts side with the estimate."""
+    plan = make_plan(
+        family=lambda dim: SparseAB(dim, 2, 0.6),
+        task={"dim": 3, "context": 15},
+        train={"steps": 2},
+        callbacks={"gradient_samples": 20_000},
+    )
+    record = run_plan(plan).record
+    metrics = {name: list(entry["by_seed"].values()) for name, entry in record.run["metrics"].items()}
+    assert metrics["exact_risk"] == [None, None] and "exact_risk" not in record.metrics
+    streams = [generator(seed, "check") for seed in plan.seeds]
+    model = plan.model.on(plan.model.parametrization)
+    model.parametrization.load({name: torch.from_numpy(record.weights[name]) for name in "AB"})
+    prompt = plan.law.gram_prompts(streams, 100_000)
+    loss_RB = (model.predict(prompt) - prompt.target_RB).detach().square()
+    for r in range(2):
+        error = math.hypot(metrics["risk_estimate_stderr"][r], float(loss_RB[r].std()) / 100_000**0.5)
+        mean = float(loss_RB[r].mean())
+        assert abs(metrics["risk_estimate"][r] - mean) < 5 * error
+        assert abs(metrics["risk_on_s"][r] - mean) > 5 * error, "the test could not tell them apart"
 
 
 def test_the_exact_risk_at_the_end_does_not_depend_on_what_is_watched(make_plan: Any) -> None:
