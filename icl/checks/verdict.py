@@ -51,6 +51,7 @@ class Finding:
     control: Control
     notes: Sequence[str] = ()  # how it was measured
     remarks: Sequence[str] = ()  # what was found about the paper's own text
+    details: Sequence[str] = ()  # a construction told line by line, for who asks to see more
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)

@@ -100,6 +100,7 @@ def verdict_document(
             },
             "remarks": list(finding.remarks),
             "notes": [*finding.remarks, *finding.notes],
+            "details": list(finding.details),
             "seconds": seconds,
             "cached": False,
         }
