@@ -1,0 +1,138 @@
+"""giannou, appendix E.1: the two plotted claims about h, behind the constant decrease of Theorem 5.4.
+
+h(x) = -x^2/(1+x) + c + w*(delta), w*(t) = -t - log(1 - t), delta^2 = x^2/(1+x)^2 - 2c/(1+x) + c', with x the
+Newton decrement, c = eps^T grad g and c' = eps^T Hess g eps. delta is a norm, so only delta^2 >= 0 occurs.
+
+With s = x/(1+x) and u = 1 - s, h' < 0 where delta < D = 1 - k u^2, k = (s + c)/(s (1 + u)); for c' = 0 that
+is G(s, c) = 1 + s - 2 k u + k^2 u^3 + 2 c > 0, bounded on cells by interval arithmetic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icl.checks.verdict import Bound, Control, Finding
+from icl.errors import whole
+
+SIXTH = 1 / 7  # s at x = 1/6
+REMARKS = [
+    "h is decreasing for x >= 1/6 and |c| <= .06 where c' = 0, as in the left plot. With c' fixed at .012 "
+    "it is not for all x: delta passes 1 and h has a pole, beyond decreasing_up_to_x.",
+    "h(1/6) <= -.01 is false for |y| <= .01, |z| <= .012: h is about -.0046 at y = -.01, z = .012. It "
+    "holds, with about -.012, for the z that the paper's own eps <= min(.01, .04 mu/(1+mu)) gives: z <= "
+    "eps^2 (1+mu)/(4 mu) < .000126. The bound .012 on z is a hundred times too large, and with it the "
+    "conclusion does not follow.",
+    "The maximum of h' over x in [1/6, 1], |c| <= .06, c' = 0 is about -.14, not -.02.",
+    "The function printed for h(1/6) has a root where it needs w*: -1/42 + y - log(1 - r) - r with r the "
+    "root, as in the definition of h; the proof of Theorem 5.4 drops the root from w*'s argument, has "
+    "+.01 for -.01, and writes the inverse of the Hessian in c' = eps^T Hess g eps, where |c'| <= eps^2 "
+    "(1 + mu)/(4 mu).",
+]
+
+
+class AppendixE1:
+    """Settings: `cells` of the grid along each axis."""
+
+    reference = "Appendix E.1, Figure 10"
+    claim = "h decreases in x >= 1/6 for |c| <= .06, and h(1/6) <= -.01 for |y| <= .01, |z| <= .012."
+
+    def __init__(self, cells: int = 1000) -> None:
+        self.cells = whole("check.cells", cells, 50, 5000)
+
+    def measure(self) -> Finding:
+        least_G = least_of_G(self.cells)
+        printed, error = largest_at_sixth(0.01, 0.012, self.cells)
+        own_z = own_bound_on_z()
+        own, own_error = largest_at_sixth(0.01, own_z, self.cells)
+        derivative = largest_derivative(self.cells)
+        bound = Bound(-0.01, "the claim; h is evaluated on a grid, its own values are attained", "h_at_sixth")
+        # One point where h exceeds -.01 refutes; that none does on the grid would need the Lipschitz error.
+        if printed > bound.value + error:
+            verdict = "fails"
+        else:
+            verdict = "holds" if least_G > 0 and printed + error <= bound.value else "undecided"
+        return Finding(
+            verdict,
+            {
+                "h_at_sixth": printed,
+                "h_at_sixth_own_eps": own,
+                "h_at_sixth_own_eps_upper": own + own_error,
+                "z_of_own_eps": own_z,
+                "h_at_sixth_without_error": float(_h(np.array(1 / 6), np.array(0.0), np.array(0.0))),
+                "decreasing_certificate": least_G,
+                "decreasing_up_to_x": decreasing_up_to(0.012),
+                "largest_derivative": derivative,
+                "printed_largest_derivative": -0.02,
+            },
+            bound,
+            Control(
+                "h(1/6) <= -.0125 for the paper's own eps, below its value without any error",
+                own,
+                own - own_error > -0.0125,
+            ),
+            notes=[
+                "decreasing_certificate: a lower bound of G over x >= 1/6, |c| <= .06, by intervals; "
+                "positive."
+            ],
+            remarks=REMARKS,
+        )
+
+
+def _h(x: np.ndarray, c: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """h, with nan where delta^2 < 0: no error has such c and z."""
+    square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x) + z
+    delta = np.sqrt(np.where(square < 0, np.nan, square))
+    return -(x**2) / (1 + x) + c - delta - np.log1p(-delta)
+
+
+def largest_at_sixth(y: float, z: float, cells: int) -> tuple[float, float]:
+    """max h(1/6) over |c| <= y, 0 <= c' <= z, and how much the grid in c can miss.
+
+    h grows with c', so c' = z. In c, dh/dc = 1 - (6/7) / (1 - delta) is at most 1 / (1 - delta) in size.
+    """
+    c = np.linspace(-y, y, cells + 1)
+    values = _h(np.full_like(c, 1 / 6), c, np.full_like(c, z))
+    delta = np.sqrt(SIXTH**2 + 2 * y * (1 - SIXTH) + z)
+    return float(np.nanmax(values)), float(y / cells / (1 - delta))
+
+
+def own_bound_on_z() -> float:
+    """sup over mu of eps^2 (1+mu)/(4 mu), eps = min(.01, .04 mu/(1+mu)): at .01 = .04 mu/(1+mu), mu = 1/3.
+
+    Below it is .0004 mu/(1+mu), above it .000025 (1+mu)/mu: rising, then falling.
+    """
+    return 0.0004 * (1 / 3) / (1 + 1 / 3)
+
+
+def least_of_G(cells: int) -> float:
+    """A lower bound of G over s in [1/7, 1], |c| <= .06: the cells' least, each by interval arithmetic."""
+    s, c = np.linspace(SIXTH, 1, cells + 1), np.linspace(-0.06, 0.06, cells + 1)
+    s0, s1, c0, c1 = s[:-1, None], s[1:, None], c[None, :-1], c[None, 1:]
+    u0, u1 = 1 - s1, 1 - s0
+    # s (1 + u) = s (2 - s) rises with s; s + c > 0
+    k0, k1 = (s0 + c0) / (s1 * (2 - s1)), (s1 + c1) / (s0 * (2 - s0))
+    return float((1 + s0 - 2 * k1 * u1 + k0**2 * u0**3 + 2 * c0).min())
+
+
+def decreasing_up_to(z: float) -> float:
+    """Largest x up to which h decreases at c = 0 and c' = z, by bisection on delta < D."""
+
+    def decreases(x: float) -> bool:
+        s = x / (1 + x)
+        delta = np.sqrt(s**2 + z)
+        return bool(delta < 1 - (1 - s) ** 2 / (2 - s))
+
+    low, high = 1 / 6, 1e6
+    for _ in range(200):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if decreases(middle) else (low, middle)
+    return low
+
+
+def largest_derivative(cells: int) -> float:
+    """max h' over x in [1/6, 1], |c| <= .06, c' = 0, on a grid."""
+    x, c = np.meshgrid(np.linspace(1 / 6, 1, cells + 1), np.linspace(-0.06, 0.06, cells + 1), indexing="ij")
+    square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x)
+    delta = np.sqrt(np.where(square < 0, np.nan, square))
+    top = x + c * (1 + x) - (x**2 + 2 * x) * (1 + x) * (1 - delta)
+    return float(np.nanmax(top / ((1 - delta) * (1 + x) ** 3)))

@@ -1,0 +1,108 @@
+"""giannou, Lemma B.8: bounds on gradient, Hessian and Newton's decrement of the regularised logistic loss.
+
+The decrement's upper bound is printed (1 + mu |x|) / (2 sqrt(mu)); from the first two bounds follows twice
+that. A point a_i = a, |a| = 1, with every label wrong at x = r a, has p near 1 and p (1 - p) near 0 and
+refutes it.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from icl.algorithms.logistic import LogisticLoss
+from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import Bound, Control, Finding
+from icl.errors import whole
+from icl.random import generator
+
+REMARKS = [
+    "lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu): the printed denominator is 2 sqrt(mu). "
+    "Half of what is true holds for lambda_g = lambda_f / (2 sqrt(mu)) only up to a further sqrt(mu). The "
+    "proof of Theorem 5.4 uses both forms in one line. Nothing else depends on the factor but the "
+    "constants.",
+    "The lower bound on lambda and those on gradient and Hessian hold; the Hessian's upper bound can be "
+    "mu + 1/4, as p (1 - p) <= 1/4, which is what makes Theorem 5.4's phase one true with a decrease of "
+    ".01.",
+    'Lemma B.9 needs |x| >= C for a C that is not given. The first bound is introduced as one "on '
+    '|f(x)|": the gradient is meant, and 1/n A^T D A is positive semidefinite, not definite.',
+]
+
+
+class LemmaB8:
+    """Settings: size of the random problems, mu, their number (`samples`), seed."""
+
+    reference = "Lemma B.8"
+    claim = (
+        "-1 + mu |x| <= |grad f| <= 1 + mu |x|, mu <= |Hess f| <= 1 + mu, and "
+        "(-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu))."
+    )
+
+    def __init__(
+        self, dim: int = 5, context: int = 26, mu: float = 0.1, seed: int = 0, samples: int = 2000
+    ) -> None:
+        self.dim, self.context = sizes(dim, context)
+        self.mu = regularisation(mu)
+        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 100_000)
+
+    def measure(self) -> Finding:
+        rng, mu = generator(self.seed, "check"), self.mu
+        A_BND, y_BN = classified(rng, self.samples, self.context, self.dim)
+        scales_B1 = torch.from_numpy(10 ** rng.uniform(-2, 2, (self.samples, 1)))
+        x_BD = scales_B1 * torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
+        shares = {name: 0.0 for name in ("gradient", "hessian", "lambda_low", "lambda_high")}
+        problems = [(LogisticLoss(A_BND, y_BN, mu), x_BD), self._wrong_labels()]
+        for loss, points_BD in problems:
+            for name, share in shares_of_bounds(loss, points_BD).items():
+                shares[name] = max(shares[name], share)
+        rounding = ROUNDING * (1 + 1 / mu)
+        others = max(shares["gradient"], shares["hessian"], shares["lambda_low"], shares["lambda_high"] / 2)
+        bound = Bound(
+            1.0, "the claim; lambda_f at a given point, rounding far smaller", "lambda_over_printed_bound"
+        )
+        if shares["lambda_high"] > 1 + rounding:
+            verdict = "fails"
+        else:
+            verdict = "holds" if max(others, shares["lambda_high"]) <= 1 else "undecided"
+        return Finding(
+            verdict,
+            {
+                "lambda_over_printed_bound": shares["lambda_high"],
+                "lambda_over_twice_printed_bound": shares["lambda_high"] / 2,
+                "gradient_over_bound": shares["gradient"],
+                "hessian_over_bound": shares["hessian"],
+                "lambda_lower_bound_over_lambda": shares["lambda_low"],
+            },
+            bound,
+            Control(
+                "the bound on the gradient, 1 + mu |x|, halved: largest share of it",
+                2 * shares["gradient"],
+                2 * shares["gradient"] > 1,
+            ),
+            notes=["Shares of the bounds: a claim holds where its largest is at most 1."],
+            remarks=REMARKS,
+        )
+
+    def _wrong_labels(self) -> tuple[LogisticLoss, torch.Tensor]:
+        """One unit point, its label wrong by a margin r: p ~ 1 - exp(-r)."""
+        r_B = torch.linspace(1, 30, 117, dtype=torch.float64)
+        A_BND = torch.zeros(len(r_B), 1, self.dim, dtype=torch.float64)
+        A_BND[..., 0] = 1
+        x_BD = torch.zeros(len(r_B), self.dim, dtype=torch.float64)
+        x_BD[:, 0] = -r_B
+        return LogisticLoss(A_BND, torch.ones(len(r_B), 1, dtype=torch.float64), self.mu), x_BD
+
+
+def shares_of_bounds(loss: LogisticLoss, x_BD: torch.Tensor) -> dict[str, float]:
+    """The largest share that each quantity has of its printed bound."""
+    mu, norm_B = loss.mu, x_BD.norm(dim=1)
+    gradient_B = loss.gradient(x_BD).norm(dim=1)
+    spectrum_BD = torch.linalg.eigvalsh(loss.hessian(x_BD))
+    _, lambda_B = loss.newton_direction(x_BD)
+    low_B = (mu * norm_B - 1).clamp_min(0)
+    return {
+        "gradient": float(torch.maximum(gradient_B / (1 + mu * norm_B), low_B / gradient_B).max()),
+        "hessian": float((spectrum_BD[:, -1] / (1 + mu)).max()),
+        "lambda_low": float((low_B / (1 + mu) ** 0.5 / lambda_B).max()),
+        "lambda_high": float((lambda_B * 2 * mu**0.5 / (1 + mu * norm_B)).max()),
+    }

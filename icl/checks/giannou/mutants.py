@@ -1,0 +1,27 @@
+"""What a check of a construction must reject: the same stack with one head taken out or of the wrong sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from icl.models.columns import ColumnStack, Head, Layer
+
+
+def mutants(stack: ColumnStack, of: Sequence[int] | None = None) -> Iterator[tuple[int, str, Layer]]:
+    """(number of the layer, what is wrong, the wrong layer) for each head of all layers or of those given."""
+    for number in range(len(stack.layers)) if of is None else of:
+        layer = stack.layers[number]
+        for h, head in enumerate(layer.heads):
+            others = [*layer.heads[:h], *layer.heads[h + 1 :]]
+            turned = Head(-head.V_PP, head.K_PP, head.Q_PP)
+            where = f"head {h + 1} of layer {number + 1}"
+            yield number, f"{where} missing", replace(layer, heads=others)
+            yield number, f"{where} of the wrong sign", replace(layer, heads=[*others, turned])
+
+
+def or_infinite(error: float) -> float:
+    """An output that is no number is as wrong as can be."""
+    return error if np.isfinite(error) else float("inf")

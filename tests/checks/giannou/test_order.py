@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from icl.checks.giannou import order
+from icl.checks.giannou.degrees import Degrees, best_residual, newton_residual
+from icl.checks.giannou.order import Order, exact_identity, steps_by_formula
+from icl.errors import InputError
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_holds_and_rejects_its_control(k):
+    finding = Order(order=k).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.control.measured > 1000 * finding.bound.value
+    steps = finding.measured["steps_by_condition"]
+    assert len(steps["conditions"]) == len(steps["steps"]) and steps["steps"] == sorted(steps["steps"])
+    assert exact_identity(k, 1)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dim": 1}, {"condition": 1}, {"condition": 1e4, "steps": 30}, {"dim": 30}]
+)
+def test_holds_at_other_sizes(settings):
+    assert Order(order=2, samples=4, **settings).measure().verdict == "holds"
+
+
+def test_another_iteration_fails(monkeypatch):
+    right = order.newton_iteration
+    monkeypatch.setattr(order, "newton_iteration", lambda A, X, k, t: right(A, X, k + 1, t))
+    assert Order(order=2).measure().verdict == "fails"
+    monkeypatch.setattr(
+        order, "newton_iteration", lambda A, X, k, t: [Y * (1 + 1e-9) for Y in right(A, X, k, t)]
+    )
+    assert Order(order=3).measure().verdict == "fails"
+
+
+def test_wrong_binomials_fail(monkeypatch):
+    monkeypatch.setattr(order, "comb", lambda n, m: 1)
+    assert not exact_identity(3, 1)
+    assert Order(order=3).measure().verdict == "fails"
+
+
+def test_steps_by_hand():
+    # kappa = 1: residual 1/2, squared each step: 1/2, 1/4, 1/16, 1/256, 1/65536
+    assert steps_by_formula(2, 1.0, 1 / 300) == 4 and steps_by_formula(2, 1.0, 0.6) == 0
+
+
+def test_degrees():
+    finding = Degrees().measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["degree_attention"] == [3, 9, 27, 81]
+    assert finding.measured["degree_order2"] == [3, 7, 15, 31]
+    assert finding.measured["degree_order3"] == [5, 17, 53, 161]
+    assert all(
+        a < b
+        for a, b in zip(finding.measured["best_residual"], finding.measured["residual_order3"], strict=True)
+    )
+    assert newton_residual(2, 1, 1.0) == pytest.approx(0.25)
+    assert best_residual(0, 3.0) == pytest.approx(0.5)  # 1 - a / 2 on [1, 3]
+
+
+def test_refuses():
+    for settings in ({"order": 1}, {"order": 9}, {"condition": float("inf")}, {"accuracy": 0}, {"dim": 0}):
+        with pytest.raises(InputError, match="check"):
+            Order(**settings)
+    with pytest.raises(InputError, match="condition"):
+        Degrees(condition=1.0)
