@@ -1,22 +1,28 @@
 """What a transformer is said to run. `predict(prompt)`, a model's own signature, answers (R, B) predictions.
 
-descent         gradient descent, preconditioned by Sigma^{-1} or not, Chebyshev's step sizes, GD++
-step_search     best step sizes on a draw of contexts
-least_squares   least squares of minimum norm, ridge
-newton          Newton's iteration for the inverse, of any order
-logistic        the regularised logistic loss: damped Newton, gradient descent (on points, not prompts)
+descent             gradient descent, preconditioned by Sigma^{-1} or not, Chebyshev's step sizes, GD++
+step_search         best step sizes on a draw of contexts
+least_squares       least squares of minimum norm, ridge
+conjugate_gradient  preconditioned, from any first direction
+kalman              the Kalman filter of known linear systems
+newton              Newton's iteration for the inverse, of any order
+logistic            the regularised logistic loss: damped Newton, gradient descent (on points, not prompts)
 """
 
+from icl.algorithms.conjugate_gradient import ConjugateGradient
 from icl.algorithms.descent import GDPlusPlus, GradientDescent, chebyshev_steps
+from icl.algorithms.kalman import KalmanFilter
 from icl.algorithms.least_squares import LeastSquares, Ridge
 from icl.algorithms.logistic import LogisticLoss, damped_newton, gradient_descent
 from icl.algorithms.newton import NewtonIteration, newton_iteration
 from icl.algorithms.step_search import Contexts, Steps, search_gd, search_gd_plus_plus
 
 __all__ = [
+    "ConjugateGradient",
     "Contexts",
     "GDPlusPlus",
     "GradientDescent",
+    "KalmanFilter",
     "LeastSquares",
     "LogisticLoss",
     "NewtonIteration",

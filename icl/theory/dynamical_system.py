@@ -13,7 +13,7 @@ S = P (P + 1) / 2 pairs a <= b of token entries, K = s entries of the query, E =
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
@@ -165,24 +165,19 @@ def covariances_of_independent_modes(
 
 def moments(covariances: Covariances, window: int) -> Moments:
     """The mean of the conditional moments; chunks bound the memory."""
-    return sum_of_moments(
-        conditional_moments(covariance_BTT, weight_B, window)
-        for weight_B, covariance_BTT in _chunks(covariances, window)
-    )
+    totals: list[Tensor] | None = None
+    for weight_B, covariance_BTT in _chunks(covariances, window):
+        part = conditional_moments(covariance_BTT, window)
+        means = [torch.tensordot(weight_B, one, 1) for one in (part.form_KSKS, part.linear_KS, part.constant)]
+        totals = (
+            means if totals is None else [total + mean for total, mean in zip(totals, means, strict=True)]
+        )
+    assert totals is not None
+    return Moments(*totals)
 
 
-def sum_of_moments(parts: Iterable[Moments]) -> Moments:
-    total = None
-    for part in parts:
-        total = part if total is None else Moments(
-            total.form_KSKS + part.form_KSKS, total.linear_KS + part.linear_KS, total.constant + part.constant
-        )  # fmt: skip
-    assert total is not None
-    return total
-
-
-def conditional_moments(C_BTT: Tensor, weight_B: Tensor, window: int) -> Moments:
-    """sum_B weight times the moments of Gaussian y with covariance C: all 15 and all 3 pairings.
+def conditional_moments(C_BTT: Tensor, window: int) -> Moments:
+    """Those of Gaussian y with covariance C, each with a leading axis B: all 15 and all 3 pairings.
 
     G_ab = (1/N) sum_t z_ta z_tb with z_ta = y_{t+a}. With m = E[G], J = Cov(G, G), W_kt = Cov(q_k, y_t) and
     L_k,ab = (1/N) W_k (the symmetric matrix of G_ab's quadratic form, twice):
@@ -190,31 +185,23 @@ def conditional_moments(C_BTT: Tensor, weight_B: Tensor, window: int) -> Moments
         E[q_k q_l G_1] = C_kl m_1 + V_kl,1, V_kl,1 = L_k1 W_l.
     """
     T = C_BTT.shape[-1]
-    N = T - window - 1
-    query, last = slice(N, T - 1), T - 1
+    query, last = slice(T - window - 1, T - 1), T - 1
     mean_BS, covariance_BSS = _gram_mean_and_covariance(C_BTT, window)
-    L_BKST = _half_paired(C_BTT[:, N:], window)  # rows y_{T-s} .. y_T: the query, then the target
-    V_BKKS = torch.einsum("bkst,blt->bkls", L_BKST[:, :-1], C_BTT[:, query])
+    L_BKST = _half_paired(C_BTT[:, query.start :], window)  # rows y_{T-s} .. y_T: the query, then the target
+    V_BKLS = torch.einsum("bkst,blt->bkls", L_BKST[:, :-1], C_BTT[:, query])
     target_BKS = torch.einsum("bst,bkt->bks", L_BKST[:, -1], C_BTT[:, query])
-    weighted_BKK = weight_B[:, None, None] * C_BTT[:, query, query]
     gram_BSS = mean_BS[:, :, None] * mean_BS[:, None] + covariance_BSS
-    crossed_KKSS = torch.einsum("bkls,br->klsr", weight_B[:, None, None, None] * V_BKKS, mean_BS)
+    crossed_BKLSS = V_BKLS[..., :, None] * mean_BS[:, None, None, None]
     L_BET = L_BKST[:, :-1].flatten(1, 2)
-    paired_EE = torch.einsum("bet,bft->ef", (weight_B[:, None, None] * L_BET) @ C_BTT, L_BET)
-    paired_KSKS = paired_EE.view(window, mean_BS.shape[1], window, -1)
-    form_KKSS = (
-        torch.einsum("bkl,bsr->klsr", weighted_BKK, gram_BSS)
-        + crossed_KKSS
-        + crossed_KKSS.mT
-        + paired_KSKS.permute(0, 2, 1, 3)
-        + paired_KSKS.permute(2, 0, 1, 3)
+    paired_BKSLS = (L_BET @ C_BTT @ L_BET.mT).view(len(C_BTT), window, -1, window, mean_BS.shape[1])
+    form_BKLSS = (
+        C_BTT[:, query, query, None, None] * gram_BSS[:, None, None]
+        + (crossed_BKLSS + crossed_BKLSS.mT)
+        + paired_BKSLS.permute(0, 1, 3, 2, 4)
+        + paired_BKSLS.permute(0, 3, 1, 2, 4)
     )
-    linear_KS = torch.einsum("b,bk,bs->ks", weight_B, C_BTT[:, last, query], mean_BS)
-    return Moments(
-        form_KKSS.permute(0, 2, 1, 3).contiguous(),
-        linear_KS + torch.einsum("b,bks->ks", weight_B, target_BKS),
-        (weight_B * C_BTT[:, last, last]).sum(),
-    )
+    linear_BKS = C_BTT[:, last, query, None] * mean_BS[:, None] + target_BKS
+    return Moments(form_BKLSS.transpose(2, 3), linear_BKS, C_BTT[:, last, last])
 
 
 def pairs(window: int) -> tuple[Tensor, Tensor]:
@@ -232,6 +219,19 @@ def gram_moments(covariances: Covariances, window: int) -> tuple[Tensor, Tensor]
         gram_BSS = mean_BS[:, :, None] * mean_BS[:, None] + covariance_BSS
         second_SS = second_SS + torch.einsum("b,bsr->sr", weight_B, gram_BSS)
     return mean_S, second_SS
+
+
+def half_squared_error(part: Moments, x_KS: Tensor) -> Tensor:
+    """Of y_hat = sum_k q_k sum_(a<=b) x_k,ab G_ab, over any leading axes of the moments."""
+    quadratic = torch.einsum("ks,...kslr,lr->...", x_KS, part.form_KSKS, x_KS)
+    return (part.constant - 2 * (part.linear_KS * x_KS).sum((-1, -2)) + quadratic) / 2
+
+
+def coefficients(b_P: Tensor, a_KP: Tensor) -> Tensor:
+    """x_KS of the head with W_V's last column b and W_QK's rows a_k: <G, b a_k^T> in terms of pairs."""
+    a_S, b_S = pairs(len(b_P) - 1)
+    crossed_KS = b_P[a_S] * a_KP[:, b_S] + b_P[b_S] * a_KP[:, a_S]
+    return torch.where(a_S == b_S, crossed_KS / 2, crossed_KS)
 
 
 def quadratic_risk(part: Moments, window: int) -> QuadraticRisk:

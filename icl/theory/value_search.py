@@ -17,6 +17,7 @@ from torch import Tensor
 from icl.theory.quadratic import HeadsOptimum, QuadraticRisk
 
 ITERATIONS = 300
+SCREENED = 32  # starts for each that is followed
 GRADIENT = 1e-12  # of the risk at X = 0: a search ends there
 
 
@@ -27,7 +28,10 @@ def search_values(
     restarts: int = 8,
     free_P: Tensor | None = None,
 ) -> HeadsOptimum:
-    """Best of `restarts` BFGS runs over b (H, P) from normal starts; not a proof of optimality.
+    """Best of `restarts` BFGS runs over b (H, P); not a proof of optimality.
+
+    Of SCREENED times as many normal starts the best are followed, for half of `restarts`, and others for the
+    rest. A head with two free entries has only an angle, which this scans.
 
     `free_P` says which entries of every b may differ from zero; None is all.
     """
@@ -36,9 +40,13 @@ def search_values(
     if heads < 1 or restarts < 1 or not bool(free_P.any()):
         raise ValueError(f"heads={heads}, restarts={restarts}: must be at least 1, with a free entry of b")
     count = heads * int(free_P.sum())
+    starts = [rng.standard_normal(count) for _ in range(SCREENED * restarts if count > heads else 1)]
+    if count > heads:
+        half = restarts // 2
+        ranked = sorted(starts, key=lambda start: _gap_at(start, risk, heads, free_P))
+        starts = ranked[: restarts - half] + starts[:half]
     found = []
-    for _ in range(restarts):
-        start = rng.standard_normal(count)
+    for start in starts:
         if count > heads:
             options = {"maxiter": ITERATIONS, "gtol": GRADIENT * risk.constant}
             start = minimize(_gap, start, (risk, heads, free_P), "BFGS", jac=True, options=options).x
@@ -54,6 +62,10 @@ def _values(x: NDArray[np.float64], heads: int, free_P: Tensor) -> Tensor:
     b_HP = torch.zeros(heads, len(free_P), dtype=torch.float64)
     b_HP[:, free_P] = torch.from_numpy(x).view(heads, -1)
     return b_HP / b_HP.norm(dim=-1, keepdim=True)
+
+
+def _gap_at(x: NDArray[np.float64], risk: QuadraticRisk, heads: int, free_P: Tensor) -> float:
+    return risk.best_with_values(_values(x, heads, free_P)).gap
 
 
 def _gap(

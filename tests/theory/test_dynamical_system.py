@@ -53,7 +53,7 @@ def test_conditional_moments_by_pairings(window):
     T, s = window + 4, window
     C = lds.covariances_of_systems(A, c, Sigma_w, 0.1, 0.2, T)
     weight = torch.tensor([0.7, -0.2, 0.5], dtype=torch.float64)
-    found, N = lds.conditional_moments(C, weight, s), T - s - 1
+    found, N = lds.moments(lds.Covariances(weight, C), s), T - s - 1
     pairs = list(zip(*(index.tolist() for index in lds.pairs(s)), strict=True))
     zero = torch.zeros(T, dtype=torch.float64)
 
@@ -203,3 +203,18 @@ def test_gram_moments_by_pairings():
                 for u in range(3)
             )
             assert float(second[p, q]) == pytest.approx(float(value), rel=1e-12)
+
+
+def test_the_risk_of_a_head_in_three_ways():
+    covariances = lds.covariances_of_independent_modes(2, length=7, **PAPER)
+    part, rng = lds.moments(covariances, 2), np.random.default_rng(0)
+    b, a = torch.from_numpy(rng.standard_normal(3)), torch.from_numpy(rng.standard_normal((3, 3)))
+    one = float(lds.half_squared_error(part, lds.coefficients(b, a[:2])))
+    risk = lds.quadratic_risk(part, 2)
+    assert float(risk.value_of_heads(b[None], a[None])) == pytest.approx(one, rel=1e-12)
+    P, Q = torch.zeros(1, 3, 3).double(), a.T[None]
+    P[0, 2] = b
+    assert float(risk.value_of_layer(P, Q)) == pytest.approx(one, rel=1e-12)
+    each = lds.conditional_moments(covariances.covariance_QTT, 2)
+    by_system = lds.half_squared_error(each, lds.coefficients(b, a[:2]))
+    assert float(covariances.weight_Q @ by_system) == pytest.approx(one, rel=1e-10)

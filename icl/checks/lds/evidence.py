@@ -1,0 +1,139 @@
+"""Prompts as tokens, which the formulas of icl.theory.dynamical_system are held to.
+
+Two ways, both by the task's own tokens. On a grid: y = L xi with L L^T = C, C by Lemma D.2's powers, xi on
+the product of Gauss rules of four nodes, which integrate every moment of degree 6 exactly: all pairings, the
+window and the hidden target, to rounding, on short sequences. By sampling, at the settings asked: simulated
+sequences of drawn systems, their losses over what the formula says of their system.
+
+B prompts, Q systems, T observations, s window, P = s + 1, N context tokens.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.lds.population import covariances_of, law_of
+from icl.checks.sequential import Comparison, compare
+from icl.checks.token_evidence import last_entries
+from icl.random import generator
+from icl.tasks import DynamicalSystemLaw
+from icl.tasks.dynamical_system import Systems, token_prompts
+from icl.theory.dynamical_system import (
+    Moments,
+    coefficients,
+    conditional_moments,
+    covariances_of_systems,
+    half_squared_error,
+    pairs,
+)
+from icl.theory.quadratic import EPSILON
+
+NODES = 4  # a Gauss rule exact to degree 7
+SEQUENCES = 16  # of each drawn system
+
+
+def lemma_d_2(A_DD: Tensor, c_D: Tensor, Sigma_w_DD: Tensor, noise: float, start: float, T: int) -> Tensor:
+    """Eq. (26) given A and c, term by term: C_ij for i, j = 1 .. T."""
+    rows_TD = torch.stack([c_D @ torch.linalg.matrix_power(A_DD, i) for i in range(T + 1)])
+    started, driven = (start * rows_TD @ rows_TD.T).tolist(), (rows_TD @ Sigma_w_DD @ rows_TD.T).tolist()
+    return torch.tensor(
+        [
+            [
+                started[i][j] + sum(driven[i - 1 - k][j - 1 - k] for k in range(min(i, j))) + noise * (i == j)
+                for j in range(1, T + 1)
+            ]
+            for i in range(1, T + 1)
+        ],
+        dtype=torch.float64,
+    )
+
+
+def moments_on_a_grid(C_TT: Tensor, window: int) -> Moments:
+    """E over y ~ N(0, C) of the tokens' own products, by Gauss and Hermite's rule in T variables."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    T = len(C_TT)
+    grid_BT = torch.from_numpy(np.stack(np.meshgrid(*[nodes] * T, indexing="ij"), -1).reshape(-1, T))
+    weight_B = torch.ones((), dtype=torch.float64)
+    for _ in range(T):
+        weight_B = torch.outer(weight_B.flatten(), torch.from_numpy(weights / weights.sum())).flatten()
+    prompt = token_prompts((grid_BT @ torch.linalg.cholesky(C_TT).T)[None], window)
+    z_BNP, target_B = prompt.context_RBNP[0], prompt.target_RB[0]
+    a_S, b_S = pairs(window)
+    gram_BS = (z_BNP[..., a_S] * z_BNP[..., b_S]).mean(1)
+    feature_BE = (prompt.query_RBP[0, :, :window, None] * gram_BS[:, None]).flatten(1)
+    shape = (window, len(a_S))
+    return Moments(
+        (feature_BE.T @ (weight_B[:, None] * feature_BE)).view(*shape, *shape),
+        (feature_BE.T @ (weight_B * target_B)).view(shape),
+        weight_B @ target_B.square(),
+    )
+
+
+def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, float]:
+    """Largest difference of the conditional moments from the grid's at a system of the law, as a share of
+    sqrt(form's diagonal entries), and its rounding."""
+    window, T = law.window, min(law.length, max(law.window + 3, 5))
+    short = law_of(law.setting, window, T, law.dim, seed, process_noise=law.process_noise)
+    drawn = short.systems([generator(seed, "check", 1)], 1)
+    A_DD, c_D, Sigma_w_DD = drawn.A_RBDD[0, 0], drawn.c_RBD[0, 0], law.Sigma_w_RDD[0]
+    noise, start = law.observation_noise, law.initial_variance
+    grid = moments_on_a_grid(lemma_d_2(A_DD, c_D, Sigma_w_DD, noise, start, T), window)
+    C_BTT = covariances_of_systems(A_DD[None], c_D[None], Sigma_w_DD, noise, start, T)
+    found = conditional_moments(C_BTT, window)
+    E = grid.linear_KS.numel()
+    scale_E = grid.form_KSKS.reshape(E, E).diagonal().sqrt()
+    form_error = (found.form_KSKS[0] - grid.form_KSKS).reshape(E, E).abs() / torch.outer(scale_E, scale_E)
+    linear_error = (found.linear_KS[0] - grid.linear_KS).flatten().abs() / (scale_E * grid.constant.sqrt())
+    constant_error = (found.constant[0] - grid.constant).abs() / grid.constant
+    error = max(float(part.max()) for part in (form_error, linear_error, constant_error))
+    # A chain of products of six, each y a sum of T terms with a Cholesky factor; 4^T addends.
+    return error, EPSILON * 64 * T * NODES
+
+
+def losses_on_tokens(
+    law: DynamicalSystemLaw, points: list[tuple[Tensor, Tensor]], seed: int, systems: int
+) -> Comparison:
+    """Half squared errors of heads (b, a_KP) on simulated prompts, each over its mean given the system: do
+    all have mean 1? One row for each system, the mean over its sequences."""
+    step = itertools.count()
+    heads = [matrices(b_P, a_KP) for b_P, a_KP in points]
+
+    def draw(count: int) -> Tensor:
+        rng = generator(seed, "eval", next(step))
+        one = law.systems([rng], count)
+        A_QDD, c_QD = one.A_RBDD[0], one.c_RBD[0]
+        many = Systems(
+            A_QDD.repeat_interleave(SEQUENCES, 0)[None], c_QD.repeat_interleave(SEQUENCES, 0)[None]
+        )
+        prompt = token_prompts(law.observations(many, [rng]), law.window)
+        z_BNP, query_B1P = prompt.context_RBNP[0], prompt.query_RBP[0, :, None]
+        C_QTT = covariances_of_systems(
+            A_QDD, c_QD, law.Sigma_w_RDD[0], law.observation_noise, law.initial_variance, law.length
+        )
+        given = conditional_moments(C_QTT, law.window)
+        rows = []
+        for (b_P, a_KP), (P_PP, Q_PP) in zip(points, heads, strict=True):
+            out_B = last_entries(P_PP[None, None], Q_PP[None, None], z_BNP, query_B1P)[:, 0]
+            loss_QB = (out_B - prompt.target_RB[0]).square().view(count, SEQUENCES) / 2
+            rows.append(loss_QB.mean(1) / half_squared_error(given, coefficients(b_P, a_KP)))
+        return torch.stack(rows, 1)
+
+    ones_K = torch.ones(len(points), dtype=torch.float64)
+    return compare(draw, ones_K, 500, max(systems, 2), "sequences simulated")
+
+
+def matrices(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
+    """P = W_V^T, Q = W_QK^T."""
+    P = len(b_P)
+    P_PP, Q_PP = torch.zeros(2, P, P, dtype=torch.float64)
+    P_PP[-1], Q_PP[:, : len(a_KP)] = b_P, a_KP.T
+    return P_PP, Q_PP
+
+
+def systems_of(law: DynamicalSystemLaw, seed: int, step: int, systems: int) -> Tensor:
+    """C of drawn systems, of a stream that no average uses."""
+    return covariances_of(law, generator(seed, "control", step), systems)

@@ -1,0 +1,271 @@
+"""lds, Section 5: is a layer of pattern (13) two steps of preconditioned conjugate gradients on L_AR(s)?
+
+With the Gram matrix [[H, g], [g^T, g0]] (H the Hessian of L_AR(s), g minus its gradient at 0), W_QK's rows
+[P, p] and W_V's last column (q, c_N) the layer predicts with w = P H q + (p q^T + c_N P) g + c_N g0 p. Three
+identities are held to: this, from the layer run on tokens; (17) with Gamma + P in place of Gamma H + P, and
+with E.3's P'; and E.2's expansion of w_2, from Shewchuk's algorithm run with preconditioner P^-1 and d_0 = q.
+
+Then the reading itself: how far are the predictions of the best head of (13) from those of the two steps, and
+from those of one gradient step, over simulated sequences? As shares of the layer's own root mean square.
+
+B sequences, s window, P = s + 1 token width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from scipy.stats import t as student
+from torch import Tensor
+
+from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter
+from icl.checks.lds.evidence import matrices
+from icl.checks.lds.population import PARTS, Population, balanced, law_of, parity_mask
+from icl.checks.sequential import ALPHA
+from icl.checks.settings import limited
+from icl.checks.token_evidence import last_entries
+from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.errors import InputError, whole
+from icl.random import generator
+from icl.tasks.dynamical_system import gram_prompts, token_prompts
+from icl.theory.dynamical_system import coefficients
+from icl.theory.quadratic import EPSILON
+from icl.theory.value_search import search_values
+
+MAX_WINDOW = 5
+GROUPS = 32  # of the sequences, for the interval of the distances
+
+
+class Pcg:
+    """Settings: setting, window s (2 to 5), length T, dim, seed, samples (sequences; a fifth as many systems
+    where these are drawn)."""
+
+    reference = "Section 5, eqs. (15) to (17); Appendices E.2 and E.3"
+    claim = (
+        "A layer of pattern (13), s >= 2, predicts by (17) and resembles two steps of preconditioned "
+        "conjugate gradients on L_AR(s), preconditioner P^-1, first direction q: it is nearer to them than "
+        "to one gradient step."
+    )
+
+    def __init__(
+        self,
+        setting: str = "a",
+        window: int = 2,
+        length: int = 30,
+        dim: int = 5,
+        seed: int = 0,
+        samples: int = 20_000,
+    ) -> None:
+        if window == 1:
+            raise InputError(
+                "check.window=1: two PCG steps on one weight are least squares, and (13) is Theorem 4.1's"
+            )
+        limited("check.window", window, 2, MAX_WINDOW, "the searches take minutes")
+        self.law, self.window = law_of(setting, window, length, dim, seed), window
+        self.seed, self.samples = seed, whole("check.samples", samples, 10 * GROUPS)
+
+    def measure(self) -> Finding:
+        population = Population(self.law, max(self.samples // 5, 3 * PARTS), self.seed)
+        rng = generator(self.seed, "search")
+        best = search_values(population.risk, 1, rng, 4, parity_mask(self.window)[0])
+        b_P, a_KP = balanced(best, self.window)
+        rngs = [generator(self.seed, "eval")]
+        systems = self.law.systems(rngs, self.samples)
+        y_RBT = self.law.observations(systems, rngs)
+        measured = self._identities(y_RBT[:, :64], b_P, a_KP)
+        printed = measured["printed_17_error"]
+        bound = EPSILON * 64 * (self.law.context + self.window**2)
+        source = "rounding: 2^-52 times 64 (N + s^2), errors as shares of the sizes of all terms"
+        identities = at_most("identity_error", measured["identity_error"], bound, source)
+        distances, difference, error = self._distances(population, y_RBT, b_P, a_KP)
+        measured |= distances
+        measured["kalman_ratio_printed_2"] = self._kalman(systems, y_RBT)
+        reading = decide(difference, 0.0, error)
+        verdict, decisive = deciding(
+            [
+                identities,
+                (
+                    reading,
+                    Bound(
+                        measured["distance_gd"],
+                        "the distance from one gradient step, which the reading must beat: 99.9 % interval "
+                        f"of the difference of mean squares +- {error:.3g}",
+                        "distance_pcg",
+                    ),
+                ),
+            ]
+        )
+        return Finding(
+            verdict,
+            measured,
+            decisive,
+            Control(
+                "(17) as printed, (Gamma H + P) H q + ..., against the layer, as a share of the terms' sizes",
+                printed,
+                printed > bound,
+            ),
+            [
+                population.note,
+                f"Distances: {self.samples} simulated sequences, the best head of (13).",
+            ],
+            self._remarks(measured),
+        )
+
+    def _identities(self, y_RBT: Tensor, b_P: Tensor, a_KP: Tensor) -> dict[str, Any]:
+        """On single sequences, each error as a share of the sizes of all terms."""
+        s = self.window
+        prompt, gram = token_prompts(y_RBT, s), gram_prompts(y_RBT, s)
+        query_B1P = prompt.query_RBP[0, :, None]
+        P_PP, Q_PP = matrices(b_P, a_KP)
+        out_B = last_entries(P_PP[None, None], Q_PP[None, None], prompt.context_RBNP[0], query_B1P)[:, 0]
+        size_B = last_entries(
+            P_PP.abs()[None, None], Q_PP.abs()[None, None], prompt.context_RBNP[0].abs(), query_B1P.abs()
+        )[:, 0]
+        x_BD, G_BPP = gram.query_RBP[0, :, :s], gram.gram_RBPP[0]
+        layer = Layer(b_P, a_KP, G_BPP)
+        expected = {
+            "predictor_error": layer.predictor(),
+            "gamma_error": layer.seventeen(layer.gamma()),
+            "e3_error": layer.seventeen(layer.e3()),
+        }
+        errors = {
+            name: float((((w_BD * x_BD).sum(-1) - out_B) / (size_B * layer.spread_B)).abs().max())
+            for name, w_BD in expected.items()
+        }
+        H_BDD, g_BD = G_BPP[:, :s, :s], G_BPP[:, :s, s]
+        steps_BD = ConjugateGradient(2, layer.P_DD, layer.q_D).weights(H_BDD[None], g_BD[None])[0]
+        expanded_BD, terms_BD = layer.expansion()
+        errors["expansion_error"] = float(((steps_BD - expanded_BD) / terms_BD).abs().max())
+        wrong_BD = layer.seventeen(layer.gamma() @ H_BDD)
+        printed = float((((wrong_BD * x_BD).sum(-1) - out_B) / (size_B * layer.spread_B)).abs().max())
+        return {"identity_error": max(errors.values()), **errors, "printed_17_error": printed}
+
+    def _distances(
+        self, population: Population, y_RBT: Tensor, b_P: Tensor, a_KP: Tensor
+    ) -> tuple[dict[str, Any], float, float]:
+        """Distances and risks; the difference of mean squares, PCG - GD, and its interval."""
+        s, prompt = self.window, gram_prompts(y_RBT, self.window)
+        layer = Layer(b_P, a_KP, prompt.gram_RBPP[0])
+        last_P = torch.eye(s + 1, dtype=torch.float64)[-1]
+        step_KS = coefficients(last_P, torch.eye(s + 1, dtype=torch.float64)[:s])
+        part = population.moments
+        eta = float(
+            (part.linear_KS * step_KS).sum() / torch.einsum("ks,kslr,lr->", step_KS, part.form_KSKS, step_KS)
+        )
+        outputs = {
+            "layer": (layer.predictor() * prompt.query_RBP[0, :, :s]).sum(-1),
+            "pcg": ConjugateGradient(2, layer.P_DD, layer.q_D).predict(prompt)[0],
+            "gd": GradientDescent(eta, 1).predict(prompt)[0],
+            "plain_cg": ConjugateGradient(2).predict(prompt)[0],
+        }
+        size = float(outputs["layer"].square().mean())
+        squares = {name: (out_B - outputs["layer"]).square() / size for name, out_B in outputs.items()}
+        means_G = [
+            float((squares["pcg"] - squares["gd"])[group].mean())
+            for group in torch.arange(self.samples).chunk(GROUPS)
+        ]
+        spread = torch.tensor(means_G, dtype=torch.float64)
+        error = float(student.isf(ALPHA / 2, GROUPS - 1) * spread.std()) / GROUPS**0.5
+        measured: dict[str, Any] = {
+            f"distance_{name}": float(squares[name].mean()) ** 0.5 for name in ("pcg", "gd", "plain_cg")
+        }
+        measured |= {f"median_distance_{n}": float(squares[n].median()) ** 0.5 for n in ("pcg", "gd")}
+        measured |= {
+            f"risk_{name}": float((out_B - prompt.target_RB[0]).square().mean()) / 2
+            for name, out_B in outputs.items()
+        }
+        return measured, float(spread.mean()), error
+
+    def _kalman(self, systems: Any, y_RBT: Tensor) -> float:
+        """Risk of the filter with sigma_v for sigma_v^2, as (2) prints it, over that of the filter."""
+        law, risks = self.law, []
+        few = slice(0, 500)
+        for noise in (law.observation_noise**0.5, law.observation_noise):
+            kalman = KalmanFilter(
+                systems.A_RBDD[:, few], systems.c_RBD[:, few], law.Sigma_w_RDD, noise, law.initial_variance
+            )
+            risks.append(float((kalman.predict_last(y_RBT[:, few]) - y_RBT[:, few, -1]).square().mean()))
+        return risks[0] / risks[1]
+
+    def _remarks(self, measured: dict[str, Any]) -> list[str]:
+        return [
+            "(17) as printed is wrong: with P' = Gamma H the term c_N g0 p is not P' H q but Gamma H q. The "
+            "right form is (Gamma + P) H q + ...; E.3's P', another matrix, does satisfy P' H q = c_N g0 p.",
+            "In (15) and (60) the vector called the gradient of L_AR(s) at 0 is minus the gradient; f in E.2 "
+            "has + b^T w where r_0 = b - A w_0 belongs to - b^T w.",
+            "Algorithm 1's step size must divide by d_i^T z_i, not d_0^T z_0. That P' is invertible, as "
+            "Section 5 assumes, can only be meant of P: Gamma and P' have rank one.",
+            "(2)'s gain needs sigma_v^2 where it prints sigma_v: the filter so printed has "
+            f"{measured['kalman_ratio_printed_2']:.3f} times the squared error.",
+            f"A resemblance, no identity: the two steps are {measured['distance_pcg']:.2g} of the layer's "
+            f"root mean square away (median {measured['median_distance_pcg']:.2g}), one step of descent "
+            f"{measured['distance_gd']:.2g} ({measured['median_distance_gd']:.2g}). (17) is quadratic in the "
+            "Gram matrix, the steps divide by it.",
+        ]
+
+
+class Layer:
+    """The blocks of Section 5: P, p of W_QK and q, c_N of W_V, on Gram matrices (B, P, P)."""
+
+    def __init__(self, b_P: Tensor, a_KP: Tensor, G_BPP: Tensor) -> None:
+        s = len(a_KP)
+        self.P_DD, self.p_D, self.q_D, self.c_N = a_KP[:, :s], a_KP[:, s], b_P[:s], b_P[s]
+        self.H_BDD, self.g_BD, self.g0_B = G_BPP[:, :s, :s], G_BPP[:, :s, s], G_BPP[:, s, s]
+
+    def predictor(self) -> Tensor:
+        """w (B, s) = P H q + (p q^T + c_N P) g + c_N g0 p."""
+        return self._rest() + self._Hq() @ self.P_DD.T + self.c_N * self.g0_B[:, None] * self.p_D
+
+    def gamma(self) -> Tensor:
+        """Gamma = c_N g0 p q^T / (q^T H q), (B, s, s)."""
+        return self._rank_one(self.q_D.expand_as(self.g_BD))
+
+    def e3(self) -> Tensor:
+        """E.3's P' = c_N g0 p v^T / (v^T v), v = H q."""
+        return self._rank_one(self._Hq())
+
+    def seventeen(self, extra_BDD: Tensor) -> Tensor:
+        """(extra + P) H q + (p q^T + c_N P) g."""
+        return self._rest() + ((extra_BDD + self.P_DD) @ self._Hq()[..., None])[..., 0]
+
+    @property
+    def spread_B(self) -> Tensor:
+        """How much larger the terms of Gamma H q are than their sum: |q|^T |H q| / |q^T H q|."""
+        Hq_BD = self._Hq()
+        return ((self.q_D * Hq_BD).abs().sum(-1) / (self.q_D * Hq_BD).sum(-1).abs()).clamp(min=1)
+
+    def expansion(self) -> tuple[Tensor, Tensor]:
+        """E.2's w_2 = [(alpha_0 + alpha_1 beta_1) H^-1 - alpha_0 alpha_1 P] H q + alpha_1 P g, and sizes."""
+        q_BD = self.q_D.expand_as(self.g_BD)
+        Hq_BD = self._Hq()
+        first_B1 = (self.g_BD * q_BD).sum(-1, keepdim=True)
+        alpha0_B1 = first_B1 / (q_BD * Hq_BD).sum(-1, keepdim=True)
+        r1_BD = self.g_BD - alpha0_B1 * Hq_BD
+        Pr1_BD = r1_BD @ self.P_DD.T
+        second_B1 = (r1_BD * Pr1_BD).sum(-1, keepdim=True)
+        beta_B1 = second_B1 / first_B1
+        d1_BD = Pr1_BD + beta_B1 * q_BD
+        z1_BD = (self.H_BDD @ d1_BD[..., None])[..., 0]
+        alpha1_B1 = second_B1 / (d1_BD * z1_BD).sum(-1, keepdim=True)
+        parts = [
+            (alpha0_B1 + alpha1_B1 * beta_B1) * q_BD,
+            -alpha0_B1 * alpha1_B1 * (Hq_BD @ self.P_DD.T),
+            alpha1_B1 * (self.g_BD @ self.P_DD.T),
+        ]
+        # alpha_1 and beta_1 inherit r_1's cancellation, of the size of g over r_1, twice.
+        lost_B1 = (self.g_BD.abs().amax(-1, keepdim=True) / r1_BD.abs().amax(-1, keepdim=True)).clamp(min=1)
+        parts_XBD = torch.stack(parts)
+        size_BD = parts_XBD.abs().sum(0)
+        return parts_XBD.sum(0), size_BD.amax(-1, keepdim=True) * lost_B1**2
+
+    def _Hq(self) -> Tensor:
+        return self.H_BDD @ self.q_D
+
+    def _rest(self) -> Tensor:
+        return (self.g_BD @ self.q_D)[:, None] * self.p_D + self.c_N * self.g_BD @ self.P_DD.T
+
+    def _rank_one(self, v_BD: Tensor) -> Tensor:
+        """c_N g0 p v^T / (v^T H q)."""
+        dual_BD = v_BD / (v_BD * self._Hq()).sum(-1, keepdim=True)
+        return (self.c_N * self.g0_B[:, None] * self.p_D)[..., :, None] * dual_BD[..., None, :]

@@ -1,0 +1,139 @@
+"""The risk of one layer on AR(s) tokens under a law: exact in settings (a), (b), averaged in (c), (d).
+
+Q systems, T observations, s window, P = s + 1 token width, K = s query entries, S pairs of token entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.settings import limited
+from icl.errors import InputError, whole
+from icl.random import generator
+from icl.tasks import DynamicalSystem, DynamicalSystemLaw
+from icl.theory.dynamical_system import (
+    Covariances,
+    Moments,
+    covariances_of_independent_modes,
+    covariances_of_systems,
+    moments,
+    quadratic_risk,
+)
+from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
+
+MAX_LENGTH, MAX_WINDOW, MAX_DIM = 200, 6, 50
+PARTS = 32  # of the drawn systems, for standard errors
+CONFIDENCE = 3.2905  # of a two-sided 99.9 % interval
+INTERVAL = "99.9 % interval over drawn systems"
+
+
+def law_of(setting: str, window: int, length: int, dim: int, seed: int, **others: Any) -> DynamicalSystemLaw:
+    """The task's law, every setting named as the check's own."""
+    limited("check.dim", dim, 1, MAX_DIM, "systems fill the memory")
+    limited("check.window", window, 1, MAX_WINDOW, "the form takes (window (window + 1)^2)^2 numbers")
+    limited("check.length", length, 1, MAX_LENGTH, "the covariances of all systems fill the memory")
+    task = DynamicalSystem(dim, length, window, setting, prefix="check", **others)
+    return task.law([whole("check.seed", seed, 0)])
+
+
+def enough(samples: int) -> int:
+    """Drawn systems, three at least in each part."""
+    return whole("check.samples", samples, 3 * PARTS)
+
+
+def covariances_of(law: DynamicalSystemLaw, rng: np.random.Generator, systems: int) -> Tensor:
+    """C (Q, T, T) of systems drawn from the law."""
+    drawn = law.systems([rng], systems)
+    noise, start = law.observation_noise, law.initial_variance
+    return covariances_of_systems(
+        drawn.A_RBDD[0], drawn.c_RBD[0], law.Sigma_w_RDD[0], noise, start, law.length
+    )
+
+
+def mean_over(C_QTT: Tensor) -> Covariances:
+    return Covariances(torch.full((len(C_QTT),), 1 / len(C_QTT), dtype=torch.float64), C_QTT)
+
+
+class Population:
+    """Moments of a law at one window, in equal parts where systems are drawn."""
+
+    def __init__(self, law: DynamicalSystemLaw, samples: int, seed: int) -> None:
+        self.law, self.exact = law, law.has_independent_modes
+        if self.exact:
+            self.parts = [covariances_of_independent_modes(**law.mode_arguments())]
+        else:
+            rng, each = generator(seed, "check"), -(-samples // PARTS)
+            self.parts = [mean_over(covariances_of(law, rng, each)) for _ in range(PARTS)]
+
+    @cached_property
+    def moments_of_parts(self) -> list[Moments]:
+        return [moments(part, self.law.window) for part in self.parts]
+
+    @cached_property
+    def moments(self) -> Moments:
+        return average(self.moments_of_parts)
+
+    @cached_property
+    def risk(self) -> QuadraticRisk:
+        return quadratic_risk(self.moments, self.law.window)
+
+    def stderr(self, statistic: Callable[[Moments], float]) -> float:
+        """The jackknife's, over the parts; zero where the moments are exact."""
+        parts, count = self.moments_of_parts, len(self.moments_of_parts)
+        if count == 1:
+            return 0.0
+        values = [statistic(average(parts[:i] + parts[i + 1 :])) for i in range(count)]
+        return float(np.std(values) * (count - 1) ** 0.5)
+
+    @property
+    def note(self) -> str:
+        if self.exact:
+            return (
+                "The mean over systems is exact: Gauss rules in each eigenvalue, in |c|^2 and c's direction."
+            )
+        return f"The mean over systems is that of {PARTS * len(self.parts[0].weight_Q)} drawn systems."
+
+
+def average(parts: list[Moments]) -> Moments:
+    def mean(tensors: list[Tensor]) -> Tensor:
+        return torch.stack(tensors).mean(0)
+
+    return Moments(
+        mean([part.form_KSKS for part in parts]),
+        mean([part.linear_KS for part in parts]),
+        mean([part.constant for part in parts]),
+    )
+
+
+def parity_mask(window: int) -> tuple[Tensor, Tensor]:
+    """Pattern (13): the free entries of W_V's last column (P,) and of W_QK (P, P)."""
+    i_P = torch.arange(1, window + 2)
+    query_PP = (i_P[:, None] + i_P) % 2 == 0
+    query_PP[-1] = False
+    return (i_P + window + 1) % 2 == 0, query_PP
+
+
+def balanced(optimum: HeadsOptimum, window: int) -> tuple[Tensor, Tensor]:
+    """(b, a_KP) of one head at ||b|| = ||a||, b's last entry not below zero."""
+    b_P, a_KP = optimum.b_HP[0], optimum.a_HKP[0, :window]
+    scale = (a_KP.norm() / b_P.norm()).sqrt() * (-1 if b_P[-1] < 0 else 1)
+    return b_P * scale, a_KP / scale
+
+
+def mirrored(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
+    """s = 1: b and a_1 exchanged, the same predictor; elsewhere there is no such symmetry."""
+    if len(a_KP) != 1:
+        raise InputError("check.window: the mirror exists for window 1 only")
+    return a_KP[0], b_P[None]
+
+
+def rounding_of(risk: QuadraticRisk, x_KPP: Tensor) -> float:
+    """2^-52 times the number and size of the terms of R(X)."""
+    size = float(risk.value(x_KPP).abs()) + 2 * risk.constant
+    return EPSILON * risk.linear_KS.numel() ** 2 * size

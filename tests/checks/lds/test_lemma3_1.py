@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from icl.checks.lds import lemma3_1
+from icl.checks.lds.lemma3_1 import Lemma31
+
+SETTINGS = ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(("window", "length"), [(1, 3), (1, 7), (3, 9), (4, 30)])
+def test_lemma_3_1_holds_for_the_repaired_heads_only(window, length):
+    finding = Lemma31(window=window, length=length, samples=5).measure()
+    measured = finding.measured
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert measured["repaired_error"] == measured["shifted_error_first_rows"] == 0
+    assert measured["printed_error"] > 0 and measured["shifted_error"] > 0 and measured["masked_error"] > 0
+    assert measured["shifted_error_rows_below"] > 0 or window == 1
+
+
+def test_lemma_3_1_by_slices():
+    y = torch.arange(1.0, 7.0).double()[None]
+    matrix = lemma3_1._layer(y, 2, lemma3_1._restricted)[0]
+    rows = [[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 0], [0, 0, 0], [0, 0, 0]]
+    assert matrix.tolist() == rows
+
+
+def test_lemma_3_1_notices_heads_that_read_the_target(monkeypatch):
+    monkeypatch.setattr(lemma3_1, "_restricted", lemma3_1._shift)
+    assert Lemma31(window=2, length=6, samples=3).measure().verdict == "fails"

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from icl.checks.lds import lemma4_1, population
+from icl.checks.lds.lemma4_1 import Lemma41
+from icl.tasks import dynamical_system as task
+from icl.theory import dynamical_system as theory
+
+SETTINGS = ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("settings", [{"window": w} for w in (1, 2, 3)] + [{"setting": s} for s in "bcd"])
+def test_lemma_4_1_holds(settings):
+    finding = Lemma41(**({"window": 2, "length": 9, "dim": 2, "samples": 800} | settings)).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    measured = finding.measured
+    if settings.get("window") == 1:
+        assert measured["gradient_in_X_at_best_head"] < 1e-9
+    elif "setting" not in settings:
+        assert measured["gradient_in_X_at_best_head"] > 1e-4 > measured["gradient_in_weights_at_best_head"]
+
+
+def test_lemma_4_1_counts_the_zeros_of_12():
+    """(12): for odd s + j free at m + n even, for even s + j at m + n odd."""
+    for window in (1, 2, 3):
+        a, b = theory.pairs(window)
+        for j in range(1, window + 1):
+            free = (a + b) % 2 == (0 if (window + j) % 2 else 1)
+            assert torch.equal(lemma4_1.forced_zeros(window)[j - 1], ~free)
+
+
+def test_lemma_4_1_fails_for_another_pattern(monkeypatch):
+    def mixed(window):
+        mask_P, query_PP = population.parity_mask(window)
+        return mask_P, ~query_PP | query_PP
+
+    monkeypatch.setattr(lemma4_1, "parity_mask", mixed)
+    assert Lemma41(window=2, length=8, dim=2).measure().verdict == "fails"
+
+
+def test_lemma_4_1_sees_a_shifted_window(monkeypatch):
+    honest = task._tokens
+    monkeypatch.setattr(task, "_tokens", lambda y, s: (honest(y, s)[0][:, :, 1:], honest(y, s)[1]))
+    finding = Lemma41(window=2, length=8, dim=2).measure()
+    assert finding.verdict == "fails" and finding.bound.of == "grid_error"

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import itertools
+
+import torch
+
+from icl.checks.lds import lemmaC_1, population
+from icl.checks.lds.lemmaC_1 import LemmaC1
+from icl.random import generator
+from icl.tasks import dynamical_system as task
+
+SETTINGS = ("a", "b", "c", "d")
+
+
+def test_lemma_c_1():
+    finding = LemmaC1(dim=3, samples=500).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert set(finding.measured["least_ratio_by_setting"]) == set(SETTINGS)
+    assert LemmaC1(setting="b", dim=1, samples=50).measure().verdict == "holds"
+
+
+def test_lemma_c_1_is_vandermonde_s_determinant():
+    """E.1: det O = prod z_i prod (v_j - v_i) / det P, at P orthogonal."""
+    law = population.law_of("b", 1, 3, 3, 0)
+    systems = law.systems([generator(0, "check")], 20)
+    A, c = systems.A_RBDD[0], systems.c_RBD[0]
+    values, vectors = torch.linalg.eigh(A)
+    z = (c[:, None] @ vectors)[:, 0]
+    gaps = torch.stack([values[:, j] - values[:, i] for i, j in itertools.combinations(range(3), 2)]).prod(0)
+    found = torch.linalg.det(lemmaC_1.observability(A, c)).abs()
+    assert torch.allclose(found, (z.prod(1) * gaps).abs(), rtol=1e-8)
+
+
+def test_lemma_c_1_is_undecided_where_an_eigenvalue_repeats(monkeypatch):
+    honest = task._eigenvalues
+
+    def repeated(*given):
+        v = honest(*given)
+        v[:, 1] = v[:, 0]
+        return v
+
+    monkeypatch.setattr(task, "_eigenvalues", repeated)
+    assert LemmaC1(dim=3, samples=50).measure().verdict == "undecided"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from icl.checks.lds import optimum_s, population
+from icl.checks.lds.optimum_s import OptimumS
+from icl.checks.lds.pcg import Pcg
+from icl.cli import main
+from icl.errors import InputError
+from icl.tasks import dynamical_system as task
+
+SMALL = {"dim": 2, "length": 10, "restarts": 4}
+
+
+def test_window_2_is_of_the_pattern():
+    finding = OptimumS(**SMALL).measure()
+    measured = finding.measured
+    assert finding.verdict == "holds" and finding.control.rejected and measured["pattern_holds"]
+    assert measured["convex_bound"] <= measured["two_heads"] <= measured["best_single_head"]
+    assert measured["best_single_head"] < measured["best_of_other_checkerboard"] < measured["zero_risk"]
+    zero, *others = measured["hessian_smallest"]
+    assert abs(zero) < 1e-10 and min(others) > 0
+    assert measured["W_V_last_column"][1] == 0
+
+
+@pytest.mark.slow
+def test_window_3_of_the_paper_is_not():
+    """d = 5, T = 30, setting (a): the best head has b on entries 1 and 3, not 2 and 4."""
+    finding = OptimumS(window=3).measure()
+    measured = finding.measured
+    assert finding.verdict == "fails" and not measured["pattern_holds"]
+    assert finding.bound.of == "pattern_excess"
+    assert measured["best_single_head"] == pytest.approx(0.0470853209, rel=1e-8)
+    assert measured["best_of_pattern"] == pytest.approx(0.0470869419, rel=1e-8)
+    assert measured["convex_bound"] == pytest.approx(0.0469735416, rel=1e-8)
+    assert [entry == 0 for entry in measured["W_V_last_column"]] == [False, True, False, True]
+
+
+def test_averaged_settings_have_an_error():
+    finding = OptimumS(setting="d", samples=600, **SMALL).measure()
+    assert finding.verdict in ("holds", "undecided")
+    assert finding.measured["pattern_excess_stderr"] >= 0
+
+
+def test_another_pattern_is_noticed(monkeypatch):
+    def swapped(window):
+        mask_P, query_PP = population.parity_mask(window)
+        return ~mask_P, query_PP
+
+    monkeypatch.setattr(optimum_s, "parity_mask", swapped)
+    assert OptimumS(**SMALL).measure().verdict == "fails"
+
+
+def test_a_shifted_window_is_noticed(monkeypatch):
+    honest = task._tokens
+    monkeypatch.setattr(task, "_tokens", lambda y, s: (honest(y, s)[0][:, :, 1:], honest(y, s)[1]))
+    finding = OptimumS(**SMALL).measure()
+    assert finding.verdict == "fails" and finding.bound.of == "grid_error"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"window": 1}, "Theorem 4.1"),
+        ({"window": 6}, "check.window=6"),
+        ({"window": 2, "length": 3}, "must be at least window"),
+        ({"window": 0}, "check.window=0"),
+    ],
+)
+def test_refuses(settings, words):
+    for check in (OptimumS, Pcg):
+        if check is Pcg and words == "Theorem 4.1":
+            words = "least squares"
+        with pytest.raises(InputError, match=words):
+            check(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("optimum_s", {"convex_bound", "best_single_head", "pattern_holds"}),
+        ("pcg", {"identity_error", "distance_pcg", "distance_gd"}),
+    ],
+)
+def test_the_command_answers_with_the_contract_s_keys(name, keys, tmp_path, capsys):
+    given = ["check", f"check=lds/{name}", "check.window=2", "format=json", "scale=smoke", "logger=none"]
+    assert main([*given, f"paths.outputs={tmp_path}"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert keys <= set(told["measured"]) and told["verdict"] == "holds"

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from icl.algorithms import ConjugateGradient
+from icl.checks.lds import population
+from icl.checks.lds.pcg import Layer, Pcg
+from icl.theory.value_search import search_values
+
+
+def random_layer(window=3, B=5, seed=0):
+    rng = np.random.default_rng(seed)
+    b, a = (
+        torch.from_numpy(rng.standard_normal(window + 1)),
+        torch.from_numpy(rng.standard_normal((window, window + 1))),
+    )
+    root = torch.from_numpy(rng.standard_normal((B, window + 1, window + 4)))
+    return b, a, root @ root.mT
+
+
+def test_the_layers_predictor_is_its_blocks():
+    b, a, G = random_layer()
+    w = Layer(b, a, G).predictor()
+    assert torch.allclose(w, torch.einsum("kp,bpr,r->bk", a, G, b), rtol=1e-12)
+
+
+def test_seventeen_is_right_with_gamma_and_with_e3_and_wrong_as_printed():
+    b, a, G = random_layer()
+    layer = Layer(b, a, G)
+    right = layer.predictor()
+    assert torch.allclose(layer.seventeen(layer.gamma()), right, rtol=1e-10)
+    assert torch.allclose(layer.seventeen(layer.e3()), right, rtol=1e-10)
+    assert not torch.allclose(layer.seventeen(layer.gamma() @ layer.H_BDD), right, rtol=1e-2)
+    assert int(torch.linalg.matrix_rank(layer.gamma()[0])) == 1
+
+
+def test_the_expansion_is_two_steps():
+    b, a, G = random_layer(2)
+    layer = Layer(b, a, G)
+    steps = ConjugateGradient(2, layer.P_DD, layer.q_D).weights(layer.H_BDD[None], layer.g_BD[None])[0]
+    assert torch.allclose(layer.expansion()[0], steps, rtol=1e-8)
+
+
+def test_pcg_holds_at_the_paper_s_sizes():
+    finding = Pcg(window=3).measure()
+    measured = finding.measured
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert measured["identity_error"] < 1e-13 and measured["printed_17_error"] > 0.01
+    assert 0.3 < measured["distance_pcg"] < measured["distance_gd"] < 1
+    assert measured["risk_layer"] < measured["risk_gd"]
+    assert measured["kalman_ratio_printed_2"] > 1
+    assert any("resemblance, no identity" in remark for remark in finding.remarks)
+
+
+def test_pcg_fails_where_the_steps_are_wrong(monkeypatch):
+    """A mutant: the second direction forgets the first."""
+    honest = ConjugateGradient.weights
+
+    def forgetful(self, S, g):
+        return honest(ConjugateGradient(self.steps, self.inverse_DD), S, g)
+
+    monkeypatch.setattr(ConjugateGradient, "weights", forgetful)
+    finding = Pcg(window=2, samples=2000).measure()
+    assert finding.verdict == "fails" and finding.bound.of == "identity_error"
+
+
+def test_pcg_fails_for_the_printed_form(monkeypatch):
+    honest = Layer.gamma
+    monkeypatch.setattr(Layer, "gamma", lambda layer: honest(layer) @ layer.H_BDD)
+    assert Pcg(window=2, samples=2000).measure().verdict == "fails"
+
+
+def test_pcg_measures_the_layer_that_the_search_found():
+    law = population.law_of("a", 2, 10, 2, 0)
+    risk = population.Population(law, 1000, 0).risk
+    best = search_values(risk, 1, np.random.default_rng(0), 3, population.parity_mask(2)[0])
+    b, a = population.balanced(best, 2)
+    assert float(b.norm()) == pytest.approx(float(a.norm()), rel=1e-12) and float(b[-1]) > 0
+    assert float(risk.value_of_heads(b[None], torch.cat([a, 0 * a[:1]])[None])) == pytest.approx(best.value)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from icl.algorithms import GradientDescent
+from icl.checks.lds import evidence, population, theorem4_1
+from icl.checks.lds.theorem4_1 import Theorem41, constant
+from icl.cli import main
+from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import dynamical_system as task
+from icl.theory import dynamical_system as theory
+
+SMALL = {"dim": 2, "length": 8, "samples": 1200}
+
+
+def test_the_paper_sizes():
+    finding = Theorem41(samples=1000).measure()
+    measured = finding.measured
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert measured["constant"] == pytest.approx(1.7013627, rel=1e-7)
+    assert measured["optimal_risk"] == pytest.approx(0.06048354, rel=1e-6)
+    assert measured["zero_risk"] == pytest.approx(0.07246926, rel=1e-6)
+    assert measured["gradient_norm"] < 1e-15
+    assert any("both are zero" in remark for remark in finding.remarks)
+
+
+@pytest.mark.parametrize("settings", [{}, {"setting": "b"}, {"dim": 1}, {"length": 3}])
+def test_holds_exactly_in_a_and_b(settings):
+    finding = Theorem41(**(SMALL | settings)).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert "constant_stderr" not in finding.measured
+    assert finding.measured["risk_at_claim"] == pytest.approx(finding.measured["optimal_risk"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"setting": "c"}, {"setting": "d"}, {"spectrum": "sphere"}, {"spectrum": [0.9, -0.4]}]
+)
+def test_holds_within_intervals_elsewhere(settings):
+    finding = Theorem41(**(SMALL | settings)).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["constant_stderr"] >= 0
+
+
+def test_the_constant_by_training_data_alone():
+    """Least squares of y_T on y_{T-1} G_12 over simulated prompts: (14) is its population value."""
+    law = population.law_of("a", 1, 8, 2, 0)
+    exact = constant(population.Population(law, 1000, 0).moments)
+    prompt = law.gram_prompts([generator(5, "check")], 200_000)
+    feature = prompt.query_RBP[0, :, 0] * prompt.gram_RBPP[0, :, 0, 1]
+    target = prompt.target_RB[0]
+    slope = float((feature * target).sum() / feature.square().sum())
+    residual = feature * (target - slope * feature)
+    error = float(residual.std()) / float(feature.square().mean()) / len(target) ** 0.5
+    assert abs(slope - exact) < 4 * error
+
+
+def test_the_jackknife_of_the_constant_covers_the_exact_one():
+    """Setting (a) averaged as if it were (c)."""
+    law = population.law_of("a", 1, 8, 3, 0)
+    exact = constant(population.Population(law, 1000, 0).moments)
+    sampled = population.Population(population.law_of("a", 1, 8, 3, 0), 8000, 1)
+    rng = generator(1, "check")
+    sampled.exact = False
+    sampled.parts = [population.mean_over(population.covariances_of(law, rng, 250)) for _ in range(32)]
+    error = sampled.stderr(constant)
+    assert error > 0 and abs(constant(sampled.moments) - exact) < 4.5 * error
+
+
+def test_one_step_of_descent_is_the_library_s():
+    law = population.law_of("a", 1, 9, 3, 0)
+    prompt = law.token_prompts([generator(0, "check")], 7)
+    step = GradientDescent(0.7, 1).predict(prompt)[0]
+    assert torch.allclose(theorem4_1.predictions(prompt, 0.7), step, rtol=1e-12)
+
+
+# Mutants of the science: each must turn the verdict.
+
+
+def test_a_dropped_pairing_is_seen(monkeypatch):
+    honest = theory._half_paired
+    monkeypatch.setattr(theory, "_half_paired", lambda *given: honest(*given) * 0.5)
+    assert Theorem41(**SMALL).measure().verdict == "fails"
+
+
+def test_a_dropped_pairing_of_the_grams_is_seen(monkeypatch):
+    honest = theory._gram_mean_and_covariance
+
+    def halved(C_BTT, window):
+        mean, covariance = honest(C_BTT, window)
+        return mean, covariance / 2
+
+    monkeypatch.setattr(theory, "_gram_mean_and_covariance", halved)
+    assert Theorem41(**SMALL).measure().verdict == "fails"
+
+
+def test_a_shifted_window_is_seen(monkeypatch):
+    honest = task._tokens
+
+    def shifted(y_RBT, window):
+        z, query = honest(y_RBT, window)
+        return z[:, :, 1:], query
+
+    monkeypatch.setattr(task, "_tokens", shifted)
+    assert Theorem41(**SMALL).measure().verdict == "fails"
+
+
+def test_noise_added_twice_is_seen(monkeypatch):
+    honest = task.DynamicalSystemLaw.observations
+
+    def twice(law, systems, generators):
+        y = honest(law, systems, generators)
+        extra = np.random.default_rng(0).standard_normal(y.shape)
+        return y + law.observation_noise**0.5 * torch.from_numpy(extra)
+
+    monkeypatch.setattr(task.DynamicalSystemLaw, "observations", twice)
+    assert Theorem41(**SMALL).measure().verdict == "fails"
+
+
+def test_noise_twice_in_the_theory_is_seen(monkeypatch):
+    honest = theory.covariances_of_systems
+
+    def twice(A, c, Sigma_w, noise, start, length):
+        return honest(A, c, Sigma_w, 2 * noise, start, length)
+
+    for module in (evidence, population):
+        monkeypatch.setattr(module, "covariances_of_systems", twice)
+    assert Theorem41(**SMALL).measure().verdict == "fails"
+
+
+def test_sequences_from_y_0_are_seen(monkeypatch):
+    honest = task.DynamicalSystemLaw.systems
+    monkeypatch.setattr(
+        theory, "covariance_of_modes", lambda v, process, start, T: _from_y_0(v, process, start, T)
+    )
+    assert honest is task.DynamicalSystemLaw.systems
+    assert Theorem41(dim=2, length=8, samples=40_000, initial_variance=1.0).measure().verdict == "fails"
+
+
+def _from_y_0(value_Q, process, start, length):
+    rows = [start + 0 * value_Q]
+    for _ in range(length - 1):
+        rows.append(value_Q**2 * rows[-1] + process)
+    powers = value_Q[:, None] ** torch.arange(length)
+    return theory._from_diagonals(torch.stack(rows, 1)[..., None] * powers[:, None])
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_either_mirror_image_is_14_and_without_the_swap_one_is_not(monkeypatch, last):
+    """The search is made to end at b = e_2, or mirrored at b = e_1."""
+    free_P, honest = torch.tensor([not last, last]), theorem4_1.search_values
+    monkeypatch.setattr(
+        theorem4_1, "search_values", lambda *given, **more: honest(*given, **more, free_P=free_P)
+    )
+    assert Theorem41(**SMALL).measure().verdict == "holds"
+    monkeypatch.setattr(theorem4_1, "canonical", lambda b_P, a_KP: (b_P, a_KP))
+    finding = Theorem41(**SMALL).measure()
+    assert finding.verdict == ("holds" if last else "fails")
+    assert last or finding.bound.of == "best_head_error"
+
+
+def test_a_wrong_constant_is_seen(monkeypatch):
+    monkeypatch.setattr(theorem4_1, "constant", lambda part: 1.001 * constant(part))
+    assert Theorem41(**SMALL).measure().verdict == "fails"
+
+
+def test_a_control_that_cannot_be_rejected_decides_nothing():
+    """Eigenvalues zero: every observation is fresh noise, and every constant is as good."""
+    finding = Theorem41(**(SMALL | {"spectrum": [0.0, 0.0]})).measure()
+    assert finding.verdict != "holds" or finding.control.rejected
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"setting": "e"}, "check.setting=e"),
+        ({"length": 2}, "check.length=2: must be at least window"),
+        ({"spectrum": [1.5, 0, 0, 0, 0]}, "unstable"),
+        ({"dim": 0}, "check.dim=0"),
+        ({"length": 1000}, "check.length=1000"),
+    ],
+)
+def test_refuses(settings, words):
+    with pytest.raises(InputError, match=words):
+        Theorem41(**settings)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "check.setting=e",
+        "check.length=2",
+        "check.spectrum=[1.5,0,0,0,0]",
+        "check.observation_noise=-1",
+    ],
+)
+def test_the_command_exits_2_with_one_line(override, tmp_path, capsys):
+    given = ["check", "check=lds/theorem4_1", override, "logger=none", f"paths.outputs={tmp_path}"]
+    assert main(given) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and len(told.err.strip().splitlines()) <= 2
+
+
+def test_the_command_answers_with_the_contract_s_keys(tmp_path, capsys):
+    given = ["check", "check=lds/theorem4_1", "check.setting=a", "check.dim=5", "check.length=30"]
+    assert main([*given, "format=json", "scale=smoke", "logger=none", f"paths.outputs={tmp_path}"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"constant", "optimal_risk", "zero_risk", "gradient_norm"} <= set(told["measured"])
+    assert told["verdict"] == "holds" and told["paper"] == "lds"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from icl.checks.lds import population, toeplitz
+from icl.checks.lds.toeplitz import Toeplitz
+from icl.random import generator
+from icl.theory import dynamical_system as theory
+
+SETTINGS = ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_toeplitz(setting):
+    finding = Toeplitz(setting=setting, window=2, length=15, dim=2, samples=400).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["distances"] == sorted(finding.measured["distances"], reverse=True)
+
+
+def test_toeplitz_distance_by_simulation():
+    law = population.law_of("a", 2, 20, 2, 0)
+    (part,) = population.Population(law, 1000, 0).parts
+    exact = toeplitz._relative_distance(theory.gram_moments(part, 2)[1], 2)
+    G = law.gram_prompts([generator(0, "check")], 100_000).gram_RBPP[0]
+    nearest = torch.zeros_like(G)
+    for lag in range(-2, 3):
+        index = torch.arange(max(0, -lag), 3 - max(0, lag))
+        nearest[:, index, index + lag] = G[:, index, index + lag].mean(1, keepdim=True)
+    sampled = ((G - nearest).square().sum() / G.square().sum()).sqrt()
+    assert exact == pytest.approx(float(sampled), rel=0.05)
+
+
+def test_toeplitz_fails_for_growing_sequences(monkeypatch):
+    modes = theory.covariance_of_modes
+    monkeypatch.setattr(theory, "covariance_of_modes", lambda v, p, s, T: modes(1.3 * v, p, s, T))
+    assert Toeplitz(window=1, length=12, dim=1).measure().verdict == "fails"
