@@ -17,15 +17,13 @@ from icl.errors import whole
 from icl.random import generator
 
 REMARKS = [
-    "lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu): the printed denominator is 2 sqrt(mu). "
-    "Half of what is true holds for lambda_g = lambda_f / (2 sqrt(mu)) only up to a further sqrt(mu). The "
-    "proof of Theorem 5.4 uses both forms in one line. Nothing else depends on the factor but the "
-    "constants.",
-    "The lower bound on lambda and those on gradient and Hessian hold; the Hessian's upper bound can be "
-    "mu + 1/4, as p (1 - p) <= 1/4, which is what makes Theorem 5.4's phase one true with a decrease of "
-    ".01.",
-    'Lemma B.9 needs |x| >= C for a C that is not given. The first bound is introduced as one "on '
-    '|f(x)|": the gradient is meant, and 1/n A^T D A is positive semidefinite, not definite.',
+    "lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu): the printed denominator is 2 sqrt(mu). The "
+    "proof of Theorem 5.4 uses the true and the printed form in one line. Only constants depend on the "
+    "factor.",
+    "The lower bound on lambda and those on gradient and Hessian hold; the Hessian's upper bound can be mu + "
+    "1/4, as p (1 - p) <= 1/4, which is what makes Theorem 5.4's phase one true with a decrease of .01.",
+    "The first bound is introduced as one on |f(x)|, the gradient is meant; 1/n A^T D A is positive "
+    "semidefinite, not definite.",
 ]
 
 

@@ -31,8 +31,7 @@ REMARKS = [
     "The identity holds for any X_0 and A, whatever the order, singular A included; that X_t converges needs "
     "the spectral radius of I - X_0 A below 1, which X_0 = alpha A^T has for alpha < 2 / lambda_max(A^T A).",
     "With the authors' alpha = 1 / (s_1^2 + s_d^2) order k needs log_k(log(1/eps) / log(1 + 1/kappa^2)) "
-    "steps, about 2 log_k(kappa) + log_k log(1/eps), the constant before log kappa being 2 where the text "
-    "has log_2 kappa.",
+    "steps, about 2 log_k(kappa) + log_k log(1/eps).",
 ]
 
 

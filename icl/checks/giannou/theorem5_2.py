@@ -32,19 +32,20 @@ from icl.random import generator
 MAX_NUMBERS = 20_000_000  # of the widest ReLU layer's weights and activations
 PRINTED_EXPONENT = -0.25  # width ~ eps^-4
 REMARKS = [
-    "(C.2) is declared (7d+5) x n; the rows listed there are 6d+4, as Remark 5.3 says. The block of zeros "
-    "is what Lemma 4.1's two layers need; with B^T stored in block 2 one layer would do for each step of "
-    "inversion, layer 4 would be spared, and depth would be 10 + k in place of 11 + 2k.",
+    "(C.2) is declared (7d+5) x n; the rows listed there are 6d+4, as Remark 5.3 says. The block of zeros is "
+    "what Lemma 4.1's two layers need. One layer would do for each step of inversion: X <- 2 X - X B^T X, "
+    "from X = alpha B as layer 3 leaves it, goes to the inverse's transpose, which step 8 can read "
+    "transposed. Depth would be 10 + k in place of 11 + 2k.",
     "Depth is 11 + 2k for k steps of inversion; section 6 says 13 per Newton step, which is k = 1, and "
     "counts no more.",
-    "The width of the main text, O(d (1+mu)^8 / (eps^4 mu^10)), differs from Theorem 5.1's, O(d (1+mu)^6 "
-    "/ (eps^4 mu^8)). Piecewise linear ReLU layers need eps^{-1/2} neurons: the error falls as N^{-2}. "
-    "The proof's step functions need eps^{-1}, and lose a square root in the step size that is not there, "
-    "as lambda multiplies it.",
+    "The width of the main text, O(d (1+mu)^8 / (eps^4 mu^10)), differs from Theorem 5.1's, O(d (1+mu)^6 / "
+    "(eps^4 mu^8)). Piecewise linear ReLU layers need eps^{-1/2} neurons: the error falls as N^{-2}. The "
+    "proof's step functions need eps^{-1}, and lose a square root in the step size that is not there, as "
+    "lambda multiplies it.",
     "Steps 3 and 7 need three heads. H_{2k+4} shows the identity in block 2, but nothing puts it there: "
     "the last head of the inversion can. Step 6's ReLU layer is not needed: y p = sigma(-z) + (y - 1)/2 "
     "is linear in y.",
-    "(E.1)'s right-hand side is 4 mu eps^2 / (1 - eps) as in (C.28). u_3 and u_4 are the same vector.",
+    "Step 7 writes u_4 for the u_3 of step 5.",
 ]
 
 

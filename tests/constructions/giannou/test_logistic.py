@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -8,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.algorithms import LogisticLoss, damped_newton
-from icl.constructions.giannou import logistic
+from icl.constructions.giannou import inversion, logistic
 from icl.errors import InputError
 from icl.models import tokens
-from icl.models.columns import Layer, forward, token_form
+from icl.models.columns import ColumnStack, Head, Layer, forward, token_form
 
 
 def problem(dim, context, seed):
@@ -100,3 +102,22 @@ def test_refuses():
         logistic.approximations(0.0, 32, 3.0)
     with pytest.raises(InputError, match="width"):
         logistic.approximations(0.1, 0, 3.0)
+
+
+def test_one_layer_for_each_step_of_inversion_suffices():
+    """Depth 10 + k: X goes to the transposed inverse, and step 8 reads it transposed."""
+    A, y = problem(4, 9, 2)
+    by = logistic.approximations(0.1, 500, logistic.radius_of_iterates(0.1))
+    printed = logistic.newton_step(4, 9, 0.1, 8, by)
+    rows, identity = printed.rows, {"I": 1.0}
+    restored = Head.of(rows, {"R": {"I": 1.0, "R": -1.0}}, key=identity, query=identity)
+    inverse = [inversion.one_layer(rows, "R")] * 8
+    inverse[-1] = replace(inverse[-1], heads=[*inverse[-1].heads, restored])
+    direction = printed.layers[-4]
+    transposed = Head.of(rows, {"X": identity}, key={"X": 1.0}, query={"R": 1.0})
+    after = list(printed.layers[4 + 2 * 8 :])
+    after[after.index(direction)] = replace(direction, heads=[transposed, direction.heads[1]])
+    shallow = ColumnStack(rows, [*printed.layers[:3], *inverse, *after])
+    assert len(shallow.layers) == 10 + 8
+    H = logistic.prompt_of_theorem(printed, A, y, torch.tensor([0.4, -0.1, 0.2, 0.3]).double())
+    torch.testing.assert_close(shallow(H), printed(H), rtol=0, atol=1e-11)

@@ -1,0 +1,99 @@
+"""giannou, Corollary E.2 and (E.5): the inverse and the condition of a perturbed Hessian.
+
+B samples, D covariates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.algorithms.logistic import LogisticLoss
+from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.errors import whole
+from icl.random import generator
+
+REMARKS = [
+    "Weyl's inequalities (Lemma E.3) are for symmetric errors; E_1 = A^T diag(u_1) A + A^T U_2 of the "
+    "construction is not symmetric. Corollary E.2 needs no symmetry. For singular values the like of "
+    "(E.5) holds with -|E| and |E| for the extreme eigenvalues of E.",
+    "Appendix E.4 writes grad f for the Hessian throughout.",
+]
+
+
+class CorollaryE2:
+    """Settings: size of the problems, mu, random Hessians and errors (`samples`), their seed."""
+
+    reference = "Corollary E.2; Lemma E.3, (E.5)"
+    claim = (
+        "For |E| < mu the inverse of Hess f + E is within |E| / (mu (mu - |E|)) of that of Hess f, and (for "
+        "symmetric E) the condition number within (E.5)."
+    )
+
+    def __init__(
+        self, dim: int = 5, context: int = 26, mu: float = 0.1, seed: int = 0, samples: int = 1000
+    ) -> None:
+        self.dim, self.context = sizes(dim, context)
+        self.mu = regularisation(mu)
+        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 100_000)
+
+    def measure(self) -> Finding:
+        rng, mu = generator(self.seed, "check"), self.mu
+        loss = LogisticLoss(*classified(rng, self.samples, self.context, self.dim), mu)
+        x_BD = torch.from_numpy(
+            10 ** rng.uniform(-1, 2, (self.samples, 1)) * rng.standard_normal((self.samples, self.dim))
+        )
+        H_BDD = loss.hessian(x_BD)
+        shares_B11 = torch.from_numpy(rng.uniform(0.01, 0.95, (self.samples, 1, 1)))
+        E_BDD = torch.from_numpy(rng.standard_normal(tuple(H_BDD.shape)))
+        E_BDD = mu * shares_B11 * E_BDD / torch.linalg.matrix_norm(E_BDD, 2)[:, None, None]
+        # The worst there is: against the smallest eigenvalue of the Hessian.
+        least_BD = torch.linalg.eigh(H_BDD).eigenvectors[..., 0]
+        worst_BDD = -mu * shares_B11 * least_BD[:, :, None] * least_BD[:, None]
+        symmetric_BDD = (E_BDD + E_BDD.mT) / 2
+        errors = (E_BDD, symmetric_BDD, worst_BDD)
+        inverse = max(inverse_share(H_BDD, error, mu) for error in errors)
+        condition = max(condition_share(H_BDD, error) for error in errors[1:])
+        slack = ROUNDING * (1 + 1 / mu) / 0.05
+        verdict, bound = deciding(
+            [
+                (
+                    decide(inverse, 1 + slack),
+                    Bound(1 + slack, "the claim, and rounding by condition", "inverse"),
+                ),
+                (
+                    decide(condition, 1 + slack),
+                    Bound(1 + slack, "the claim, and rounding by condition", "condition"),
+                ),
+            ]
+        )
+        halved = inverse_share(H_BDD, worst_BDD, mu) * 2
+        return Finding(
+            verdict,
+            {"inverse": inverse, "condition": condition},
+            bound,
+            Control("half of E.2's bound: largest share of it", halved, halved > 1 + slack),
+            notes=[
+                "Shares of the bounds, at most 1 where the claims hold; E random, symmetric, and the worst."
+            ],
+            remarks=REMARKS,
+        )
+
+
+def inverse_share(H_BDD: Tensor, E_BDD: Tensor, mu: float) -> float:
+    size_B = torch.linalg.matrix_norm(E_BDD, 2)
+    off_B = torch.linalg.matrix_norm(torch.linalg.inv(H_BDD + E_BDD) - torch.linalg.inv(H_BDD), 2)
+    return float((off_B * mu * (mu - size_B) / size_B).max())
+
+
+def condition_share(H_BDD: Tensor, E_BDD: Tensor) -> float:
+    """The larger of kappa(B) over its upper bound and its lower bound over kappa(B), (E.5)."""
+    h_BD, e_BD = torch.linalg.eigvalsh(H_BDD), torch.linalg.eigvalsh(E_BDD)
+    b_BD = torch.linalg.eigvalsh(H_BDD + E_BDD)
+    kappa_B = b_BD[:, -1] / b_BD[:, 0]
+    high_B = (h_BD[:, -1] + e_BD[:, -1]) / (h_BD[:, 0] + e_BD[:, 0])
+    low_B = (h_BD[:, -1] + e_BD[:, 0]) / (h_BD[:, 0] + e_BD[:, -1])
+    return float(np.maximum((kappa_B / high_B).numpy(), (low_B / kappa_B).numpy()).max())
