@@ -1,9 +1,14 @@
 """Reproduces, checks and extends the theory of in-context learning in linear transformers.
 
-    icl.check("ahn/theorem1", dim=7)    a verdict
-    icl.load_run(path)                  a finished run: A, B, Sigma, U, metrics, config
+    icl.check("ahn/theorem1", dim=7)                                    a verdict
+    icl.train("ahn/theorem3", seeds=[0, 1], **{"optimizer.lr": 0.02})   a training run, all its seeds at once
+    icl.figure("ahn/fig1", scale="smoke")                               a figure and its claims
+    icl.reproduce(only=["ahn"])                                         every check, every figure, the report
+    icl.load_run(path)                                                  a finished run: model, law, metrics
+    icl.exact_risk(P, Q, context=20)                                    the risk of given weights, not sampled
 
-Importing is cheap; torch and Hydra are loaded by the first call that needs them.
+What these return is what the command prints with format=json; in a notebook it shows itself. Errors are
+exceptions (`icl.errors`). Importing is cheap; torch and Hydra are loaded by the first call that needs them.
 """
 
 from __future__ import annotations
@@ -11,19 +16,87 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "check", "exact_risk", "load_run"]
+__all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "train"]
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import ArrayLike
 
+    from icl.events import Listener
+    from icl.jobs.document import Shown
     from icl.training.restored import TrainedRun
 
+    Folder = str | PathLike[str]
 
-def load_run(path: str | PathLike[str]) -> TrainedRun:
-    """The finished run in folder `path`: `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`,
-    `.metrics`, `.config`."""
+
+def check(
+    name: str,
+    *,
+    outputs: Folder | None = None,
+    config_dir: Folder | None = None,
+    tell: Listener | None = None,
+    **settings: Any,
+) -> Shown:
+    """`icl check check=NAME check.KEY=VALUE ...` as a dict: the verdict and all that it rests on.
+
+    Nothing is written unless `outputs` names a folder to keep the record in. Besides the check's own settings
+    there are `scale`, `force` and `logger`, as for every verb; `config_dir` is a folder of your own configs,
+    `tell` a listener (icl.events).
+    """
+    from icl.jobs.python import run
+
+    return run("check", name, settings, outputs, config_dir, tell)
+
+
+def train(
+    experiment: str,
+    *,
+    outputs: Folder = "outputs",
+    config_dir: Folder | None = None,
+    tell: Listener | None = None,
+    **settings: Any,
+) -> Shown:
+    """`icl train experiment=EXPERIMENT KEY=VALUE ...` as a dict: where the run is, its metrics, its verdicts.
+
+    Dotted settings come in a dict: `icl.train("ahn/theorem3", **{"model.layers": 2})`. A finished run is
+    found and not repeated; `icl.load_run(found["run_dir"])` reads it.
+    """
+    from icl.jobs.python import run
+
+    return run("train", experiment, settings, outputs, config_dir, tell)
+
+
+def figure(
+    name: str,
+    *,
+    outputs: Folder = "outputs",
+    config_dir: Folder | None = None,
+    tell: Listener | None = None,
+    **settings: Any,
+) -> Shown:
+    """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts."""
+    from icl.jobs.python import run
+
+    return run("figure", name, settings, outputs, config_dir, tell)
+
+
+def reproduce(
+    *,
+    outputs: Folder = "outputs",
+    config_dir: Folder | None = None,
+    tell: Listener | None = None,
+    **settings: Any,
+) -> Shown:
+    """`icl reproduce only=[...] scale=...` as a dict: all checks, all figures, and where the report is."""
+    from icl.jobs.python import run_all
+
+    return run_all(settings, outputs, config_dir, tell)
+
+
+def load_run(path: Folder) -> TrainedRun:
+    """The finished run in folder `path`: `.model(x, y, x_query)` predicts, `.law` draws prompts; `.A` of
+    shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`."""
     from icl.training.restored import load_run as load
 
     return load(path)  # type: ignore[arg-type]
@@ -38,13 +111,3 @@ def exact_risk(P: ArrayLike, Q: ArrayLike, **task: Any) -> float:
     from icl.models.given import exact_risk as risk
 
     return risk(P, Q, **task)
-
-
-def check(name: str, *, outputs: str | PathLike[str] | None = None, **settings: Any) -> dict[str, Any]:
-    """The check document of contract `icl check check=NAME check.KEY=VALUE ... format=json`, as a dict.
-
-    Nothing is written unless `outputs` names a folder to keep the record in.
-    """
-    from icl.cli.check import check_from_python
-
-    return check_from_python(name, settings, outputs)

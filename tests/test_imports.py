@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BOTTOM = {"errors", "random", "verdicts", "progress"}  # importable by all but theory
+BOTTOM = {"errors", "random", "verdicts", "progress", "events"}  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
     "errors": {"errors"},
     "random": {"random", "errors"},
     "verdicts": {"verdicts"},
+    "events": {"events"},
     "progress": {"progress"},
     "runs": {"runs"} | BOTTOM,
-    "sinks": {"sinks", "runs", "theory"} | BOTTOM,
+    "sinks": {"sinks", "config", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk
     "algorithms": {"algorithms", "tasks", "theory"} | BOTTOM,
     "models": {"models", "tasks", "theory"} | BOTTOM,
@@ -33,9 +37,15 @@ LAYERS = {
     "figures": {"figures", "runs"} | BOTTOM,
     "report": {"report", "figures", "runs"} | BOTTOM,
     "config": {"config"} | BOTTOM,
+    "jobs": {"jobs", "report", "sinks", "config", "runs"} | BOTTOM,
 }  # fmt: skip
 FREE = {"cli", "bench"}  # the top: may import anything
-HEAVY = {"figures": {"torch"}, "runs": {"torch", "numpy", "yaml"}, "report": {"torch"}}
+HEAVY = {
+    "figures": {"torch"},
+    "runs": {"torch", "numpy", "yaml"},
+    "report": {"torch"},
+    "jobs": {"torch", "matplotlib"},
+}
 PROBE = """
 import importlib, json, os, sys
 found = {}
@@ -86,3 +96,57 @@ def test_imports_run_one_way(layer: str) -> None:
         layers = {module.split(".")[1] for module in loaded if module.startswith("icl.")}
         assert layers <= LAYERS[layer], f"{name} imports {layers - LAYERS[layer]}"
         assert not light & set(loaded), f"{name} loads {light & set(loaded)}"
+
+
+def graph(*, types: bool) -> dict[str, set[str]]:
+    """What every module of icl and its Hydra plugins imports of icl, functions included; with `types` also
+    what it names for type checkers alone."""
+    paths = [*(ROOT / "icl").rglob("*.py"), *(ROOT / "hydra_plugins").rglob("*.py")]
+    names = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path for path in paths}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    found = {}
+    for name, path in names.items():
+        wishes = _imports(ast.parse(path.read_text()), types)
+        # `from icl.tasks import prompts` means the module, `from icl.tasks import Prompt` the package.
+        found[name] = {wish if wish in names else wish.rpartition(".")[0] for wish in wishes} & set(names)
+    return found
+
+
+def _imports(node: ast.AST, types: bool) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif types or not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield from _imports(child, types)
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    """Not even inside functions."""
+    try:
+        list(TopologicalSorter(graph(types=False)).static_order())
+    except CycleError as error:
+        raise AssertionError(" <- ".join(error.args[1])) from None
+
+
+def test_nothing_imports_the_command_line() -> None:
+    for name, wishes in graph(types=True).items():
+        if not name.startswith("icl.cli"):
+            assert not any(wish.startswith("icl.cli") for wish in wishes), name
+
+
+def test_a_paper_serves_itself_alone() -> None:
+    """No paper imports another, and no shared room a paper: a paper's folder in a room has its name."""
+    papers = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}
+
+    def paper_of(name: str) -> str:
+        return next((part for part in name.split(".")[2:3] if part in papers), "")
+
+    found = graph(types=True)
+    assert papers and any(paper_of(name) for name in found)
+    for name, wishes in found.items():
+        if name.startswith("icl.bench."):  # the top: it measures any
+            continue
+        others = {wish for wish in wishes if paper_of(wish) not in ("", paper_of(name))}
+        assert not others, f"{name} imports {others}"

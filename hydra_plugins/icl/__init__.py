@@ -1,1 +1,1 @@
-"""Hydra finds plugins only under the name hydra_plugins; the work is done in icl.cli.multirun."""
+"""Hydra finds plugins only under this name; the work is done in icl.config.multirun and icl.jobs."""

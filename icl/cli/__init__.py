@@ -6,19 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from icl import __version__
+from icl.cli.words import VERBS
 
-VERBS = {
-    "train": "one training run; -m for a multirun",
-    "check": "a theorem, measured: check=ahn/theorem1, check=ahn/all, check=all",
-    "figure": "a paper's figure and its claims: figure=ahn/fig1 scale=laptop",
-    "reproduce": "every check, every figure, then the report",
-    "report": "outputs/report/index.html from what is done",
-    "list": "every check, experiment and figure, and whether its result exists here",
-    "bench": "speed, as ratios measured in one run: bench=train",
-    "sweep": "status of a sweep: sweep=PATH",
-    "clean": "shows sizes, then removes failed, stale and orphaned records",
-    "completion": "prints shell completion: completion bash | zsh",
-}
+__all__ = ["VERBS", "main"]
+
 HELP = """icl: the theory of in-context learning in linear transformers, reproduced and checked.
 
 usage: icl VERB [KEY=VALUE ...]

@@ -11,9 +11,15 @@ import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from icl.cli.outcome import FAILED, INPUT, OK, silence_stdout
+from icl.cli.output import silence_stdout
 from icl.errors import InputError, Interrupted, one_line
+from icl.jobs.outcome import FAILED, INPUT, OK
 
+QUICK = {
+    "list": ("listing", "list_command"),
+    "completion": ("completion", "completion_command"),
+    "clean": ("clean", "clean_command"),
+}
 NOTHING_YET = {
     "sweep": "stored sweeps come with a later version; icl train -m runs one now",
 }
@@ -70,43 +76,15 @@ def _termination_raised() -> Iterator[None]:
 
 
 def _dispatch(verb: str, args: list[str]) -> int:
-    if verb == "list":
-        from icl.cli.listing import list_command
-
-        return list_command(args)
-    if verb == "completion":
-        from icl.cli.completion import completion_command
-
-        return completion_command(args)
-    if verb == "clean":
-        from icl.cli.clean import clean_command
-
-        return clean_command(args)
+    if verb in QUICK:  # without Hydra
+        module, name = QUICK[verb]
+        return getattr(importlib.import_module(f"icl.cli.{module}"), name)(args)
     if verb in NOTHING_YET:
         raise InputError(f"icl {verb} has nothing to do yet: {NOTHING_YET[verb]}")
     if "--help" in args or "-h" in args:
         from icl.cli.help import show_help
 
         return show_help(verb, args)
-    from icl.cli.hydra_app import run_hydra
+    from icl.cli.verbs import command
 
-    if verb in ("check", "figure"):
-        from icl.cli import many
-
-        group: many.Group = importlib.import_module(f"icl.cli.{verb}").GROUP
-        return many.command(group, args)
-    if verb == "bench":
-        from icl.cli.bench import bench_job, bench_settings
-
-        return run_hydra(verb, args, bench_job, bench_settings)
-    if verb == "report":
-        from icl.cli.report import report_job, settings_of
-
-        return run_hydra(verb, args, report_job, settings_of)
-    if verb == "reproduce":
-        from icl.cli.reproduce import plan_of, reproduce_job
-
-        return run_hydra(verb, args, reproduce_job, plan_of)
-    from icl.cli.train import train_job, training_plan
-
-    return run_hydra(verb, args, train_job, training_plan)
+    return command(verb, args)

@@ -5,29 +5,27 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from omegaconf import DictConfig
-
-from icl.cli.outcome import OK, Outcome
 from icl.errors import one_of, whole
 
 BENCHES = ("train", "ahn", "xie", "calibration")
 
 
-def bench_settings(cfg: DictConfig) -> tuple[str, int, int | None]:
+def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
     """Name, repeats and threads, validated."""
-    one_of("format", cfg.format, ("text", "json"))
-    threads = None if cfg.threads is None else whole("threads", cfg.threads, 1)
-    return one_of("bench", cfg.bench, BENCHES), whole("repeats", cfg.repeats, 1), threads
+    one_of("format", settings["format"], ("text", "json"))
+    threads = None if settings["threads"] is None else whole("threads", settings["threads"], 1)
+    return one_of("bench", settings["bench"], BENCHES), whole("repeats", settings["repeats"], 1), threads
 
 
-def bench_job(cfg: DictConfig) -> Outcome:
+def measured(name: str, repeats: int, threads: int | None) -> dict[str, Any]:
+    """The document, each row said as soon as it is measured."""
     import importlib
 
     import torch
 
-    name, repeats, threads = bench_settings(cfg)
     if threads is not None:
         torch.set_num_threads(threads)
     started = time.monotonic()
@@ -36,8 +34,7 @@ def bench_job(cfg: DictConfig) -> Outcome:
         rows.append(row)
         print(_line(row), file=sys.stderr, flush=True)
     machine = {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "torch": torch.__version__}
-    document = {"bench": name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}
-    return Outcome(document, OK, lambda: _show(document))
+    return {"bench": name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -59,7 +56,7 @@ def _line(row: dict[str, Any]) -> str:
     return f"{mark} {row['name']}: {row['seconds']:.1f} s{peak}{distance}{target}"
 
 
-def _show(document: dict[str, Any]) -> None:
+def show(document: dict[str, Any]) -> None:
     machine = document["machine"]
     print(f"{machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}; medians")
     for row in document["rows"]:

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from icl.cli.outcome import OK, Outcome, emit
+from icl.cli.output import emit
 from icl.errors import InputError, one_of
+from icl.jobs.outcome import OK
 
 
 def clean_command(args: Sequence[str]) -> int:
@@ -41,12 +42,8 @@ def clean_command(args: Sequence[str]) -> int:
         "removed": removed,
         "bytes": total,
     }
-    emit(
-        Outcome(
-            document, show=lambda: print(f"removed {len(removed)} of {len(garbage)}") if garbage else None
-        ),
-        settings["format"],
-    )
+    last = f"removed {len(removed)} of {len(garbage)}\n" if garbage else ""
+    emit(document, lambda: print(last, end=""), settings["format"])
     return OK
 
 

@@ -1,4 +1,4 @@
-"""How far the items are: on a terminal one bar with what is under way, elsewhere plain lines on stderr."""
+"""How far it is: on a terminal one bar with what is under way, elsewhere plain lines on stderr."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ import sys
 from types import TracebackType
 
 from icl.cli.show import in_short, needs
-from icl.cli.workers import Event, Item, Said
+from icl.events import Changed, Event, Item, Planned, Progress, Said
+from icl.jobs.workers import Lines
 
 
 class Display:
-    """`with Display(total, done) as display:` then `display.see(event)` for each. `quiet` tells only what was
-    skipped or failed, and what workers say."""
+    """`with Display() as display:` then `display.see(event)` for each. `quiet` tells only what was skipped or
+    failed, and what is said."""
 
-    def __init__(self, total: int, done: int = 0, *, quiet: bool = False, traces: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
 
-        self.total, self.begun, self.quiet, self.traces = total, done, quiet, traces
+        self.total, self.begun, self.quiet, self.verbose = 0, 0, quiet, verbose
         self.under_way: list[Item] = []
         self.on_terminal = sys.stderr.isatty()
         self._console = Console(file=sys.stderr)  # this very file: what stands for stderr leads back here
-        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
-        self._bar = Progress(
+        columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+        self._bar = Bar(
             *columns, console=self._console, transient=True, disable=not self.on_terminal,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
-        self._task = self._bar.add_task("", total=total, completed=done, now="")
+        self._task = self._bar.add_task("", total=None, now="", visible=False)
         self._entered = contextlib.ExitStack()
 
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
         if self.on_terminal:
-            self._entered.enter_context(Said(self.say).in_place_of_stderr())
+            self._entered.enter_context(Lines(self.say).in_place_of_stderr())
         return self
 
     def __exit__(
@@ -46,22 +48,39 @@ class Display:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def see(self, event: Event) -> None:
-        item, name = event.item, f"{event.item.group} {event.item.id}"
-        if event.state == "said":
-            self.say(f"{item.id}: {event.text}")
-            return
+        if isinstance(event, Said):
+            self.say(f"{event.item.id}: {event.text}" if event.item else event.text)
+        elif isinstance(event, Progress):
+            self._advance(event)
+        elif isinstance(event, Planned):
+            self.total, self.begun = event.total, event.done
+            self._bar.update(self._task, total=event.total, completed=event.done, visible=True)
+        else:
+            self._change(event)
+
+    def _advance(self, event: Progress) -> None:
+        if self.total:
+            self._bar.update(self._task, now=f"{self._now()}: {event.item.id} {event.text}")
+        else:
+            self._bar.update(self._task, total=1.0, completed=event.share, now=event.text, visible=True)
+
+    def _change(self, event: Changed) -> None:
+        item = event.item
         if event.state == "running":
             self.under_way.append(item)
             self.begun += 1
             if not self.quiet and not self.on_terminal:
-                self.say(f"[{self.begun}/{self.total}] {name}")
+                self.say(f"[{self.begun}/{self.total}] {item}")
         else:
             self.under_way.remove(item)
             self._bar.advance(self._task)
         if event.state == "done" and event.document is not None and not self.quiet:
-            self.say(f"{name}: {in_short(event.document)}")
+            self.say(f"{item}: {in_short(event.document)}")
         elif event.state == "skipped":
-            self.say(needs(item.group, item.id, event.text))
+            self.say(needs(item.kind, item.id, event.text))
         elif event.state == "failed":
-            self.say(f"icl: {item.id} failed: {event.text}" + (f"\n{event.trace}" if self.traces else ""))
-        self._bar.update(self._task, now=", ".join(f"{item.group} {item.id}" for item in self.under_way))
+            self.say(f"icl: {item.id} failed: {event.text}" + (f"\n{event.trace}" if self.verbose else ""))
+        self._bar.update(self._task, now=self._now())
+
+    def _now(self) -> str:
+        return ", ".join(map(str, self.under_way))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omegaconf import OmegaConf
+import yaml
 
-from icl.cli import VERBS
-from icl.cli.hydra_app import compose, config_folders, options, parse_flags, use_config_dir
-from icl.cli.outcome import OK
+from icl.cli.flags import parse_flags
+from icl.cli.words import VERBS
+from icl.config.compose import compose
+from icl.config.places import Configs
+from icl.jobs.outcome import OK
 
 EXAMPLES = {
     "train": [
@@ -36,24 +38,24 @@ EXAMPLES = {
 def show_help(verb: str, args: Sequence[str]) -> int:
     """With `check=...` or `experiment=...` beside --help, the settings are those of that choice."""
     flags = parse_flags(verb, [arg for arg in args if arg not in ("--help", "-h")])
-    use_config_dir(flags.config_dir)
-    cfg = compose(verb, flags.overrides)
+    configs = Configs.of(flags.config_dir)
+    settings = compose(configs, verb, flags.overrides).settings
     print(f"icl {verb}: {VERBS[verb]}\n\nexamples:")
     print("".join(f"  {example}\n" for example in EXAMPLES.get(verb, [])))
     print("choices (GROUP=OPTION; those of --config-dir count):")
-    for group in _groups(verb):
-        print(f"  {group}={' | '.join(sorted(set(options(group))))}")
+    for group in _groups(verb, configs):
+        print(f"  {group}={' | '.join(configs.options(group))}")
     print("\nsettings (KEY=VALUE, dotted: train.steps=100), here as they stand:")
-    OmegaConf.set_readonly(cfg, False)
-    print("".join(f"  {line}\n" for line in OmegaConf.to_yaml(cfg).splitlines()))
+    text = yaml.safe_dump(settings, sort_keys=False, default_flow_style=None, width=110)
+    print("".join(f"  {line}\n" for line in text.splitlines()))
     many = "" if verb in ("reproduce", "report") else "-m (every combination of a,b,c or range(n))   "
     print(f"flags: {many}--config-dir DIR   --cfg job   --info")
     return OK
 
 
-def _groups(verb: str) -> list[str]:
+def _groups(verb: str, configs: Configs) -> list[str]:
     """The config groups `verb` has a choice in."""
-    found = {path.name for folder in config_folders() for path in folder.iterdir() if path.is_dir()}
+    found = configs.groups
     shared = {"logger"}
     of_verb = {"train": found - {"check", "paths", "figure", "hydra", "paper"}, "check": {"check"} | shared}
     of_verb["figure"] = {"figure"} | shared

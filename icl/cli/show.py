@@ -1,14 +1,26 @@
-"""Verdicts as text: one row a check, readable at 80 columns; claims beside it or, where narrow, below."""
+"""Documents as text: one row a check, readable at 80 columns; claims beside it or, where narrow, below."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icl.runs.kinds import RISKS, error_of, kind_of
+from icl.verdicts import brief, inequality, outcome
+
+if TYPE_CHECKING:
+    from icl.report.book import Book
 
 WIDE = 130  # from here on the claim has a column of its own
+SHOWN = ("loss", *RISKS, "dist_preconditioned")  # of a multirun
+_OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")  # metrics for files rather than for the eye
+
+Cell = tuple[float | None, float | None]  # a number and its standard error
 
 
-def show(documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True) -> None:
+def checks(documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True) -> None:
     """A table of verdicts; with `claims` what each is about, and `full`, for one, all that was measured."""
     from rich import box
     from rich.console import Console
@@ -19,15 +31,14 @@ def show(documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1 if wide else 0))
     table.add_column("check", overflow="fold", min_width=12)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("measured", min_width=10, overflow="fold")
-    table.add_column("bound", no_wrap=True, justify="right")
+    table.add_column("measured against its bound", min_width=10, overflow="fold")
     table.add_column("control", no_wrap=True)
     table.add_column("s", no_wrap=True, justify="right")
     if wide:
         table.add_column("claim", ratio=1)
     for d in documents:
         seconds = "cached" if d["cached"] else f"{d['seconds']:.1f}"
-        row = [d["check"], coloured(d), headline(d), _brief(d["bound"]["value"]), _control(d, wide), seconds]
+        row = [d["check"], coloured(d), inequality(d["measured"], d["bound"]), _control(d, wide), seconds]
         table.add_row(*row, *([d["claim"]] if wide else []))
     console.print(table)
     if claims and not wide:
@@ -49,23 +60,9 @@ def coloured(document: Mapping[str, Any]) -> str:
     return f"[bold red]{document['verdict']} ![/]"
 
 
-def headline(document: Mapping[str, Any]) -> str:
-    """The measurement held against the bound: the one its source names first, or the first that small."""
-    measured = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
-    source = document["bound"]["source"]
-    named = {name: source.find(name) for name in measured if name in source}
-    if named:
-        name = min(named, key=lambda name: (named[name], -len(name)))
-    else:
-        bound = document["bound"]["value"]
-        near = [name for name, value in measured.items() if bound is not None and abs(value) <= bound]
-        name = next(iter([*near, *measured, *document["measured"]]), "")
-    return f"{_brief(document['measured'].get(name))} {name}"
-
-
 def _control(document: Mapping[str, Any], wide: bool) -> str:
     word = "rejected" if document["control"]["rejected"] else "[red]NOT rejected[/]"
-    return f"{word} {_brief(document['control']['measured'])}" if wide else word
+    return f"{word} {_number(document['control']['measured'])}" if wide else word
 
 
 def _details(console: Any, document: Mapping[str, Any]) -> None:
@@ -91,8 +88,8 @@ def _indented(text: str) -> Any:
     return Padding(text, (0, 0, 0, 2))
 
 
-def _brief(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, int | float) else "-"
+def _number(value: Any, digits: int = 3) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, int | float) else "-"
 
 
 def _exact(value: Any) -> str:
@@ -105,25 +102,7 @@ def _exact(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def verdict_text(claim: Mapping[str, Any]) -> str:
-    """The verdict; where it is not `holds`, whether that was to be expected."""
-    if claim["verdict"] != claim["expected"]:
-        return f"{claim['verdict']} (expected: {claim['expected']})"
-    return claim["verdict"] if claim["verdict"] == "holds" else f"{claim['verdict']}, as expected"
-
-
-def short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, Mapping):
-        nested = {k: f"({short(v)})" if isinstance(v, Mapping) else short(v) for k, v in value.items()}
-        return ", ".join(f"{key} {text}" for key, text in nested.items())
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(short, value))}]"
-    return "-" if value is None else str(value)
-
-
-def show_figures(documents: Sequence[Mapping[str, Any]]) -> None:
+def figures(documents: Sequence[Mapping[str, Any]]) -> None:
     """Every claim of every figure, and where the picture is."""
     from rich.console import Console
 
@@ -133,8 +112,8 @@ def show_figures(documents: Sequence[Mapping[str, Any]]) -> None:
         console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
         for claim in document["claims"]:
             colour = "green" if claim["verdict"] == claim["expected"] else "bold red"
-            text = f"{claim['claim']}: {short(claim['measured'])} (bound: {claim['bound']})"
-            console.print(f"  [{colour}]{verdict_text(claim)}[/]", highlight=False)
+            text = f"{claim['claim']}: {brief(claim['measured'])} (bound: {claim['bound']})"
+            console.print(f"  [{colour}]{outcome(claim)}[/]", highlight=False)
             console.print(f"    {text}", soft_wrap=True, markup=False, highlight=False)
         console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
 
@@ -143,7 +122,7 @@ def in_short(document: Mapping[str, Any]) -> str:
     """A check or figure in a few words: what came of it, and how long it took."""
     how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
     if "verdict" in document:
-        return f"{verdict_text(document)} ({how})"
+        return f"{outcome(document)} ({how})"
     unexpected = [claim for claim in document["claims"] if claim["verdict"] != claim["expected"]]
     if unexpected:
         return f"{len(unexpected)} of {_claims(document['claims'])} other than expected ({how})"
@@ -155,19 +134,19 @@ def needs(group: str, id: str, reason: str) -> str:
     return f"skipped: {reason if id in reason else f'{group} {id} needs what is not here: {reason}'}"
 
 
-def show_reproduced(document: Mapping[str, Any]) -> None:
+def reproduced(document: Mapping[str, Any]) -> None:
     """All checks, all figures, what did not come about, and where it can be read at leisure."""
     from rich.console import Console
 
     if document["checks"]:
-        show(document["checks"], claims=False)
+        checks(document["checks"], claims=False)
     console = Console()
     for figure in document["figures"]:
         unexpected = [claim for claim in figure["claims"] if claim["verdict"] != claim["expected"]]
         colour = "bold red" if unexpected else "green"
         console.print(f"{figure['figure']}: [{colour}]{in_short(figure)}[/]", highlight=False)
         for claim in unexpected:
-            text = f"  {verdict_text(claim)}: {claim['claim']}: {short(claim['measured'])} ({claim['bound']})"
+            text = f"  {outcome(claim)}: {claim['claim']}: {brief(claim['measured'])} ({claim['bound']})"
             console.print(text, soft_wrap=True, markup=False, highlight=False)
     for skipped in document["skipped"]:
         console.print(needs(**skipped), soft_wrap=True, markup=False, highlight=False)
@@ -177,6 +156,109 @@ def show_reproduced(document: Mapping[str, Any]) -> None:
     console.print(f"{document['seconds']:.0f} s", highlight=False)
     if document["report"] is not None:
         console.print(f"report: {document['report']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def run(document: Mapping[str, Any], experiment: str) -> None:
+    """The run as a person wants to see it: numbers by seed, then verdicts, then where things are."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    how = "found" if document["cached"] else "resumed and done" if document["resumed"] else "done"
+    console.print(f"[bold]{experiment}[/] {how}: {document['steps']} steps, {document['seconds']:.1f} s")
+    metrics = {k: v for k, v in document["metrics"].items() if not _OF_ONE_MATRIX.search(k)}
+    seeds = list(next(iter(document["metrics"].values()))["by_seed"])
+    table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda cells: cells)
+    if Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width:
+        table = _table(metrics, ["lowest", "highest"], _extremes)
+        console.print(f"over {len(seeds)} seeds; each of them is in metrics.csv", highlight=False)
+    console.print(table)
+    for verdict in document["verdicts"]:
+        console.print(f"{verdict['check']} at these weights: {coloured(verdict)}")
+    console.print(f"run: {document['run_dir']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _table(
+    metrics: Mapping[str, Any], columns: Sequence[str], shown: Callable[[list[Cell]], list[Cell]]
+) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("metric", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name in ["mean", *columns]:
+        table.add_column(name, no_wrap=True, justify="right")
+    for name, entry in metrics.items():
+        if name in map(error_of, metrics):
+            continue  # stands behind its own metric
+        values, errors = list(entry["by_seed"].values()), _errors(metrics, name)
+        cells = list(zip(values, errors or [None] * len(values), strict=True))
+        table.add_row(name, kind_of(name, errors), _mean(metrics, name), *map(_cell, shown(cells)))
+    return table
+
+
+def _mean(metrics: Mapping[str, Any], name: str) -> str:
+    """The mean over seeds with its standard error, if it was sampled: seeds are, apart from one another."""
+    errors = _errors(metrics, name)
+    known = [error for error in errors if error is not None]
+    error = math.hypot(*known) / len(known) if known and len(known) == len(errors) else None
+    return _cell((metrics.get(name, {}).get("mean"), error))
+
+
+def _errors(metrics: Mapping[str, Any], name: str) -> list[float | None]:
+    return list(metrics.get(error_of(name), {"by_seed": {}})["by_seed"].values())
+
+
+def _extremes(cells: list[Cell]) -> list[Cell]:
+    defined = [value for value, _ in cells if value is not None]
+    return [(min(defined, default=None), None), (max(defined, default=None), None)]
+
+
+def _cell(cell: Cell) -> str:
+    value, error = cell
+    shown = _number(value, 4)
+    return f"{shown} \N{PLUS-MINUS SIGN} {error:.2g}" if value is not None and error else shown
+
+
+def multirun(document: Mapping[str, Any]) -> None:
+    """One row a job, then what failed, then where the numbers are."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    results = document["results"]
+    documents = [result["document"] for result in results]
+    measured = [found.get("metrics", {}) for found in documents]
+    metrics = [name for name in SHOWN if any(m.get(name, {}).get("mean") is not None for m in measured)]
+    judged = any("verdict" in d for d in documents)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("job", overflow="fold")
+    for name in ["state", *(["verdict"] if judged else []), *metrics]:
+        heading = f"{name}\n{kind_of(name)}" if kind_of(name) else name
+        table.add_column(heading, no_wrap=True, justify="right" if name in metrics else "left")
+    for result, found in zip(results, documents, strict=True):
+        state = "cached" if found.get("cached") else result["status"]
+        state = f"[red]{state}[/]" if state == "failed" else state
+        means = [_mean(found.get("metrics", {}), name) for name in metrics]
+        verdict = [found.get("verdict", "")] if judged else []
+        table.add_row(" ".join(result["overrides"]), state, *verdict, *means)
+    console = Console()
+    console.print(table)
+    for result in results:
+        if result["status"] == "failed":
+            console.print(f"{' '.join(result['overrides'])}: {result['error']}", soft_wrap=True, markup=False)
+    console.print(f"summary: {document['sweep_csv']}", soft_wrap=True, markup=False)
+
+
+def report(document: Mapping[str, Any], told: Book) -> None:
+    """What the page says, in a line, and where it is."""
+    from icl.report.page import summary
+
+    missing = sum(entry.document is None for entry in told.entries)
+    rest = f" {missing} of {len(told.entries)} checks and figures have no result." if missing else ""
+    print(f"{summary(told)}{rest}".strip())
+    print(document["report"])
 
 
 def _claims(claims: Sequence[Any]) -> str:

@@ -1,4 +1,4 @@
-"""The figures' files: copies and records beside the page, caption and settings from their .md, size."""
+"""The figures' files: copies and records beside the page, and the size of the picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shutil
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,38 +15,6 @@ from icl.report.book import Entry
 from icl.runs import atomic, documents
 
 FOLDER = "figures"
-_RUN = re.compile(r"- `([^`]+)` = (\S+): ?(.*)")
-_SETTING = re.compile(r", (?=[\w.]+: )")
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A run a figure is drawn from, and its settings as (key, value)."""
-
-    name: str
-    run: str  # runs/EXPERIMENT/FINGERPRINT
-    settings: list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Caption:
-    text: str
-    drawn: list[Drawn]
-
-
-def read_caption(path: Path) -> Caption:
-    """The .md beside a figure: a title, the caption, and after the claims one line for each run."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return Caption("", [])
-    text = next((line for line in lines if line and not line.startswith(("# ", "`icl "))), "")
-    return Caption(text, [_drawn(match) for match in map(_RUN.fullmatch, lines) if match])
-
-
-def _drawn(match: re.Match[str]) -> Drawn:
-    told = (part.partition(": ") for part in _SETTING.split(match[3]) if part)
-    return Drawn(match[1], match[2], [(key, value) for key, _, value in told])
 
 
 def png_size(path: Path) -> tuple[int, int] | None:

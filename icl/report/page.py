@@ -23,19 +23,20 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as shown: links into the folder, and what its caption file says."""
+    """A figure as shown: links into the folder, its caption, and the runs it is drawn from."""
 
     entry: Entry
     anchor: str
     links: Mapping[str, str]
     size: tuple[int, int] | None
-    caption: drawings.Caption
+    caption: str
+    drawn_from: Sequence[Mapping[str, Any]]
     statements: Sequence[Statement]
 
     @property
     def alt(self) -> str:
         """What the picture shows, in words, and what came of its claims."""
-        shown = f"{self.entry.reference or self.entry.id}. {self.caption.text}".strip()
+        shown = f"{self.entry.reference or self.entry.id}. {self.caption}".strip()
         return f"{shown} {_sentence(counted(self.statements, []))}".strip()
 
 
@@ -86,11 +87,12 @@ def _section(folder: Path, paper: Paper, book: Book) -> Section:
 
 
 def _figure(folder: Path, entry: Entry, found: Sequence[Statement]) -> Figure:
-    files = (entry.document or {}).get("files") or {}
-    caption = drawings.read_caption(Path(files["md"])) if "md" in files else drawings.Caption("", [])
+    document = entry.document or {}
+    files = document.get("files") or {}
     size = drawings.png_size(Path(files["png"])) if "png" in files else None
     links = drawings.copies(entry, folder)
-    return Figure(entry, anchor(entry), links, size, caption, found)
+    caption, drawn_from = str(document.get("caption", "")), document.get("drawn_from") or []
+    return Figure(entry, anchor(entry), links, size, caption, drawn_from, found)
 
 
 def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl.report.book import Book, Entry
-from icl.report.values import brief, headline, number, pairs
+from icl.report.values import brief, number, pairs
+from icl.verdicts import Relation, relation
 
 _SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
 
@@ -32,6 +33,7 @@ class Statement:
     expected: str = ""
     measured: Any = None
     bound: float | None = None
+    decided: Relation | None = None  # of a check: the inequality it rests on
     source: str = ""  # of the bound; of a figure's claim, the bound in words
     control: Control | None = None
     remarks: Sequence[str] = ()  # on the paper's own text
@@ -48,7 +50,10 @@ class Statement:
 
     @property
     def headline(self) -> tuple[str, str]:
-        return headline(self.measured, self.bound, self.source)
+        """Value and name of what was held against the bound."""
+        if self.decided is None:
+            return brief(self.measured), ""
+        return brief(self.decided.value, 1), self.decided.name
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -61,7 +66,10 @@ class Statement:
 
     @property
     def bound_text(self) -> str:
-        return "" if self.bound is None else number(self.bound, 3)
+        if self.bound is None:
+            return ""
+        text = number(self.bound, 3)
+        return text if self.decided is None else f"{self.decided.sign} {text}"
 
     @property
     def short_source(self) -> str:
@@ -141,6 +149,7 @@ def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statemen
         str(document.get("expected", "holds")),
         document.get("measured"),
         _number(bound.get("value")),
+        relation(document.get("measured") or {}, bound),
         str(bound.get("source", "")),
         _control(control) if control else None,
         remarks,
@@ -158,6 +167,7 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
         str(claim.get("expected", "holds")),
         claim.get("measured"),
         _number(bound),
+        None,
         "" if isinstance(bound, int | float) else brief(bound),
         _control(control) if control else None,
         [str(remark) for remark in claim.get("remarks") or []],

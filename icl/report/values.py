@@ -45,20 +45,5 @@ def pairs(value: Any) -> list[tuple[str, str]]:
     return [("", brief(value))]
 
 
-def headline(measured: Any, bound: float | None, source: str) -> tuple[str, str]:
-    """Value and name of the measurement held against the bound: the one its source names first, or the first
-    that small."""
-    if not isinstance(measured, Mapping):
-        return brief(measured), ""
-    numbers = {k: v for k, v in measured.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-    named = {name: source.find(name) for name in numbers if name in source}
-    if named:
-        name = min(named, key=lambda name: (named[name], -len(name)))
-    else:
-        near = [name for name, value in numbers.items() if bound is not None and abs(value) <= bound]
-        name = next(iter([*near, *numbers, *measured]), "")
-    return brief(measured.get(name), 1), name
-
-
 def _more(value: Any) -> list[str]:
     return [f"… ({len(value)})"] if len(value) > SHOWN else []

@@ -1,5 +1,5 @@
 """The run store: what is done is found by its fingerprint, what is interrupted continues.
 
 Knows nothing of training, tasks or configuration: plain dicts, numpy arrays and paths. Nothing heavy is
-imported here, so that reading the index stays fast.
+imported here, so that `icl list` stays fast.
 """

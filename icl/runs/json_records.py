@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.errors import one_of
-from icl.runs import atomic, documents, index, layout
+from icl.runs import atomic, documents, layout
 from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
 from icl.runs.provenance import provenance
 from icl.runs.redact import redact
@@ -75,9 +75,6 @@ class JsonRecords:
             path = self.path(id, fingerprint)
             path.parent.mkdir(parents=True, exist_ok=True)
             documents.write_json(path, clean)
-        entry = {"kind": self.kind, "id": id, "fingerprint": fingerprint, "digest": digest, "status": "done"}
-        with contextlib.suppress(OSError):  # the index can be rebuilt
-            index.append(self.outputs, entry)
         return clean["document"]
 
     @contextlib.contextmanager

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.errors import Interrupted
-from icl.runs import atomic, checkpoint, documents, index, layout
+from icl.runs import atomic, checkpoint, documents, layout
 from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
 from icl.runs.metrics import MetricsWriter, Row, write_metrics
 from icl.runs.provenance import provenance
@@ -178,7 +178,6 @@ class ActiveRun:
             self._write_run("done", {**(extras or {}), **result, **provenance()})
         with contextlib.suppress(OSError):  # only in the way by now, and `icl clean` finds it
             _discard(self.path / layout.SUPERSEDED)
-        self._note("done")
         return self._record()
 
     def _open(self, lock: Lock, config: Mapping[str, Any], force: bool) -> None:
@@ -247,7 +246,6 @@ class ActiveRun:
         _copy_record(self.path / layout.SUPERSEDED, self.path)
         for name in (layout.SUPERSEDED, "checkpoints"):
             _discard(self.path / name)
-        self._note("done")
         return self._record()
 
     def _record(self) -> RunRecord:
@@ -271,7 +269,6 @@ class ActiveRun:
         if status == "failed":
             atomic.write_bytes(self.path / "traceback.txt", redact(traceback.format_exc()).encode())
         self._write_run(status, provenance())
-        self._note(status)
 
     def _write_run(self, status: str, more: Mapping[str, Any] | None = None) -> None:
         own = {
@@ -283,14 +280,6 @@ class ActiveRun:
         # Named first for the reader's order, last because extras must not change them.
         document = {**own, **(more or {}), **own}
         documents.write_json(self.path / "run.json", redact(documents.to_json(document)))
-
-    def _note(self, status: str) -> None:
-        entry = {
-            "kind": layout.RUNS, "id": self.experiment, "fingerprint": self.fingerprint,
-            "digest": self.digest, "status": status,
-        }  # fmt: skip
-        with contextlib.suppress(OSError):  # the index can be rebuilt, a finished run must not fail over it
-            index.append(self._outputs, entry)
 
     def _is_done(self) -> bool:
         """By the file itself, since an interruption may fall between its rename and the next statement."""

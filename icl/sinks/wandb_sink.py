@@ -18,8 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from icl.config.logger import LoggerSettings
 from icl.runs.redact import redact
-from icl.sinks.sink import LoggerSettings, NullSink, Sink
+from icl.sinks.sink import NullSink, Sink
 
 FINISH_TIMEOUT = 60.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from icl.runs.lock import say
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.training.job import Follower, Judge, TrainingPlan, train
@@ -30,14 +31,15 @@ def run_plan(
     force: bool = False,
     judge: Judge | None = None,
     follow: Callable[[int], AbstractContextManager[Sequence[Follower]]] = nobody,
+    say: Callable[[str], None] = say,
 ) -> TrainResult:
     """Trains unless a finished record exists; raises Interrupted after saving where a signal asks for it.
 
-    `follow(attempt)` are those who follow that attempt, for as long as it takes.
+    `follow(attempt)` are those who follow that attempt, for as long as it takes; `say` is told of a wait.
     """
     store = RunStore(plan.outputs)
     identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
-    with store.begin(*identity, force=force) as run:
+    with store.begin(*identity, force=force, on_wait=say) as run:
         if run.cached is not None:
             with follow(run.cached.run["attempt"]) as followers:
                 for follower in followers:

@@ -10,8 +10,8 @@ import pytest
 
 from icl.checks.verdict import Bound, Control, Finding, deciding
 from icl.cli import main
-from icl.cli.verdicts import verdict_document
 from icl.config import conf_dir
+from icl.jobs.verdicts import verdict_document
 
 FOLDER = conf_dir() / "check"
 SHIPPED = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))

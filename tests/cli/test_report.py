@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from icl.cli import main, report
-from icl.cli.hydra_app import use_config_dir
+from icl.cli import main
+from icl.config.places import Configs
+from icl.config.session import Session
+from icl.jobs import report
+from icl.jobs.catalog import papers
 from icl.runs.documents import read_json
 from tests.cli.conftest import Run
 
@@ -25,7 +28,8 @@ def page(outputs: Path) -> str:
 
 
 def entries(outputs: Path, *only: str, scale: str = "smoke") -> dict[str, Any]:
-    return {entry.id: entry for entry in report.entries_found(scale, outputs, only)}
+    told = report.make(report.ReportRequest(scale, only), Session(outputs))[1]
+    return {entry.id: entry for entry in told.entries}
 
 
 def test_the_document_and_the_page(icl: Run, outputs: Path) -> None:
@@ -125,25 +129,22 @@ def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -
     assert entries(outputs)["ahn/fig2"].state == "done"
 
 
-def test_a_book_finds_the_records_of_its_documents(icl: Run, outputs: Path) -> None:
-    """What `icl reproduce` hands over has documents only."""
-    from dataclasses import replace
-
-    document = icl(*LEMMA).json
+def test_the_commands_and_records_of_a_page(icl: Run, outputs: Path) -> None:
+    icl(*LEMMA)
     icl(*LEMMA, "check.dim=2")
-    blank = next(entry for entry in report.blanks("smoke") if entry.id == "ahn/lemma1")
-    assert blank.command == "icl check check=ahn/lemma1 scale=smoke" and blank.reference
-    told = report.book([replace(blank, state="done", document=document)], "smoke", outputs)
+    document, told = report.make(report.ReportRequest("smoke"), Session(outputs))
+    entry = next(entry for entry in told.entries if entry.id == "ahn/lemma1")
+    assert entry.command == "icl check check=ahn/lemma1 scale=smoke" and entry.reference
     (stored,) = (
         p
         for p in outputs.glob("checks/ahn/lemma1/*.json")
         if read_json(p)["document"]["settings"]["dim"] == 5
     )
-    assert told.entries[0].record["fingerprint"] == stored.stem
-    assert told.entries[0].record["provenance"]["versions"]["icl"] and told.entries[0].record["seeds"] == [0]
+    assert entry.record["fingerprint"] == stored.stem
+    assert entry.record["provenance"]["versions"]["icl"] and entry.record["seeds"] == [0]
     assert told.provenance["written"].endswith("UTC")
-    assert [paper.id for paper in told.papers] == ["ahn"] and told.papers[0].link.startswith("https://")
-    assert report.write(told.entries, "smoke", outputs).is_file()
+    ahn = next(paper for paper in told.papers if paper.id == "ahn")
+    assert ahn.link.startswith("https://") and Path(document["report"]).is_file()
 
 
 def test_a_third_partys_paper(
@@ -165,33 +166,28 @@ def test_a_third_partys_paper(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("ICL_PACKAGES", "lab_of_others")
     flags = ("--config-dir", str(conf), "scale=smoke")
-    try:
-        assert icl("check", "check=other/lemma0", *flags).code == 0
-        result = icl("report", "only=[other]", "format=json", *flags)
-        assert (result.code, result.json["checks"]) == (0, 1), result.err
-        html = page(outputs)
-        assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
-        command = f"ICL_PACKAGES=lab_of_others icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
-        assert command in html.replace("&#39;", "'")
-        (conf / "paper").mkdir()
-        (conf / "paper/other.yaml").write_text("title: Of ones & twos\n")
-        assert icl("report", "only=[other]", *flags).code == 0
-        assert "Of ones &amp; twos</h3>" in page(outputs)
-        (conf / "check/other/lemma0.yaml").write_text("# @package check\n_target_: elsewhere.Two\n")
-        assert icl("report", *flags).code == 0, "a config that cannot be used does not hide the others"
-        assert "elsewhere.Two: must be in one of" in page(outputs) and "not run" in page(outputs)
-        (conf / "paper/other.yaml").write_text("name: wrong\n")
-        wrong = icl("report", "only=[other]", *flags)
-        assert wrong.code == 2 and "must have title" in wrong.err
-    finally:
-        use_config_dir(None)
+    assert icl("check", "check=other/lemma0", *flags).code == 0
+    result = icl("report", "only=[other]", "format=json", *flags)
+    assert (result.code, result.json["checks"]) == (0, 1), result.err
+    html = page(outputs)
+    assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
+    command = f"ICL_PACKAGES=lab_of_others icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
+    assert command in html.replace("&#39;", "'")
+    (conf / "paper").mkdir()
+    (conf / "paper/other.yaml").write_text("title: Of ones & twos\n")
+    assert icl("report", "only=[other]", *flags).code == 0
+    assert "Of ones &amp; twos</h3>" in page(outputs)
+    (conf / "check/other/lemma0.yaml").write_text("# @package check\n_target_: elsewhere.Two\n")
+    assert icl("report", *flags).code == 0, "a config that cannot be used does not hide the others"
+    assert "elsewhere.Two: must be in one of" in page(outputs) and "not run" in page(outputs)
+    (conf / "paper/other.yaml").write_text("name: wrong\n")
+    wrong = icl("report", "only=[other]", *flags)
+    assert wrong.code == 2 and "must have title" in wrong.err
 
 
 def test_every_paper_that_is_shipped_is_described() -> None:
-    ids = {entry.paper for entry in report.blanks("laptop")} | {
-        path.stem for path in (ROOT / "conf/paper").iterdir()
-    }
-    for paper in report.papers(sorted(ids)):
+    ids = {*papers(Configs()), *(path.stem for path in (ROOT / "conf/paper").iterdir())}
+    for paper in report.papers(sorted(ids), Configs()):
         assert paper.title != paper.id and paper.citation and paper.link.startswith("https://"), paper
 
 

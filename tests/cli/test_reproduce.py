@@ -9,24 +9,17 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icl.checks.ahn.lemma1 import Lemma1
-from icl.cli import check
-from icl.cli.plan import Part, as_text, parts_of
-from icl.cli.reproduce import Page
-from icl.cli.workers import Event, Item, carry_out
+from icl.config.places import Configs
 from icl.errors import Unavailable
-from icl.report.book import Entry
-from icl.runs.code import TRAINING, code_digest
-from icl.runs.layout import SCHEMA
+from icl.jobs.report import ReportRequest, blanks
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -254,12 +247,10 @@ def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of everything there is, two quick checks."""
-    from icl.cli import report
-
-    every = report.blanks("smoke")
+    every = blanks(ReportRequest("smoke"), Configs())
     kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
-    monkeypatch.setattr("icl.cli.plan.blanks", lambda scale: kept)
-    monkeypatch.setattr("icl.cli.many.options", lambda group: [entry.id for entry in kept])
+    monkeypatch.setattr("icl.jobs.plan.blanks", lambda *asked: kept)
+    monkeypatch.setattr("icl.jobs.many._ids", lambda *asked: [entry.id for entry in kept])
 
 
 SMOKE = ("reproduce", "scale=smoke", "format=json")
@@ -271,7 +262,7 @@ def test_a_report_that_cannot_be_written_stops_nothing(
     def refuse(*args: object) -> Path:
         raise OSError("no paper left")
 
-    monkeypatch.setattr("icl.cli.reproduce.write", refuse)
+    monkeypatch.setattr("icl.jobs.reproduce.write", refuse)
     result = icl(*SMOKE)
     assert result.code == 4 and len(result.json["checks"]) == 2 and result.json["report"] is None
     assert result.json["failures"] == [{"group": "report", "id": "report", "error": "OSError: no paper left"}]
@@ -333,10 +324,11 @@ def test_nothing_heavy_is_loaded_where_all_is_done(icl: Run, two_checks: None, o
     assert icl(*SMOKE).code == 0
     assert icl("figure", "figure=ahn/fig2", "scale=smoke", "logger=none").code == 0
     script = (
-        "import sys\nfrom icl.cli import main, plan, report\n"
+        "import sys\nfrom icl.cli import main\nfrom icl.jobs import plan, report\n"
         "names = ('ahn/lemma1', 'ahn/theorem1', 'ahn/fig2')\n"
-        "kept = [entry for entry in report.blanks('smoke') if entry.id in names]\n"
-        "plan.blanks = lambda scale: kept\n"
+        "every = report.blanks(report.ReportRequest('smoke'), report.Configs())\n"
+        "kept = [entry for entry in every if entry.id in names]\n"
+        "plan.blanks = lambda *asked: kept\n"
         f"code = main([{', '.join(map(repr, SMOKE))}, 'logger=none', 'paths.outputs={outputs}'])\n"
         "heavy = {'torch', 'scipy', 'matplotlib', 'pytorch_lightning', 'wandb'} & set(sys.modules)\n"
         "assert code == 0 and not heavy, (code, heavy)"
@@ -346,109 +338,6 @@ def test_nothing_heavy_is_loaded_where_all_is_done(icl: Run, two_checks: None, o
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
     )
     assert done.returncode == 0 and "3 of 3 done already, nothing to run" in done.stderr, done.stderr
-
-
-def part(group: str, id: str, **more: Any) -> Part:
-    return Part(Item(group, id, ()), Entry(group, id, "mylab", "", ""), **more)
-
-
-def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> None:
-    outputs = Path("/out")
-    parts = [
-        part("check", "mylab/a", past={"all": 30.0}),
-        part("figure", "mylab/f", past={"mylab/f": 10.0, "/run": 200.0}),
-        part("figure", "mylab/g", past={"mylab/g": 20.0, "/run": 200.0}),
-    ]
-    text = as_text(parts, "laptop", outputs, 1)
-    assert "0 of 3 done already, 3 to run, about 4.3 min by past runs here" in text  # 30 + 10 + 20 + 200
-    assert "checks: mylab/a (30 s)" in text and "mylab/f (3.5 min), mylab/g (3.7 min)" in text
-    assert "about 3.7 min" in as_text(parts, "laptop", outputs, 2)  # no worker is quicker than mylab/g
-    parts.append(part("figure", "mylab/h"))
-    assert "about 4.3 min by past runs here, and 1 of unknown length" in as_text(parts, "laptop", outputs, 1)
-    assert "minutes unknown" in as_text(parts[-1:], "laptop", outputs, 1)
-    done = replace(parts[-1].entry, state="done")
-    assert "1 of 1 done already, nothing to run" in as_text(
-        [replace(parts[-1], entry=done)], "laptop", outputs, 1
-    )
-
-
-def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
-    """Figures by what they took, at another scale if need be; of a figure's runs only those of other code."""
-
-    def record(path: str, document: dict[str, Any]) -> None:
-        file = tmp_path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"schema": SCHEMA, "document": document}))
-
-    runs = [str(tmp_path / name) for name in ("other", "current")]
-    for path, digest in zip(runs, ("0" * 16, code_digest(TRAINING)), strict=True):
-        Path(path).mkdir()
-        (Path(path) / "run.json").write_text(
-            json.dumps({"code": TRAINING, "digest": digest, "seconds": 100.0})
-        )
-    overrides = ("scale=laptop", "logger=none", f"paths.outputs={tmp_path}")
-    group = check.GROUP
-    lemma4 = group.described(group.compose("ahn/lemma4", overrides), "ahn/lemma4")
-    record(f"checks/ahn/lemma4/{lemma4.fingerprint}.json", {"seconds": 7.0})
-    record("checks/ahn/lemma1/0123456789ab.json", {"seconds": 8.0})  # other settings
-    record("figures/ahn/fig7/laptop/0123456789ab.json",
-           {"figure": "ahn/fig7", "seconds": 50.0, "drawing_seconds": 2.0, "runs": runs})  # fmt: skip
-    record("figures/ahn/fig6/smoke/0123456789ab.json", {"figure": "ahn/fig6", "seconds": 3.0, "runs": []})
-    parts = parts_of(["ahn"], "laptop", overrides, tmp_path)
-    groups = [found.item.group for found in parts]
-    assert groups == sorted(groups)
-    assert [(found.item.id, found.past) for found in parts[:2]] == [
-        ("ahn/lemma4", {"all": 7.0}),
-        ("ahn/lemma1", None),
-    ]
-    figures = [found for found in parts if found.item.group == "figure"]
-    assert [found.item.id for found in figures[:2]] == ["ahn/fig6", "ahn/fig7"]
-    assert [found.past for found in figures[:2]] == [None, {"ahn/fig7": 2.0, runs[0]: 100.0}]
-    alike = {found.item.id: found.item.alike for found in figures}
-    assert alike["ahn/fig1"] == alike["ahn/fig2"] != alike["ahn/fig3"]
-
-
-def test_the_page_keeps_up_without_being_written_for_each_of_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-
-    def write(entries: Sequence[Entry], scale: str, outputs: Path) -> Path:
-        written.append(entries[0].state)
-        return outputs / "report"
-
-    monkeypatch.setattr("icl.cli.reproduce.write", write)
-    monkeypatch.setattr("icl.cli.reproduce._PAUSE", 0.05)
-    only = part("check", "mylab/a")
-    with Page([only], "smoke", tmp_path) as page:
-        assert written == ["waiting"]
-        only.entry = replace(only.entry, state="running")
-        for _ in range(1000):
-            page.has_news()
-        until(lambda: written == ["waiting", "running"])
-        time.sleep(0.2)
-        assert len(written) == 2  # no news
-    assert written == ["waiting", "running", "waiting"]  # interrupted, it waits for the next start
-    assert threading.active_count() == 1 or all("_keep_up" not in t.name for t in threading.enumerate())
-
-
-def test_items_that_want_the_same_run_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one makes the run, the other worker takes something else."""
-    from icl.cli.workers import _next
-
-    items = [Item("figure", name, (), alike) for name, alike in (("b", "run"), ("c", "run"), ("d", ""))]
-    assert _next(items, [Item("figure", "a", (), "run"), None]).id == "d"
-    assert _next(items, [Item("figure", "a", (), "run"), None]).id == "b"  # better than nothing
-    assert _next(items, [None, None]).id == "c"
-
-
-def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    from icl.runs.atomic import Unwritable
-
-    item = Item("check", "ahn/lemma1", ())
-    monkeypatch.setattr("icl.cli.workers._attempt", lambda item: Event(item, "unwritable", text="full"))
-    with pytest.raises(Unwritable, match="full"):
-        list(carry_out([item, item], 1, None))
 
 
 WANDB = Path(sys.executable).with_name("wandb")

@@ -185,5 +185,5 @@ def test_everything_written_is_below_outputs(tmp_path: Path, outputs: Path) -> N
     assert done.returncode == 0, done.stderr
     written = [str(path) for name in ("home", "tmp", "cwd") for path in (tmp_path / name).rglob("*")]
     assert written == []
-    assert {path.name for path in outputs.iterdir()} == {"runs", "index", "wandb", "cache"}
+    assert {path.name for path in outputs.iterdir()} == {"runs", "wandb", "cache"}
     assert any((outputs / "cache" / "matplotlib").iterdir())

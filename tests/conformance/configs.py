@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from icl.cli.hydra_app import compose
-from icl.config import conf_dir, plain
+from icl.config.compose import compose
+from icl.config.places import Configs, conf_dir
 
 SCALES = ("smoke", "laptop", "paper")
 NOT_THE_CLASS_OWN = {"_target_", "expected", "weights", "schedule", "path", "activation"}
@@ -52,7 +52,7 @@ class Config:
 @functools.cache
 def _composed(group: str, name: str, scale: str, overrides: tuple[str, ...]) -> dict[str, Any]:
     verb = group if group in ("check", "figure") else "train"
-    cfg = plain(compose(verb, [f"{group}={name}", f"scale={scale}", *overrides]))
+    cfg = compose(Configs(), verb, [f"{group}={name}", f"scale={scale}", *overrides]).settings
     return cfg if group == "experiment" else cfg[group]
 
 

@@ -43,7 +43,7 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> E
         "check": id, "paper": id.partition("/")[0], "reference": "Theorem 1", "claim": "The minimum is at A.",
         "verdict": verdict, "expected": verdict, "settings": {"dim": 5, "covariance": None, "seed": 3},
         "measured": {"risk": 0.25, "gradient_norm": 2.1e-16, "scalars": list(range(20))},
-        "bound": {"value": 1e-12, "source": "rounding of gradient_norm: 64 eps, times all terms"},
+        "bound": {"value": 1e-12, "source": "rounding: 64 eps, times all terms", "of": "gradient_norm"},
         "control": {"description": "at twice A", "measured": 0.5, "rejected": True},
         "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False,
     }  # fmt: skip
@@ -85,12 +85,13 @@ def figure(tmp_path: Path) -> Make:
         png(files["png"])
         files["pdf"].write_bytes(b"%PDF-1.4")
         files["csv"].write_text("panel,x,y\n")
-        run = "- `run` = runs/one/first/0123456789ab: task.dim: 5, seeds: [0, 1], train.steps: 4"
-        files["md"].write_text(f"# {id}\n\n{caption}\n\n`icl figure figure={id}`\n\nSettings:\n\n{run}\n")
+        files["md"].write_text(f"# {id}\n\n{caption}\n")
+        settings = {"task.dim": 5, "seeds": [0, 1], "train.steps": 4}
+        drawn_from = [{"name": "run", "run": "runs/one/first/0123456789ab", "settings": settings}]
         document = {
             "figure": id, "scale": "laptop", "files": {k: str(path) for k, path in files.items()},
             "claims": [{"verdict": "holds", "expected": "holds", **claim} for claim in claims],
-            "runs": [], "seconds": 1.0, "cached": False,
+            "runs": [], "seconds": 1.0, "cached": False, "caption": caption, "drawn_from": drawn_from,
         }  # fmt: skip
         told = {"command": f"icl figure figure={id}", "reference": "Figure 1", "paper": id.partition("/")[0]}
         return Entry("figure", id, **{**told, "state": "done", "document": document, **changes})

@@ -20,17 +20,6 @@ def test_png_size(tmp_path: Path) -> None:
     assert drawings.png_size(tmp_path / "none.png") is None
 
 
-def test_caption_and_settings_are_read_from_the_markdown_beside_the_figure(figure: Make) -> None:
-    entry = figure(caption="Loss, and: `risk`. (a): 1, 2")
-    assert entry.document is not None
-    caption = drawings.read_caption(Path(entry.document["files"]["md"]))
-    assert caption.text == "Loss, and: `risk`. (a): 1, 2"
-    (drawn,) = caption.drawn
-    assert (drawn.name, drawn.run) == ("run", "runs/one/first/0123456789ab")
-    assert drawn.settings == [("task.dim", "5"), ("seeds", "[0, 1]"), ("train.steps", "4")]
-    assert drawings.read_caption(Path("/nowhere")).text == ""
-
-
 def test_copies_are_made_once_and_again_when_the_figure_changes(figure: Make, tmp_path: Path) -> None:
     entry, folder = figure(), tmp_path / "report"
     links = drawings.copies(entry, folder)

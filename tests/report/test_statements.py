@@ -15,7 +15,7 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
     assert len({s.anchor for s in found}) == 4
     assert [s.kind for s in found] == ["holds", "holds", "fails", "open"]
     of_check, claim = found[0], found[2]
-    assert of_check.headline == ("2.10 × 10⁻¹⁶", "gradient_norm") and of_check.bound_text == "1.0 × 10⁻¹²"
+    assert of_check.headline == ("2.10 × 10⁻¹⁶", "gradient_norm") and of_check.bound_text == "< 1.0 × 10⁻¹²"
     assert of_check.control is not None and of_check.control.rejected
     assert claim.source == "below .01" and claim.bound is None and claim.pairs == [("", "0.1336")]
 
@@ -55,7 +55,7 @@ def test_claims_of_figures_have_remarks_too(figure: Make) -> None:
 
 def test_a_source_is_shortened_at_its_first_comma_or_its_sixtieth_letter() -> None:
     (statement,) = statements(book(check()))
-    assert statement.short_source == "rounding of gradient_norm"
+    assert statement.short_source == "rounding"
     (statement,) = statements(book(check(bound={"value": None, "source": "word " * 40})))
     assert len(statement.short_source) <= 62 and statement.short_source.endswith("…")
     assert statement.bound_text == ""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icl.report.values import SHOWN, brief, headline, number, pairs
+from icl.report.values import SHOWN, brief, number, pairs
 
 _BACK = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
 
@@ -66,12 +66,3 @@ def test_no_json_value_is_refused(value: Any) -> None:
     assert all(
         isinstance(name, str) and isinstance(text, str) for name, text in pairs(json.loads(json.dumps(value)))
     )
-
-
-def test_the_headline_is_what_the_bound_is_of() -> None:
-    measured = {"risk": 0.25, "gradient_norm": 1e-16, "gradient": 3.0, "flag": True}
-    assert headline(measured, 1e-12, "rounding of gradient_norm")[1] == "gradient_norm"
-    assert headline(measured, 1e-12, "rounding")[1] == "gradient_norm", "the first that small"
-    assert headline(measured, None, "")[1] == "risk"
-    assert headline({"words": "only"}, 1.0, "") == ("only", "words")
-    assert headline({}, 1.0, "") == ("–", "") and headline(0.5, 1.0, "") == ("0.5", "")

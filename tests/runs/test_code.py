@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import icl
-from icl.cli.hydra_app import compose
-from icl.config import conf_dir, plain
+from icl.config.compose import compose
+from icl.config.places import Configs, conf_dir
 from icl.errors import InputError
 from icl.experiments.xie.fig6 import ASKING
 from icl.runs import code
@@ -38,10 +38,10 @@ RECORDS = [(group, name) for group in ("check", "figure", "experiment") for name
 @functools.cache
 def roots_of(group: str, name: str) -> tuple[str, ...]:
     if group == "experiment":
-        cfg = compose("train", [f"experiment={name}"])
-        return (*targets(*(plain(cfg[key]) for key in ("task", "model", "optimizer"))), *TRAINING)
+        settings = compose(Configs(), "train", [f"experiment={name}"]).settings
+        return (*targets(*(settings[key] for key in ("task", "model", "optimizer"))), *TRAINING)
     return (
-        *targets(plain(compose(group, [f"{group}={name}"])[group])),
+        *targets(compose(Configs(), group, [f"{group}={name}"]).settings[group]),
         *(DRAWING if group == "figure" else ()),
     )
 

@@ -12,7 +12,6 @@ import yaml
 
 from icl.errors import InputError, Interrupted
 from icl.runs import atomic, layout
-from icl.runs.index import read_index
 from icl.runs.lock import is_live
 from icl.runs.record import load_run
 from icl.runs.redact import HIDDEN
@@ -619,16 +618,6 @@ def test_weights_are_arrays_of_numbers(store, begin):
     with pytest.raises(ValueError, match="named array of numbers"), begin(store) as run:
         run.finish(metrics=[], weights={"A": np.array([None])}, summary={}, steps=0, seeds=[])
     assert find(store) is None
-
-
-def test_the_index_follows(store, begin, finish):
-    with pytest.raises(ZeroDivisionError), begin(store):
-        1 / 0  # noqa: B018
-    statuses = lambda: [entry["status"] for entry in read_index(store.outputs)["runs", EXPERIMENT]]  # noqa: E731
-    assert statuses() == ["failed"]
-    with begin(store) as run:
-        finish(run)
-    assert statuses() == ["done"]
 
 
 def test_config_is_there_from_the_start_even_after_a_kill_at_once(store, path, begin, finish):

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from icl.config.logger import LoggerSettings
 from icl.errors import InputError
-from icl.sinks.wandb_sink import LoggerSettings, WandbSink
+from icl.sinks.wandb_sink import WandbSink
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
@@ -28,7 +29,8 @@ PREAMBLE = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-from icl.sinks.wandb_sink import LoggerSettings, open_sink
+from icl.config.logger import LoggerSettings
+from icl.sinks.wandb_sink import open_sink
 
 outputs, mode = Path(sys.argv[1]), sys.argv[2]
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["icl.cli.hydra_app", "icl.cli.train", "icl.training.job"])
+SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.job"])
 ENOUGH = 60.0  # seconds; only a hang takes as long
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from icl.cli.figure import _Runner
-from icl.cli.hydra_app import compose
-from icl.cli.train import request
-from icl.config import instantiate, plain
+from icl.config.compose import compose
+from icl.config.objects import instantiate
+from icl.config.places import Configs
+from icl.config.session import Session
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import InputError
 from icl.experiments.xie import fig5
@@ -24,6 +24,8 @@ from icl.experiments.xie.fig4 import Fig4
 from icl.experiments.xie.fig5 import Fig5
 from icl.experiments.xie.runs import Size, risks
 from icl.figures.curves import metric
+from icl.jobs.figure import Runner
+from icl.jobs.train import request as train_request
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 from icl.runs.record import RunRecord
@@ -87,13 +89,14 @@ def test_a_figures_run_is_that_of_the_experiment() -> None:
     for scale, dim in (("laptop", 10), ("paper", 10)):
         size = Size(dim, 10, [0, 1, 2] if scale == "laptop" else [0, 1, 2, 3, 4])
         chosen = [f"scale={scale}", "logger=none"]
-        plain = request(compose("train", ["experiment=xie/heads", *chosen]))
         overrides = size._overrides(prior=10.0) | {"model.heads": 11}
         settings = [f"{key}={value}" for key, value in overrides.items()]
-        assert (
-            request(compose("train", ["experiment=xie/heads", *chosen, *settings])).fingerprint
-            == plain.fingerprint
-        )
+        assert identity(*chosen, *settings) == identity(*chosen)
+
+
+def identity(*overrides: str) -> str:
+    composed = compose(Configs(), "train", ["experiment=xie/heads", *overrides])
+    return train_request(composed, Session(Path("/nowhere"))).identity
 
 
 def test_settings_are_squares_and_runs_take_their_roots() -> None:
@@ -116,8 +119,8 @@ def test_settings_are_squares_and_runs_take_their_roots() -> None:
 def test_covariates_are_white_at_any_dim(name: str) -> None:
     """At dim 5 the task's default is ahn's Sigma: the exact lines would not be those of the runs."""
     settings = [f"{key}={value}" for key, value in Size(5, 5, [0])._overrides(prior=1.0).items()]
-    task = compose("train", [f"experiment=xie/{name}", "scale=laptop", *settings]).task
-    law = instantiate("task", plain(task)).law([0])
+    composed = compose(Configs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
+    law = instantiate("task", composed.settings["task"]).law([0])
     assert torch.equal(law.Sigma_RDD[0], torch.eye(5, dtype=torch.float64)) and law.read_out == 1
 
 
@@ -125,8 +128,7 @@ def test_covariates_are_white_at_any_dim(name: str) -> None:
 def records(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, RunRecord]]:
     """Of small figures, trained at smoke as by the command line."""
     outputs: Path = tmp_path_factory.mktemp("outputs")
-    settings = ["figure=xie/fig1", "scale=smoke", "logger=none", f"paths.outputs={outputs}"]
-    runner = _Runner(compose("figure", settings))
+    runner = Runner("smoke", Session(outputs))
     figures = {"fig1": Fig1(**FIG1), "fig2": Fig2(**FIG2), "fig4": Fig4(**FIG4), "fig5": Fig5(**FIG5)}
     return {name: figure.records(runner) for name, figure in figures.items()}
 

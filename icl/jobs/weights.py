@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.config import file_digest
+from icl.config.values import file_digest
 from icl.errors import InputError
 from icl.runs.code import targets
 
@@ -60,6 +60,7 @@ def of_run(path: Path) -> Weights:
 
 
 def of_model(model: LinearTransformer, law: Law) -> Weights:
+    """A model's weights with the law they were trained on."""
     from icl.checks.verdict import Weights
 
     parametrization = model.parametrization

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from icl.cli.hydra_app import compose, one_option
-from icl.cli.weights import of_model
-from icl.config import allowed_target, instantiate, plain
+from icl.config.objects import instantiate, target_of
+from icl.config.session import Session
 from icl.errors import InputError
+from icl.jobs.weights import of_model
 from icl.runs.code import code_digest, targets
 from icl.runs.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    from icl.checks.verdict import Finding, Weights
+    from icl.checks.verdict import Check, Finding, Weights
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,14 @@ class Question:
     fingerprint: str
 
 
-def questions(names: Any, scale: str, about: Sequence[str] = ()) -> tuple[Question, ...]:
+def questions(names: Any, scale: str, about: Sequence[str], session: Session) -> tuple[Question, ...]:
     """The checks a training config names, to be asked of weights whose task and model are classes `about`."""
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
     found = []
     for name in dict.fromkeys(names):
-        node = plain(compose("check", [f"check={one_option('check', name)}", f"scale={scale}"]).check)
+        option = f"check={session.configs.one_option('check', name)}"
+        node = session.compose("check", [option, f"scale={scale}"]).settings["check"]
         expected = node.pop("expected")
         node.pop("weights")
         identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
@@ -44,11 +45,7 @@ def questions(names: Any, scale: str, about: Sequence[str] = ()) -> tuple[Questi
     return tuple(found)
 
 
-def ask(asked: Sequence[Question], *about: Any) -> list[dict[str, Any]]:
-    """Verdicts on weights, given as `Weights` or as the model and the law they were trained with."""
-    if not asked:
-        return []
-    weights = about[0] if len(about) == 1 else of_model(*about)
+def ask(asked: Sequence[Question], weights: Weights) -> list[dict[str, Any]]:
     return [_answer(question, weights) for question in asked]
 
 
@@ -77,7 +74,7 @@ def _answer(question: Question, weights: Weights) -> dict[str, Any]:
 
 
 def verdict_document(
-    name: str, check: Any, settings: Mapping[str, Any], finding: Finding, expected: str, seconds: float
+    name: str, check: Check, settings: Mapping[str, Any], finding: Finding, expected: str, seconds: float
 ) -> dict[str, Any]:
     """The contract's check document."""
     from icl.runs.documents import to_json
@@ -93,11 +90,7 @@ def verdict_document(
             "settings": dict(settings),
             "measured": dict(finding.measured),
             "bound": asdict(finding.bound),
-            "control": {
-                "description": finding.control.description,
-                "measured": finding.control.measured,
-                "rejected": finding.control.rejected,
-            },
+            "control": asdict(finding.control),
             "remarks": list(finding.remarks),
             "notes": [*finding.remarks, *finding.notes],
             "details": list(finding.details),
@@ -109,5 +102,5 @@ def verdict_document(
 
 def roots_of(node: Mapping[str, Any], about: Sequence[str] = ()) -> tuple[str, ...]:
     """What the code behind a verdict starts from: the check's class, and those of weights it is asked of."""
-    allowed_target("check", node.get("_target_"))
+    target_of("check", node)
     return tuple(dict.fromkeys([*targets(node), *about]))

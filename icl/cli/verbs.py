@@ -1,0 +1,153 @@
+"""The verbs that run something: argv is parsed and composed, one job is called, its document printed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from icl.cli import show
+from icl.cli.display import Display
+from icl.cli.flags import chosen, parse_flags
+from icl.cli.output import emit, stdout_kept_for_results
+from icl.config import multirun as hydra_run
+from icl.config.compose import Composed, compose
+from icl.config.places import Configs
+from icl.config.session import Session, keep_caches_in
+from icl.errors import InputError
+from icl.jobs import many, multirun, report, reproduce
+from icl.jobs.kinds import requested
+from icl.jobs.outcome import FAILED, OK, code_of, worst
+from icl.jobs.request import Document, Request, obtain
+
+SWEPT = ("train", "check", "figure")  # take -m
+COMMON = ("scale", "format", "force", "logger", "jobs", "verbose", "paths.outputs")  # with check=all
+EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
+
+
+def command(verb: str, args: Sequence[str]) -> int:
+    flags = parse_flags(verb, args)
+    configs = Configs.of(flags.config_dir)
+    if flags.cfg or flags.info or flags.shell_completion or flags.hydra_help:
+        hydra_run.run(verb, flags.flags, flags.overrides, configs, _never, _never)
+        return OK
+    swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides
+    if swept and verb not in SWEPT:
+        raise InputError(f"{verb}: runs many already; -m is for the settings of one")
+    if verb in EXAMPLE:
+        which = chosen(verb, flags.overrides)
+        if which is None:
+            example = f"{verb}={EXAMPLE[verb]}, {verb}={EXAMPLE[verb].partition('/')[0]}/all, {verb}=all"
+            raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
+        if which == "all" or which.endswith("/all"):
+            if swept:
+                raise InputError(f"{verb}={which}: runs many already; -m is for the settings of one")
+            return _many(verb, which, flags.overrides, configs)
+    if swept:
+        return _multirun(verb, flags, configs)
+    composed = compose(configs, verb, flags.overrides)
+    if composed.multirun:
+        if verb not in SWEPT:
+            raise InputError(f"{verb}: runs many already; -m is for the settings of one")
+        return _multirun(verb, flags, configs)
+    run = {"reproduce": _reproduce, "report": _report, "bench": _bench}.get(verb)
+    return _one(verb, composed, configs) if run is None else run(composed, configs)
+
+
+def _one(verb: str, composed: Composed, configs: Configs) -> int:
+    request, session = requested(verb, composed, configs)
+    document = _done(lambda told: obtain(request, told), session, Display(verbose=_verbose(composed)))
+    emit(document, lambda: _show_one(document, request), composed.settings["format"])
+    return code_of(document)
+
+
+def _show_one(document: Document, request: Request) -> None:
+    if request.kind == "train":
+        show.run(document, request.id)
+    elif request.kind == "check":
+        show.checks([document], full=True)
+    else:
+        show.figures([document])
+
+
+def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> int:
+    common = ("check.seed", *COMMON) if verb == "check" else COMMON
+    kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != verb]
+    for override in kept:
+        if override.partition("=")[0] not in common:
+            raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
+    tasks = many.tasks_of(verb, which, kept, configs)
+    composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
+    jobs, session = composed.settings["jobs"], tasks[0].session
+    display = Display(quiet=True, verbose=_verbose(composed))
+    failed = 0
+
+    def job(told: Session) -> Document:
+        nonlocal failed
+        document, failed = many.make(verb, tasks, jobs, told.tell)
+        return document
+
+    document = _done(job, session, display)
+    shown = show.checks if verb == "check" else show.figures
+    emit(document, lambda: shown(document[f"{verb}s"]), composed.settings["format"])
+    return worst([code_of(document), *[FAILED] * failed])
+
+
+def _multirun(verb: str, flags: argparse.Namespace, configs: Configs) -> int:
+    started, sweep = time.monotonic(), multirun.Sweep(verb, configs)
+
+    def check(jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> None:
+        sweep.check(jobs, composed)
+        keep_caches_in(sweep.outputs)
+
+    attempt = multirun.Attempt(verb, configs, os.getpid())
+    with stdout_kept_for_results():
+        ran = hydra_run.run(verb, flags.flags, flags.overrides, configs, attempt, check)
+    document = multirun.conclude(sweep, ran.jobs, ran.returned, time.monotonic() - started)
+    emit(document, lambda: show.multirun(document), sweep.form)
+    return worst([result["exit_code"] for result in document["results"]])
+
+
+def _reproduce(composed: Composed, configs: Configs) -> int:
+    request, session = reproduce.requested(composed, configs)
+    display = Display(verbose=_verbose(composed))
+    document = _done(lambda told: reproduce.make(request, told), session, display)
+    emit(document, lambda: show.reproduced(document), composed.settings["format"])
+    return code_of(document)
+
+
+def _report(composed: Composed, configs: Configs) -> int:
+    request, session = report.requested(composed, configs)
+    document, told = report.make(request, session)
+    emit(document, lambda: show.report(document, told), composed.settings["format"])
+    return OK
+
+
+def _bench(composed: Composed, configs: Configs) -> int:
+    from icl.cli import bench
+
+    settings = bench.settings_of(composed.settings)
+    with stdout_kept_for_results():
+        document = bench.measured(*settings)
+    emit(document, lambda: bench.show(document), composed.settings["format"])
+    return OK
+
+
+def _done(job: Callable[[Session], Document], session: Session, display: Display) -> Document:
+    """Its document, while the terminal shows how far it is. SystemExit never leaves a job."""
+    keep_caches_in(session.outputs)
+    try:
+        with stdout_kept_for_results(), display:
+            return job(replace(session, tell=display.see))
+    except SystemExit as error:
+        raise RuntimeError(f"SystemExit: {error.code}") from error
+
+
+def _verbose(composed: Composed) -> bool:
+    return composed.settings.get("verbose") is True
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("Hydra only shows something here")

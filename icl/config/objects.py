@@ -1,0 +1,90 @@
+"""From settings to objects.
+
+`instantiate` is the only function that turns a `_target_` into an object, and only of allowed packages;
+components take typed arguments and never see a config.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from icl.errors import InputError, nearest
+
+T = TypeVar("T")
+_ALLOWED = ("icl", "torch.optim", "pytorch_lightning")
+
+
+def allowed_packages() -> list[str]:
+    """What a `_target_` may come from: ours, torch.optim, Lightning, and the packages ICL_PACKAGES names."""
+    more = os.environ.get("ICL_PACKAGES", "").replace(":", ",").split(",")
+    return [*_ALLOWED, *(name.strip() for name in more if name.strip())]
+
+
+def allowed_target(key: str, name: Any) -> str:
+    """`name` if it lies in an allowed package."""
+    allowed = allowed_packages()
+    if not isinstance(name, str) or not any(name.startswith(f"{package}.") for package in allowed):
+        known = ", ".join(allowed)
+        raise InputError(
+            f"{key}._target_={name}: must be in one of {known} (ICL_PACKAGES=mylab adds a package)"
+        )
+    return name
+
+
+def target_of(key: str, node: Mapping[str, Any]) -> str:
+    """The class a config node describes, by name."""
+    if "_target_" not in node:
+        raise InputError(f"{key}: has no _target_; choose one of the group's options")
+    return allowed_target(key, node["_target_"])
+
+
+def target_class(key: str, name: Any) -> type:
+    """The class a `_target_` names."""
+    module, _, attribute = allowed_target(key, name).rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
+    if not isinstance(found, type):
+        raise InputError(f"{key}._target_={name}: is not a class")
+    return found
+
+
+def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
+    """The object a config node describes; `given` are arguments that other nodes supply."""
+    settings = {k: v for k, v in node.items() if k != "_target_"}
+    cls = target_class(key, target_of(key, node))
+    parameters = inspect.signature(cls).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for name in settings:
+        if name not in parameters and not takes_any:
+            raise InputError(f"{key}.{name}: {cls.__name__} has no such setting{nearest(name, parameters)}")
+    required = [
+        n for n, p in parameters.items() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    for name in required:
+        if name not in settings and name not in given:
+            raise InputError(f"{key}.{name}: missing")
+    try:
+        return cls(**settings, **{k: v for k, v in given.items() if k in parameters})
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{key}: {cls.__name__} refuses its settings: {error}") from error
+
+
+def settings_of(cls: type[T], key: str, node: Mapping[str, Any]) -> T:
+    """A dataclass of settings, every key of `node` a field of it."""
+    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    for name in node:
+        if name not in known:
+            raise InputError(f"{key}.{name}: no such key; must be one of {', '.join(known)}")
+    try:
+        return cls(**node)
+    except TypeError as error:
+        raise InputError(f"{key}: {error}") from None

@@ -1,0 +1,61 @@
+"""Where configs lie. Nothing heavy is imported, so that `icl list` stays fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from icl.errors import InputError, nearest
+
+SCALES = ("smoke", "laptop", "paper")
+_MOST_CHOICES_SHOWN = 24
+
+
+def conf_dir() -> Path:
+    """The shipped configs: `icl/conf` in an installed wheel, `conf` beside the package in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
+
+
+@dataclass(frozen=True)
+class Configs:
+    """The shipped configs and, with --config-dir, a user's own beside them."""
+
+    user: Path | None = None
+
+    @classmethod
+    def of(cls, folder: str | PathLike[str] | None) -> Configs:
+        if folder is None:
+            return cls()
+        if not Path(folder).is_dir():
+            raise InputError(f"--config-dir {folder}: no such folder")
+        return cls(Path(folder).absolute())
+
+    @property
+    def folders(self) -> list[Path]:
+        return [conf_dir()] if self.user is None else [conf_dir(), self.user]
+
+    @property
+    def groups(self) -> set[str]:
+        return {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
+
+    def options(self, group: str) -> list[str]:
+        """Every option of a config group, nested ones too, ours and the user's."""
+        places = [folder / group for folder in self.folders]
+        paths = {
+            path.relative_to(place).with_suffix("") for place in places for path in place.rglob("*.yaml")
+        }
+        return sorted(path.as_posix() for path in paths)
+
+    def one_option(self, group: str, name: str) -> str:
+        """`name`, or an error that says what there is instead."""
+        choices = self.options(group)
+        if name in choices:
+            return name
+        if not choices:
+            raise InputError(f"{group}={name}: no such config")
+        shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
+        rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
+        raise InputError(f"{group}={name}: no such option{nearest(name, choices)} (one of: {shown}{rest})")

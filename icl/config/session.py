@@ -1,0 +1,78 @@
+"""What every verb understands, as one typed value: where it writes, whom it tells, and where configs lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from icl.config.compose import Composed, compose
+from icl.config.logger import LoggerSettings
+from icl.config.objects import settings_of
+from icl.config.places import SCALES, Configs
+from icl.errors import InputError, nearest, one_of
+from icl.events import Listener, Said, quiet
+
+COMMON = ("scale", "format", "force", "verbose", "paths", "logger")  # conf/base.yaml
+FORMATS = ("text", "json")
+_CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where a job works. No number depends on it."""
+
+    outputs: Path
+    logger: LoggerSettings = field(default_factory=lambda: LoggerSettings(mode="none"))
+    force: bool = False
+    configs: Configs = field(default_factory=Configs)
+    tell: Listener = quiet
+
+    def say(self, line: str) -> None:
+        self.tell(Said(line))
+
+    def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
+        return compose(self.configs, verb, overrides)
+
+
+def session_of(verb: str, own: Sequence[str], composed: Composed, configs: Configs) -> Session:
+    """Checks what every verb understands, and that there is nothing else but `own`."""
+    settings = composed.settings
+    known = [*COMMON, *own]
+    for key in settings:
+        if key not in known:
+            raise InputError(f"{key}: no such key in icl {verb}{nearest(key, known)}")
+    for key in known:
+        if key not in settings:
+            raise InputError(f"{key}: missing")
+    one_of("scale", settings["scale"], SCALES)
+    one_of("format", settings["format"], FORMATS)
+    for key in ("force", "verbose"):
+        if not isinstance(settings[key], bool):
+            raise InputError(f"{key}={settings[key]}: must be true or false")
+    outputs, logger = _outputs(settings["paths"]), settings["logger"]
+    if not isinstance(logger, dict):
+        raise InputError(f"logger={logger}: must be one of none, wandb_offline, wandb_online")
+    return Session(outputs, settings_of(LoggerSettings, "logger", logger), settings["force"], configs)
+
+
+def _outputs(paths: Any) -> Path:
+    """Where everything is written, absolute; it need not exist."""
+    if not isinstance(paths, Mapping) or list(paths) != ["outputs"]:
+        raise InputError("paths: must have the key outputs and no other")
+    value = paths["outputs"]
+    if not isinstance(value, str) or not value:
+        raise InputError(f"paths.outputs={value}: must be a folder")
+    path = Path(value).expanduser().absolute()
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not existing.is_dir():
+        raise InputError(f"paths.outputs={value}: {existing} is not a folder")
+    return path
+
+
+def keep_caches_in(outputs: Path) -> None:
+    """Libraries keep what they cache between processes below `outputs`, unless the user chose a place."""
+    for variable, name in _CACHES.items():
+        os.environ.setdefault(variable, str(outputs / "cache" / name))

@@ -1,0 +1,51 @@
+"""Values of settings: what they are by content, and how Hydra's grammar writes them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from icl.errors import InputError, whole
+
+
+def resolved_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
+    """`seed` if set, else `seeds`; order kept, duplicates refused."""
+    chosen = [seed] if seed is not None else seeds
+    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
+        raise InputError(f"seeds={chosen}: must be a list of at least one integer")
+    found = [whole("seed" if seed is not None else "seeds", entry, 0) for entry in chosen]
+    if len(set(found)) < len(found):
+        raise InputError(f"seeds={found}: has duplicates")
+    return tuple(found)
+
+
+def by_content(node: Any) -> Any:
+    """`node` with every .npy file named in it replaced by a digest: a matrix counts by its content."""
+    if isinstance(node, Mapping):
+        return {key: by_content(value) for key, value in node.items()}
+    if isinstance(node, str) and node.endswith(".npy") and Path(node).is_file():
+        return file_digest(Path(node))
+    return node
+
+
+def file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def literal(value: Any) -> str:
+    """A Python value in Hydra's override grammar."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(literal, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{literal(entry)}" for key, entry in value.items()) + "}"
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"

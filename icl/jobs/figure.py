@@ -1,0 +1,316 @@
+"""A figure: an experiment makes or finds its records, the figure draws them and measures its claims.
+
+`force` draws and measures anew; what a figure is drawn from is repeated by `icl train ... force=true`.
+
+An experiment decides which runs a figure needs, and must be built and asked to tell; that takes seconds. So
+the record of a figure names its runs and the configs it was asked under: where neither these, nor the code,
+nor any run has changed, the experiment is not asked again.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import hashlib
+import io
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from icl.config.compose import Composed
+from icl.config.objects import instantiate, target_of
+from icl.config.places import Configs
+from icl.config.session import Session, session_of
+from icl.config.values import file_digest, literal
+from icl.errors import InputError, nearest
+from icl.jobs import train
+from icl.jobs.request import Document, Found
+from icl.runs.code import DRAWING, code_digest, made_from, noted, targets, todays_digest
+from icl.runs.documents import read_json, to_json
+from icl.runs.fingerprint import fingerprint
+from icl.runs.json_records import JsonRecords, complaint
+from icl.runs.record import RunRecord
+from icl.runs.store import RunStore
+from icl.sinks.sink import Sink
+from icl.sinks.telling import Story
+from icl.verdicts import VERDICTS, brief, outcome
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from icl.experiments.runner import Experiment
+    from icl.figures.drawing import Drawing
+
+OWN = ("figure", "jobs")
+_TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
+
+
+@dataclass(frozen=True)
+class FigureRequest:
+    """A figure as asked for: the experiment that makes its records and the class that draws them, unbuilt."""
+
+    kind: ClassVar[str] = "figure"
+    id: str
+    scale: str
+    settings: Mapping[str, Any]
+
+    @functools.cached_property
+    def experiment(self) -> Experiment:
+        return instantiate("figure.experiment", self.settings["experiment"])
+
+    @functools.cached_property
+    def drawing(self) -> Drawing:
+        return instantiate("figure.draw", self.settings["draw"])
+
+    @functools.cached_property
+    def identity(self) -> str:
+        return fingerprint({"figure": self.id, "settings": self.settings, "scale": self.scale})
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return (*targets(self.settings), *DRAWING)
+
+    @property
+    def _key(self) -> str:
+        return f"{self.id}/{self.scale}"
+
+    def validate(self) -> None:
+        self.experiment, self.drawing  # noqa: B018  both validate
+
+    def found(self, session: Session) -> Found | None:
+        path = JsonRecords(session.outputs, "figures").path(self._key, self.identity)
+        record = read_json(path)
+        if record is None or complaint(record, None) is not None:
+            return None
+        document = {**record["document"], "cached": True}
+        document["files"] = {k: str(path.parent / Path(file).name) for k, file in document["files"].items()}
+        both = (document["settings"], to_json(self.settings))
+        told, asked = (json.dumps(node, sort_keys=True) for node in both)
+        if told != asked:
+            return None  # 5 is not 5.0, which validation may refuse
+        stale = _damage(document)
+        if not stale:
+            today = todays_digest({**record, "code": self.roots}, session.outputs)
+            stale = complaint(record, today) or ""
+        left = ""
+        if document["configs"] != _digest_of(session.configs):
+            left = "a config has changed, and with it perhaps the runs it needs"
+        elif _names_a_place([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
+            left = "a file or folder in its settings may have changed"
+        elif not self._story(document, session).note.is_there:
+            left = "W&B is to be told"
+        return Found(document, path, record, stale, left)
+
+    def make(self, session: Session) -> Document:
+        started = time.monotonic()
+        records = self.experiment.records(Runner(self.scale, session))
+        made, configs = noted(records), _digest_of(session.configs)
+        digest = made_from(code_digest(self.roots), made)
+        store = JsonRecords(session.outputs, "figures")
+        with store.lock(self._key, self.identity, session.say):
+            stored = None if session.force else store.find(self._key, self.identity, digest)
+            cached = stored is not None and "drawn_from" in stored and not _damage(stored)
+            if stored is None or not cached:
+                folder = store.path(self._key, self.identity).parent
+                stored = self._drawn(records, folder, session, started)
+            if not cached or stored["configs"] != configs:
+                stored = {**stored, "configs": configs}
+                stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
+        document = {**stored, "cached": cached}
+        config = {"figure": self.settings, "scale": self.scale}
+        self._story(document, session).tell(config, lambda sink: self._write(document, sink), session.say)
+        return document
+
+    def _drawn(
+        self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
+    ) -> Document:
+        begun = time.monotonic()
+        claims = [_settled(claim, self.scale) for claim in self.drawing.claims(records)]
+        document: Document = {
+            "figure": self.id,
+            "scale": self.scale,
+            "claims": claims,
+            "runs": sorted({record.path for record in records.values()}),
+            "settings": self.settings,
+            "caption": self.drawing.caption,
+            "drawn_from": [_drawn_from(name, record) for name, record in records.items()],
+        }
+        files = self._files(document, records, folder / self._file_name(session))
+        document |= {
+            "files": files,
+            "contents": {extension: file_digest(path) for extension, path in files.items()},
+            "seconds": time.monotonic() - started,
+            "drawing_seconds": time.monotonic() - begun,  # without the runs, whose records have their own
+        }
+        return document
+
+    def _file_name(self, session: Session) -> str:
+        """fig3 as shipped; with other settings the name says so, and both can be kept."""
+        name = self.id.rpartition("/")[2]
+        shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
+        return name if self.settings == shipped else f"{name}-{self.identity}"
+
+    def _files(self, document: Document, records: Mapping[str, RunRecord], stem: Path) -> dict[str, Path]:
+        import logging
+
+        from matplotlib import rc_context
+
+        from icl.figures.style import RC
+        from icl.runs.atomic import write_bytes
+
+        logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        files = {
+            extension: stem.with_name(f"{stem.name}.{extension}") for extension in ("png", "pdf", "csv", "md")
+        }
+        with rc_context(RC):
+            drawing = self.drawing.draw(records)
+            for extension, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
+                content = io.BytesIO()
+                drawing.savefig(content, format=extension, metadata=metadata)
+                write_bytes(files[extension], content.getvalue())
+        write_bytes(files["csv"], _csv(self.drawing.table(records)).encode())
+        write_bytes(files["md"], _markdown(document).encode())
+        return files
+
+    def _story(self, document: Document, session: Session) -> Story:
+        return Story(session.logger, session.outputs, "figure", self.id, self.scale, self.identity, document)
+
+    def _write(self, document: Document, sink: Sink) -> None:
+        sink.image(0, self.id, Path(document["files"]["png"]).read_bytes())
+        verdicts = Counter(claim["verdict"] for claim in document["claims"])
+        unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
+        sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
+        columns = ["claim", "verdict", "expected", "measured", "bound"]
+        sink.table("claims", columns, [[brief(claim[c]) for c in columns] for claim in document["claims"]])
+
+
+def request(composed: Composed, session: Session) -> FigureRequest:
+    """What can be known of a figure without importing it."""
+    node, name = composed.settings["figure"], composed.choices.get("figure")
+    if not name or not isinstance(node, dict):
+        raise InputError("figure: choose one, such as figure=ahn/fig1")
+    parts = ("experiment", "draw")
+    for part in parts:
+        if not isinstance(node.get(part), dict):
+            raise InputError(f"figure.{part}: missing in conf/figure/{name}.yaml")
+        target_of(f"figure.{part}", node[part])
+    unknown = sorted(set(node) - set(parts))
+    if unknown:
+        raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], parts)}")
+    return FigureRequest(name, str(composed.settings["scale"]), node)
+
+
+class Runner:
+    """icl.experiments.runner.Runner over the session's configs and store."""
+
+    def __init__(self, scale: str, session: Session) -> None:
+        self.scale, self.session = scale, replace(session, force=False)
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        settings = [f"{key}={literal(value)}" for key, value in (overrides or {}).items()]
+        chosen = [f"experiment={experiment}", f"scale={self.scale}"]
+        composed = self.session.compose("train", [*chosen, *settings])
+        session_of("train", train.OWN, composed, self.session.configs)
+        return train.request(composed, self.session).run(self.session)
+
+    def store(
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
+    ) -> RunRecord:
+        store, config = RunStore(self.session.outputs), {"settings": dict(science)}
+        roots = (compute.__module__,) if code is None else code
+        mark, digest, say = fingerprint(science), code_digest(roots), self.session.say
+        with store.begin(name, mark, config, digest, roots, on_wait=say) as run:
+            if run.cached is not None:
+                return run.cached
+            seeds = list(science.get("seeds", []))
+            return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
+
+
+def _settled(claim: Any, scale: str) -> Document:
+    """At smoke a claim about trained weights is not decided, whatever the drawing shows."""
+    document = asdict(claim)
+    trained = document.pop("trained")
+    if trained and scale == "smoke":
+        document |= {"verdict": "undecided", "expected": "undecided"}
+    return document
+
+
+def _drawn_from(name: str, record: RunRecord) -> Document:
+    """A run as the figure's reader wants to know it."""
+    settings = {k: v for k, v in _flat(record.config) if k.split(".")[0] in _TOLD and v is not None}
+    place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
+    return {"name": name, "run": place, "settings": settings}
+
+
+def _flat(node: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    if not isinstance(node, Mapping):
+        return [(prefix.removesuffix("."), node)]
+    return [entry for key, value in node.items() for entry in _flat(value, f"{prefix}{key}.")]
+
+
+def _damage(document: Mapping[str, Any]) -> str:
+    """Which of its files is no longer as it was written."""
+    for extension, name in document["files"].items():
+        path = Path(name)
+        if not path.is_file() or file_digest(path) != document["contents"][extension]:
+            return f"its {extension} file is gone or was changed"
+    return ""
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Everything drawn, one value a line: panel, series, x, y and what else a figure names."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _markdown(document: Document) -> str:
+    """What is drawn, what was measured, and from which runs with which settings."""
+    command = f"`icl figure figure={document['figure']} scale={document['scale']}`"
+    lines = [f"# {document['figure']}", "", document["caption"], "", command, ""]
+    lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
+    for claim in document["claims"]:
+        cells = claim["claim"], outcome(claim), brief(claim["measured"]), claim["bound"]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["", "Settings:", ""]
+    for drawn in document["drawn_from"]:
+        told = [f"{key}: {brief(value)}" for key, value in drawn["settings"].items()]
+        lines.append(f"- `{drawn['name']}` = {drawn['run']}: {', '.join(told)}")
+    return "\n".join(lines) + "\n"
+
+
+def _names_a_place(node: Any) -> bool:
+    """Whether a setting is a file or folder that is there: what lies in it can change without the setting."""
+    if isinstance(node, Mapping):
+        return any(map(_names_a_place, node.values()))
+    if isinstance(node, list | tuple):
+        return any(map(_names_a_place, node))
+    return (
+        isinstance(node, str) and ("/" in node or node.endswith(".npy")) and Path(node).expanduser().exists()
+    )
+
+
+def _digest_of(configs: Configs) -> str:
+    """Of all configs, ours and the user's."""
+    digest = hashlib.sha256()
+    for path, name in sorted(_files_of(configs), key=lambda file: (file[1], file[0])):
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def _files_of(configs: Configs) -> Iterator[tuple[Path, str]]:
+    for folder in configs.folders:
+        yield from ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*.yaml"))

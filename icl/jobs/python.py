@@ -1,0 +1,75 @@
+"""The verbs for Python: the same jobs and the same records as the command's, errors as exceptions.
+
+Nothing of the process is changed: no signal handler outside the main thread, no working folder, no variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from icl.config.compose import Composed, compose
+from icl.config.places import Configs
+from icl.config.values import literal
+from icl.events import Listener, quiet
+from icl.jobs import reproduce
+from icl.jobs.check import CheckRequest
+from icl.jobs.document import Shown
+from icl.jobs.kinds import requested
+from icl.jobs.request import obtain
+
+Folder = str | PathLike[str]
+_COMMON = ("scale", "force", "logger", "verbose")
+
+
+def run(
+    verb: str,
+    name: str,
+    settings: Mapping[str, Any],
+    outputs: Folder | None,
+    config_dir: Folder | None = None,
+    tell: Listener | None = None,
+) -> Shown:
+    """One training run, check or figure. `settings` are the verb's; of a check or figure, its own names."""
+    configs = Configs.of(config_dir)
+    group = "experiment" if verb == "train" else verb
+    option = f"{group}={configs.one_option(group, name)}"
+    within = "" if verb == "train" else f"{verb}."
+    composed = _composed(configs, verb, [option], settings, within, outputs)
+    request, session = requested(verb, composed, configs)
+    session = replace(session, tell=tell or quiet)
+    if outputs is None and isinstance(request, CheckRequest):
+        return Shown(request.measure(session))
+    return Shown(obtain(request, session))
+
+
+def run_all(
+    settings: Mapping[str, Any],
+    outputs: Folder,
+    config_dir: Folder | None = None,
+    tell: Listener | None = None,
+) -> Shown:
+    """Every check, every figure, then the report."""
+    configs = Configs.of(config_dir)
+    composed = _composed(configs, "reproduce", [], settings, "", outputs)
+    request, session = reproduce.requested(composed, configs)
+    return Shown(reproduce.make(request, replace(session, tell=tell or quiet)))
+
+
+def _composed(
+    configs: Configs,
+    verb: str,
+    chosen: Sequence[str],
+    settings: Mapping[str, Any],
+    within: str,
+    outputs: Folder | None,
+) -> Composed:
+    overrides = [*chosen, *([] if "logger" in settings else ["logger=none"])]
+    for key, value in settings.items():
+        place = "" if key.partition(".")[0] in _COMMON or key.startswith(within) else within
+        overrides.append(f"{place}{key}={literal(value)}")
+    if outputs is not None:
+        overrides.append(f"paths.outputs={literal(str(outputs))}")
+    return compose(configs, verb, overrides)

@@ -1,0 +1,148 @@
+"""The page of what is stored at one scale. Nothing is measured or drawn, and no check is imported."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from icl.config.compose import Composed
+from icl.config.places import Configs, conf_dir
+from icl.config.session import Session, session_of
+from icl.errors import InputError
+from icl.jobs import catalog
+from icl.jobs.kinds import named
+from icl.jobs.request import Document, Found
+from icl.report.book import Book, Entry, Paper
+from icl.runs import atomic
+from icl.runs.documents import read_json
+from icl.runs.provenance import provenance
+
+OWN = ("only",)
+SKIPPED = "cache/skipped.json"  # {"figure ID": why the last reproduce skipped it}
+NOT_RUN = "not run"
+SHOWN = tuple(kind for kind in catalog.KINDS if kind.group != "experiment")
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """The papers shown, all where `only` is empty."""
+
+    scale: str
+    only: tuple[str, ...] = ()
+
+
+def requested(composed: Composed, configs: Configs) -> tuple[ReportRequest, Session]:
+    session = session_of("report", OWN, composed, configs)
+    return ReportRequest(composed.settings["scale"], papers_of(composed.settings["only"], configs)), session
+
+
+def papers_of(only: Any, configs: Configs) -> tuple[str, ...]:
+    """`only` as a tuple of papers that there are."""
+    listed = [only] if isinstance(only, str) else [] if only is None else only
+    if not isinstance(listed, list):
+        raise InputError(f"only={only}: must be a list of papers")
+    catalog.insist_on_papers(listed, configs)
+    return tuple(listed)
+
+
+def make(request: ReportRequest, session: Session) -> tuple[Document, Book]:
+    """Writes the page; its document, and all that it shows."""
+    started = time.monotonic()
+    told = book([_looked_up(entry, request.scale, session) for entry in blanks(request, session.configs)],
+                request.scale, session.configs)  # fmt: skip
+    shown = {
+        kind.plural: sum(e.group == kind.group and e.document is not None for e in told.entries)
+        for kind in SHOWN
+    }
+    path = write(told, session.outputs)
+    return {"report": str(path), **shown, "seconds": time.monotonic() - started}, told
+
+
+def blanks(request: ReportRequest, configs: Configs) -> list[Entry]:
+    """Every check and figure there is, shipped or the user's own, as one that has not run."""
+    every = [(kind.group, item) for kind in SHOWN for item in catalog.entries(kind.group, configs)]
+    chosen = [(group, item) for group, item in every if not request.only or item.paper in request.only]
+    return [_blank(group, item, request.scale, configs) for group, item in chosen]
+
+
+def book(entries: Sequence[Entry], scale: str, configs: Configs) -> Book:
+    """`entries` with their papers, and the provenance of the page itself."""
+    return Book(scale, papers((e.paper for e in entries), configs), entries,
+                {**provenance(), "written": _time(time.time())})  # fmt: skip
+
+
+def write(told: Book, outputs: Path) -> Path:
+    """OUTPUTS/report/index.html."""
+    from icl.report.page import write_report
+
+    with atomic.writing(outputs):
+        return write_report(outputs / "report", told)
+
+
+def papers(ids: Iterable[str], configs: Configs) -> list[Paper]:
+    """Titles and links from conf/paper/ID.yaml, the user's folder first; a paper without one is its id."""
+    return [_paper(id, configs) for id in dict.fromkeys(ids)]
+
+
+def with_found(entry: Entry, found: Found) -> Entry:
+    """The entry with what is stored for it."""
+    runs = [read_json(Path(run) / "run.json") or {} for run in found.document.get("runs") or []]
+    settings = found.document.get("settings") or {}
+    seeds = [settings["seed"]] if "seed" in settings else [s for run in runs for s in run.get("seeds", [])]
+    about = {
+        "fingerprint": found.record.get("fingerprint"),
+        "date": _time(found.record.get("written") or found.path.stat().st_mtime),
+        "provenance": found.record.get("provenance"),
+        "seeds": list(dict.fromkeys(seeds)),
+        "training_seconds": sum(run.get("seconds") or 0.0 for run in runs) if runs else None,
+    }
+    state = "stale" if found.stale else "done"
+    return replace(entry, state=state, reason=found.stale, document=found.document, record=about)
+
+
+def _looked_up(entry: Entry, scale: str, session: Session) -> Entry:
+    """With its record at this scale, of today's code or not, where there is one."""
+    kind = next(kind for kind in SHOWN if kind.group == entry.group)
+    if catalog.has_result(session.outputs, kind, entry.id):  # to compose settings takes the most time
+        try:
+            found = named(entry.group, entry.id, [f"scale={scale}"], session.configs)[0].found(session)
+        except InputError as error:  # a config that cannot be composed does not hide the others
+            return replace(entry, state="failed", reason=str(error))
+        if found is not None:
+            return with_found(entry, found)
+    skipped = (read_json(session.outputs / SKIPPED) or {}).get(f"{entry.group} {entry.id}")
+    return replace(entry, state="skipped", reason=skipped) if skipped else replace(entry, reason=NOT_RUN)
+
+
+def _blank(group: str, item: catalog.Entry, scale: str, configs: Configs) -> Entry:
+    words = ["icl", group, f"{group}={item.id}", f"scale={scale}"]
+    given = ""
+    if not (conf_dir() / group / f"{item.id}.yaml").is_file():  # the user's own
+        words[2:2] = ["--config-dir", str(configs.user)]
+        given = os.environ.get("ICL_PACKAGES", "")
+    command = f"{f'ICL_PACKAGES={shlex.quote(given)} ' if given else ''}{shlex.join(words)}"
+    return Entry(group, item.id, item.paper, item.reference, command)
+
+
+def _paper(id: str, configs: Configs) -> Paper:
+    for folder in reversed(configs.folders):
+        path = folder / "paper" / f"{id}.yaml"
+        if path.is_file():
+            try:
+                told = yaml.safe_load(path.read_text(encoding="utf-8"))
+                return Paper(id, **{key: str(value) for key, value in told.items()})
+            except (yaml.YAMLError, AttributeError, TypeError):
+                raise InputError(f"{path}: must have title, and may have citation and link") from None
+    return Paper(id, id)
+
+
+def _time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,153 @@
+"""Every check, then every figure with the runs it draws from, then the report.
+
+What there is, the config folders say; no paper is named here. A plan comes first: what is found again is
+done. The rest runs, the cheap and telling first; a failure is kept for the end. Each record is stored as soon
+as it is made, so that the same call continues after any interruption; the report shows how far it is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from icl.config.compose import Composed
+from icl.config.places import Configs
+from icl.config.session import Session, session_of
+from icl.errors import one_line, whole
+from icl.events import Changed, Event, Planned
+from icl.jobs.plan import ORDER, Part, as_text, parts_of
+from icl.jobs.report import NOT_RUN, SHOWN, SKIPPED, ReportRequest, book, papers_of, with_found, write
+from icl.jobs.request import Document
+from icl.jobs.workers import carry_out
+from icl.report.book import Entry
+from icl.runs import atomic, documents
+
+OWN = ("only", "jobs")
+_PAUSE = 1.0  # seconds between two writings of the report
+
+
+@dataclass(frozen=True)
+class ReproduceRequest(ReportRequest):
+    """Of these papers; `jobs` worker processes, none where it is 1."""
+
+    jobs: int = 1
+
+
+def requested(composed: Composed, configs: Configs) -> tuple[ReproduceRequest, Session]:
+    session, settings = session_of("reproduce", OWN, composed, configs), composed.settings
+    jobs = whole("jobs", settings["jobs"], 1)
+    return ReproduceRequest(settings["scale"], papers_of(settings["only"], configs), jobs), session
+
+
+def make(request: ReproduceRequest, session: Session) -> Document:
+    started = time.monotonic()
+    parts = parts_of(request, session)
+    session.say(as_text(parts, request.scale, session.outputs, request.jobs))
+    session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
+    with Page(parts, request.scale, session) as page:
+        _carry_out(parts, request.jobs, session, page)
+    _note_skipped([part.entry for part in parts], session.outputs)
+    return _document([part.entry for part in parts], page, started)
+
+
+def _carry_out(parts: Sequence[Part], jobs: int, session: Session, page: Page) -> None:
+    of_item = {part.item: part for part in parts}
+
+    def tell(event: Event) -> None:
+        session.tell(event)
+        if isinstance(event, Changed):
+            part = of_item[event.item]
+            part.entry = replace(
+                part.entry, state=event.state, reason=event.text,
+                document=None if event.document is None else dict(event.document),
+            )  # fmt: skip
+            found = part.task.request.found(session) if event.document and part.task else None
+            if found is not None:
+                part.entry = replace(part.entry, record=with_found(part.entry, found).record)
+            page.has_news()
+
+    carry_out([p.task for p in parts if p.task and p.entry.state == "waiting"], jobs, tell)
+
+
+def _note_skipped(entries: Sequence[Entry], outputs: Path) -> None:
+    """For the report, which finds no record of what was skipped."""
+    path = outputs / SKIPPED
+    before = documents.read_json(path) or {}
+    named = {f"{entry.group} {entry.id}": entry for entry in entries}
+    reasons = {name: reason for name, reason in before.items() if name not in named}
+    reasons |= {name: entry.reason for name, entry in named.items() if entry.state == "skipped"}
+    if reasons != before:
+        with atomic.writing(outputs):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            documents.write_json(path, reasons)
+
+
+def _document(entries: Sequence[Entry], page: Page, started: float) -> Document:
+    entries = sorted(entries, key=lambda entry: entry.id)
+    document: Document = {
+        kind.plural: [entry.document for entry in entries if entry.group == kind.group and entry.document]
+        for kind in SHOWN
+    }
+    for state, name, why in (("failed", "failures", "error"), ("skipped", "skipped", "reason")):
+        found = [entry for entry in entries if entry.state == state]
+        document[name] = [{"group": entry.group, "id": entry.id, why: entry.reason} for entry in found]
+    if page.failure is not None:
+        document["failures"].append({"group": "report", "id": "report", "error": page.failure})
+    path = None if page.path is None else str(page.path)
+    return document | {"report": path, "seconds": time.monotonic() - started}
+
+
+class Page:
+    """The report, written at the start, about once a second while there is news, and at the end.
+
+    By a thread of its own, since one part may take minutes. A page that cannot be written stops nothing.
+    """
+
+    def __init__(self, parts: Sequence[Part], scale: str, session: Session) -> None:
+        self.parts, self.scale, self.session = parts, scale, session
+        self.path: Path | None = None
+        self.failure: str | None = None
+        self._news, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_up, daemon=True)
+
+    def has_news(self) -> None:
+        self._news.set()
+
+    def __enter__(self) -> Page:
+        self._write()
+        if self.path is not None:
+            self.session.say(f"report: {self.path} (fills while this runs)")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        for part in self.parts:
+            if part.entry.state in ("running", "waiting"):  # interrupted
+                part.entry = replace(part.entry, state="waiting", reason=NOT_RUN)
+        self._write()
+
+    def _keep_up(self) -> None:
+        pause = _PAUSE
+        while not self._over.wait(pause):
+            if self._news.is_set():
+                self._news.clear()
+                begun = time.monotonic()
+                self._write()
+                pause = max(_PAUSE, 5 * (time.monotonic() - begun))
+
+    def _write(self) -> None:
+        entries = [part.entry for part in self.parts]
+        entries.sort(key=lambda entry: (ORDER.index(entry.group), entry.id))  # whatever ran first
+        try:
+            told = book(entries, self.scale, self.session.configs)
+            self.path, self.failure = write(told, self.session.outputs), None
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {one_line(error)}"

@@ -1,0 +1,312 @@
+"""A training run: a request becomes a plan, the plan a run.
+
+A request is what can be known without torch: who the run is and where its record would be. A finished record
+of this very config answers it at once; otherwise the parts are built, which validates them, and only then is
+Lightning imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from icl.config.compose import Composed
+from icl.config.objects import instantiate, settings_of, target_class, target_of
+from icl.config.session import Session
+from icl.config.values import by_content, resolved_seeds
+from icl.errors import InputError
+from icl.events import Item, Listener, Progress, quiet
+from icl.jobs.request import Document, Found
+from icl.jobs.verdicts import Question, ask, questions, refuse_unanswerable
+from icl.jobs.weights import of_model, of_run
+from icl.runs import atomic
+from icl.runs.code import TRAINING, code_digest, targets
+from icl.runs.documents import write_json
+from icl.runs.fingerprint import fingerprint
+from icl.runs.record import RunRecord, complaint, find_done
+from icl.runs.redact import redact
+from icl.runs.store import RunStore
+from icl.sinks.telling import Note
+
+if TYPE_CHECKING:
+    from icl.training.job import Follower, TrainingPlan
+
+SCIENCE = ("task", "model", "optimizer", "train")
+OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks")
+_NOT_STORED = ("format", "force", "verbose", "paths")
+_NOT_COMPARED = ("logger", "checks")  # validated in the request itself
+_PAUSE = 0.1  # seconds between two tidings of progress
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """One run as asked for."""
+
+    kind: ClassVar[str] = "train"
+    id: str  # the experiment
+    identity: str
+    group: str
+    seeds: tuple[int, ...]
+    config: Mapping[str, Any] = field(repr=False)
+    digest: str
+    roots: tuple[str, ...]
+    scale: str
+    questions: tuple[Question, ...]
+
+    def found(self, session: Session) -> Found | None:
+        record = self._stored(session)
+        if record is None:
+            return None
+        stale = complaint(record.path, record.run, self.digest) or ""
+        unasked = [question.check for question in self._unanswered(record)]
+        left = f"not asked yet: {', '.join(unasked)}" if unasked else ""
+        left = left or ("" if self._note(record, session).is_there else "W&B is to be told")
+        return Found(self._document(record, cached=True), record.path, record.run, stale, left)
+
+    def validate(self) -> None:
+        self.parts  # noqa: B018
+
+    def make(self, session: Session) -> Document:
+        started = time.monotonic()
+        record, cached = self._obtained(session)
+        return self._document(record, cached=cached, seconds=time.monotonic() - started)
+
+    def run(self, session: Session) -> RunRecord:
+        """The finished run with the verdicts asked for, told to the logger asked for."""
+        found = None if session.force else self.found(session)
+        if found is not None and found.is_answer:
+            return RunRecord(found.path, found.record)
+        if found is None or found.stale:
+            self.validate()
+        return self._obtained(session)[0]
+
+    def _obtained(self, session: Session) -> tuple[RunRecord, bool]:
+        record = None if session.force else self._stored(session)
+        if record is not None and complaint(record.path, record.run, self.digest) is None:
+            record = self._with_verdicts(record, session)
+            if self._note(record, session).is_there:
+                return record, True
+        from icl.training.job import TrainingPlan
+        from icl.training.stored import run_plan
+
+        plan = TrainingPlan(
+            experiment=self.id,
+            fingerprint=self.identity,
+            group=self.group,
+            seeds=self.seeds,
+            outputs=session.outputs,
+            config=self.config,
+            digest=self.digest,
+            roots=self.roots,
+            **self.parts,
+        )
+        result = run_plan(
+            plan,
+            force=session.force,
+            judge=lambda model, law: ask(self.questions, of_model(model, law)) if self.questions else [],
+            follow=lambda attempt: self._followers(plan, session, attempt),
+            say=session.say,
+        )
+        record = self._with_verdicts(result.record, session)
+        self._note(record, session).leave()
+        return record, result.cached
+
+    def _stored(self, session: Session) -> RunRecord | None:
+        """The finished record of this very config, made by whatever code."""
+        folder = RunStore(session.outputs).path(self.id, self.identity)
+        record = find_done(folder, None)
+        if record is None or record.path != folder:
+            return None
+        # Tells 5 from 5.0, which a fingerprint does not and validation may.
+        return record if _compared(record.config) == _compared(redact(self.config)) else None
+
+    @functools.cached_property
+    def parts(self) -> dict[str, Any]:
+        """The parts of a TrainingPlan, built and tried out against one another."""
+        from icl.training.restored import law_and_model
+        from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+
+        config = self.config
+        law, model = law_and_model(config, self.seeds)
+        parts = {
+            "law": law,
+            "model": model,
+            "optimizer": _optimizer(config["optimizer"]),
+            "train": settings_of(TrainSettings, "train", config["train"]),
+            "trainer": settings_of(TrainerSettings, "trainer", config["trainer"]),
+            "callbacks": settings_of(CallbackSettings, "callbacks", config["callbacks"]),
+        }
+        self._try_out(**parts)
+        return parts
+
+    def _try_out(
+        self, law: Any, model: Any, optimizer: Any, train: Any, trainer: Any, callbacks: Any
+    ) -> None:
+        """What only shows when parts meet: options per seed, estimator and model, clip and optimizer."""
+        from icl.training.estimators import make_estimator
+
+        replicas = len(self.seeds)
+        optimizer.per_replica(replicas)
+        if train.clip_for(replicas) is not None and optimizer.couples_replicas:
+            raise InputError(
+                "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
+            )
+        make_estimator(train.estimator, model, law)
+        model.parametrization.initialise(self.seeds)
+        refuse_unanswerable(self.questions, model, law)
+
+    def _unanswered(self, record: RunRecord) -> list[Question]:
+        known = {verdict["question"] for verdict in record.verdicts}
+        return [question for question in self.questions if question.fingerprint not in known]
+
+    def _with_verdicts(self, record: RunRecord, session: Session) -> RunRecord:
+        """Adds the verdicts a finished run was not asked for when it was made, or that other code gave."""
+        unanswered = self._unanswered(record)
+        if not unanswered:
+            return record
+        new = ask(unanswered, of_run(record.path))
+        names = {verdict["check"] for verdict in new}
+        kept = [verdict for verdict in record.verdicts if verdict["check"] not in names]
+        with atomic.writing(session.outputs):
+            write_json(record.path / "verdicts.json", {"verdicts": [*kept, *new]})
+        return RunRecord(record.path, record.run)  # the old one has read its verdicts
+
+    def _note(self, record: RunRecord, session: Session) -> Note:
+        verdicts = sorted(verdict["question"] for verdict in record.verdicts)
+        content = {"verdicts": verdicts, "heatmaps": self.config["callbacks"]}
+        run_id = f"{self.identity}-{record.run['attempt']}"
+        return Note(session.logger, session.outputs, run_id, content)
+
+    @contextlib.contextmanager
+    def _followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
+        """Whoever listens to the session, and W&B where it is asked for."""
+        from icl.sinks.runs import ToSink
+        from icl.sinks.sink import NullSink
+        from icl.sinks.wandb_sink import UnfailingSink, open_sink
+
+        opened = open_sink(
+            session.logger,
+            outputs=session.outputs,
+            group=self.group,
+            job_type="train",
+            run_id=f"{self.identity}-{attempt}",
+            name=f"{self.id} {self.identity}",
+            config=dict(self.config),
+            tags=(self.id.partition("/")[0], self.scale),
+        )
+        steps, heatmaps = plan.train.steps, plan.callbacks.heatmap_count
+        followers: list[Any] = []
+        if session.tell is not quiet:
+            followers.append(Teller(session.tell, Item("train", self.id), steps))
+        with UnfailingSink(opened, self.id) as sink:
+            if not isinstance(sink, NullSink):
+                Sigma_RDD, which = plan.law.arrays().get("Sigma"), session.logger.heatmap_seeds
+                followers.append(ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which))
+            yield followers
+
+    def _document(self, record: RunRecord, *, cached: bool, seconds: float = 0.0) -> Document:
+        run = record.run
+        wanted = {question.fingerprint for question in self.questions}
+        return {
+            "run_dir": str(record.path),
+            "fingerprint": run["fingerprint"],
+            "status": run["status"],
+            "cached": cached,
+            "resumed": run["resumed"] > 0,
+            "steps": run["steps"],
+            "seconds": seconds if cached else run["seconds"],
+            "metrics": run["metrics"],
+            "verdicts": [verdict for verdict in record.verdicts if verdict["question"] in wanted],
+        }
+
+
+def request(composed: Composed, session: Session) -> TrainRequest:
+    """What can be validated without torch; the rest by `TrainRequest.parts`."""
+    config = dict(composed.settings)
+    seeds = resolved_seeds(config["seeds"], config["seed"])
+    config |= {"seeds": list(seeds), "seed": None, "logger": asdict(session.logger)}
+    for key in (*SCIENCE, "trainer", "callbacks"):
+        if not isinstance(config[key], dict):
+            raise InputError(f"{key}={config[key]}: must be a group of settings")
+    science = {key: by_content(config[key]) for key in SCIENCE}
+    science["precision"] = config["trainer"].get("precision")
+    for key in ("task", "model", "optimizer"):
+        target_of(key, config[key])
+    roots = (*targets({key: config[key] for key in SCIENCE}), *TRAINING)
+    names, scale = config["checks"] or [], str(config["scale"])
+    about = targets(config["task"], config["model"])
+    return TrainRequest(
+        id=_experiment_name(config["name"]),
+        identity=fingerprint(science | {"seeds": list(seeds)}),
+        group=fingerprint(science),
+        seeds=seeds,
+        config={k: v for k, v in config.items() if k not in _NOT_STORED},
+        digest=code_digest(roots),
+        roots=roots,
+        scale=scale,
+        questions=questions([names] if isinstance(names, str) else names, scale, about, session),
+    )
+
+
+class Teller:
+    """Follows a run and tells how far it is. It looks at no weights, so that nothing is computed for it."""
+
+    def __init__(self, tell: Listener, item: Item, total: int) -> None:
+        self.tell, self.item, self.total = tell, item, total
+        self.loss: float | None = None
+        self.told = 0.0
+
+    def reach(self, step: int) -> None:
+        if time.monotonic() - self.told > _PAUSE or step == self.total:
+            self.told = time.monotonic()
+            loss = "" if self.loss is None else f" loss {self.loss:.4g}"
+            self.tell(Progress(self.item, step / self.total, f"step {step}/{self.total}{loss}"))
+
+    def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        losses = [row["loss"] for row in rows if row.get("loss") is not None]
+        self.loss = sum(losses) / len(losses) if losses else None
+
+    def wants(self, step: int) -> bool:
+        return False
+
+    def see(self, *what: Any) -> None: ...
+
+    def done(self, record: RunRecord) -> None: ...
+
+    def found(self, record: RunRecord) -> None: ...
+
+
+def _optimizer(node: Mapping[str, Any]) -> Any:
+    import torch
+
+    from icl.training.optimizers import OptimizerSpec
+
+    options = {k: v for k, v in node.items() if k not in ("_target_", "schedule")}
+    cls = target_class("optimizer", node.get("_target_"))
+    if not issubclass(cls, torch.optim.Optimizer):
+        raise InputError(f"optimizer._target_={node['_target_']}: must be a torch.optim.Optimizer")
+    schedule = instantiate("optimizer.schedule", node.get("schedule") or {})
+    if not hasattr(schedule, "rate"):
+        raise InputError(f"optimizer.schedule._target_={node['schedule']['_target_']}: must be a schedule")
+    return OptimizerSpec(cls, options, schedule)
+
+
+def _experiment_name(name: Any) -> str:
+    """A relative folder name."""
+    from icl.runs.layout import record_path
+
+    try:
+        record_path(Path(), "runs", str(name), "0" * 12)
+    except InputError:
+        raise InputError(f"name={name}: must be a relative name such as mylab/first") from None
+    return str(name)
+
+
+def _compared(config: Mapping[str, Any]) -> str:
+    return json.dumps({k: v for k, v in config.items() if k not in _NOT_COMPARED}, sort_keys=True)

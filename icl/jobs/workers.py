@@ -1,0 +1,215 @@
+"""Requests carried out one after another in this process, or several at a time in worker processes.
+
+A worker has one request at a time, one torch thread, and a pipe to whoever started it, which carries what it
+would have said and what became of the request. A worker that dies takes only its own request with it; one
+whose starter has died stops as if terminated, so that nobody waits for its locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
+from types import FrameType
+
+from icl.config.session import Session
+from icl.errors import Interrupted, Unavailable, one_line
+from icl.events import Changed, Event, Item, Listener, Said, quiet
+from icl.jobs.request import Request, obtain
+from icl.runs.atomic import Unwritable
+
+_STOPPING = 30.0  # seconds a worker may take to save what it has
+
+
+@dataclass(frozen=True)
+class Task:
+    """A request to be carried out."""
+
+    request: Request
+    session: Session
+    alike: str = ""  # tasks of one such name want the same runs
+
+    @property
+    def item(self) -> Item:
+        return Item(self.request.kind, self.request.id)
+
+
+def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener) -> None:
+    """Every task once, in this order but for those that want the same runs as one under way."""
+
+    def pass_on(event: Event) -> None:
+        if isinstance(event, Changed) and event.state == "unwritable":  # the next would only say the same
+            raise Unwritable(event.text)
+        tell(event)
+
+    if jobs > 1:
+        _in_workers(tasks, jobs, pass_on)
+        return
+    for task in tasks:
+        pass_on(Changed(task.item, "running"))
+        pass_on(attempt(replace(task, session=replace(task.session, tell=tell))))
+
+
+def attempt(task: Task) -> Changed:
+    """What became of it. An interruption is no outcome and passes."""
+    try:
+        return Changed(task.item, "done", obtain(task.request, task.session))
+    except Unwritable as error:
+        return Changed(task.item, "unwritable", text=one_line(error))
+    except Unavailable as error:
+        return Changed(task.item, "skipped", text=one_line(error))
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        return Changed(task.item, "failed", text=reason, trace=traceback.format_exc())
+
+
+def _in_workers(tasks: Sequence[Task], jobs: int, tell: Listener) -> None:
+    waiting = list(tasks)
+    workers = [_Worker() for _ in range(min(jobs, len(tasks)))]
+    try:
+        while True:
+            for worker in workers:
+                if worker.task is None and waiting:
+                    task = following(waiting, [w.task for w in workers])
+                    worker.begin(task)
+                    tell(Changed(task.item, "running"))
+            busy = {worker.pipe: worker for worker in workers if worker.task is not None}
+            if not busy:
+                return
+            for pipe in connection.wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
+                event = worker.hear()
+                if isinstance(event, Changed):
+                    worker.task = None
+                tell(event)
+                if worker.has_died:
+                    workers.remove(worker)
+                    workers += [_Worker()] if waiting else []
+    finally:
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            worker.join()
+
+
+def following(waiting: list[Task], under_way: Sequence[Task | None]) -> Task:
+    """The first; rather one that need not wait for a run that is being made."""
+    taken = {task.alike for task in under_way if task is not None and task.alike}
+    return waiting.pop(next((i for i, task in enumerate(waiting) if task.alike not in taken), 0))
+
+
+class _Worker:
+    """A process as its starter sees it."""
+
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,))
+        self.process.start()
+        theirs.close()
+        self.task: Task | None = None
+        self.has_died = False
+
+    def begin(self, task: Task) -> None:
+        self.task = task
+        # Afresh: what has been built for validation stays here, and so does who listens.
+        told = replace(task, request=replace(task.request), session=replace(task.session, tell=quiet))  # type: ignore[type-var]
+        with contextlib.suppress(OSError):  # it has died, which is heard next
+            self.pipe.send(told)
+
+    def hear(self) -> Event:
+        assert self.task is not None
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.has_died = True
+            self.process.join()
+            reason = f"its process died (exit code {self.process.exitcode})"
+            return Changed(self.task.item, "failed", text=reason)
+
+    def end(self) -> None:
+        """One signal and no more: training saves its state on the first and gives up on the second."""
+        self.pipe.close()  # an idle one ends by itself
+        if self.task is not None:
+            self.process.terminate()
+
+    def join(self) -> None:
+        try:
+            self.process.join(_STOPPING)
+        finally:
+            if self.process.is_alive():
+                self.process.kill()
+
+
+def _serve(pipe: Connection) -> None:
+    """The life of a worker."""
+    os.setpgid(0, 0)  # Ctrl-C reaches the starter alone, which sends each worker one signal
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Thread(target=_stop_with_starter, daemon=True).start()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sending = threading.Lock()
+
+    with contextlib.suppress(EOFError, OSError, Interrupted, KeyboardInterrupt):
+        while True:
+            task: Task = pipe.recv()
+
+            def say(line: str, item: Item = task.item) -> None:
+                with sending, contextlib.suppress(OSError):
+                    pipe.send(Said(line, item))
+
+            with Lines(say).in_place_of_stderr():
+                import torch
+
+                torch.set_num_threads(1)
+                event = attempt(task)
+            with sending:
+                pipe.send(event)
+
+
+def _stop(signum: int, _: FrameType | None) -> None:
+    raise Interrupted(signum)
+
+
+def _stop_with_starter() -> None:
+    starter = parent_process()
+    assert starter is not None
+    starter.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Lines(io.TextIOBase):
+    """Takes whole lines for `say` where stderr was. No terminal: nobody else draws a bar then."""
+
+    encoding = "utf-8"
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+        self.rest = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2  # for child processes, which cannot be told otherwise
+
+    def write(self, text: str) -> int:
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            self.say(line)
+        return len(text)
+
+    @contextlib.contextmanager
+    def in_place_of_stderr(self) -> Iterator[None]:
+        with contextlib.redirect_stderr(self), contextlib.redirect_stdout(self):
+            try:
+                yield
+            finally:
+                if self.rest:
+                    self.write("\n")

@@ -1,0 +1,136 @@
+"""What is done and what is left, in which order and how long; and that workers take it in turn."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.config.places import Configs
+from icl.config.session import Session
+from icl.events import Changed, Event
+from icl.jobs.figure import FigureRequest
+from icl.jobs.kinds import named
+from icl.jobs.plan import Part, as_text, parts_of
+from icl.jobs.report import ReportRequest
+from icl.jobs.reproduce import Page
+from icl.jobs.workers import Task, carry_out, following
+from icl.report.book import Book, Entry
+from icl.runs.atomic import Unwritable
+from icl.runs.code import TRAINING, code_digest
+from icl.runs.layout import SCHEMA
+
+
+def part(group: str, id: str, **more: Any) -> Part:
+    return Part(Entry(group, id, "mylab", "", ""), **more)
+
+
+def task(name: str, alike: str = "") -> Task:
+    return Task(FigureRequest(name, "smoke", {}), Session(Path("/out")), alike)
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.005)
+
+
+def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> None:
+    outputs = Path("/out")
+    parts = [
+        part("check", "mylab/a", past={"mylab/a": 30.0}),
+        part("figure", "mylab/f", past={"mylab/f": 10.0, "/run": 200.0}),
+        part("figure", "mylab/g", past={"mylab/g": 20.0, "/run": 200.0}),
+    ]
+    text = as_text(parts, "laptop", outputs, 1)
+    assert "0 of 3 done already, 3 to run, about 4.3 min by past runs here" in text  # 30 + 10 + 20 + 200
+    assert "checks: mylab/a (30 s)" in text and "mylab/f (3.5 min), mylab/g (3.7 min)" in text
+    assert "about 3.7 min" in as_text(parts, "laptop", outputs, 2)  # no worker is quicker than mylab/g
+    parts.append(part("figure", "mylab/h"))
+    assert "about 4.3 min by past runs here, and 1 of unknown length" in as_text(parts, "laptop", outputs, 1)
+    assert "minutes unknown" in as_text(parts[-1:], "laptop", outputs, 1)
+    done = replace(parts[-1], entry=replace(parts[-1].entry, state="done"))
+    assert "1 of 1 done already, nothing to run" in as_text([done], "laptop", outputs, 1)
+
+
+def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
+    """Of records of the same settings; of a figure's runs only those of other code."""
+
+    def record(kind: str, id: str, document: dict[str, Any]) -> None:
+        request, _ = named(kind, id, ["scale=laptop"], Configs())
+        place = f"figures/{id}/laptop" if kind == "figure" else f"checks/{id}"
+        file = tmp_path / place / f"{request.identity}.json"
+        file.parent.mkdir(parents=True)
+        settings = dict(request.settings)  # type: ignore[attr-defined]
+        told = {"schema": SCHEMA, "digest": "other", "document": {"settings": settings, **document}}
+        file.write_text(json.dumps(told))
+
+    runs = [str(tmp_path / name) for name in ("other", "current")]
+    for path, digest in zip(runs, ("0" * 16, code_digest(TRAINING)), strict=True):
+        Path(path).mkdir()
+        run = {"code": TRAINING, "digest": digest, "seconds": 100.0}
+        (Path(path) / "run.json").write_text(json.dumps(run))
+    record("check", "ahn/lemma4", {"seconds": 7.0})
+    drawn = {"drawing_seconds": 2.0, "configs": "", "drawn_from": [], "contents": {}, "runs": runs}
+    record("figure", "ahn/fig7", {"files": {"png": "/gone"}, **drawn})
+    parts = parts_of(ReportRequest("laptop", ("ahn",)), Session(tmp_path))
+    groups = [found.entry.group for found in parts]
+    assert groups == sorted(groups) and all(found.entry.state == "waiting" for found in parts)
+    first = [(found.entry.id, found.past) for found in parts[:2]]
+    assert first == [("ahn/lemma4", {"ahn/lemma4": 7.0}), ("ahn/lemma1", None)]
+    figures = [found for found in parts if found.entry.group == "figure"]
+    assert figures[0].entry.id == "ahn/fig7" and figures[1].past is None
+    assert figures[0].past == {"ahn/fig7": 2.0, runs[0]: 100.0}
+    alike = {found.entry.id: found.task.alike for found in figures if found.task}
+    assert alike["ahn/fig1"] == alike["ahn/fig2"] != alike["ahn/fig3"]
+
+
+def test_the_page_keeps_up_without_being_written_for_each_of_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def write(told: Book, outputs: Path) -> Path:
+        written.append(told.entries[0].state)
+        return outputs / "report"
+
+    monkeypatch.setattr("icl.jobs.reproduce.write", write)
+    monkeypatch.setattr("icl.jobs.reproduce._PAUSE", 0.05)
+    only = part("check", "mylab/a")
+    with Page([only], "smoke", Session(tmp_path)) as page:
+        assert written == ["waiting"]
+        only.entry = replace(only.entry, state="running")
+        for _ in range(1000):
+            page.has_news()
+        until(lambda: written == ["waiting", "running"])
+        time.sleep(0.2)
+        assert len(written) == 2  # no news
+    assert written == ["waiting", "running", "waiting"]  # interrupted, it waits for the next start
+    assert threading.active_count() == 1 or all("_keep_up" not in t.name for t in threading.enumerate())
+
+
+def test_tasks_that_want_the_same_run_are_kept_apart() -> None:
+    """While one makes the run, the other worker takes something else."""
+    tasks = [task("b", "run"), task("c", "run"), task("d")]
+    assert following(tasks, [task("a", "run"), None]).item.id == "d"
+    assert following(tasks, [task("a", "run"), None]).item.id == "b"  # better than nothing
+    assert following(tasks, [None, None]).item.id == "c"
+
+
+def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Event] = []
+
+    def full(task: Task) -> Changed:
+        return Changed(task.item, "unwritable", text="full")
+
+    monkeypatch.setattr("icl.jobs.workers.attempt", full)
+    with pytest.raises(Unwritable, match="full"):
+        carry_out([task("a"), task("b")], 1, heard.append)
+    assert [event.state for event in heard if isinstance(event, Changed)] == ["running"]
