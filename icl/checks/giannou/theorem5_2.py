@@ -89,6 +89,7 @@ class Theorem5_2:
         trajectory = Trajectory.of(step, A_BND, y_BN, x_BD, self.steps)
         by_step = trajectory.step_errors(loss)[:, 0]
         restored = _restored(step, trajectory.H_BPM, loss, x_BD)
+        start_off = self._start_off(step, loss, x_BD)
         optimum_BD = damped_newton(loss, torch.zeros_like(x_BD)).x_BD
         slope = fitted_slope(setting, widths, errors)
         allowed = [
@@ -101,11 +102,13 @@ class Theorem5_2:
         depth = Bound(0.5, "the claim: 11 + 2k", "layers_off")
         rate = Bound(PRINTED_EXPONENT, "the claim: width ~ eps^-4", "slope")
         kept = Bound(rounding(setting, self.width), "rounding: as for a step", "rows_off")
+        begun = Bound(rounding(setting, self.width), "rounding: as for a step", "inversion_start_off")
         verdict, shown = deciding(
             [
                 (decide(ratio, bound.value), bound),
                 (decide(abs(len(step.layers) - 11 - 2 * self.inversion), depth.value), depth),
                 (decide(restored, kept.value), kept),
+                (decide(start_off, begun.value), begun),
                 (self._rate(slope), rate),
             ]
         )
@@ -132,6 +135,7 @@ class Theorem5_2:
                 "width": step.width,
                 "neurons": step.neurons,
                 "rows_off": restored,
+                "inversion_start_off": start_off,
                 "final_distance_to_optimum": float((trajectory.x_TBD[-1] - optimum_BD).norm()),
                 "relu_errors": {
                     "p(1-p)": by.variance.error,
@@ -154,6 +158,15 @@ class Theorem5_2:
             remarks=REMARKS,
             details=describe(step),
         )
+
+    def _start_off(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> float:
+        """|X - alpha B^T| / |alpha B| after layer 4: what the inversion starts from."""
+        alpha, D = self._setting(self.inversion).approximations(64).alpha, self.dim
+        H_BPM = prompt_of_theorem(step, loss.A_BND, loss.y_BN, x_BD)
+        for layer in step.layers[:4]:
+            H_BPM = forward(layer, H_BPM)
+        X_BDD, B_BDD = (step.block(H_BPM, name)[..., :D] for name in "XR")
+        return or_infinite(float((X_BDD - alpha * B_BDD.mT).norm() / (alpha * B_BDD).norm()))
 
     def _rate(self, slope: float) -> str:
         """With fewer inversion steps than width asks for, their error hides that of the width."""

@@ -58,7 +58,7 @@ def test_the_bound_holds_at_random(dim, more, mu, width, seed):
 
 
 def wrongly(kind):
-    """Stacks with one thing wrong, by how many layers from the end it is."""
+    """Stacks with one thing wrong, so many layers from the end; -3 is the fourth from the start."""
     from_end, change = {
         "no mu x": (5, lambda heads: heads[:2]),
         "sign of the gradient": (
@@ -69,6 +69,7 @@ def wrongly(kind):
         "no decrement": (3, lambda heads: heads[1:]),
         "step forward": (1, lambda heads: [Head(-heads[0].V_PP, heads[0].K_PP, heads[0].Q_PP), heads[1]]),
         "not restored": (1, lambda heads: heads[:1]),
+        "not transposed": (-3, lambda heads: heads[:1]),
     }[kind]
     right = step_error.newton_step
 
@@ -81,17 +82,18 @@ def wrongly(kind):
     return build
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "no mu x",
-        "sign of the gradient",
-        "direction not cleared",
-        "no decrement",
-        "step forward",
-        "not restored",
-    ],
-)
+KINDS = [
+    "no mu x",
+    "sign of the gradient",
+    "direction not cleared",
+    "no decrement",
+    "step forward",
+    "not restored",
+    "not transposed",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_construction_fails(monkeypatch, kind):
     monkeypatch.setattr(step_error, "newton_step", wrongly(kind))
     assert Theorem5_2(width=500, steps=2).measure().verdict == "fails"
