@@ -18,9 +18,9 @@ R replicas, B sequences, D states, T observations, s window, N = T - s - 1 conte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,7 +28,11 @@ from torch import Tensor
 
 from icl.errors import InputError, one_of, real, reals, whole
 from icl.random import generator
+from icl.tasks.estimators import SampledGram, SampledTokens
+from icl.tasks.law import Draw, Estimator, Model, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.token_law import TokenLaw
+from icl.theory.dynamical_system import covariances_of_independent_modes, moments, quadratic_risk
 
 SETTINGS = ("a", "b", "c", "d")
 SPECTRA = ("uniform", "sphere", "ball", "positive")
@@ -53,7 +57,7 @@ class DynamicalSystem:
         initial_variance: float = 0.01,
         prefix: str = "task",
     ) -> None:
-        self.dim = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
+        self.states = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
         self.window = whole(f"{prefix}.window", window, 1)
         self.length = whole(f"{prefix}.length", length, 1, MAX_LENGTH)
         if length <= window + 1:
@@ -65,7 +69,7 @@ class DynamicalSystem:
         if isinstance(spectrum, str):
             self.spectrum = one_of(f"{prefix}.spectrum", spectrum, SPECTRA)
         else:
-            self.spectrum = tuple(reals(f"{prefix}.spectrum", spectrum, self.dim))
+            self.spectrum = tuple(reals(f"{prefix}.spectrum", spectrum, self.states))
             if max(map(abs, self.spectrum)) > 1:
                 raise InputError(
                     f"{prefix}.spectrum={list(spectrum)}: unstable, every eigenvalue must be from -1 to 1"
@@ -75,6 +79,11 @@ class DynamicalSystem:
         self.initial_variance = real(f"{prefix}.initial_variance", initial_variance, 0)
         if process_noise + observation_noise + initial_variance == 0:
             raise InputError(f"{prefix}.process_noise=0: with no noise and x_0 = 0 every observation is 0")
+
+    @property
+    def dim(self) -> int:
+        """What a model is built for: tokens have window + 1 entries, whatever the number of states is."""
+        return self.window
 
     def law(self, seeds: Sequence[int]) -> DynamicalSystemLaw:
         return DynamicalSystemLaw(
@@ -91,9 +100,9 @@ class DynamicalSystem:
     def _root_w(self, seed: int) -> Tensor:
         """A root of Sigma_w; each seed has its own Q_w in (d)."""
         if self.setting != "d":
-            return self.process_noise**0.5 * torch.eye(self.dim, dtype=torch.float64)
-        spread_D = torch.linspace(*SPREAD, self.dim, dtype=torch.float64)
-        Q_DD = _orthogonal(generator(seed, "task"), 1, self.dim)[0]
+            return self.process_noise**0.5 * torch.eye(self.states, dtype=torch.float64)
+        spread_D = torch.linspace(*SPREAD, self.states, dtype=torch.float64)
+        Q_DD = _orthogonal(generator(seed, "task"), 1, self.states)[0]
         return self.process_noise**0.5 * Q_DD.T * spread_D.sqrt()
 
 
@@ -106,8 +115,21 @@ class Systems:
 
 
 @dataclass(frozen=True)
-class DynamicalSystemLaw:
-    """The distribution of each replica. Draws take one generator per replica."""
+class DynamicalSystemLaw(TokenLaw):
+    """The distribution of each replica. Draws take one generator per replica. The risk is half the squared
+    error, eq. (9)."""
+
+    declared: ClassVar[tuple[str, ...]] = (
+        "gram_prompts",
+        "sequences",
+        "systems",
+        "observations",
+        "estimators",
+        "exact_risk",
+        "exact_where",
+        "has_independent_modes",
+        "mode_arguments",
+    )
 
     length: int
     window: int
@@ -117,15 +139,51 @@ class DynamicalSystemLaw:
     process_noise: float
     observation_noise: float
     initial_variance: float
+    read_out: int = 1
 
     @property
     def dim(self) -> int:
+        """Entries of a token but for its last."""
+        return self.window
+
+    @property
+    def states(self) -> int:
         return self.root_w_RDD.shape[-1]
 
     @property
     def context(self) -> int:
         """N, the number of context tokens."""
         return self.length - self.window - 1
+
+    @property
+    def context_R(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.context,) * len(self.root_w_RDD)
+
+    def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
+        return {"sampled": lambda: _HalfTokens(self) if model.path == "tokens" else _HalfGram(self)}
+
+    def exact_risk(self, model: Any) -> RiskFunction | None:
+        """One layer of linear attention, any number of heads, in settings (a) and (b)."""
+        family = model.parametrization
+        plain = model.activation == "identity" and family.layers == 1 and family.ends() == (None, None)
+        if not plain or not self.has_independent_modes:
+            return None
+        risk = quadratic_risk(
+            moments(covariances_of_independent_modes(**self.mode_arguments()), self.window), self.window
+        )
+
+        def of(model: Any) -> Tensor:
+            P_RLHPP, Q_RLHPP = model.parametrization.stack()
+            return risk.value_of_layer(P_RLHPP[:, 0], Q_RLHPP[:, 0])
+
+        return of
+
+    @property
+    def exact_where(self) -> str:
+        return "one plain layer of linear attention in settings a and b with a uniform spectrum"
+
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        return {"Sigma_w": self.Sigma_w_RDD.numpy()}
 
     @property
     def Sigma_w_RDD(self) -> Tensor:
@@ -139,7 +197,7 @@ class DynamicalSystemLaw:
     def mode_arguments(self) -> dict[str, Any]:
         """As icl.theory.dynamical_system.covariances_of_independent_modes takes them."""
         return {
-            "dim": self.dim,
+            "dim": self.states,
             "process": self.process_noise,
             "noise": self.observation_noise,
             "start": self.initial_variance,
@@ -185,7 +243,8 @@ class DynamicalSystemLaw:
         return gram_prompts(self.sequences(generators, batch), self.window)
 
     def _systems(self, rng: np.random.Generator, B: int) -> tuple[Tensor, Tensor]:
-        D, v_BD = self.dim, _eigenvalues(rng, self.spectrum, B, self.dim)
+        D = self.states
+        v_BD = _eigenvalues(rng, self.spectrum, B, D)
         if self.setting == "a":
             return torch.diag_embed(v_BD), torch.ones(B, D, dtype=torch.float64)
         if self.setting == "c":
@@ -195,6 +254,16 @@ class DynamicalSystemLaw:
             Q_BDD = _orthogonal(rng, B, D)
             A_BDD = Q_BDD.mT @ (v_BD[..., None] * Q_BDD)
         return A_BDD, torch.from_numpy(rng.uniform(-HALF_WIDTH, HALF_WIDTH, (B, D)))
+
+
+class _HalfGram(SampledGram):
+    def risk(self, model: Model, draw: Draw) -> Tensor:
+        return super().risk(model, draw) / 2
+
+
+class _HalfTokens(SampledTokens):
+    def risk(self, model: Model, draw: Draw) -> Tensor:
+        return super().risk(model, draw) / 2
 
 
 def token_prompts(y_RBT: Tensor, window: int) -> TokenPrompt:

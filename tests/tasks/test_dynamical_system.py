@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from icl.errors import InputError
+from icl.models import Full, LinearTransformer, MultiHead
 from icl.random import generator
 from icl.tasks import dynamical_system as lds
 from icl.tasks.dynamical_system import DynamicalSystem, Systems, gram_prompts, token_prompts
@@ -157,3 +158,51 @@ def test_refuses(settings, words):
     with pytest.raises(InputError, match=words) as refused:
         DynamicalSystem(**settings)
     assert "\n" not in str(refused.value)
+
+
+def model_of(law, family=MultiHead, seed=0, **settings):
+    parametrization = family(law.dim, init_std=0.7, **settings)
+    parametrization.double().initialise([seed + r for r in range(len(law.context_R))])
+    return LinearTransformer(parametrization)
+
+
+@pytest.mark.parametrize("setting", ["a", "b"])
+def test_the_exact_risk_is_the_mean_of_both_sampled_estimators(setting):
+    law = DynamicalSystem(dim=2, length=6, window=2, setting=setting).law([0, 1])
+    model = model_of(law, layers=1, heads=2)
+    exact = law.exact_risk(model)(model).detach()
+    (build,) = law.estimators(model).values()
+    rngs = [generator(seed, "eval") for seed in (0, 1)]
+    risks = torch.stack([build().risk(model, build().draw(rngs, 4000)).detach() for _ in range(40)])
+    error = risks.std(0) / len(risks) ** 0.5
+    assert ((risks.mean(0) - exact).abs() < 4.5 * error).all()
+    tokens = law.token_prompts([generator(seed, "check") for seed in (0, 1)], 50)
+    by_tokens = LinearTransformer(model.parametrization, "tokens").predict(tokens) - tokens.target_RB
+    drawn = {"context": tokens.context_RBNP, "query": tokens.query_RBP, "target": tokens.target_RB}
+    (build,) = law.estimators(LinearTransformer(model.parametrization, "tokens")).values()
+    found = build().risk(LinearTransformer(model.parametrization, "tokens"), drawn)
+    assert torch.allclose(found, by_tokens.square().mean(-1) / 2, rtol=1e-12)
+
+
+def test_where_no_exact_risk_is_declared():
+    for settings in ({"setting": "c"}, {"setting": "d"}, {"spectrum": "ball"}):
+        law = DynamicalSystem(dim=2, length=6, **settings).law([0])
+        assert law.exact_risk(model_of(law, Full, layers=1)) is None
+    law = DynamicalSystem(dim=2, length=6).law([0])
+    assert law.exact_risk(model_of(law, Full, layers=2)) is None
+    assert law.exact_risk(LinearTransformer(Full(1, 1), "tokens", "relu")) is None
+
+
+def test_what_a_model_is_built_for_is_the_window():
+    task = DynamicalSystem(dim=5, window=3)
+    law = task.law([0, 1])
+    assert (task.dim, task.states, law.dim, law.states, law.context_R) == (3, 5, 3, 5, (26, 26))
+    assert law.replica(1).context_R == (26,)
+
+
+def test_a_subclass_that_draws_otherwise_has_no_exact_risk():
+    class Louder(lds.DynamicalSystemLaw):
+        def token_prompts(self, generators, batch):
+            return super().token_prompts(generators, batch)
+
+    assert "exact_risk" not in Louder.declared

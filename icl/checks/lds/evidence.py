@@ -77,7 +77,7 @@ def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, float]:
     """Largest difference of the conditional moments from the grid's at a system of the law, as a share of
     sqrt(form's diagonal entries), and its rounding."""
     window, T = law.window, min(law.length, max(law.window + 3, 5))
-    short = law_of(law.setting, window, T, law.dim, seed, process_noise=law.process_noise)
+    short = law_of(law.setting, window, T, law.states, seed, process_noise=law.process_noise)
     drawn = short.systems([generator(seed, "check", 1)], 1)
     A_DD, c_D, Sigma_w_DD = drawn.A_RBDD[0, 0], drawn.c_RBD[0, 0], law.Sigma_w_RDD[0]
     noise, start = law.observation_noise, law.initial_variance

@@ -94,7 +94,7 @@ class LemmaD2:
             printed_TT = lemma_d_2(A_DD, c_D, law.Sigma_w_RDD[0], *levels, law.length)
             sizes_TT = lemma_d_2(A_DD.abs(), c_D.abs(), law.Sigma_w_RDD[0].abs(), *levels, law.length)
             error = max(error, float(((C_TT - printed_TT).abs() / sizes_TT).max()))
-        return error, EPSILON * 8 * law.length * law.dim
+        return error, EPSILON * 8 * law.length * law.states
 
     def _mean_error(self) -> float:
         """Gauss rules against E[v^n] = 1 / (n + 1), largest error over the diagonal's root mean."""
@@ -111,7 +111,7 @@ class LemmaD2:
             np.where(np.minimum(i_T[:, None], i_T) >= k, moment(np.maximum(total - 2 * k, 0)), 0.0)
             for k in range(1, T + 1)
         )
-        squared_norm = law.dim * (1 if law.setting == "a" else HALF_WIDTH**2 / 3)
+        squared_norm = law.states * (1 if law.setting == "a" else HALF_WIDTH**2 / 3)
         closed = squared_norm * (law.initial_variance * moment(total) + law.process_noise * steps)
         closed += law.observation_noise * np.eye(T)
         scale = np.sqrt(np.outer(closed.diagonal(), closed.diagonal()))
