@@ -158,6 +158,7 @@ class TrainRequest:
                 "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
             )
         make_estimator(train.estimator, model, law)
+        train.maps(model, law)
         model.parametrization.initialise(self.seeds)
         refuse_unanswerable(self.questions, model, law)
 

@@ -84,6 +84,17 @@ class Estimator(nn.Module, ABC):
     def risk(self, model: Any, draw: Draw) -> Tensor:
         """One number per replica."""
 
+    reliability_names: tuple[str, ...] = ()
+
+    def reliability(self, draw: Draw) -> Mapping[str, Tensor]:
+        """(R,) numbers by these names that say how far the mean over this draw can be trusted."""
+        return {}
+
+    @property
+    def plain(self) -> Estimator | None:
+        """The same risk from the law's own draws, where this estimator's are others."""
+        return None
+
     def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
         """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole
         is the sum of share * risk of the part. Measured: half the time at 5 x 20,000 prompts."""
@@ -149,6 +160,10 @@ class Law(DrawsPrompts, Protocol):
     @property
     def exact_where(self) -> str:
         """Which models have an exact risk, in words."""
+
+    def coordinates(self, model: Any) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """For train.coordinates=whitened: (left_RII, right_RJJ) by matrix, M = left M' right, with M' what is
+        trained. Empty where the law has none for this model."""
 
     def observe(self, model: Any) -> Observables:
         """What runs of this model write down."""

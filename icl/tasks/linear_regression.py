@@ -22,9 +22,10 @@ from torch import Tensor
 from icl.errors import InputError, one_of, real, reals, whole
 from icl.random import generator
 from icl.tasks import exact, on_s
-from icl.tasks.integrated import ExpectedSparse, ExpectedStack
+from icl.tasks.integrated import ExpectedSparse, ExpectedStack, Tilted, degree_of_risk
 from icl.tasks.law import Estimator, Law, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.tilted import draw_tilted
 from icl.tasks.token_law import TokenLaw
 from icl.tasks.wishart import draw_wishart
 
@@ -141,8 +142,10 @@ class LinearRegressionLaw(TokenLaw):
 
     declared: ClassVar[tuple[str, ...]] = (
         "covariate_grams",
+        "tilted_grams",
         "gram_prompts",
         "gram_tasks",
+        "gram_tasks_on",
         "label_root_REK",
         "query_root_RED",
         "query_token_root_RPK",
@@ -236,7 +239,18 @@ class LinearRegressionLaw(TokenLaw):
         if model.path == "tokens":
             return sampled
         expected = ExpectedSparse if model.parametrization.sparse and not self.guesses else ExpectedStack
-        return {"expected": lambda: expected(self), **sampled}
+        return {
+            "tilted": lambda: Tilted(expected(self), degree_of_risk(model)),
+            "expected": lambda: expected(self),
+            **sampled,
+        }
+
+    def coordinates(self, model: Any) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """In which Sigma is the identity: x = F x', hence A = F^-T A' F^-1 and B = F B' F^-1."""
+        if not model.parametrization.sparse:
+            return {}
+        inverse_RDD = torch.linalg.inv(self.root_RDD)
+        return {"A": (inverse_RDD.mT, inverse_RDD), "B": (self.root_RDD, inverse_RDD)}
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
         return exact.exact_risk(model, self)
@@ -274,6 +288,22 @@ class LinearRegressionLaw(TokenLaw):
             grams.append(root_EE @ W_BEE @ root_EE.T / n)
         return torch.from_numpy(np.stack(grams))
 
+    def tilted_grams(
+        self,
+        generators: Sequence[np.random.Generator],
+        batch: int,
+        inflations_R: Sequence[Sequence[float]],
+    ) -> tuple[Tensor, Tensor]:
+        """(S, weight) with shapes (R, B, E, E) and (R, B): means under the law are those of weight * value
+        (icl.tasks.tilted)."""
+        grams, weights = [], []
+        roots = self.u_root_REE.numpy()
+        for rng, n, root_EE, inflations in zip(generators, self.context_R, roots, inflations_R, strict=True):
+            W_BEE, weight_B = draw_tilted(rng, n, root_EE.shape[0], batch, inflations)
+            grams.append(root_EE @ W_BEE @ root_EE.T)
+            weights.append(weight_B)
+        return torch.from_numpy(np.stack(grams)), torch.from_numpy(np.stack(weights))
+
     def gram_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> GramPrompt:
         """Prompts by Bartlett's decomposition: no token is ever drawn."""
         S_RBEE = self.covariate_grams(generators, batch)
@@ -282,10 +312,14 @@ class LinearRegressionLaw(TokenLaw):
 
     def gram_tasks(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor]:
         """(G, w) with shapes (R, B, P, P) and (R, B, D): a context and its task, without a query."""
-        S_RBEE = self.covariate_grams(generators, batch)
-        normal_RBD = torch.from_numpy(
-            np.stack([rng.standard_normal((batch, self.dim)) for rng in generators])
-        )
+        return self.gram_tasks_on(self.covariate_grams(generators, batch), generators)
+
+    def gram_tasks_on(
+        self, S_RBEE: Tensor, generators: Sequence[np.random.Generator]
+    ) -> tuple[Tensor, Tensor]:
+        """(G, w) of contexts with these S."""
+        size = (S_RBEE.shape[1], self.dim)
+        normal_RBD = torch.from_numpy(np.stack([rng.standard_normal(size) for rng in generators]))
         w_RBD = normal_RBD @ self.task_root_RDD.mT + self.mean_RD[:, None]
         return self._gram(S_RBEE, w_RBD), w_RBD
 

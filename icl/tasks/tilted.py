@@ -18,6 +18,7 @@ B draws, D = `dim`, C components.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -27,6 +28,7 @@ from icl.errors import InputError, reals
 from icl.tasks.wishart import draw_wishart
 
 INFLATIONS = (1.0, 1.3, 1.7, 2.2, 3.0)  # served three layers of ahn's eq. (11) at D = 5, N = 10 and 20
+STEP = 1.3  # between components made by `inflations_for`: neighbours overlap
 
 
 def inflations_of(key: str, values: Sequence[float]) -> tuple[float, ...]:
@@ -35,6 +37,22 @@ def inflations_of(key: str, values: Sequence[float]) -> tuple[float, ...]:
     if not found or found[0] != 1 or any(after <= before for before, after in pairwise(found)):
         raise InputError(f"{key}={list(values)}: must begin with 1 and rise")
     return tuple(found)
+
+
+def inflations_for(degree: int, n: int, dim: int) -> tuple[float, ...]:
+    """Components that cover what carries the mean of s_1^degree: a ladder of STEP to one rung beyond.
+
+    s_1^degree f has its mode in s_1, far above the others, at (2/N) (degree + (|N - D| - 1)/2 + m - 1);
+    plain draws end near (1 + sqrt(m/M))^2 M/N, M = max(D, N). Where the first is not beyond the second plain
+    draws see all there is: (1,).
+    """
+    least, most = min(dim, n), max(dim, n)
+    mode = 2 / n * (degree + (abs(n - dim) - 1) / 2 + least - 1)
+    edge = (1 + math.sqrt(least / most)) ** 2 * most / n
+    if mode <= edge:
+        return (1.0,)
+    rungs = math.ceil(math.log(mode / edge) / math.log(STEP)) + 1
+    return tuple(STEP**rung for rung in range(rungs + 1))
 
 
 def draw_tilted(

@@ -79,6 +79,9 @@ class TokenLaw(ABC):
     def exact_where(self) -> str:
         return f"{type(self).__name__} declares none"
 
+    def coordinates(self, model: Any) -> Mapping[str, tuple[Tensor, Tensor]]:
+        return {}
+
     def observe(self, model: Any) -> Observables:
         return NothingObserved()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ class GradientNorms:
     total_R: Tensor
     total_stderr_R: Tensor
     exact: bool
+    plain: tuple[Tensor, Tensor] | None = None  # risk and its error from plain draws, if these are others
 
 
 class CriticalPoint:
@@ -52,7 +53,19 @@ class CriticalPoint:
         else:
             chunks_CR, chunked = self._sampled(model, step)
         named = dict(zip(model.parametrization.shapes(), chunked, strict=True))
-        return _norms(chunks_CR, named, self.exact is not None)
+        norms = _norms(chunks_CR, named, self.exact is not None)
+        return norms if self.exact is not None else replace(norms, plain=self._plain(model, step))
+
+    def _plain(self, model: LinearTransformer, step: int) -> tuple[Tensor, Tensor] | None:
+        """What a batch of the law's own prompts shows of the risk."""
+        plain = self.estimator.plain
+        if plain is None:
+            return None
+        streams = [generator(seed, "check", step) for seed in self.seeds]
+        size = max(self.samples // CHUNKS, 1)
+        with torch.no_grad():
+            risk_CR = torch.stack([plain.risk(model, plain.draw(streams, size)) for _ in range(CHUNKS)])
+        return risk_CR.mean(0), risk_CR.std(0) / math.sqrt(CHUNKS)
 
     def _sampled(self, model: LinearTransformer, step: int) -> tuple[Tensor, list[Tensor]]:
         size = max(self.samples // CHUNKS, 1)

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
+from icl.models.coordinates import Coordinates
 from icl.runs.aggregate import aggregate
 from icl.tasks.law import Law
 from icl.training.critical_point import CriticalPoint
@@ -110,7 +111,8 @@ def _train_from(
     followers: Sequence[Follower],
     judge: Judge | None,
 ) -> RunRecord:
-    first_step = _restore_weights(plan, saved)
+    plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
+    first_step = 0 if saved is None else int(saved["step"])
     recorder = Recorder(
         plan.model,
         plan.law,
@@ -119,6 +121,7 @@ def _train_from(
         plan.train.log_every,
         CriticalPoint(plan.model, plan.law, plan.seeds, plan.callbacks.gradient_samples),
         plan.callbacks.gradient_count,
+        reliability_names=make_estimator(plan.train.estimator, plan.model, plan.law).reliability_names,
     )
     if saved is not None:
         recorder.restore(saved["recorder"])
@@ -137,11 +140,17 @@ def _train_from(
     reach(first_step)
     with Interrupts() as interrupts:
         module = _module(plan, [recorder, *followers])
+        recorder.reliable = lambda: module.reliable
+        if saved is not None:
+            module.load(saved["parameters"])
         keeper = _Keeper(run, module, recorder, plan.callbacks.checkpoint_seconds, interrupts, reach)
         module.after_step = keeper.after_step
         module.saved_optimizer = None if saved is None else saved["optimizer"]
         _fit(plan, module, first_step, interrupts)
     judged = None if judge is None else list(judge(recorder.float64_model, plan.law))
+    unseen = recorder.unseen_tail()
+    for sentence in unseen:
+        logging.getLogger(__name__).warning("%s", sentence)
     return run.finish(
         metrics=recorder.rows,
         columns=recorder.columns(),
@@ -150,7 +159,12 @@ def _train_from(
         steps=plan.train.steps,
         seeds=plan.seeds,
         verdicts=judged,
-        extras={"threads": torch.get_num_threads(), "device": module.trained_on, "group": plan.group},
+        extras={
+            "threads": torch.get_num_threads(),
+            "device": module.trained_on,
+            "group": plan.group,
+            "notes": unseen,
+        },
     )
 
 
@@ -180,7 +194,7 @@ class _Keeper:
                 raise Interrupted(self.interrupts.signum)
 
     def _save(self, step: int) -> None:
-        parameters = {k: v.detach().cpu() for k, v in self.module.model.parametrization.matrices().items()}
+        parameters = {k: v.detach().cpu() for k, v in self.module.trained.items()}
         self.run.save_checkpoint(
             {
                 "step": step,
@@ -193,21 +207,13 @@ class _Keeper:
         self.saved_at = time.monotonic()
 
 
-def _restore_weights(plan: TrainingPlan, saved: Mapping[str, Any] | None) -> int:
-    dtype = plan.trainer.dtype
-    if saved is None:
-        plan.model.parametrization.initialise(plan.seeds, dtype)
-        return 0
-    plan.model.parametrization.load(saved["parameters"])
-    return int(saved["step"])
-
-
 def _module(plan: TrainingPlan, watchers: Sequence[Watcher]) -> EnsembleModule:
     dtype = plan.trainer.dtype
     name, law, model = plan.train.estimator, plan.law, plan.model
     alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()
     return EnsembleModule(
         model,
+        Coordinates(plan.train.maps(model, law), dtype),
         make_estimator(name, model, law).to(dtype),
         [make_estimator(name, model, law.replica(r)).to(dtype) for r in alone],
         plan.optimizer,

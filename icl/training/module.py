@@ -11,8 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from icl.models import LinearTransformer
+from icl.models.coordinates import Coordinates
 from icl.tasks.law import Estimator
 from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
+
+Pieces = Sequence[tuple[float, dict[str, Tensor]]]
 
 
 class Watcher(Protocol):
@@ -39,6 +42,7 @@ class EnsembleModule(pl.LightningModule):
     def __init__(
         self,
         model: LinearTransformer,
+        coordinates: Coordinates,
         estimator: Estimator,
         replica_estimators: Sequence[Estimator],
         spec: OptimizerSpec,
@@ -50,25 +54,41 @@ class EnsembleModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.model = model
+        self.model, self.coordinates = model, coordinates
+        self.trained = nn.ParameterDict(coordinates.parameters_of(model.parametrization.matrices()))
         self._estimators = nn.ModuleList([estimator, *replica_estimators])  # moves with the module
-        self.cut = estimator.pieces
+        self.cut, self.reliability = estimator.pieces, estimator.reliability
         self.estimate, self.estimate_replica = estimator.risk, [own.risk for own in replica_estimators]
         self.spec, self.clip_R, self.seeds = spec, clip_R, tuple(seeds)
         self.total_steps, self.watchers, self.after_step = total_steps, watchers, after_step
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
+        self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
+
+    def load(self, parameters: Mapping[str, Tensor]) -> None:
+        """What a checkpoint holds of `trained`."""
+        with torch.no_grad():
+            for name, saved in parameters.items():
+                self.trained[name].copy_(saved)
+
+    def _model(self, parameters: Sequence[Tensor] | None = None, r: int | None = None) -> LinearTransformer:
+        """At the weights trained, or at replica r's of these parameters."""
+        names = list(self.model.parametrization.shapes())
+        given = [self.trained[name] for name in names] if parameters is None else parameters
+        matrices = self.coordinates.matrices_of(names, given, r)
+        return self.model.on(self.model.parametrization.sharing(matrices))
 
     def configure_optimizers(self) -> list[torch.optim.Optimizer]:
-        parameters = {k: v for k, v in self.model.parametrization.named_parameters()}
         self.trained_on = str(self.device)
-        self.engine = ReplicaOptimizer(self.spec, parameters, self.clip_R)
+        stacks = {name: self.trained[name] for name in self.model.parametrization.shapes()}
+        self.engine = ReplicaOptimizer(self.spec, stacks, self.clip_R)
         if self.saved_optimizer is not None:
             self.engine.load_state_dict(self.saved_optimizer)
         return self.engine.engines
 
     def training_step(self, batch: dict[str, Any], _: int) -> None:
         draw = batch["draw"]
+        self.reliable = self.reliability(draw)
         pieces = [] if self.spec.couples_replicas else self.cut(draw)
         for step in batch["steps"]:
             self.engine.set_rates(step)
@@ -84,15 +104,15 @@ class EnsembleModule(pl.LightningModule):
     def _look(self, step: int, draw: dict[str, Tensor]) -> None:
         if any(watcher.wants(step) for watcher in self.watchers):
             with torch.no_grad():
-                loss_R = self.estimate(self.model, draw)
+                loss_R = self.estimate(self._model(), draw)
             self._show(step, loss_R)
 
-    def _step_together(self, step: int, pieces: Sequence[tuple[float, dict[str, Tensor]]]) -> None:
+    def _step_together(self, step: int, pieces: Pieces) -> None:
         for stack in self.engine.stacks.values():
             stack.grad = None
         losses = []
         for share, piece in pieces:
-            loss_R = self.estimate(self.model, piece) * share
+            loss_R = self.estimate(self._model(), piece) * share
             loss_R.sum().backward()
             losses.append(loss_R.detach())
         self._show(step, torch.stack(losses).sum(0))
@@ -102,14 +122,17 @@ class EnsembleModule(pl.LightningModule):
     def _step_one_by_one(self, draw: dict[str, Tensor]) -> None:
         """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
         for r, (views, engine) in enumerate(zip(self.engine.views, self.engine.engines, strict=True)):
-            model = self.model.on(self.model.parametrization.sharing(views))
             own = {name: tensor[r : r + 1] for name, tensor in draw.items()}
+            pieces = self.cut(own)
 
-            def closure(r: int = r, model: LinearTransformer = model, own: dict[str, Tensor] = own) -> float:
+            def closure(r: int = r, views: Sequence[Tensor] = views, pieces: Pieces = pieces) -> float:
                 self.engine.engines[r].zero_grad()
-                loss = self.estimate_replica[r](model, own).sum()
-                loss.backward()
-                return loss.item()
+                total = 0.0
+                for share, piece in pieces:
+                    loss = self.estimate_replica[r](self._model(views, r), piece).sum() * share
+                    loss.backward()
+                    total += loss.item()
+                return total
 
             engine.step(closure)
 
@@ -125,6 +148,8 @@ class EnsembleModule(pl.LightningModule):
             ]
             advice = "lower optimizer.lr or set train.clip"
             raise Diverged(f"the loss of seeds {bad} is not finite at step {step}: {advice}")
-        matrices = {k: v.detach().double().cpu() for k, v in self.model.parametrization.matrices().items()}
+        with torch.no_grad():
+            now = self._model().parametrization.matrices()
+        matrices = {k: v.detach().double().cpu() for k, v in now.items()}
         for watcher in interested:
             watcher.see(step, loss_R.double().cpu(), matrices, self.engine.rates())

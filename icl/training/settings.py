@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from icl.errors import InputError, one_of, real, whole
+from icl.models import LinearTransformer
+from icl.tasks.law import Law
 from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
 
+COORDINATES = ("plain", "whitened")
 PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64}
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """`train.*`: how long, on what, and how the gradient is estimated and clipped."""
+    """`train.*`: how long, on what, and how the gradient is estimated and clipped.
+
+    `coordinates`: plain, or those in which the law's prompts are white (what then is a step of the optimizer,
+    and clipped, is a matrix there). Weights begin, and are stored and watched, as they are.
+    """
 
     steps: int
     batch: int | None
@@ -25,10 +33,12 @@ class TrainSettings:
     estimator: str = "expected"
     clip: float | Sequence[float] | None = None
     log_every: int = 10
+    coordinates: str = "plain"
 
     def __post_init__(self) -> None:
         for key in ("steps", "steps_per_batch", "log_every"):
             whole(f"train.{key}", getattr(self, key), 1)
+        one_of("train.coordinates", self.coordinates, COORDINATES)
         if not isinstance(self.estimator, str):  # which there are, the law knows
             raise InputError(f"train.estimator={self.estimator}: must be a name, such as sampled")
         if self.estimator != POPULATION:
@@ -37,6 +47,16 @@ class TrainSettings:
             raise InputError(
                 f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
             )
+
+    def maps(self, model: LinearTransformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """Of icl.models.coordinates, by matrix of the model."""
+        if self.coordinates == "plain":
+            return {}
+        known, names = law.coordinates(model), model.parametrization.shapes()
+        if not set(names) <= set(known):
+            where = f"{type(law).__name__} and {type(model.parametrization).__name__}"
+            raise InputError(f"train.coordinates={self.coordinates}: not with {where}; use plain")
+        return {name: known[name] for name in names}
 
     def clip_for(self, replicas: int) -> list[float] | None:
         return clip_vector(self.clip, replicas)

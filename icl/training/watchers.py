@@ -18,6 +18,7 @@ from icl.tasks.law import Law
 from icl.training.critical_point import CriticalPoint
 
 Row = dict[str, Any]
+SIGMAS = 4.0  # of a Student variable with CHUNKS - 1 degrees of freedom each: about 99.9 %
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
 
@@ -35,9 +36,11 @@ class Recorder:
         critical_count: int,
         history_count: int = 40,
         on_rows: Callable[[list[Row]], None] = lambda rows: None,
+        reliability_names: Sequence[str] = (),
     ) -> None:
         self.seeds, self.critical, self.on_rows = tuple(seeds), critical, on_rows
-        self.total_steps = total_steps
+        self.total_steps, self.reliability_names = total_steps, tuple(reliability_names)
+        self.reliable: Callable[[], Mapping[str, Tensor]] = dict  # of the prompts in use, by these names
         self.float64_model = model_in_float64(model)
         self.observables = law.observe(model)
         self.stride = set(range(0, total_steps, log_every)) | {total_steps}
@@ -56,7 +59,8 @@ class Recorder:
             for name, tensor in matrices.items():
                 self.history.setdefault(name, []).append(tensor.clone())
         if step in self.stride or step in self.critical_steps:
-            columns = {"loss": loss_R, "lr": torch.tensor(rates)} | self._measured(step, matrices)
+            columns = {"loss": loss_R, "lr": torch.tensor(rates), **self.reliable()}
+            columns |= self._measured(step, matrices)
             rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
             for name, value_R in columns.items():
                 for row, value in zip(rows, value_R.tolist(), strict=True):
@@ -80,6 +84,8 @@ class Recorder:
             found["exact_risk"] = norms.risk_R
         else:
             found |= {"risk_estimate": norms.risk_R, "risk_estimate_stderr": norms.risk_stderr_R}
+            if norms.plain is not None:
+                found |= {"risk_plain_batch": norms.plain[0], "risk_plain_batch_stderr": norms.plain[1]}
         found |= {"gradient_norm": norms.total_R, "gradient_norm_stderr": norms.total_stderr_R}
         for label in norms.norms:
             found[f"gradient_norm_{label}"] = norms.norms[label]
@@ -89,17 +95,35 @@ class Recorder:
     def columns(self) -> list[str]:
         """Every column of metrics.csv, known before the first row."""
         family = self.float64_model.parametrization
-        names = ["step", "seed", "loss", "lr", *self.observables.names()]
+        names = ["step", "seed", "loss", "lr", *self.reliability_names, *self.observables.names()]
         names += ["exact_risk"] if self.critical.exact is not None else []
         if not self.critical_steps:
             return names
-        names += [] if self.critical.exact is not None else ["risk_estimate", "risk_estimate_stderr"]
+        if self.critical.exact is None:
+            names += ["risk_estimate", "risk_estimate_stderr"]
+            plain = self.critical.estimator.plain is not None
+            names += ["risk_plain_batch", "risk_plain_batch_stderr"] if plain else []
         labels = [
             f"{name}{i}" for name, shape in family.shapes().items() for i in range(math.prod(shape[:-2]))
         ]
         for label in ("", *(f"_{label}" for label in labels)):
             names += [f"gradient_norm{label}", f"gradient_norm{label}_stderr"]
         return names
+
+    def unseen_tail(self) -> list[str]:
+        """Where at the end a plain batch and one that shows the tail differ by more than their errors."""
+        found = []
+        for row in self.rows[-len(self.seeds) :]:
+            plain, risk = row.get("risk_plain_batch"), row.get("risk_estimate")
+            if plain is None or risk is None:
+                continue
+            error = math.hypot(row["risk_plain_batch_stderr"], row["risk_estimate_stderr"])
+            if abs(plain - risk) > SIGMAS * error:
+                found.append(
+                    f"seed {row['seed']}: a batch does not see the risk's tail: {plain:.3g} from "
+                    f"{self.critical.samples} plain prompts, {risk:.3g} from as many that show it"
+                )
+        return found
 
     def state(self) -> dict[str, Any]:
         return {"rows": self.rows, "history": self.history}

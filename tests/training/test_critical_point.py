@@ -64,4 +64,8 @@ def test_prompts_are_those_of_the_evaluation(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(critical_point, "generator", recorded)
     critical.measure(model, 3)
-    assert roles == [(0, "eval", 3), (1, "eval", 3)]
+    plain = [
+        (0, "check", 3),
+        (1, "check", 3),
+    ]  # batches of the law's own prompts, beside those that show its tail
+    assert roles == [(0, "eval", 3), (1, "eval", 3), *plain]

@@ -113,7 +113,7 @@ def test_which_estimator_serves_which_model() -> None:
         make_estimator("exact", relu, law)
 
 
-@pytest.mark.parametrize("name", ["expected", "sampled"])
+@pytest.mark.parametrize("name", ["tilted", "expected", "sampled"])
 @pytest.mark.parametrize("family", [SparseAB(3, 2, 0.1), Full(3, 2, 0.1)], ids=["sparse", "stack"])
 def test_pieces_add_up_to_the_whole(
     name: str, family: Parametrization, monkeypatch: pytest.MonkeyPatch

@@ -143,16 +143,20 @@ def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Comman
     assert_identical(whole, resumed)
 
 
-def test_killed_between_checkpoints(start: Callable[..., Command]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [("train.estimator=sampled",), ("train.estimator=tilted", "train.coordinates=whitened")],
+    ids=["sampled", "tilted"],
+)
+def test_killed_between_checkpoints(start: Callable[..., Command], options: tuple[str, ...]) -> None:
     """Before the first, which means from the start; then between two: rows after the last are made again."""
-    option = "train.estimator=sampled"
-    whole = uninterrupted(start, option)
-    assert start(option, "callbacks.checkpoint_seconds=1000").send(signal.SIGKILL, 40) == -9
-    assert start(option, "callbacks.checkpoint_seconds=0.03").send(signal.SIGKILL, 70) == -9
-    last = start(option)
+    whole = uninterrupted(start, *options)
+    assert start(*options, "callbacks.checkpoint_seconds=1000").send(signal.SIGKILL, 40) == -9
+    assert start(*options, "callbacks.checkpoint_seconds=0.03").send(signal.SIGKILL, 70) == -9
+    last = start(*options)
     assert last.end() == 0
     assert_identical(whole, last.document())
-    again = start(option)
+    again = start(*options)
     assert again.end() == 0 and again.document()["cached"]
     assert_identical(whole, again.document())
 
