@@ -10,7 +10,7 @@ J nodes of a Gauss rule, V = 2L - 1 (or L) variables: a_0 .. a_{L-1}, then beta_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -68,25 +68,29 @@ class Minimum:
 
 @dataclass(frozen=True, eq=False)
 class _Jet:
-    """A function of the variables at every node with its first two derivatives."""
+    """A function of the variables at every node, with first derivatives and, if asked for, second ones."""
 
     value_J: Array
     first_JV: Array
-    second_JVV: Array
+    second_JVV: Array | None
 
     def __mul__(self, other: _Jet) -> _Jet:
+        value_J = self.value_J * other.value_J
+        first_JV = self.value_J[:, None] * other.first_JV + other.value_J[:, None] * self.first_JV
+        if self.second_JVV is None or other.second_JVV is None:
+            return _Jet(value_J, first_JV, None)
         cross_JVV = self.first_JV[:, :, None] * other.first_JV[:, None, :]
-        return _Jet(
-            self.value_J * other.value_J,
-            self.value_J[:, None] * other.first_JV + other.value_J[:, None] * self.first_JV,
+        second_JVV = (
             self.value_J[:, None, None] * other.second_JVV
             + other.value_J[:, None, None] * self.second_JVV
             + cross_JVV
-            + cross_JVV.transpose(0, 2, 1),
+            + cross_JVV.transpose(0, 2, 1)
         )
+        return _Jet(value_J, first_JV, second_JVV)
 
     def one_minus(self) -> _Jet:
-        return _Jet(1 - self.value_J, -self.first_JV, -self.second_JVV)
+        second_JVV = None if self.second_JVV is None else -self.second_JVV
+        return _Jet(1 - self.value_J, -self.first_JV, second_JVV)
 
 
 class InvariantRisk:
@@ -153,16 +157,21 @@ class InvariantRisk:
         theta_V = self._polish(np.sort(1 / roots))
         return self._minimum(np.sort(theta_V), found=0)
 
-    def minimise(self, rng: np.random.Generator, starts: int = 64) -> list[Minimum]:
+    def minimise(
+        self,
+        rng: np.random.Generator,
+        starts: int = 64,
+        follow: Callable[[range], Iterable[int]] = iter,  # type: ignore[assignment]
+    ) -> list[Minimum]:
         """All distinct local minima reached from random starts, best first; layers of (8) sorted ascending.
 
         Levenberg-Marquardt on the sum of squares, then Newton. A list of what was found, not a proof of no
-        others.
+        others. `follow` goes through the starts and may say how far it is.
         """
         if starts < 1:
             raise ValueError(f"starts={starts}: must be at least 1")
         minima: list[Minimum] = []
-        for _ in range(starts):
+        for _ in follow(range(starts)):
             theta_V = self._polish(self._descend(self._start(rng)))
             new = self._minimum(theta_V if self.with_b else np.sort(theta_V), found=1)
             if not (new.strict and new.newton_gain < STATIONARY):
@@ -185,10 +194,10 @@ class InvariantRisk:
         root_weights_J = np.sqrt(self.weights_J)
 
         def residual(point_V: Array) -> Array:
-            return root_weights_J * self._query(point_V).value_J
+            return root_weights_J * self._query(point_V, curved=False).value_J
 
         def jacobian(point_V: Array) -> Array:
-            return root_weights_J[:, None] * self._query(point_V).first_JV
+            return root_weights_J[:, None] * self._query(point_V, curved=False).first_JV
 
         return least_squares(residual, theta_V, jacobian, method="lm", max_nfev=3000).x
 
@@ -227,26 +236,28 @@ class InvariantRisk:
         q = self._query(theta_V)
         weighted_J = 2 * self.weights_J * q.value_J
         hessian_VV = np.einsum("j,jv,ju->vu", 2 * self.weights_J, q.first_JV, q.first_JV)
+        assert q.second_JVV is not None
         hessian_VV = hessian_VV + np.tensordot(weighted_J, q.second_JVV, 1)
         return Derivatives(float(self.weights_J @ q.value_J**2), weighted_J @ q.first_JV, hessian_VV)
 
-    def _query(self, theta_V: Array) -> _Jet:
-        """q at the nodes."""
-        count, nodes = self.variables, len(self.nodes_J)
-        q = p = _Jet(np.ones(nodes), np.zeros((nodes, count)), np.zeros((nodes, count, count)))
-        s = _Jet(self.nodes_J, np.zeros((nodes, count)), np.zeros((nodes, count, count)))
+    def _query(self, theta_V: Array, curved: bool = True) -> _Jet:
+        """q at the nodes; `curved` with its second derivatives."""
+        nodes, count = len(self.nodes_J), self.variables
+        flat_JVV = np.zeros((nodes, count, count)) if curved else None
+
+        def variable(index: int) -> _Jet:
+            first_JV = np.zeros((nodes, count))
+            first_JV[:, index] = 1
+            return _Jet(np.full(nodes, theta_V[index]), first_JV, flat_JVV)
+
+        q = p = _Jet(np.ones(nodes), np.zeros((nodes, count)), flat_JVV)
+        s = _Jet(self.nodes_J, np.zeros((nodes, count)), flat_JVV)
         for layer in range(self.layers):
             step = s * p * p if layer and self.with_b else s
-            q = q * (self._variable(theta_V, layer) * step).one_minus()
+            q = q * (variable(layer) * step).one_minus()
             if self.with_b and layer < self.layers - 1:
-                p = p * (self._variable(theta_V, self.layers + layer) * step).one_minus()
+                p = p * (variable(self.layers + layer) * step).one_minus()
         return q
-
-    def _variable(self, theta_V: Array, index: int) -> _Jet:
-        nodes, count = len(self.nodes_J), self.variables
-        first_JV = np.zeros((nodes, count))
-        first_JV[:, index] = 1
-        return _Jet(np.full(nodes, theta_V[index]), first_JV, np.zeros((nodes, count, count)))
 
     def _variables(self, a_L: Sequence[float], beta_L: Sequence[float]) -> Array:
         a, beta = self._padded(list(a_L), list(beta_L))

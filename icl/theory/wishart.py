@@ -86,10 +86,11 @@ def _zonal_term(shape: tuple[int, ...], dim: int, freedom: int) -> Fraction:
     mean = prod((dim + 2 * column - row) * (freedom + 2 * column - row) for row, column in boxes)
     if not mean:
         return Fraction(0)
-    heights = [sum(length > column for length in shape) for column in range(shape[0])]
+    rows, second = len(shape), shape[1] if len(shape) > 1 else 0
     norm = 1
     for row, column in boxes:
-        arm, leg = shape[row] - column - 1, heights[column] - row - 1
+        height = rows if column == 0 else 2 if column < second else 1
+        arm, leg = shape[row] - column - 1, height - row - 1
         norm *= (2 * arm + leg + 1) * (2 * arm + leg + 2)
     return Fraction(2 * degree * coefficient * mean, norm)
 

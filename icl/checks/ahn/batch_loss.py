@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from icl.checks.ahn.points_of_s import Point, as_printed
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_forward
+from icl.progress import track
 from icl.tasks import GramPrompt
 
 BATCH = 20_000  # prompts of the paper's batch
@@ -30,12 +31,14 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> dict[str, float]:
     """Batch loss and exact risk, here and nearby."""
     start_V = np.concatenate([point.a_L, point.b_L])
     box = [tuple(sorted((value * (1 - NEARBY), value * (1 + NEARBY)))) for value in start_V]
+    steps = track(range(SEARCH_STEPS), "search on the batch loss", SEARCH_STEPS)
     near = minimize(
         lambda theta_V: _loss(theta_V, point, prompt),
         start_V,
         jac=True,
         method="L-BFGS-B",
         bounds=box,
+        callback=lambda _: next(steps, None),
         options={"maxiter": SEARCH_STEPS},
     )
     here, there = _loss(start_V, point, prompt)[0], float(near.fun)

@@ -14,7 +14,14 @@ from scipy.optimize import minimize
 
 from icl.checks.ahn.by_words import gradient_by_words, has_words, risk_by_words
 from icl.checks.ahn.orbits import Stack
-from icl.checks.ahn.points_of_s import Point, gradient_as_printed, nearest_point, sampled_near, whitened
+from icl.checks.ahn.points_of_s import (
+    Point,
+    gradient_as_printed,
+    nearest_point,
+    sampled_near,
+    starts_tracked,
+    whitened,
+)
 from icl.checks.given_weights import require_family, require_law
 from icl.checks.verdict import Weights
 from icl.random import generator
@@ -84,7 +91,7 @@ def row_against_minima(
 def least_risk(law: LinearRegressionLaw, layers: int, starts: int, seed: int) -> float:
     """Least of the local minima found on S with B."""
     risk = InvariantRisk(law.dim, law.context_R[0], layers, with_b=True)
-    minima = risk.minimise(generator(seed, "search"), starts)
+    minima = risk.minimise(generator(seed, "search"), starts, starts_tracked)
     return min((minimum.risk for minimum in minima), default=math.inf)
 
 

@@ -13,7 +13,7 @@ D covariates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from icl.checks.ahn import orbits
 from icl.checks.ahn.orbits import Deviation, Stack
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
+from icl.progress import track
 from icl.tasks import LinearRegressionLaw
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.statistics import norm_and_stderr
@@ -166,6 +167,11 @@ def nearest_point(stack: Stack, law: LinearRegressionLaw) -> Point:
         np.zeros(0) if M_LDD is None else M_LDD.diagonal(dim1=-2, dim2=-1).mean(-1).numpy() for M_LDD in stack
     )
     return Point(InvariantRisk(law.dim, law.context_R[0], len(a_L), stack[1] is not None), law, -a_L, b_L)
+
+
+def starts_tracked(starts: range) -> Iterator[int]:
+    """The starts of a search for minima on S, which says how far it is."""
+    return track(starts, "starts of the search", len(starts))
 
 
 def directions(points: Sequence[Point], W_RDD: Tensor) -> Deviation:

@@ -17,7 +17,7 @@ from icl.checks.ahn import by_tokens, critical_point, orbits
 from icl.checks.ahn.by_words import directions_by_words, gradient_norm_by_words, has_words
 from icl.checks.ahn.critical_point import Held
 from icl.checks.ahn.near_s import row_against_optimum, stacks_of
-from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
+from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction, starts_tracked
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
 from icl.checks.settings import Eigenvalues, Matrix, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
@@ -88,7 +88,7 @@ class Theorem3:
         if has_words(self.layers, self.law):
             worst = orbits.worst_of(worst, directions_by_words(points))
         lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
-        found = self.risk.minimise(rng, STARTS)
+        found = self.risk.minimise(rng, STARTS, starts_tracked)
         below = max(0.0, best.risk / found[0].risk - 1) if found else 0.0
         sampled = orbits.rotation_test(optimum.stack, self.law, rng, self.samples)
         return [

@@ -20,7 +20,7 @@ import torch
 from icl.checks.ahn import by_tokens, critical_point, orbits
 from icl.checks.ahn.batch_loss import BATCH, against_the_risk
 from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
-from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction
+from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction, starts_tracked
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
 from icl.checks.settings import Eigenvalues, Matrix, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
@@ -67,7 +67,7 @@ class Theorem4:
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
-        minima = self.risk.minimise(rng, self.starts)
+        minima = self.risk.minimise(rng, self.starts, starts_tracked)
         if not minima:
             nothing, why = {"starts": self.starts, "found": 0}, "no local minimum was reached"
             bound = Bound(0.0, why, "found", ">")
