@@ -20,7 +20,9 @@ _OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")  # metrics for files rather than
 Cell = tuple[float | None, float | None]  # a number and its standard error
 
 
-def checks(documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True) -> None:
+def checks(
+    documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True, verbose: bool = False
+) -> None:
     """A table of verdicts; with `claims` what each is about, and `full`, for one, all that was measured."""
     from rich import box
     from rich.console import Console
@@ -51,6 +53,8 @@ def checks(documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims
     if full:
         for d in documents:
             _details(console, d)
+            for line in d.get("details", []) if verbose else []:  # a construction, layer by layer
+                console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
 
 
 def coloured(document: Mapping[str, Any]) -> str:

@@ -59,15 +59,16 @@ def command(verb: str, args: Sequence[str]) -> int:
 def _one(verb: str, composed: Composed, configs: Configs) -> int:
     request, session = requested(verb, composed, configs)
     document = _done(lambda told: obtain(request, told), session, Display(verbose=_verbose(composed)))
-    emit(document, lambda: _show_one(document, request), composed.settings["format"])
+    verbose = _verbose(composed)
+    emit(document, lambda: _show_one(document, request, verbose), composed.settings["format"])
     return code_of(document)
 
 
-def _show_one(document: Document, request: Request) -> None:
+def _show_one(document: Document, request: Request, verbose: bool) -> None:
     if request.kind == "train":
         show.run(document, request.id)
     elif request.kind == "check":
-        show.checks([document], full=True)
+        show.checks([document], full=True, verbose=verbose)
     else:
         show.figures([document])
 

@@ -220,7 +220,11 @@ def test_weights_the_theorem_does_not_speak_of_are_refused():
 @pytest.mark.parametrize("layers", [2, 4])
 def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, layers):
     right = InvariantRisk._query
-    monkeypatch.setattr(InvariantRisk, "_query", lambda risk, theta: right(risk, theta * (1 + 1e-5)))
+    monkeypatch.setattr(
+        InvariantRisk,
+        "_query",
+        lambda risk, theta, *more, **how: right(risk, theta * (1 + 1e-5), *more, **how),
+    )
     assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
 
 

@@ -193,5 +193,9 @@ def test_weights_the_theorem_does_not_speak_of_are_refused():
 def test_fails_where_the_minimised_polynomial_is_another(monkeypatch):
     """A minimum of a wrong polynomial is not one of the model's risk, which the exact rule evaluates."""
     right = InvariantRisk._query
-    monkeypatch.setattr(InvariantRisk, "_query", lambda risk, theta: right(risk, theta * (1 + 1e-6)))
+    monkeypatch.setattr(
+        InvariantRisk,
+        "_query",
+        lambda risk, theta, *more, **how: right(risk, theta * (1 + 1e-6), *more, **how),
+    )
     assert Theorem4(**PLAIN).measure().verdict == "fails"
