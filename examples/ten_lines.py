@@ -6,7 +6,8 @@ import numpy as np
 
 import icl
 
-found = icl.train("ahn/theorem3", logger="none", seeds=[0, 1], scale=[*sys.argv, "laptop"][1])
+isotropic = {"task.covariance": "identity", "seeds": [0, 1]}  # the law that the data below are drawn from
+found = icl.train("ahn/theorem3", logger="none", scale=[*sys.argv, "laptop"][1], **isotropic)
 model = icl.load_run(found["run_dir"]).model
 rng = np.random.default_rng(7)
 w, x, x_query = rng.standard_normal(5), rng.standard_normal((20, 5)), rng.standard_normal(5)

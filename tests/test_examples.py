@@ -18,8 +18,8 @@ def test_ten_lines_train_predict_and_compare(tmp_path: Path) -> None:
     lines = re.findall(r"seed (\d): (\S+), least squares: (\S+), truth: (\S+)", done.stdout)
     assert [line[0] for line in lines] == ["0", "1"]
     for _, prediction, least_squares, truth in lines:
-        assert least_squares == truth and float(prediction) == float(prediction)
-        assert abs(float(prediction)) < 50  # a prediction in the labels' units and sign is checked elsewhere
+        assert least_squares == truth
+        assert abs(float(prediction) - float(truth)) < 3  # little trained, but in the labels' units and sign
     assert len({line[1] for line in lines}) == 2
     code = [
         line for line in script.read_text().splitlines() if line and not line.startswith(('"""', "import"))
