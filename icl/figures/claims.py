@@ -14,7 +14,7 @@ from icl.verdicts import VERDICTS
 @dataclass(frozen=True)
 class Claim:
     """`trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
-    was found about the paper's own text."""
+    was found about the paper's own text. `whose` sentence it is: the paper's, or one this project adds."""
 
     claim: str
     measured: Any
@@ -23,8 +23,10 @@ class Claim:
     expected: str = "holds"
     trained: bool = True
     remarks: Sequence[str] = ()
+    whose: str = "paper"
 
     def __post_init__(self) -> None:
+        one_of("whose", self.whose, ("paper", "project"))
         one_of("verdict", self.verdict, VERDICTS)
         one_of("expected", self.expected, VERDICTS)
 

@@ -98,7 +98,11 @@ class Tilted(Estimator):
         return self.inner.given(S_RBEE, generators) | {"weight": weight_RB}
 
     def risk(self, model: Model, draw: Draw) -> Tensor:
-        return (draw["weight"] * self.inner.risks(model, draw)).mean(-1)
+        return self.terms(model, draw).mean(-1)
+
+    def terms(self, model: Model, draw: Draw) -> Tensor:
+        """(R, B), whose mean is the risk; neighbours are of different components."""
+        return draw["weight"] * self.inner.risks(model, draw)
 
     @property
     def plain(self) -> Estimator | None:

@@ -83,6 +83,12 @@ def density_ratios(s_BD: np.ndarray, n: int, inflations: Sequence[float]) -> np.
     return np.stack(ratios, axis=1)
 
 
+def stratified_error(terms_B: np.ndarray, components: int) -> float:
+    """Standard error of the mean of weight * value: each component has its own draws."""
+    strata = [terms_B[c::components] for c in range(components)]
+    return math.sqrt(sum(len(stratum) * stratum.var(ddof=1) for stratum in strata)) / len(terms_B)
+
+
 def effective_size(weight_B: np.ndarray) -> float:
     """(sum w)^2 / sum w^2: how many equal weights would have this variance."""
     return float(weight_B.sum() ** 2 / np.square(weight_B).sum())

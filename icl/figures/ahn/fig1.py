@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from icl.figures.ahn.almost_zero import ALMOST_ZERO
 from icl.figures.claims import Claim, below
 from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
 from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis, panels
@@ -125,8 +126,8 @@ def _risk(exact: Mapping[str, np.ndarray]) -> list[Claim]:
                 "smallest exact risk": float(risk_S.min()),
                 "of the risk at zero weights": float(risk_S.min() / null),
             },
-            f"below 1 % of {null:g}, the risk at zero weights; the least on S is {optimum:.4f}",
-            below(float(risk_S.min()), 0.01 * null),
+            f"below {ALMOST_ZERO:.0%} of {null:g}, the risk at zero weights; the least on S is {optimum:.4f}",
+            below(float(risk_S.min()), ALMOST_ZERO * null),
             expected="fails",
         ),
     ]
