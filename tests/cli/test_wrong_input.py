@@ -60,7 +60,7 @@ WRONG = {
     f"{T} foo": "must have the form KEY=VALUE",
     "train experiment=ahn/thoerem3": "did you mean ahn/theorem3? (one of: ahn/",
     "train tsk=foo": "did you mean task?",
-    "train task=foo": "task=foo: no such option (one of: linear_regression)",
+    "train task=foo": "task=foo: no such option (one of: dynamical_system, linear_regression)",
     f"{T} -m task.dim=3,0": "task.dim=0: must be",
     f"{T} -m optimizer.lr=0.1,foo": "optimizer.lr=foo: must be",
     f"{T} -m format=json,text": "must be the same in all jobs",

@@ -63,7 +63,7 @@ def asked(figure: Any, monkeypatch: pytest.MonkeyPatch) -> Asked:
         def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
             found.append((experiment, dict(overrides or {})))
             run = RunRecord.__new__(RunRecord)
-            run.__dict__["run"] = {"fingerprint": str(len(found)), "attempt": 1}
+            run.__dict__["run"] = {"fingerprint": str(len(found)), "digest": "d", "attempt": 1}
             return run
 
         def store(self, name: str, science: Any, compute: Any) -> Any:
