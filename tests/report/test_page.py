@@ -69,7 +69,8 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     for part in (
         "Of 3 statements from 1 paper, 2 hold and 1 fails, all as expected.",
         "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
-        "rounding: 64 eps, times all terms", "rejected", "at twice A", "the curve falls", "'almost 0'", "A curve.",
+        "rounding: 64 eps, times all terms", "rejected",
+        "at twice A", "the curve falls", "'almost 0'", "A curve.",
         "commit 0123456789ab", "A processor, 2 cores, 8 GiB",
         "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1", "train.steps",
     ):  # fmt: skip
