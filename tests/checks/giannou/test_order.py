@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from icl.checks.giannou import order
-from icl.checks.giannou.degrees import Degrees, best_residual, newton_residual
 from icl.checks.giannou.order import Order, exact_identity, steps_by_formula
 from icl.errors import InputError
 
@@ -46,23 +45,7 @@ def test_steps_by_hand():
     assert steps_by_formula(2, 1.0, 1 / 300) == 4 and steps_by_formula(2, 1.0, 0.6) == 0
 
 
-def test_degrees():
-    finding = Degrees().measure()
-    assert finding.verdict == "holds" and finding.control.rejected
-    assert finding.measured["degree_attention"] == [3, 9, 27, 81]
-    assert finding.measured["degree_order2"] == [3, 7, 15, 31]
-    assert finding.measured["degree_order3"] == [5, 17, 53, 161]
-    assert all(
-        a < b
-        for a, b in zip(finding.measured["best_residual"], finding.measured["residual_order3"], strict=True)
-    )
-    assert newton_residual(2, 1, 1.0) == pytest.approx(0.25)
-    assert best_residual(0, 3.0) == pytest.approx(0.5)  # 1 - a / 2 on [1, 3]
-
-
 def test_refuses():
     for settings in ({"order": 1}, {"order": 9}, {"condition": float("inf")}, {"accuracy": 0}, {"dim": 0}):
         with pytest.raises(InputError, match="check"):
             Order(**settings)
-    with pytest.raises(InputError, match="condition"):
-        Degrees(condition=1.0)

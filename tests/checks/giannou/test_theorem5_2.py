@@ -2,21 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import settings as how
-from hypothesis import strategies as st
 
-from icl.algorithms import LogisticLoss
 from icl.checks.giannou import step_error
-from icl.checks.giannou.problems import classified
-from icl.checks.giannou.step_error import Setting, Trajectory, inversion_steps, step_error_bound
-from icl.checks.giannou.theorem5_1 import Theorem5_1
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.errors import InputError
 from icl.models.columns import ColumnStack, Head
+from tests.checks.giannou.cases import NO_STEP
 
 
 @pytest.mark.parametrize(
@@ -37,24 +29,6 @@ def test_holds_and_rejects_its_control(settings):
     assert measured["slope"] < -1.4
     errors = measured["error_by_inversion"]["errors"]
     assert errors[0] > 10 * errors[-1]
-
-
-@how(max_examples=12, deadline=None)
-@given(
-    st.integers(1, 4),
-    st.integers(0, 6),
-    st.sampled_from([0.05, 0.3, 5.0]),
-    st.integers(100, 600),
-    st.integers(0, 999),
-)
-def test_the_bound_holds_at_random(dim, more, mu, width, seed):
-    setting = Setting(dim, dim + more, mu, 1.0, inversion_steps(mu))
-    rng = np.random.default_rng(seed)
-    loss = LogisticLoss(*classified(rng, 2, dim + more, dim), mu)
-    x_BD = torch.from_numpy(rng.standard_normal((2, dim)))
-    x_BD = x_BD / x_BD.norm(dim=1, keepdim=True).clamp_min(1)
-    errors_B = Trajectory.of(setting.step(width), loss.A_BND, loss.y_BN, x_BD, 1).step_errors(loss)[0]
-    assert (errors_B <= step_error_bound(setting, width, loss, x_BD).numpy()).all()
 
 
 def wrongly(kind):
@@ -104,24 +78,7 @@ def test_too_few_inversion_steps_do_not_refute():
     assert finding.verdict == "undecided" and finding.measured["layers"] == 17
 
 
-def test_theorem5_1():
-    finding = Theorem5_1(width=500, steps=12, samples=2).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
-    distances = finding.measured["by_width"]["distances"]
-    assert distances[0] > distances[-1] and finding.measured["layers"] == 12 * 27
-    assert Theorem5_1(width=500, steps=2, samples=1).measure().verdict == "fails"  # far from the minimum yet
-
-
-def test_refuses():
-    for check in (Theorem5_1, Theorem5_2):
-        for settings, key in (
-            ({"width": 0}, "width=0"),
-            ({"width": 10**9}, "width"),
-            ({"mu": 0.0}, "mu"),
-            ({"mu": -0.1}, "mu"),
-            ({"dim": 5, "context": 4}, "context=4"),
-            ({"inversion": 0}, "inversion=0"),
-            ({"steps": 0}, "steps=0"),
-        ):
-            with pytest.raises(InputError, match=rf"check\.{key}"):
-                check(**settings)
+@pytest.mark.parametrize("settings, key", NO_STEP)
+def test_refuses(settings, key):
+    with pytest.raises(InputError, match=rf"check\.{key}"):
+        Theorem5_2(**settings)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from icl.checks.giannou import lemmaB_9
+from icl.checks.giannou.lemmaB_9 import LemmaB9
+from icl.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "mu, verdict", [(0.1, "holds"), (1.4, "holds"), (1.43, "fails"), (2, "fails"), (30, "fails")]
+)
+def test_lemma_b9_is_true_below_the_root_of_two(mu, verdict):
+    finding = LemmaB9(mu=mu, samples=8).measure()
+    assert finding.verdict == verdict and finding.control.rejected
+    assert finding.measured["growth_far_out"] == pytest.approx(mu**2 - 2, abs=1e-3)
+
+
+def test_a_step_that_stays_put_fails(monkeypatch):
+    monkeypatch.setattr(lemmaB_9.LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
+    assert LemmaB9(mu=0.1).measure().verdict == "fails"
+
+
+def test_refuses():
+    with pytest.raises(InputError, match=r"check\.mu"):
+        LemmaB9(mu=-1.0)
+    with pytest.raises(InputError, match=r"check\.samples"):
+        LemmaB9(samples=0)

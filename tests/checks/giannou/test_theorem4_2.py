@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from icl.checks.giannou import iteration
+from icl.checks.giannou.mutants import mutants
+from icl.checks.giannou.theorem4_2 import Theorem4_2
+from icl.constructions.giannou import regression
+from icl.errors import InputError
+from icl.models.columns import ColumnStack, Head, Layer
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"dim": 6, "context": 12, "steps": 8, "condition": 50},
+        {"dim": 1, "context": 1, "steps": 30},
+        {"dim": 3, "context": 3, "steps": 0, "samples": 2},
+        {"condition": 100, "steps": 40, "samples": 2},
+        {"dim": 2, "context": 3, "design": [[1, 2], [3, 4], [0, 1]], "samples": 2},
+    ],
+)
+def test_theorem_holds_and_rejects_its_control(settings):
+    finding = Theorem4_2(**settings).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.control.measured > 100 * finding.bound.value
+    dim, steps = settings.get("dim", 5), settings.get("steps", 20)
+    assert finding.measured["layers"] == 3 + steps and finding.measured["heads"] == 2
+    assert finding.measured["width"] == 4 * dim + 3
+    assert finding.measured["max_relative_error"] < 1e-7
+
+
+def test_it_ends_at_least_squares():
+    assert Theorem4_2(steps=30).measure().measured["distance_to_least_squares"] < 1e-10
+
+
+def changed(stack, number, layer):
+    return ColumnStack(stack.rows, [*stack.layers[:number], layer, *stack.layers[number + 1 :]])
+
+
+def swapped(stack, number, h, **blocks):
+    """The same head reading other blocks as key or query."""
+    head, rows = stack.layers[number].heads[h], stack.rows
+    K = rows.gather({blocks["key"]: 1.0}) if "key" in blocks else head.K_PP
+    Q = rows.gather({blocks["query"]: 1.0}) if "query" in blocks else head.Q_PP
+    heads = list(stack.layers[number].heads)
+    heads[h] = Head(head.V_PP, K, Q)
+    return changed(stack, number, Layer(heads))
+
+
+@pytest.mark.parametrize("number, name, layer", list(mutants(regression.theorem4_2(3, 2, 0.1))))
+def test_every_head_missing_or_turned_fails(monkeypatch, number, name, layer):
+    right = regression.theorem4_2
+
+    def wrong(dim, steps, epsilon, mu):
+        stack = right(dim, steps, epsilon, mu)
+        heads, h = list(stack.layers[number].heads), int(name.split()[1]) - 1
+        turned = Head(-heads[h].V_PP, heads[h].K_PP, heads[h].Q_PP)
+        heads[h : h + 1] = [turned] if "sign" in name else []
+        assert len(heads) == len(layer.heads)
+        return changed(stack, number, Layer(heads))
+
+    monkeypatch.setattr(iteration, "theorem4_2", wrong)
+    assert Theorem4_2(dim=3, context=5, steps=2, samples=1).measure().verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        lambda stack: swapped(stack, 1, 0, key="X"),  # a Newton layer's key as listed: block 1
+        lambda stack: swapped(stack, 3, 0, key="I", query="I"),  # the first output layer as listed
+        lambda stack: swapped(stack, 0, 0, key="I"),
+    ],
+)
+def test_the_listings_of_the_proof_fail(monkeypatch, printed):
+    right = regression.theorem4_2
+    monkeypatch.setattr(iteration, "theorem4_2", lambda *args: printed(right(*args)))
+    assert Theorem4_2(dim=3, context=5, steps=2, samples=1).measure().verdict == "fails"
+
+
+def test_a_little_off_fails(monkeypatch):
+    right = regression.theorem4_2
+    monkeypatch.setattr(iteration, "theorem4_2", lambda d, t, e, mu: right(d, t, e * (1 + 1e-11), mu))
+    assert Theorem4_2(samples=1, steps=3).measure().verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"dim": 5, "context": 4}, "check.context=4"),
+        ({"condition": float("inf")}, "singular"),
+        ({"dim": 2, "context": 2, "design": [[1, 2], [2, 4]]}, "singular"),
+        ({"dim": 2, "context": 2, "design": [[1, 2, 3]]}, "check.design: has shape"),
+        ({"design": "none.npy"}, "no such .npy file"),
+        ({"condition": 0.5}, "check.condition"),
+        ({"steps": -1}, "check.steps"),
+        ({"dim": 0}, "check.dim=0"),
+    ],
+)
+def test_refuses(settings, message):
+    with pytest.raises(InputError, match=message):
+        Theorem4_2(**settings)

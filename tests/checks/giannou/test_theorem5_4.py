@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from icl.checks.giannou import theorem5_4
+from icl.checks.giannou.theorem5_4 import Theorem5_4, guaranteed_decrease
+from icl.errors import InputError
+from tests.checks.giannou.cases import NO_REGULARISATION
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mu": 0.1}, {"mu": 0.25, "dim": 2, "context": 3}, {"mu": 10.0, "seed": 1}]
+)
+def test_theorem5_4(settings):
+    finding = Theorem5_4(samples=24, **settings).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    measured = finding.measured
+    assert measured["min_decrease_phase1"] >= measured["guaranteed_decrease"] > 0.01
+    assert measured["min_decrease_exact"] >= 0.25 - np.log(1.25)
+    assert measured["steps_in_phase1"] > 20 and measured["steps_in_phase2"] > 20
+
+
+def test_guaranteed_decrease_is_above_a_hundredth_for_every_mu():
+    assert min(guaranteed_decrease(mu) for mu in np.geomspace(1e-4, 1e4, 400)) > 0.01
+
+
+def test_errors_too_large_fail(monkeypatch):
+    right = theorem5_4.largest_error
+    monkeypatch.setattr(theorem5_4, "constant_times_error", lambda mu, eps_B: 0 * eps_B)
+    assert Theorem5_4(samples=8).measure().verdict == "fails"
+    monkeypatch.undo()
+    monkeypatch.setattr(theorem5_4, "largest_error", lambda mu, x_BD: 300 * right(mu, x_BD))
+    assert Theorem5_4(samples=8).measure().verdict in ("fails", "undecided")
+
+
+def test_too_few_steps_are_undecided():
+    assert Theorem5_4(samples=8, steps=3).measure().verdict == "undecided"
+
+
+@pytest.mark.parametrize("mu", NO_REGULARISATION)
+def test_refuses_no_regularisation(mu):
+    with pytest.raises(InputError, match=r"check\.mu"):
+        Theorem5_4(mu=mu)
+
+
+def test_refuses_fewer_points_than_dimensions():
+    with pytest.raises(InputError, match=r"check\.context"):
+        Theorem5_4(dim=5, context=4)
