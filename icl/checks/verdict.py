@@ -25,7 +25,7 @@ class Bound:
 
     value: float
     source: str
-    of: str = ""
+    of: str
     direction: str = "<"
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)
-        if self.bound.of and self.bound.of not in self.measured:
+        if self.bound.of not in self.measured:
             raise ValueError(f"bound.of={self.bound.of}: is none of what was measured")
         if self.verdict == "holds" and not self.control.rejected:
             object.__setattr__(self, "verdict", "undecided")

@@ -28,7 +28,9 @@ class Stated:
 
 
 def finding(rejected: bool = True, **texts: Any) -> Finding:
-    return Finding("holds", {"error": 0.0}, Bound(1.0, "rounding"), Control("two", 2.0, rejected), **texts)
+    return Finding(
+        "holds", {"error": 0.0}, Bound(1.0, "rounding", "error"), Control("two", 2.0, rejected), **texts
+    )
 
 
 def document(found: Finding) -> dict[str, Any]:

@@ -25,7 +25,7 @@ FOUND: Mapping[str, Any] = {"max_error": 1.0}
 
 
 def finding(verdict: str) -> Finding:
-    return Finding(verdict, FOUND, Bound(2.0, "rounding"), Control("a wrong one", 3.0, True))
+    return Finding(verdict, FOUND, Bound(2.0, "rounding", "max_error"), Control("a wrong one", 3.0, True))
 
 
 def test_one_document(icl: Run) -> None:
@@ -140,7 +140,8 @@ def user_package(folder: Path) -> None:
         "    def __init__(self, size: int = 1):\n"
         "        if size < 1: raise ValueError(f'check.size={size}: must be at least 1')\n"
         "    def measure(self):\n"
-        "        return Finding('holds', {'error': 0.0}, Bound(0.0, 'none'), Control('two', 1.0, True))\n"
+        "        bound = Bound(0.0, 'none', 'error')\n"
+        "        return Finding('holds', {'error': 0.0}, bound, Control('two', 1.0, True))\n"
         "class Bad(Good):\n"
         "    def measure(self): return 1 / 0\n"
         "class Task(LinearRegression): ...\n"

@@ -156,7 +156,8 @@ def test_a_third_partys_paper(
         "class One:\n"
         "    reference, claim = 'Lemma 0', 'One is <b>one</b>.'\n"
         "    def measure(self):\n"
-        "        return Finding('holds', {'error': 0.0}, Bound(0.0, 'none'), Control('two', 1.0, True))\n"
+        "        bound = Bound(0.0, 'none', 'error')\n"
+        "        return Finding('holds', {'error': 0.0}, bound, Control('two', 1.0, True))\n"
     )
     conf = tmp_path / "their conf"
     (conf / "check/other").mkdir(parents=True)

@@ -37,7 +37,8 @@ class Good:
     def __init__(self, seed: int = 0): self.seed = seed
     def measure(self):
         error = float(np.random.default_rng(self.seed).random())
-        return Finding("holds", {"error": error}, Bound(1.0, "by definition"), Control("two", 2.0, True))
+        bound = Bound(1.0, "by definition", "error")
+        return Finding("holds", {"error": error}, bound, Control("two", 2.0, True))
 
 class Slow(Good):
     def measure(self):
@@ -156,7 +157,7 @@ def page(outputs: Path) -> str:
     """The report without its times."""
     text = (outputs / "report" / "index.html").read_text().replace(str(outputs), "OUTPUTS")
     text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d[\d:.+]*( UTC|Z)?", "DATE", text)
-    text = re.sub(r'<td class="num">[\d.]+</td>', "TIME", text)
+    text = re.sub(r'<td class="num">[\d.]+( × 10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?</td>', "TIME", text)
     text = re.sub(r"&#34;(drawing_seconds|seconds|cached)&#34;: [\w.+-]+", r"\1", text)
     return re.sub(r"\b\d+(\.\d+)?( ?s| min| seconds| h)\b", "TIME", text)
 

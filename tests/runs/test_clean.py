@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from icl.errors import InputError, Interrupted
-from icl.runs import atomic, clean, index, layout
+from icl.runs import atomic, clean, layout
 from icl.runs.clean import find_garbage, remove
 from icl.runs.json_records import JsonRecords
 from icl.runs.store import RunStore
@@ -85,7 +85,6 @@ def test_what_counts_stays_and_what_does_not_goes(outputs, store, finish, monkey
     with pytest.raises(Interrupted), store.begin("ahn/theorem3", PRINTS[1], {}, "d1") as run:
         assert run.checkpoint == {"step": 1}
         raise Interrupted(signal.SIGTERM)
-    assert set(index.read_index(outputs)) == {("runs", "ahn/theorem3"), ("checks", "ahn/theorem1")}
 
 
 def test_bytes_are_those_of_the_files(outputs, store):
