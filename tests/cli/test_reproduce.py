@@ -89,7 +89,7 @@ name: mylab/first
 seeds: [0, 1]
 task: {dim: 2, context: 4}
 model: {layers: 1}
-train: {steps: 2500, batch: 16, steps_per_batch: 10}
+train: {steps: 6000, batch: 16, steps_per_batch: 10}
 callbacks: {gradient_count: 0, checkpoint_seconds: 0.1}
 """
 
