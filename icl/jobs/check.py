@@ -4,7 +4,6 @@ for these very settings answers at once."""
 from __future__ import annotations
 
 import functools
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from icl.jobs.request import Document, Found
 from icl.jobs.verdicts import roots_of, verdict_document
 from icl.progress import listening
 from icl.runs.code import code_digest
-from icl.runs.documents import read_json, to_json
+from icl.runs.documents import read_json, same, to_json
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.sinks.sink import Sink
@@ -78,24 +77,25 @@ class CheckRequest:
         record = read_json(path)
         if record is None or complaint(record, None) is not None:
             return None
-        # Tells 5 from 5.0, which a fingerprint does not and validation may; weights are known by content.
         stored = record["document"]
-        told, asked = (
-            {**settings, "weights": None} for settings in (stored["settings"], to_json(self.settings))
-        )
-        if json.dumps(told, sort_keys=True) != json.dumps(asked, sort_keys=True):
+        told, asked = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
+        if not same(told, asked):  # weights are known by their content
             return None
         document = self._document(stored, cached=True)
         left = "" if self._story(document, session).note.is_there else "W&B is to be told"
         return Found(document, path, record, complaint(record, self.digest) or "", left)
 
     def make(self, session: Session) -> Document:
-        finding = None
-        if self.given is not None:  # before the lock: weights it cannot speak of must leave nothing behind
-            finding = self.measure(session)
         records = JsonRecords(session.outputs, "checks")
+
+        def done() -> Document | None:
+            return None if session.force else records.find(self.id, self.identity, self.digest)
+
+        finding = None
+        if self.weights is not None and done() is None:
+            finding = self.measure(session)  # before the lock: a refusal of weights leaves nothing behind
         with records.lock(self.id, self.identity, session.say):
-            stored = None if session.force else records.find(self.id, self.identity, self.digest)
+            stored = done()
             cached = stored is not None
             if stored is None:
                 finding = finding or self.measure(session)

@@ -13,7 +13,6 @@ import csv
 import functools
 import hashlib
 import io
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from icl.errors import InputError, nearest
 from icl.jobs import train
 from icl.jobs.request import Document, Found
 from icl.runs.code import DRAWING, code_digest, made_from, noted, targets, todays_digest
-from icl.runs.documents import read_json, to_json
+from icl.runs.documents import read_json, same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.runs.record import RunRecord
@@ -88,10 +87,8 @@ class FigureRequest:
             return None
         document = {**record["document"], "cached": True}
         document["files"] = {k: str(path.parent / Path(file).name) for k, file in document["files"].items()}
-        both = (document["settings"], to_json(self.settings))
-        told, asked = (json.dumps(node, sort_keys=True) for node in both)
-        if told != asked:
-            return None  # 5 is not 5.0, which validation may refuse
+        if not same(document["settings"], self.settings):
+            return None
         stale = _damage(document)
         if not stale:
             today = todays_digest({**record, "code": self.roots}, session.outputs)

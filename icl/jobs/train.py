@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,14 +21,14 @@ from icl.config.session import Session
 from icl.config.values import by_content, resolved_seeds
 from icl.errors import InputError
 from icl.events import Item, Listener, Progress, quiet
-from icl.jobs.request import Document, Found
+from icl.jobs.request import Document, Found, obtain
 from icl.jobs.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.jobs.weights import of_model, of_run
 from icl.runs import atomic
 from icl.runs.code import TRAINING, code_digest, targets
-from icl.runs.documents import write_json
+from icl.runs.documents import same, write_json
 from icl.runs.fingerprint import fingerprint
-from icl.runs.record import RunRecord, complaint, find_done
+from icl.runs.record import RunRecord, complaint, find_done, load_run
 from icl.runs.redact import redact
 from icl.runs.store import RunStore
 from icl.sinks.telling import Note
@@ -79,12 +78,7 @@ class TrainRequest:
 
     def run(self, session: Session) -> RunRecord:
         """The finished run with the verdicts asked for, told to the logger asked for."""
-        found = None if session.force else self.found(session)
-        if found is not None and found.is_answer:
-            return RunRecord(found.path, found.record)
-        if found is None or found.stale:
-            self.validate()
-        return self._obtained(session)[0]
+        return load_run(obtain(self, session)["run_dir"])
 
     def _obtained(self, session: Session) -> tuple[RunRecord, bool]:
         record = None if session.force else self._stored(session)
@@ -123,8 +117,7 @@ class TrainRequest:
         record = find_done(folder, None)
         if record is None or record.path != folder:
             return None
-        # Tells 5 from 5.0, which a fingerprint does not and validation may.
-        return record if _compared(record.config) == _compared(redact(self.config)) else None
+        return record if same(_compared(record.config), _compared(redact(self.config))) else None
 
     @functools.cached_property
     def parts(self) -> dict[str, Any]:
@@ -309,5 +302,5 @@ def _experiment_name(name: Any) -> str:
     return str(name)
 
 
-def _compared(config: Mapping[str, Any]) -> str:
-    return json.dumps({k: v for k, v in config.items() if k not in _NOT_COMPARED}, sort_keys=True)
+def _compared(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in config.items() if k not in _NOT_COMPARED}
