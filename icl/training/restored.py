@@ -36,9 +36,9 @@ def law_and_model(config: Mapping[str, Any], seeds: Sequence[int]) -> tuple[Law,
         if not hasattr(task, name):
             wanted = "must be a task: something with dim and law(seeds), see icl.tasks.law"
             raise InputError(f"task._target_={config['task']['_target_']}: {wanted}")
-    node = {k: v for k, v in config["model"].items() if k not in ("path", "activation")}
-    path, activation = config["model"].get("path", "gram"), config["model"].get("activation", "identity")
-    model = LinearTransformer(instantiate("model", node, dim=task.dim), path, activation)
+    of_transformer = {k: v for k, v in config["model"].items() if k in ("path", "activation")}
+    node = {k: v for k, v in config["model"].items() if k not in of_transformer}
+    model = LinearTransformer(instantiate("model", node, dim=task.dim), **of_transformer)
     return task.law(seeds), model
 
 

@@ -98,7 +98,7 @@ ON_THE_WAY = (
     "icl.events",
     "icl.progress",
     "icl.sinks",
-    "icl.training.restored",  # law and model as the config says: the config is what names a record
+    "icl.training.restored",  # law and model as the config says, no more: the config is what names a record
     "icl.training.stored",
     "icl.training.threads",
 )

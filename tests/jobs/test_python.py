@@ -7,19 +7,23 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 
 import icl
-from icl.errors import InputError
+from icl.errors import InputError, Unavailable
 from icl.events import Changed, Event, Progress, Said
+from icl.jobs.check import CheckRequest
 from icl.jobs.document import Shown
 from tests.cli.conftest import Run
 
@@ -79,6 +83,30 @@ def test_a_check_is_kept_where_a_folder_is_named(unchanged: None, outputs: Path)
     kept = icl.check("ahn/lemma1", dim=2, samples=4, outputs=outputs)
     assert kept["measured"] == document["measured"] and not kept["cached"]
     assert icl.check("ahn/lemma1", dim=2, samples=4, outputs=outputs)["cached"]
+
+
+def test_a_current_verdict_is_not_measured_again_to_be_told(
+    tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on given weights, which are measured before the record's lock is taken."""
+    np.savez(tmp_path / "hand.npz", A=-np.eye(5)[None].repeat(2, 0))
+    settings = {"scale": "smoke", "weights": str(tmp_path / "hand.npz"), "outputs": outputs}
+    first = icl.check("ahn/theorem3", **settings)
+    monkeypatch.setattr(CheckRequest, "measure", lambda *_: pytest.fail("is measured again"))
+    again = icl.check("ahn/theorem3", logger="wandb_offline", **settings)
+    assert again["cached"] and again["measured"] == first["measured"]
+    assert list(outputs.glob("wandb/*")), "it has not been told"
+
+
+def test_metrics_as_a_table(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pandas is asked for by whoever calls it, and only then."""
+    run = icl.load_run(icl.train("ahn/theorem3", outputs=outputs, **TINY)["run_dir"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Unavailable, match="to_pandas needs pandas"):
+        run.to_pandas()
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=dict))
+    table = run.to_pandas()
+    assert set(table["seed"]) == {0, 1} and len(table["loss"]) == len(table["step"]) > 0
 
 
 @pytest.mark.parametrize(
