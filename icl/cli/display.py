@@ -35,7 +35,7 @@ class Display:
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
         if self.on_terminal:
-            self._entered.enter_context(Lines(self.say).in_place_of_stderr())
+            self._entered.enter_context(Lines(self.see).in_place_of_stderr())
         return self
 
     def __exit__(

@@ -107,9 +107,7 @@ class TrainRequest:
             follow=lambda attempt: self._followers(plan, session, attempt),
             say=session.say,
         )
-        record = self._with_verdicts(result.record, session)
-        self._note(record, session).leave()
-        return record, result.cached
+        return self._with_verdicts(result.record, session), result.cached
 
     def _stored(self, session: Session) -> RunRecord | None:
         """The finished record of this very config, made by whatever code."""
@@ -192,17 +190,22 @@ class TrainRequest:
             run_id=f"{self.identity}-{attempt}",
             name=f"{self.id} {self.identity}",
             config=dict(self.config),
+            say=session.say,
             tags=(self.id.partition("/")[0], self.scale),
         )
         steps, heatmaps = plan.train.steps, plan.callbacks.heatmap_count
         followers: list[Any] = []
         if session.tell is not quiet:
             followers.append(Teller(session.tell, Item("train", self.id), steps))
-        with UnfailingSink(opened, self.id) as sink:
+        unfailing, teller = UnfailingSink(opened, self.id, session.say), None
+        with unfailing as sink:
             if not isinstance(sink, NullSink):
                 Sigma_RDD, which = plan.law.arrays().get("Sigma"), session.logger.heatmap_seeds
-                followers.append(ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which))
+                teller = ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which)
+                followers.append(teller)
             yield followers
+        if teller is not None and teller.told is not None and not unfailing.has_failed:
+            self._note(teller.told, session).leave(session.say)
 
     def _document(self, record: RunRecord, *, cached: bool, seconds: float = 0.0) -> Document:
         run = record.run

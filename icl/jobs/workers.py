@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
@@ -159,18 +159,26 @@ def _serve(pipe: Connection) -> None:
     with contextlib.suppress(EOFError, OSError, Interrupted, KeyboardInterrupt):
         while True:
             task: Task = pipe.recv()
-
-            def say(line: str, item: Item = task.item) -> None:
-                with sending, contextlib.suppress(OSError):
-                    pipe.send(Said(line, item))
-
-            with Lines(say).in_place_of_stderr():
+            tell = _through(pipe, sending, task.item)
+            with Lines(tell).in_place_of_stderr():
                 import torch
 
                 torch.set_num_threads(1)
-                event = attempt(task)
+                event = attempt(replace(task, session=replace(task.session, tell=tell)))
             with sending:
                 pipe.send(event)
+
+
+def _through(pipe: Connection, sending: threading.Lock, item: Item) -> Listener:
+    """Events to whoever started this process, which is told whose words they are."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Said):
+            event = replace(event, item=event.item or item)
+        with sending, contextlib.suppress(OSError):
+            pipe.send(event)
+
+    return tell
 
 
 def _stop(signum: int, _: FrameType | None) -> None:
@@ -185,12 +193,12 @@ def _stop_with_starter() -> None:
 
 
 class Lines(io.TextIOBase):
-    """Takes whole lines for `say` where stderr was. No terminal: nobody else draws a bar then."""
+    """Tells of whole lines where stderr was. No terminal: nobody else draws a bar then."""
 
     encoding = "utf-8"
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
         self.rest = ""
 
     def writable(self) -> bool:
@@ -202,7 +210,7 @@ class Lines(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self.rest = (self.rest + text).split("\n")
         for line in lines:
-            self.say(line)
+            self.listener(Said(line))
         return len(text)
 
     @contextlib.contextmanager

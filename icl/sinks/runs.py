@@ -39,6 +39,7 @@ class ToSink:
         given = Sigma_RDD is not None
         self.root_RDD = symmetric_root(torch.from_numpy(Sigma_RDD)).numpy() if given else None
         self.steps = set(log_spaced_steps(total, heatmaps)) if heatmaps else set()
+        self.told: RunRecord | None = None  # once it has been told to its end
 
     def reach(self, step: int) -> None:
         return
@@ -69,6 +70,7 @@ class ToSink:
             columns = ["check", "claim", "verdict", "expected"]
             rows = [[verdict.get(name) for name in columns] for verdict in record.verdicts]
             self.sink.table("verdicts", columns, rows)
+        self.told = record
 
     def found(self, record: RunRecord) -> None:
         """A finished record, told as if it had just been trained."""

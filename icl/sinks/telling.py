@@ -1,21 +1,24 @@
 """Records told to W&B: one run each, whose id says what it is of.
 
-Offline what has been told is noted in OUTPUTS/cache/told, after the run has been closed; a server is told
-again each time, since what it has is not known. W&B is a sink: where it fails, the record is there anyway.
+Offline what has been told is noted in OUTPUTS/cache/told, once W&B's own file is seen to hold it; a server
+is told again each time, since what it has is not known. W&B is a sink: where it fails, the record is there.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from icl.config.logger import LoggerSettings
-from icl.errors import one_line
 from icl.runs.fingerprint import fingerprint
 from icl.sinks.sink import Sink
-from icl.sinks.wandb_sink import open_sink
+from icl.sinks.wandb_sink import Say, UnfailingSink, open_sink
+from icl.sinks.written import holds_all
+
+WRITTEN_WITHIN = 5.0  # seconds; a note that is not left costs no more than telling again
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,32 @@ class Note:
         """Whether there is nobody left to tell."""
         if self.logger.mode == "none":
             return True
-        written = any((self.outputs / "wandb").glob(f"offline-run-*-{self.run_id}"))
-        return self.logger.mode == "offline" and written and self._path.exists()
+        return self.logger.mode == "offline" and bool(self._logs) and self._path.exists()
 
-    def leave(self) -> None:
-        if self.logger.mode == "offline":
+    def leave(self, say: Say) -> None:
+        """Where W&B's file holds what was told."""
+        if self.logger.mode != "offline":
+            return
+        try:
+            self._wait_for_log()
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch()
+        except OSError as error:
+            where = f"{self.outputs / 'wandb'}, run {self.run_id}"
+            say(f"icl: {where}: W&B's copy is not whole ({error}); it is told again next time")
+
+    def _wait_for_log(self) -> None:
+        """W&B's own process writes the end of the log just after it says that it has finished."""
+        deadline = time.monotonic() + WRITTEN_WITHIN
+        while not holds_all(self._logs):
+            if time.monotonic() > deadline:
+                raise OSError("records are missing, as after a kill or on a full disk")
+            time.sleep(0.02)
+
+    @property
+    def _logs(self) -> list[Path]:
+        """Oldest first: a folder's name begins with its time."""
+        return sorted((self.outputs / "wandb").glob(f"offline-run-*-{self.run_id}/run-{self.run_id}.wandb"))
 
     @property
     def _path(self) -> Path:
@@ -64,24 +86,24 @@ class Story:
         run_id = f"{self.kind}-{self.id.replace('/', '-')}-{self.identity}"
         return Note(self.logger, self.outputs, run_id, content)
 
-    def tell(
-        self, config: Mapping[str, Any], write: Callable[[Sink], None], say: Callable[[str], None]
-    ) -> None:
+    def tell(self, config: Mapping[str, Any], write: Callable[[Sink], None], say: Say) -> None:
         """Unless it is told already."""
         note, paper = self.note, self.id.partition("/")[0]
         if note.is_there:
             return
-        labels: dict[str, Any] = {
-            "group": f"{paper}-{self.scale}",
-            "job_type": self.kind,
-            "run_id": note.run_id,
-            "name": f"{self.id} {self.scale}",
-            "tags": (paper, self.scale),
-        }
-        try:
-            with open_sink(self.logger, outputs=self.outputs, config=dict(config), **labels) as sink:
-                write(sink)
-            note.leave()
-        except Exception as error:
-            reason = f"{type(error).__name__}: {one_line(error)}"
-            say(f"icl: {self.id}: W&B has failed ({reason}); the record is kept")
+        opened = open_sink(
+            self.logger,
+            outputs=self.outputs,
+            group=f"{paper}-{self.scale}",
+            job_type=self.kind,
+            run_id=note.run_id,
+            name=f"{self.id} {self.scale}",
+            config=dict(config),
+            say=say,
+            tags=(paper, self.scale),
+        )
+        sink = UnfailingSink(opened, self.id, say)
+        with sink as taking:
+            write(taking)
+        if not sink.has_failed:
+            note.leave(say)

@@ -10,7 +10,6 @@ import math
 import os
 import shlex
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -21,6 +20,8 @@ from typing import Any
 from icl.config.logger import LoggerSettings
 from icl.runs.redact import redact
 from icl.sinks.sink import NullSink, Sink
+
+Say = Callable[[str], None]  # a line for the user
 
 FINISH_TIMEOUT = 60.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
 
@@ -68,12 +69,13 @@ class WandbSink:
 
 
 class UnfailingSink:
-    """`with UnfailingSink(open_sink(...), name) as sink:` is the sink, whose first failure is said and is its
-    last: what is told to it, a run of hours, does not depend on it."""
+    """`with UnfailingSink(open_sink(...), name, say) as sink:` is the sink, whose first failure is said and
+    is its last: what is told to it, a run of hours, does not depend on it."""
 
-    def __init__(self, opened: AbstractContextManager[Sink], name: str) -> None:
-        self._opened, self._name = opened, name
+    def __init__(self, opened: AbstractContextManager[Sink], name: str, say: Say) -> None:
+        self._opened, self._name, self._say = opened, name, say
         self._sink: Sink = NullSink()
+        self.has_failed = False
 
     def __enter__(self) -> Sink:
         try:
@@ -113,8 +115,8 @@ class UnfailingSink:
 
     def _give_up(self, error: Exception) -> None:
         reason = f"{type(error).__name__}: {' '.join(str(redact(str(error))).split())}"
-        print(f"icl: {self._name}: W&B has failed ({reason}); the run goes on without it", file=sys.stderr)
-        self._sink = NullSink()
+        self._say(f"icl: {self._name}: W&B has failed ({reason}); the record does not depend on it")
+        self._sink, self.has_failed = NullSink(), True
 
 
 @contextmanager
@@ -127,11 +129,12 @@ def open_sink(
     run_id: str,
     name: str,
     config: dict[str, Any],
+    say: Say,
     tags: Sequence[str] = (),
 ) -> Iterator[Sink]:
     """One W&B run for the body, closed as failed when the body raises.
 
-    An online run without a key or a reachable server is an offline one, and says so once on stderr.
+    An online run without a key or a reachable server is an offline one, and says so once.
     """
     if settings.mode == "none":
         yield NullSink()
@@ -146,13 +149,13 @@ def open_sink(
         "run_tags": tuple(redact(list(tags))),
     }
     identity |= {} if settings.entity is None else {"entity": settings.entity}
-    run = _open(settings, home, identity, redact(config))
+    run = _open(settings, home, identity, redact(config), say)
     exit_code = 1
     try:
         yield WandbSink(run, home)
         exit_code = 0
     finally:
-        _close(run, exit_code)
+        _close(run, exit_code, say)
 
 
 _lock = threading.RLock()
@@ -179,7 +182,9 @@ def _kept_under(home: Path, timeout: float = 10) -> Iterator[None]:
                 os.environ.pop(key, None)
 
 
-def _open(settings: LoggerSettings, home: Path, identity: dict[str, Any], config: dict[str, Any]) -> Any:
+def _open(
+    settings: LoggerSettings, home: Path, identity: dict[str, Any], config: dict[str, Any], say: Say
+) -> Any:
     home.mkdir(parents=True, exist_ok=True)
     with _kept_under(home, settings.init_timeout):
         import wandb
@@ -196,7 +201,7 @@ def _open(settings: LoggerSettings, home: Path, identity: dict[str, Any], config
         if reason := _unusable():
             # Later jobs of this process do not wait for the server again.
             _gone_offline.add(settings)
-            return _say_offline(reason, opened("offline", run_id))
+            return _say_offline(say, reason, opened("offline", run_id))
         before = set(home.glob(f"run-*-{run_id}"))
         try:
             return opened("online", run_id)
@@ -206,7 +211,7 @@ def _open(settings: LoggerSettings, home: Path, identity: dict[str, Any], config
             _gone_offline.add(settings)
             # W&B's service keeps the id of a run that did not open for as long as the process lives.
             run = opened("offline", f"{run_id}-offline")
-            return _say_offline(_first_line(error), run, f"--id {shlex.quote(run_id)} ")
+            return _say_offline(say, _first_line(error), run, f"--id {shlex.quote(run_id)} ")
 
 
 def _unusable() -> str | None:
@@ -227,12 +232,11 @@ def _first_line(error: Exception) -> str:
     return f"W&B cannot be reached or refuses ({text.rstrip('.')})"
 
 
-def _say_offline(reason: str, run: Any, options: str = "") -> Any:
+def _say_offline(say: Say, reason: str, run: Any, options: str = "") -> Any:
     folder = Path(run.settings.sync_dir)
-    print(
+    say(
         f"icl: {reason}: going on offline; upload with: wandb sync {options}{shlex.quote(str(folder))}"
-        f" (later runs: cd {shlex.quote(str(folder.parent.parent))} && wandb sync)",
-        file=sys.stderr,
+        f" (later runs: cd {shlex.quote(str(folder.parent.parent))} && wandb sync)"
     )
     return run
 
@@ -262,8 +266,9 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
     }
 
 
-def _close(run: Any, exit_code: int) -> None:
+def _close(run: Any, exit_code: int, say: Say) -> None:
     try:
         run.finish(exit_code=exit_code)
     except TimeoutError:
-        _say_offline(f"W&B did not take all data within {FINISH_TIMEOUT:g} s", run)
+        # `wandb sync` leaves runs that were opened online alone unless told otherwise.
+        _say_offline(say, f"W&B did not take all data within {FINISH_TIMEOUT:g} s", run, "--include-online ")

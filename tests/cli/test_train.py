@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -154,13 +155,20 @@ def test_what_is_cached_needs_neither_torch_nor_lightning(tiny: Run, outputs: Pa
     assert json.loads(done.stdout)["cached"]
 
 
-def test_wandb_is_told_once_and_again_when_asked_elsewhere(tiny: Run, outputs: Path) -> None:
+def test_wandb_is_told_once_and_again_when_asked_elsewhere(
+    tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def told() -> int:
         return len(list((outputs / "wandb").glob("offline-run-*")))
 
     tiny()
     assert not (outputs / "wandb").exists()
-    for expected, more in ((1, []), (1, []), (2, ["logger.project=other"]), (3, ["checks=[ahn/lemma1]"])):
+    with monkeypatch.context() as patched:
+        patched.setattr("icl.sinks.telling.WRITTEN_WITHIN", 0)
+        patched.setattr("icl.sinks.telling.holds_all", lambda logs: False)
+        unwritten = tiny(logger="wandb_offline")
+    assert (unwritten.code, told()) == (0, 1) and "W&B's copy is not whole" in unwritten.err
+    for expected, more in ((2, []), (2, []), (3, ["logger.project=other"]), (4, ["checks=[ahn/lemma1]"])):
         assert tiny(*more, logger="wandb_offline").code == 0
         assert told() == expected, more
 
@@ -169,8 +177,6 @@ def test_everything_written_is_below_outputs(tmp_path: Path, outputs: Path) -> N
     """A real process, whose matplotlib, W&B and torch have never cached anything."""
     for name in ("home", "tmp", "cwd"):
         (tmp_path / name).mkdir()
-    import os
-
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "MPL", "XDG_"))}
     environment = kept | {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
     args = ["train", *TINY, "callbacks.heatmap_count=1", "logger=wandb_offline", f"paths.outputs={outputs}"]

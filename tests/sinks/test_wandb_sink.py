@@ -37,7 +37,7 @@ outputs, mode = Path(sys.argv[1]), sys.argv[2]
 def opened(run_id, **config):
     settings = LoggerSettings(mode=mode, init_timeout=1)
     return open_sink(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id, name="a run",
-                     config=config, tags=("ahn",))
+                     config=config, say=lambda line: print("said:", line, file=sys.stderr), tags=("ahn",))
 """
 
 OFFLINE = """
@@ -228,6 +228,7 @@ for number in (1, 2):
 def check_fallback(outputs: Path, done: subprocess.CompletedProcess[str], suffix: str = "") -> str:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
+    assert line.startswith("said: ")  # and not printed past whoever listens
     first, second = log_of(outputs, f"run-1{suffix}"), log_of(outputs, "run-2")
     assert f"{first.parent} " in line
     assert "wandb sync" in line
