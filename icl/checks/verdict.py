@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
 
+from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
@@ -51,7 +52,7 @@ class Finding:
     control: Control
     notes: Sequence[str] = ()  # how it was measured
     remarks: Sequence[str] = ()  # what was found about the paper's own text
-    details: Sequence[str] = ()  # a construction told line by line, for who asks to see more
+    details: Account | None = None  # the construction, layer by layer, for who asks to see more
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)

@@ -93,7 +93,8 @@ def verdict_document(
             "control": asdict(finding.control),
             "remarks": list(finding.remarks),
             "notes": [*finding.remarks, *finding.notes],
-            "details": list(finding.details),
+            "details": finding.details.lines() if finding.details else [],
+            "construction": asdict(finding.details) if finding.details else None,
             "seconds": seconds,
             "cached": False,
         }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.report import drawings, values
+from icl.report import diagram, drawings, values
 from icl.report.book import Book, Entry, Paper
 from icl.report.statements import Counts, Statement, anchor, counted, statements
 from icl.runs import atomic, documents
@@ -190,8 +190,14 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"brief": values.brief, "json": documents.dumps, "web": _web_link}
-    environment.globals["anchor"] = anchor
+    environment.globals |= {"anchor": anchor, "diagram": _drawn, "diagram_legend": diagram.LEGEND}
     return environment.get_template("page.html.jinja")
+
+
+def _drawn(account: Mapping[str, Any], name: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(diagram.svg(account, name))
 
 
 def _web_link(link: str) -> str:

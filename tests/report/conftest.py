@@ -46,6 +46,7 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> E
         "bound": {"value": 1e-12, "source": "rounding: 64 eps, times all terms", "of": "gradient_norm"},
         "control": {"description": "at twice A", "measured": 0.5, "rejected": True},
         "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False,
+        "details": [], "construction": None,
     }  # fmt: skip
     document |= {key: changes.pop(key) for key in list(changes) if key in document}
     record = {"fingerprint": "0" * 12, "date": "2026-01-01 00:00 UTC", "provenance": PROVENANCE, "seeds": [3]}

@@ -22,6 +22,12 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome is installed"),
 ]
 LONG = "a_name_without_a_place_to_break_" * 6
+CONSTRUCTION = {
+    "rows": {"X": 3, LONG: 1},
+    "attention": LONG,
+    "parts": [{"first": 1, "times": 9, "layers": [{"says": LONG, "relu": None, "heads": [
+        {"equations": [LONG], "writes": ["X"], "value": [LONG], "key": ["X"], "query": ["X"]}]}]}],
+}  # fmt: skip
 PALE = """(() => {
   const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -54,6 +60,7 @@ def path(tmp_path: Path, figure: Make) -> Path:
         "one/wide", measured={LONG: [1e-16] * 40}, bound={"value": 1.0, "source": LONG},
         remarks=[LONG], notes=[LONG, f"a note {LONG}"],
         control={"description": LONG, "measured": 0.5, "rejected": True}, claim=LONG, command=f"icl {LONG}",
+        construction=CONSTRUCTION, details=[LONG],
     )  # fmt: skip
     odd_claim = {"claim": LONG, "measured": {LONG: LONG}, "bound": LONG}
     entries = [

@@ -5,32 +5,29 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.models.columns import ColumnStack, Head, ReLU, Rows
+from icl.constructions.account import Account, HeadAccount, LayerAccount, Part, ReLUAccount
+from icl.models.columns import ColumnStack, Head, Layer, Rows
+
+ATTENTION = "every column attends to every column: no mask, no softmax"
 
 
-def describe(stack: ColumnStack) -> list[str]:
-    """One line for the rows, then one for each layer, head and ReLU layer.
+def describe(stack: ColumnStack) -> Account:
+    """The account of a stack, read off its weights.
 
-    A head's line is what it adds to H: `X += -X (R)^T X` for V writing -X into block X, K reading R, Q
+    A head's equation is what it adds to H: `X += -X (R)^T X` for V writing -X into block X, K reading R, Q
     reading X. Equal layers in a row are told once.
     """
     rows = stack.rows
-    lines = ["rows: " + ", ".join(f"{name} {size}" for name, size in rows.sizes.items()) + f" = {rows.width}"]
-    told = [_layer(rows, layer.says, list(layer.heads), layer.relu) for layer in stack.layers]
-    start = 0
+    told = [_layer(rows, layer) for layer in stack.layers]
+    parts, start = [], 0
     while start < len(told):
         length, times = _repetition(told, start)
-        last = start + length * times
-        for i in range(start, start + length):
-            every = ", every second" if length == 2 else ""
-            up_to = last - length + 1 + i - start
-            number = f"layer {i + 1}" if times == 1 else f"layers {i + 1} to {up_to}{every}"
-            lines += [f"{number}: {told[i][0]}", *(f"  {line}" for line in told[i][1:])]
-        start = last
-    return lines
+        parts.append(Part(start + 1, times, told[start : start + length]))
+        start += length * times
+    return Account(dict(rows.sizes), ATTENTION, parts)
 
 
-def _repetition(told: list[list[str]], start: int) -> tuple[int, int]:
+def _repetition(told: list[LayerAccount], start: int) -> tuple[int, int]:
     """The shortest run of layers from `start` that repeats at once, and how often it comes."""
     for length in (1, 2):
         run = told[start : start + length]
@@ -42,18 +39,27 @@ def _repetition(told: list[list[str]], start: int) -> tuple[int, int]:
     return 1, 1
 
 
-def _layer(rows: Rows, says: str, heads: list[Head], relu: ReLU | None) -> list[str]:
-    lines = [says or "attention"]
-    for number, head in enumerate(heads, 1):
-        key, query = _combination(rows, head.K_PP), _combination(rows, head.Q_PP)
-        for target, value in _written(rows, head.V_PP):
-            value = value if value.startswith("-") and " " not in value else _bracketed(value)
-            lines.append(f"head {number}: {target} += {value} ({key})^T {_bracketed(query)}")
-    if relu is not None:
-        read = [name for name in rows.sizes if bool(relu.W1_XP[:, rows[name]].any())]
-        written = [name for name in rows.sizes if bool(relu.W2_PX[rows[name]].any())]
-        lines.append(f"relu: {', '.join(written)} from {', '.join(read)} with {relu.width} neurons")
-    return lines
+def _layer(rows: Rows, layer: Layer) -> LayerAccount:
+    heads, relu = [_head(rows, head) for head in layer.heads], None
+    if layer.relu is not None:
+        written = [name for name in rows.sizes if bool(layer.relu.W2_PX[rows[name]].any())]
+        relu = ReLUAccount(_read(rows, layer.relu.W1_XP), written, layer.relu.width)
+    return LayerAccount(layer.says or "attention", heads, relu)
+
+
+def _head(rows: Rows, head: Head) -> HeadAccount:
+    key, query = _combination(rows, head.K_PP), _bracketed(_combination(rows, head.Q_PP))
+    equations, written = [], _written(rows, head.V_PP)
+    for target, value in written:
+        value = value if value.startswith("-") and " " not in value else _bracketed(value)
+        equations.append(f"{target} += {value} ({key})^T {query}")
+    reads = [_read(rows, W_PP) for W_PP in (head.V_PP, head.K_PP, head.Q_PP)]
+    return HeadAccount(equations, [target for target, _ in written], *reads)
+
+
+def _read(rows: Rows, W_XP: Tensor) -> list[str]:
+    """The blocks that W reads anything of."""
+    return [name for name in rows.sizes if bool(W_XP[:, rows[name]].any())]
 
 
 def _written(rows: Rows, V_PP: Tensor) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ def test_lemma_holds_and_rejects_its_control(settings):
     assert measured["width"] == 4 * settings.get("dim", 5)
     if settings.get("dim") != 1:
         assert measured["error_two_layers_transpose_stored"] > 0.01
-    assert finding.details[0].startswith("rows: X")
+    assert finding.details.lines()[0].startswith("rows: X")
 
 
 def test_a_wrong_lemma_fails(monkeypatch):

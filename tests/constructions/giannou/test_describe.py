@@ -8,7 +8,7 @@ from icl.models.columns import ColumnStack, Head, Layer, Rows
 
 
 def test_a_construction_in_words():
-    assert describe(regression.theorem4_2(2, 3, 0.5, 0.25)) == [
+    assert describe(regression.theorem4_2(2, 3, 0.5, 0.25)).lines() == [
         "rows: X 2, R 2, I 2, A 2, t 1, y 1, out 1 = 11",
         "layer 1: R <- A^T A + mu I, X <- epsilon R",
         "  head 1: X += 0.5 A (A)^T I",
@@ -28,13 +28,13 @@ def test_a_construction_in_words():
 
 def test_what_repeats_is_told_once():
     two = inversion.lemma4_1(2)
-    lines = describe(ColumnStack(two.rows, [*two.layers] * 3))
+    lines = describe(ColumnStack(two.rows, [*two.layers] * 3)).lines()
     assert [line for line in lines if line.startswith("layers")] == [
         "layers 1 to 5, every second: Newton's iteration, first half: Z <- A X",
         "layers 2 to 6, every second: Newton's iteration, second half: X <- 2 X - X Z, Z <- 0",
     ]
     by = logistic.approximations(0.1, 32, 3.0)
-    lines = describe(logistic.newton_step(2, 5, 0.1, 4, by))
+    lines = describe(logistic.newton_step(2, 5, 0.1, 4, by)).lines()
     assert "  relu: s from y, s, one with 30 neurons" not in lines
     assert any(line.startswith("  relu: X, s from X, A, s, one with 66 neurons") for line in lines)
 
@@ -43,7 +43,7 @@ def test_it_is_read_off_the_weights():
     rows = Rows({"X": 2, "y": 1})
     generic = torch.tensor([[1.0, 2.0, 0], [0, 1, 0], [0, 0, 0]]).double()
     head = Head(generic, rows.gather({"y": 1.0}), rows.gather({"X[1]": -2.0}))
-    assert describe(ColumnStack(rows, [Layer([head])])) == [
+    assert describe(ColumnStack(rows, [Layer([head])])).lines() == [
         "rows: X 2, y 1 = 3",
         "layer 1: attention",
         "  head 1: X += M(X) (y)^T (-2 X[1])",
