@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from icl.checks.giannou import lemmaB_10
+from icl.checks.giannou.lemmaB_10 import BEND, LemmaB10, beyond, constant_of
+from icl.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "mu, verdict", [(0.01, "holds"), (0.1, "holds"), (1.4, "holds"), (1.43, "fails"), (30, "fails")]
+)
+def test_lemma_b10_is_true_below_the_root_of_two(mu: float, verdict: str) -> None:
+    finding = LemmaB10(mu=mu, samples=8, steps=60).measure()
+    assert finding.verdict == verdict and finding.control.rejected
+
+
+def test_growth_does_not_stop() -> None:
+    measured = LemmaB10(mu=2.0, samples=4, steps=500).measure().measured
+    assert measured["least_growth_in_a_step"] > 1 and measured["constant"] is None
+
+
+def test_at_the_root_of_two_nothing_is_decided() -> None:
+    assert LemmaB10(mu=math.sqrt(2), samples=2, steps=4).measure().verdict == "undecided"
+
+
+def test_a_step_that_stays_put_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lemmaB_10.LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
+    assert LemmaB10(mu=0.1).measure().verdict == "fails"
+
+
+def test_bounds_on_one_step() -> None:
+    """rho's and the bend's on a fine grid of margins; growth is positive from `beyond` on."""
+    m = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
+    p = torch.sigmoid(-m)
+    assert float((p + p * (1 - p) * m).abs().max()) <= 1
+    assert float((p * (1 - p) * m**2).max()) < BEND
+    for mu, error in ((1.42, 1.42**2), (2.0, 4.0), (0.01, 3.0)):
+        r = beyond(mu, error) * 2.0 ** torch.arange(30)
+        assert bool((error > 2 * (r + 1 / mu) / (2 + r - 2 / mu)).all())
+    assert constant_of(1.5) is None
+
+
+def test_refuses() -> None:
+    with pytest.raises(InputError, match=r"check\.mu"):
+        LemmaB10(mu=-1.0)
+    with pytest.raises(InputError, match=r"check\.steps"):
+        LemmaB10(steps=0)
