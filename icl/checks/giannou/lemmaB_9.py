@@ -29,7 +29,7 @@ REMARKS = [
 class LemmaB9:
     """Settings: size of the random problems, mu, number of problems (`samples`), seed."""
 
-    reference = "Lemma B.9; Lemma B.10"
+    reference = "Lemma B.9"
     claim = "For every mu > 0 there is C so that |x| >= C and |eps| <= mu^2 give |x'| <= |x|."
 
     def __init__(
