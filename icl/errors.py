@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,6 +24,11 @@ class Interrupted(BaseException):
     def __init__(self, signum: int) -> None:
         super().__init__(f"interrupted by signal {signum}")
         self.signum = signum
+
+
+def full_errors() -> bool:
+    """Whether tracebacks are asked for the way Hydra's users ask for them."""
+    return os.environ.get("HYDRA_FULL_ERROR") == "1"
 
 
 def one_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from icl.cli.output import silence_stdout
-from icl.errors import InputError, Interrupted, one_line
+from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.outcome import FAILED, INPUT, OK
 
 QUICK = {
@@ -33,6 +33,8 @@ def run(verb: str, args: Sequence[str]) -> int:
         sys.stdout.flush()  # here, and not on exit, a reader that has left early can be caught
         return code
     except InputError as error:
+        if full_errors():
+            traceback.print_exception(error)
         print(f"icl: {one_line(error)}", file=sys.stderr)
         return INPUT
     except Interrupted as error:
@@ -47,7 +49,7 @@ def run(verb: str, args: Sequence[str]) -> int:
     except SystemExit as error:
         return OK if not error.code else FAILED
     except Exception as error:
-        say_failure("", error, tell_all="verbose=true" in args)
+        say_failure("", error, tell_all="verbose=true" in args or full_errors())
         return FAILED
 
 

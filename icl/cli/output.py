@@ -19,7 +19,7 @@ def emit(document: Mapping[str, Any], show: Callable[[], None], form: str) -> No
         else:
             show()
             sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # rich makes the second of the first
         silence_stdout()
 
 

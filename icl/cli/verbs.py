@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from icl.cli import show
+from icl.cli import hydra, show
 from icl.cli.display import Display
 from icl.cli.flags import chosen, parse_flags
 from icl.cli.output import emit, stdout_kept_for_results
 from icl.config import multirun as hydra_run
-from icl.config.compose import Composed, compose
+from icl.config.compose import Composed, compose, multirun_meant
 from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in
 from icl.errors import InputError
@@ -30,10 +30,10 @@ EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
 def command(verb: str, args: Sequence[str]) -> int:
     flags = parse_flags(verb, args)
     configs = Configs.of(flags.config_dir)
-    if flags.cfg or flags.info or flags.shell_completion or flags.hydra_help:
-        hydra_run.run(verb, flags.flags, flags.overrides, configs, _never, _never)
+    if any(getattr(flags, name) for name in hydra.FLAGS):
+        hydra.show(verb, flags, configs)
         return OK
-    swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides
+    swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may say it too
     if swept and verb not in SWEPT:
         raise InputError(f"{verb}: runs many already; -m is for the settings of one")
     if verb in EXAMPLE:
@@ -47,8 +47,14 @@ def command(verb: str, args: Sequence[str]) -> int:
             return _many(verb, which, flags.overrides, configs)
     if swept:
         return _multirun(verb, flags, configs)
-    composed = compose(configs, verb, flags.overrides)
-    if composed.multirun:
+    try:
+        composed = compose(configs, verb, flags.overrides)
+        swept = composed.multirun
+    except InputError:
+        swept = multirun_meant(configs, verb, flags.overrides)  # then several values are no mistake
+        if not swept:
+            raise
+    if swept:
         if verb not in SWEPT:
             raise InputError(f"{verb}: runs many already; -m is for the settings of one")
         return _multirun(verb, flags, configs)
@@ -105,7 +111,7 @@ def _multirun(verb: str, flags: argparse.Namespace, configs: Configs) -> int:
 
     attempt = multirun.Attempt(verb, configs, os.getpid())
     with stdout_kept_for_results():
-        ran = hydra_run.run(verb, flags.flags, flags.overrides, configs, attempt, check)
+        ran = hydra_run.run(verb, flags.overrides, configs, attempt, check)
     document = multirun.conclude(sweep, ran.jobs, ran.returned, time.monotonic() - started)
     emit(document, lambda: show.multirun(document), sweep.form)
     return worst([result["exit_code"] for result in document["results"]])
@@ -148,7 +154,3 @@ def _done(job: Callable[[Session], Document], session: Session, display: Display
 
 def _verbose(composed: Composed) -> bool:
     return composed.settings.get("verbose") is True
-
-
-def _never(*_: object) -> None:
-    raise AssertionError("Hydra only shows something here")

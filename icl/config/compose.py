@@ -12,9 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
+from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -22,6 +28,7 @@ from icl.config.places import SCALES, Configs, conf_dir
 from icl.errors import InputError, nearest, one_of
 
 ERRORS = (HydraException, OmegaConfBaseException)
+_EXTRAS = {"submitit_local": "slurm", "submitit_slurm": "slurm", "optuna": "optuna"}
 _lock = threading.RLock()  # Hydra's state is the process's
 
 
@@ -39,7 +46,13 @@ def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
     try:
         return _compose(configs, verb, overrides)
     except ERRORS as error:
-        raise InputError(explain(configs, verb, overrides, error)) from None
+        raise InputError(explain(configs, verb, overrides, error)) from error
+
+
+def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> bool:
+    """Whether hydra.mode is MULTIRUN, which an experiment may say as well: then a,b are several values."""
+    with hydra_of(configs, verb) as hydra:
+        return _is_multirun(hydra.get_mode(verb, list(overrides)))
 
 
 def plain(cfg: DictConfig) -> Composed:
@@ -50,8 +63,7 @@ def plain(cfg: DictConfig) -> Composed:
         own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
         settings: Any = OmegaConf.to_container(own, resolve=True)
         choices: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
-        mode = cfg.hydra.mode
-        return Composed(settings, choices, mode is not None and mode.name == "MULTIRUN")
+        return Composed(settings, choices, _is_multirun(cfg.hydra.mode))
     finally:
         HydraConfig.instance().cfg = held
 
@@ -64,21 +76,31 @@ def plain_in_job(cfg: DictConfig) -> Composed:
 
 
 def _compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+    with hydra_of(configs, verb) as hydra:
+        return plain(hydra.compose_config(verb, list(overrides), RunMode.RUN))
 
+
+@contextlib.contextmanager
+def hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
+    """Hydra over these configs; one that the process already has is put aside meanwhile."""
     register_resolvers()
-    search = [] if configs.user is None else [f"hydra.searchpath=['file://{configs.user}']"]
+    setbase("1.3")
+    search = create_config_search_path(str(conf_dir()))
+    for folder in configs.folders[1:]:
+        search.prepend("icl", f"file://{folder}", SearchPathQuery(provider="schema"))
     with _lock:
         held = GlobalHydra.instance().hydra
         GlobalHydra.instance().clear()
         try:
-            with initialize_config_dir(str(conf_dir()), version_base="1.3", job_name=f"icl {verb}"):
-                return plain(hydra_compose(verb, [*overrides, *search], return_hydra_config=True))
+            yield Hydra.create_main_hydra2(f"icl {verb}", search)
         finally:
             GlobalHydra.instance().clear()
             if held is not None:
                 GlobalHydra.instance().initialize(held)
+
+
+def _is_multirun(mode: Any) -> bool:
+    return getattr(mode, "name", mode) == RunMode.MULTIRUN.name
 
 
 def register_resolvers() -> None:
@@ -100,6 +122,9 @@ def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Except
     text = str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, option = _group_and_option(error.missing_cfg_file)
+        missing = _not_installed(group, option)
+        if missing is not None:
+            return missing
         try:
             configs.one_option(group, option)
         except InputError as complaint:
@@ -127,6 +152,18 @@ def _group_and_option(path: str) -> tuple[str, str]:
     """Our options are nested, experiment=ahn/theorem3; with Hydra's the groups are, hydra/launcher=joblib."""
     group, _, option = path.rpartition("/") if path.startswith("hydra/") else path.partition("/")
     return group, option
+
+
+def _not_installed(group: str, option: str) -> str | None:
+    """What a launcher or sweeper of Hydra's needs, where it is not here."""
+    kind = group.removeprefix("hydra/")
+    if kind not in ("launcher", "sweeper"):
+        return None
+    if option in _EXTRAS:
+        return f"{group}={option}: is not installed; pip install 'icl[{_EXTRAS[option]}]'"
+    names = ConfigStore.instance().list(group)
+    here = sorted({name.removesuffix(".yaml") for name in names if not name.startswith("_")})
+    return f"{group}={option}: no such {kind} is installed{nearest(option, here)} (one of: {', '.join(here)})"
 
 
 def _keys(configs: Configs, verb: str, overrides: Sequence[str]) -> list[str]:

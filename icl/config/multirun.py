@@ -1,17 +1,15 @@
-"""Hydra's own run of `icl VERB`, for what only it can do: -m with any launcher, --cfg, --info, completion."""
+"""Hydra's own multirun of `icl VERB -m`, with any launcher."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from omegaconf import DictConfig
 
-from icl.config.compose import ERRORS, Composed, explain, plain_in_job, register_resolvers
-from icl.config.places import Configs, conf_dir
+from icl.config.compose import ERRORS, Composed, explain, hydra_of, plain_in_job
+from icl.config.places import Configs
 from icl.errors import InputError
 
 Overrides = list[str]
@@ -47,24 +45,17 @@ class Task:
 
 def run(
     verb: str,
-    flags: Sequence[str],
     overrides: Sequence[str],
     configs: Configs,
     job: Callable[[Composed], Any],
     check: Callable[[Sequence[Overrides], Iterable[Composed]], None],
 ) -> Multirun:
     """`job` must not raise; it runs wherever the launcher says."""
-    import hydra
-
     global _current
-    register_resolvers()
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors come to us
-    before, sys.argv = sys.argv, [f"icl {verb}", *flags, *overrides]
-    _current = Multirun(check)
-    try:
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=verb)(Task(job))()
-    except ERRORS as error:
-        raise InputError(explain(configs, verb, overrides, error)) from None
-    finally:
-        sys.argv = before
-    return _current
+    with hydra_of(configs, verb) as hydra:
+        _current = Multirun(check)
+        try:
+            hydra.multirun(verb, Task(job), [*overrides, "hydra.mode=MULTIRUN"])
+        except ERRORS as error:
+            raise InputError(explain(configs, verb, overrides, error)) from error
+        return _current

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from icl.errors import InputError, nearest
 
 T = TypeVar("T")
+_HYDRAS_OWN = ("_partial_", "_args_", "_recursive_", "_convert_")
 _ALLOWED = ("icl", "torch.optim", "pytorch_lightning")
 
 
@@ -37,9 +38,17 @@ def allowed_target(key: str, name: Any) -> str:
 
 
 def target_of(key: str, node: Mapping[str, Any]) -> str:
-    """The class a config node describes, by name."""
+    """The class a config node describes, by name; it and those within it are of allowed packages."""
     if "_target_" not in node:
         raise InputError(f"{key}: has no _target_; choose one of the group's options")
+    for name in _HYDRAS_OWN:
+        if name in node:
+            raise InputError(
+                f"{key}.{name}: leave it out; icl builds the parts itself, each once it knows the others"
+            )
+    for name, value in node.items():
+        if isinstance(value, Mapping) and "_target_" in value:
+            target_of(f"{key}.{name}", value)
     return allowed_target(key, node["_target_"])
 
 
@@ -57,8 +66,8 @@ def target_class(key: str, name: Any) -> type:
 
 def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
     """The object a config node describes; `given` are arguments that other nodes supply."""
-    settings = {k: v for k, v in node.items() if k != "_target_"}
     cls = target_class(key, target_of(key, node))
+    settings = {k: _built(f"{key}.{k}", v) for k, v in node.items() if k != "_target_"}
     parameters = inspect.signature(cls).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in settings:
@@ -76,6 +85,10 @@ def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(f"{key}: {cls.__name__} refuses its settings: {error}") from error
+
+
+def _built(key: str, value: Any) -> Any:
+    return instantiate(key, value) if isinstance(value, Mapping) and "_target_" in value else value
 
 
 def settings_of(cls: type[T], key: str, node: Mapping[str, Any]) -> T:

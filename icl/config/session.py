@@ -45,14 +45,14 @@ def session_of(verb: str, own: Sequence[str], composed: Composed, configs: Confi
         if key not in known:
             raise InputError(f"{key}: no such key in icl {verb}{nearest(key, known)}")
     for key in known:
-        if key not in settings:
+        if key not in settings and key != "logger":
             raise InputError(f"{key}: missing")
     one_of("scale", settings["scale"], SCALES)
     one_of("format", settings["format"], FORMATS)
     for key in ("force", "verbose"):
         if not isinstance(settings[key], bool):
             raise InputError(f"{key}={settings[key]}: must be true or false")
-    outputs, logger = _outputs(settings["paths"]), settings["logger"]
+    outputs, logger = _outputs(settings["paths"]), settings.get("logger", {"mode": "none"})  # ~logger
     if not isinstance(logger, dict):
         raise InputError(f"logger={logger}: must be one of none, wandb_offline, wandb_online")
     return Session(outputs, settings_of(LoggerSettings, "logger", logger), settings["force"], configs)

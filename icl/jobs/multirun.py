@@ -14,7 +14,7 @@ from typing import Any
 
 from icl.config.compose import Composed
 from icl.config.places import Configs
-from icl.errors import InputError, Interrupted, one_line
+from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.kinds import requested
 from icl.jobs.outcome import FAILED, code_of
 from icl.jobs.request import Document, obtain, prepare
@@ -67,7 +67,7 @@ class Attempt:
             return {"status": "interrupted", "exit_code": 128 + signum, "document": {}}
         except BaseException as error:
             print(f"icl: job failed: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
-            if composed.settings.get("verbose") is True:
+            if composed.settings.get("verbose") is True or full_errors():
                 traceback.print_exception(error)
             reason = f"{type(error).__name__}: {error}"
             return {"status": "failed", "exit_code": FAILED, "document": {}, "error": reason}

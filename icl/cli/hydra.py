@@ -1,0 +1,32 @@
+"""What Hydra itself shows of `icl VERB`: --cfg, --info, --hydra-help, completion."""
+
+from __future__ import annotations
+
+import argparse
+
+from hydra._internal.utils import get_args_parser
+
+from icl.config.compose import ERRORS, explain, hydra_of
+from icl.config.places import Configs
+from icl.errors import InputError
+
+FLAGS = ("cfg", "info", "hydra_help", "shell_completion")
+
+
+def show(verb: str, flags: argparse.Namespace, configs: Configs) -> None:
+    with hydra_of(configs, verb) as hydra:
+        try:
+            if flags.hydra_help:
+                hydra.hydra_help(verb, get_args_parser(), flags)
+            elif flags.cfg:
+                hydra.show_cfg(verb, flags.overrides, flags.cfg, flags.package, flags.resolve)
+            elif flags.info:
+                hydra.show_info(flags.info, verb, flags.overrides)
+            else:
+                hydra.shell_completion(verb, flags.overrides)
+        except ERRORS as error:
+            raise InputError(explain(configs, verb, flags.overrides, error)) from error
+        except ValueError as error:
+            raise InputError(f"icl {verb}: {error}") from error
+        except SystemExit as error:  # it has said why
+            raise InputError(f"--package {flags.package}: see icl {verb} --cfg {flags.cfg}") from error
