@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -117,90 +115,68 @@ def test_one_of_many_crashes(icl: Run, two_checks: None, monkeypatch: pytest.Mon
     assert "ahn/lemma1 failed: RuntimeError: no" in result.err
 
 
-def test_worker_processes(tmp_path: Path, outputs: Path) -> None:
+MINE = """
+from icl.checks.verdict import Bound, Control, Finding
+from icl.tasks import LinearRegression
+class Good:
+    reference, claim = 'Lemma 0', 'One is one.'
+    def __init__(self, size: int = 1):
+        if size < 1: raise ValueError(f'check.size={size}: must be at least 1')
+    def measure(self):
+        return Finding('holds', {'error': 0.0}, Bound(0.0, 'none', 'error'), Control('two', 1.0, True))
+class Bad(Good):
+    def measure(self): return 1 / 0
+class Task(LinearRegression): ...
+"""
+THEIRS = {
+    "mine_lab/__init__.py": "",
+    "mine_lab/mine.py": MINE,
+    "conf/check/mine/good.yaml": "# @package check\n# paper: mine\n# reference: Lemma 0\n"
+    "_target_: mine_lab.mine.Good\nsize: 1\n",
+    "conf/check/mine/bad.yaml": "# @package check\n_target_: mine_lab.mine.Bad\n",
+    "conf/task/mine.yaml": "_target_: mine_lab.mine.Task\ndim: 2\ncontext: 4\n",
+    "conf/experiment/mine/first.yaml": "# @package _global_\n# paper: mine\n# reference: Figure 1\n"
+    "defaults:\n  - override /task: mine\nname: mine/first\nseeds: [0]\n"
+    "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient_count: 0}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody's package and configs: a check that holds, one that crashes, a task and an experiment."""
+    folder = tmp_path_factory.mktemp("theirs")
+    for name, text in THEIRS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def theirs(written: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    monkeypatch.syspath_prepend(str(written))
+    monkeypatch.setenv("ICL_PACKAGES", "mine_lab")
+    return "--config-dir", str(written / "conf")
+
+
+def test_worker_processes(icl: Run, theirs: tuple[str, str]) -> None:
     """A user's check that crashes in a worker: the others finish, and exit 4."""
-    user_package(tmp_path)
-    run = in_user_package(
-        tmp_path, "check", "check=mylab/all", "jobs=2", "format=json", f"paths.outputs={outputs}"
-    )
-    document = json.loads(run.stdout)
-    assert run.returncode == 4 and [d["check"] for d in document["checks"]] == ["mylab/good"]
-    assert "mylab/bad failed: ZeroDivisionError" in run.stderr
+    result = icl("check", *theirs, "check=mine/all", "jobs=2", "format=json")
+    assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["mine/good"]
+    assert "mine/bad failed: ZeroDivisionError" in result.err
 
 
-def user_package(folder: Path) -> None:
-    """mylab: a check that holds, one that crashes, a task and an experiment; configs in conf/."""
-    (folder / "mylab").mkdir()
-    (folder / "mylab" / "__init__.py").write_text("")
-    (folder / "mylab" / "mine.py").write_text(
-        "from icl.checks.verdict import Bound, Control, Finding\n"
-        "from icl.tasks import LinearRegression\n"
-        "class Good:\n"
-        "    reference, claim = 'Lemma 0', 'One is one.'\n"
-        "    def __init__(self, size: int = 1):\n"
-        "        if size < 1: raise ValueError(f'check.size={size}: must be at least 1')\n"
-        "    def measure(self):\n"
-        "        bound = Bound(0.0, 'none', 'error')\n"
-        "        return Finding('holds', {'error': 0.0}, bound, Control('two', 1.0, True))\n"
-        "class Bad(Good):\n"
-        "    def measure(self): return 1 / 0\n"
-        "class Task(LinearRegression): ...\n"
-    )
-    configs = {
-        "check/mylab/good.yaml": "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
-        "_target_: mylab.mine.Good\nsize: 1\n",
-        "check/mylab/bad.yaml": "# @package check\n_target_: mylab.mine.Bad\n",
-        "task/mine.yaml": "_target_: mylab.mine.Task\ndim: 2\ncontext: 4\n",
-        "experiment/mylab/first.yaml": "# @package _global_\n# paper: mylab\n# reference: Figure 1\n"
-        "defaults:\n  - override /task: mine\nname: mylab/first\nseeds: [0]\n"
-        "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient_count: 0}\n",
-    }
-    for name, text in configs.items():
-        path = folder / "conf" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def in_user_package(folder: Path, verb: str, *args: str) -> subprocess.CompletedProcess[str]:
-    import os
-
-    environment = {**os.environ, "ICL_PACKAGES": "mylab"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
-    logger = ["logger=none"] if verb in ("check", "train") else []
-    argv = [verb, "--config-dir", str(folder / "conf"), *logger, *args]
-    script = f"import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main({argv!r}))"
-    (folder / "run.py").write_text(script)
-    return subprocess.run(
-        [sys.executable, str(folder / "run.py")],
-        capture_output=True, text=True, check=False, cwd=folder, env=environment,
-    )  # fmt: skip
-
-
-def test_a_users_own_package(tmp_path: Path, outputs: Path) -> None:
-    user_package(tmp_path)
-    place = f"paths.outputs={outputs}"
-    good = in_user_package(tmp_path, "check", "check=mylab/good", "format=json", place)
-    assert good.returncode == 0 and json.loads(good.stdout)["claim"] == "One is one.", good.stderr
-    wrong = in_user_package(tmp_path, "check", "check=mylab/good", "check.size=0", place)
-    assert (wrong.returncode, wrong.stdout) == (2, "") and "must be at least 1" in wrong.stderr
-    mine = tmp_path / "mylab" / "mine.py"
-    for other, source, cached in (
-        ("", "", True),
-        ("# new\n", "from mylab import other\n", False),
-        ("", "", False),
-    ):
-        (tmp_path / "mylab" / "other.py").write_text(f"changed = True\n{other}")
-        mine.write_text(source + mine.read_text())
-        again = in_user_package(tmp_path, "check", "check=mylab/good", "format=json", place)
-        assert json.loads(again.stdout)["cached"] == cached, "files it imports count, and no others"
-    run = in_user_package(
-        tmp_path, "train", "experiment=mylab/first", "checks=[ahn/lemma1]", "format=json", place
-    )
-    assert run.returncode == 0 and json.loads(run.stdout)["steps"] == 2, run.stderr
-    listed = json.loads(in_user_package(tmp_path, "list", "format=json", place).stdout)
+def test_a_users_own_package(icl: Run, theirs: tuple[str, str]) -> None:
+    good = icl("check", *theirs, "check=mine/good", "format=json")
+    assert good.code == 0 and good.json["claim"] == "One is one."
+    assert icl("check", *theirs, "check=mine/good", "format=json").json["cached"]
+    wrong = icl("check", *theirs, "check=mine/good", "check.size=0")
+    assert (wrong.code, wrong.out) == (2, "") and "must be at least 1" in wrong.err
+    run = icl("train", *theirs, "experiment=mine/first", "checks=[ahn/lemma1]", "format=json")
+    assert run.code == 0 and run.json["steps"] == 2
+    listed = icl("list", *theirs, "format=json").json
     items = {item["id"]: item for name in ("checks", "experiments") for item in listed[name]}
-    assert items["mylab/good"] == {"id": "mylab/good", "paper": "mylab", "reference": "Lemma 0", "done": True}
-    assert items["mylab/first"]["done"] and not items["ahn/theorem1"]["done"]
+    assert items["mine/good"] == {"id": "mine/good", "paper": "mine", "reference": "Lemma 0", "done": True}
+    assert items["mine/first"]["done"] and not items["ahn/theorem1"]["done"]
 
 
 WEIGHTS: dict[str, dict[str, Any]] = {

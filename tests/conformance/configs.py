@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra import compose, initialize_config_dir
 
-from icl.config.compose import compose
-from icl.config.places import Configs, conf_dir
+from icl.config.compose import plain, register_resolvers
+from icl.config.places import SCALES, conf_dir
 
-SCALES = ("smoke", "laptop", "paper")
 NOT_THE_CLASS_OWN = {"_target_", "expected", "weights", "schedule", "path", "activation"}
 
 
@@ -44,16 +44,24 @@ class Config:
     def own(self) -> Any:
         return yaml.safe_load(self.path.read_text())
 
-    def composed(self, scale: str = "laptop", *overrides: str) -> dict[str, Any]:
+    def composed(self, scale: str = "laptop") -> dict[str, Any]:
         """The group's node under the verb it belongs to; of an experiment the whole config."""
-        return copy.deepcopy(_composed(self.group, self.name, scale, overrides))
+        settings = copy.deepcopy(_composed(self.group, self.name)[scale])
+        return settings if self.group == "experiment" else settings[self.group]
 
 
 @functools.cache
-def _composed(group: str, name: str, scale: str, overrides: tuple[str, ...]) -> dict[str, Any]:
+def _composed(group: str, name: str) -> dict[str, dict[str, Any]]:
+    """By scale. Hydra's part, which is slow and knows no scale, is done once."""
     verb = group if group in ("check", "figure") else "train"
-    cfg = compose(Configs(), verb, [f"{group}={name}", f"scale={scale}", *overrides]).settings
-    return cfg if group == "experiment" else cfg[group]
+    register_resolvers()
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        cfg = compose(verb, [f"{group}={name}"], return_hydra_config=True)
+    found = {}
+    for scale in SCALES:
+        cfg.scale = scale
+        found[scale] = plain(cfg).settings
+    return found
 
 
 def configs(*groups: str) -> list[Config]:
