@@ -1,8 +1,9 @@
-"""Imports run one way: what each module pulls in when it is the first that is imported."""
+"""Imports run one way: what each module pulls in, read off the sources; what is heavy, seen in a process."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import subprocess
@@ -10,8 +11,6 @@ import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 BOTTOM = {"errors", "random", "verdicts", "progress", "events"}  # importable by all but theory
@@ -40,29 +39,18 @@ LAYERS = {
     "jobs": {"jobs", "report", "sinks", "config", "runs"} | BOTTOM,
 }  # fmt: skip
 FREE = {"cli", "bench"}  # the top: may import anything
-HEAVY = {
-    "figures": {"torch"},
+HEAVY = {  # lightest first: one process imports them in turn
     "runs": {"torch", "numpy", "yaml"},
-    "report": {"torch"},
+    "report": {"torch", "numpy"},
     "jobs": {"torch", "matplotlib"},
+    "figures": {"torch"},
 }
-OTHERS = """
-import hydra, matplotlib.pyplot, mpmath, pytorch_lightning, scipy.linalg, scipy.optimize, scipy.stats, torch
-"""  # what does not matter is loaded once, before the forks
 PROBE = """
-import importlib, json, os, sys
-found = {}
-for name in sys.argv[1:]:
-    reader, writer = os.pipe()
-    if os.fork() == 0:  # first in its process, without paying for the interpreter or for torch each time
+import importlib, json, sys
+for names in sys.argv[1:]:
+    for name in names.split():
         importlib.import_module(name)
-        os.write(writer, json.dumps([m for m in sys.modules]).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        found[name] = json.loads(pipe.read() or b"null")
-    os.wait()
-print(json.dumps(found))
+    print(json.dumps(sorted(sys.modules)))
 """
 
 
@@ -77,64 +65,79 @@ def modules() -> dict[str, list[str]]:
     return found
 
 
-def imported(names: list[str], before: str) -> dict[str, list[str] | None]:
-    done = subprocess.run(
-        [sys.executable, "-c", before + PROBE, *names], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    return json.loads(done.stdout)
-
-
 def test_every_layer_has_its_rule() -> None:
     assert set(modules()) <= set(LAYERS) | FREE
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("layer", LAYERS)
-def test_imports_run_one_way(layer: str) -> None:
-    names = modules().get(layer, [])
-    light = HEAVY.get(layer, set())
-    for name, loaded in imported(names, "" if "torch" in light else OTHERS).items():
-        assert loaded is not None, f"{name} cannot be imported first"
-        layers = {module.split(".")[1] for module in loaded if module.startswith("icl.")}
-        assert layers <= LAYERS[layer], f"{name} imports {layers - LAYERS[layer]}"
-        assert not light & set(loaded), f"{name} loads {light & set(loaded)}"
+def test_imports_run_one_way() -> None:
+    """On import, that is: functions may reach further. No circle (below), so that any module may be first."""
+    found = graph("import")
+
+    def reached(name: str, seen: set[str]) -> set[str]:
+        parents = {name.rsplit(".", n)[0] for n in range(1, name.count("."))}
+        for wish in (found[name] | parents) - seen:
+            seen.add(wish)
+            reached(wish, seen)
+        return seen
+
+    for layer, names in modules().items():
+        for name in names if layer in LAYERS else []:
+            layers = {module.split(".")[1] for module in reached(name, {name}) if "." in module}
+            assert layers <= LAYERS[layer], f"{name} imports {layers - LAYERS[layer]}"
 
 
-def graph(*, types: bool) -> dict[str, set[str]]:
-    """What every module of icl and its Hydra plugins imports of icl, functions included; with `types` also
-    what it names for type checkers alone."""
+def test_what_must_be_quick_loads_nothing_heavy() -> None:
+    every = modules()
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *(" ".join(every[layer]) for layer in HEAVY)],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    for layer, line in zip(HEAVY, done.stdout.splitlines(), strict=True):
+        heavy = HEAVY[layer] & set(json.loads(line))
+        assert not heavy, f"{layer} loads {heavy}"
+
+
+@functools.cache
+def sources() -> dict[str, ast.Module]:
+    """Every module of icl and its Hydra plugins."""
     paths = [*(ROOT / "icl").rglob("*.py"), *(ROOT / "hydra_plugins").rglob("*.py")]
     names = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path for path in paths}
-    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in names.items()}
+
+
+def graph(how: str) -> dict[str, set[str]]:
+    """What each imports of icl: on `import`, when it is `run`, functions too, or also for `types` alone."""
+    names = sources()
     found = {}
-    for name, path in names.items():
-        wishes = _imports(ast.parse(path.read_text()), types)
+    for name, source in names.items():
+        wishes = set(_imports(source, how))
         # `from icl.tasks import prompts` means the module, `from icl.tasks import Prompt` the package.
         found[name] = {wish if wish in names else wish.rpartition(".")[0] for wish in wishes} & set(names)
     return found
 
 
-def _imports(node: ast.AST, types: bool) -> Iterator[str]:
+def _imports(node: ast.AST, how: str) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             yield from (f"{child.module}.{alias.name}" for alias in child.names)
-        elif types or not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield from _imports(child, types)
+        elif how == "import" and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        elif how == "types" or not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield from _imports(child, how)
 
 
 def test_nothing_imports_in_a_circle() -> None:
     """Not even inside functions."""
     try:
-        list(TopologicalSorter(graph(types=False)).static_order())
+        list(TopologicalSorter(graph("run")).static_order())
     except CycleError as error:
         raise AssertionError(" <- ".join(error.args[1])) from None
 
 
 def test_nothing_imports_the_command_line() -> None:
-    for name, wishes in graph(types=True).items():
+    for name, wishes in graph("types").items():
         if not name.startswith("icl.cli"):
             assert not any(wish.startswith("icl.cli") for wish in wishes), name
 
@@ -146,7 +149,7 @@ def test_a_paper_serves_itself_alone() -> None:
     def paper_of(name: str) -> str:
         return next((part for part in name.split(".")[2:3] if part in papers), "")
 
-    found = graph(types=True)
+    found = graph("types")
     assert papers and any(paper_of(name) for name in found)
     for name, wishes in found.items():
         if name.startswith("icl.bench."):  # the top: it measures any
