@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from icl.cli.output import silence_stdout
+from icl.config import packages
 from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.outcome import FAILED, INPUT, OK
 
@@ -89,4 +90,5 @@ def _dispatch(verb: str, args: list[str]) -> int:
         return show_help(verb, args)
     from icl.cli.verbs import command
 
-    return command(verb, args)
+    with packages.fixed(packages.allowed()):
+        return command(verb, args)

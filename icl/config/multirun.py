@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from icl.config import packages
 from icl.config.compose import ERRORS, Composed, explain, hydra_of, plain_in_job
 from icl.config.places import Configs
 from icl.errors import InputError
@@ -35,12 +36,15 @@ def current() -> Multirun:
 
 @dataclass(frozen=True)
 class Task:
-    """The task function Hydra hands to a launcher, picklable."""
+    """The task function Hydra hands to a launcher, picklable. What it may build was fixed where it was made:
+    hydra.job.env_set is in force when it is called."""
 
     job: Callable[[Composed], Any]
+    allowed: tuple[str, ...] = field(default_factory=packages.allowed)
 
     def __call__(self, cfg: DictConfig) -> Any:
-        return self.job(plain_in_job(cfg))
+        with packages.fixed(self.allowed):
+            return self.job(plain_in_job(cfg))
 
 
 def run(

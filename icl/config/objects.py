@@ -8,27 +8,20 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from icl.config import packages
 from icl.errors import InputError, nearest
 
 T = TypeVar("T")
 _HYDRAS_OWN = ("_partial_", "_args_", "_recursive_", "_convert_")
-_ALLOWED = ("icl", "torch.optim", "pytorch_lightning")
-
-
-def allowed_packages() -> list[str]:
-    """What a `_target_` may come from: ours, torch.optim, Lightning, and the packages ICL_PACKAGES names."""
-    more = os.environ.get("ICL_PACKAGES", "").replace(":", ",").split(",")
-    return [*_ALLOWED, *(name.strip() for name in more if name.strip())]
 
 
 def allowed_target(key: str, name: Any) -> str:
     """`name` if it lies in an allowed package."""
-    allowed = allowed_packages()
+    allowed = packages.allowed()
     if not isinstance(name, str) or not any(name.startswith(f"{package}.") for package in allowed):
         known = ", ".join(allowed)
         raise InputError(

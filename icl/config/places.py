@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from icl.config import packages
 from icl.errors import InputError, nearest
 
 SCALES = ("smoke", "laptop", "paper")
@@ -21,21 +22,24 @@ def conf_dir() -> Path:
 
 @dataclass(frozen=True)
 class Configs:
-    """The shipped configs and, with --config-dir, a user's own beside them."""
+    """The shipped configs; beside them those of installed packages and, with --config-dir, a user's own."""
 
     user: Path | None = None
+    installed: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, folder: str | PathLike[str] | None) -> Configs:
+        """With those of installed packages."""
+        found = tuple(conf for conf in map(packages.conf_of, packages.installed()) if conf is not None)
         if folder is None:
-            return cls()
+            return cls(None, found)
         if not Path(folder).is_dir():
             raise InputError(f"--config-dir {folder}: no such folder")
-        return cls(Path(folder).absolute())
+        return cls(Path(folder).absolute(), found)
 
     @property
     def folders(self) -> list[Path]:
-        return [conf_dir()] if self.user is None else [conf_dir(), self.user]
+        return [conf_dir(), *self.installed, *([] if self.user is None else [self.user])]
 
     @property
     def groups(self) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from icl.config.compose import Composed
-from icl.config.places import Configs, conf_dir
+from icl.config.places import Configs
 from icl.config.session import Session, session_of
 from icl.errors import InputError
 from icl.jobs import catalog
@@ -125,7 +125,8 @@ def _looked_up(entry: Entry, scale: str, session: Session) -> Entry:
 def _blank(group: str, item: catalog.Entry, scale: str, configs: Configs) -> Entry:
     words = ["icl", group, f"{group}={item.id}", f"scale={scale}"]
     given = ""
-    if not (conf_dir() / group / f"{item.id}.yaml").is_file():  # the user's own
+    shared = [folder for folder in configs.folders if folder != configs.user]
+    if not any((folder / group / f"{item.id}.yaml").is_file() for folder in shared):  # the user's own
         words[2:2] = ["--config-dir", str(configs.user)]
         given = os.environ.get("ICL_PACKAGES", "")
     command = f"{f'ICL_PACKAGES={shlex.quote(given)} ' if given else ''}{shlex.join(words)}"

@@ -1,0 +1,62 @@
+"""Whose classes a config may name: ours, torch's optimizers, Lightning's, and those of packages let in.
+
+A package is let in by ICL_PACKAGES=mylab, or by installing it where it says in its own pyproject.toml
+
+    [project.entry-points."icl.packages"]
+    mylab = "mylab"
+
+and then its folder mylab/conf counts beside ours, too. The list is made before any config is read, so that no
+config can add to it. Nothing is imported, so that `icl list` stays fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+GROUP = "icl.packages"
+_ALWAYS = ("icl", "torch.optim", "pytorch_lightning")
+_fixed: tuple[str, ...] | None = None
+
+
+def installed() -> tuple[str, ...]:
+    """The packages that let themselves in, by name."""
+    return tuple(sorted({entry.module for entry in importlib.metadata.entry_points(group=GROUP)}))
+
+
+def named() -> tuple[str, ...]:
+    """The packages that ICL_PACKAGES names."""
+    names = os.environ.get("ICL_PACKAGES", "").replace(":", ",").split(",")
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def allowed() -> tuple[str, ...]:
+    """What a `_target_` may come from: as fixed, or as found now."""
+    return (*_ALWAYS, *named(), *installed()) if _fixed is None else _fixed
+
+
+@contextlib.contextmanager
+def fixed(packages: tuple[str, ...]) -> Iterator[None]:
+    """While configs are read and jobs run, whatever becomes of the environment."""
+    global _fixed
+    before, _fixed = _fixed, packages
+    try:
+        yield
+    finally:
+        _fixed = before
+
+
+def conf_of(package: str) -> Path | None:
+    """The folder of its configs, where it has one."""
+    top, *inner = package.split(".")
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(top)
+        for place in (spec and spec.submodule_search_locations) or []:
+            folder = Path(place).joinpath(*inner, "conf").absolute()
+            if folder.is_dir():
+                return folder
+    return None
