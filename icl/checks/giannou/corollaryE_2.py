@@ -5,14 +5,15 @@ B samples, D covariates.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.algorithms.logistic import LogisticLoss
-from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
 
@@ -24,7 +25,8 @@ REMARKS = [
 ]
 
 
-class CorollaryE2:
+@dataclass(eq=False)
+class CorollaryE2(LogisticProblems):
     """Settings: size of the problems, mu, random Hessians and errors (`samples`), their seed."""
 
     reference = "Corollary E.2; Lemma E.3, (E.5)"
@@ -33,16 +35,15 @@ class CorollaryE2:
         "symmetric E) the condition number within (E.5)."
     )
 
-    def __init__(
-        self, dim: int = 5, context: int = 26, mu: float = 0.1, seed: int = 0, samples: int = 1000
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu = regularisation(mu)
-        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 100_000)
+    samples: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.samples", self.samples, 1, 100_000)
 
     def measure(self) -> Finding:
         rng, mu = generator(self.seed, "check"), self.mu
-        loss = LogisticLoss(*classified(rng, self.samples, self.context, self.dim), mu)
+        loss = self.losses(rng, self.samples)
         x_BD = torch.from_numpy(
             10 ** rng.uniform(-1, 2, (self.samples, 1)) * rng.standard_normal((self.samples, self.dim))
         )
@@ -58,22 +59,15 @@ class CorollaryE2:
         inverse = max(inverse_share(H_BDD, error, mu) for error in errors)
         condition = max(condition_share(H_BDD, error) for error in errors[1:])
         slack = ROUNDING * (1 + 1 / mu) / 0.05
+        measured = {"inverse": inverse, "condition": condition}
+        source = "the claim, and rounding by condition"
         verdict, bound = deciding(
-            [
-                (
-                    decide(inverse, 1 + slack),
-                    Bound(1 + slack, "the claim, and rounding by condition", "inverse"),
-                ),
-                (
-                    decide(condition, 1 + slack),
-                    Bound(1 + slack, "the claim, and rounding by condition", "condition"),
-                ),
-            ]
+            [at_most(name, share, 1 + slack, source) for name, share in measured.items()]
         )
         halved = inverse_share(H_BDD, worst_BDD, mu) * 2
         return Finding(
             verdict,
-            {"inverse": inverse, "condition": condition},
+            measured,
             bound,
             Control("half of E.2's bound: largest share of it", halved, halved > 1 + slack),
             notes=[

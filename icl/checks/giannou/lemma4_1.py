@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.mutants import mutants, or_infinite
+from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
 from icl.checks.giannou.problems import MAX_DIM, condition_of, conditioned
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, decide
+from icl.checks.verdict import Finding, decide
 from icl.constructions.giannou import inversion
 from icl.constructions.giannou.describe import describe
 from icl.errors import whole
@@ -60,7 +60,6 @@ class Lemma4_1:
         as_stated = _error(two, X_BDD, A_BDD.mT, A_BDD)
         if self.dim > 1:
             wrong["A^T stored for the two layers"] = as_stated
-        nearest = min(wrong, key=lambda name: wrong[name])
         max_error = max(errors.values())
         return Finding(
             decide(max_error, bound.value),
@@ -74,11 +73,7 @@ class Lemma4_1:
                 "layers_transpose_stored": len(one.layers),
             },
             bound,
-            Control(
-                f"error of the least wrong of {len(wrong)} wrong stacks, {nearest}",
-                wrong[nearest],
-                wrong[nearest] > bound.value,
-            ),
+            least_wrong("error of a wrong stack", wrong, bound.value),
             remarks=REMARKS,
             details=describe(two),
         )

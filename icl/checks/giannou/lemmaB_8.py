@@ -7,10 +7,12 @@ refutes it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from icl.algorithms.logistic import LogisticLoss
-from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import whole
@@ -27,7 +29,8 @@ REMARKS = [
 ]
 
 
-class LemmaB8:
+@dataclass(eq=False)
+class LemmaB8(LogisticProblems):
     """Settings: size of the random problems, mu, their number (`samples`), seed."""
 
     reference = "Lemma B.8"
@@ -36,22 +39,20 @@ class LemmaB8:
         "(-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu))."
     )
 
-    def __init__(
-        self, dim: int = 5, context: int = 26, mu: float = 0.1, seed: int = 0, samples: int = 2000
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu = regularisation(mu)
-        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 100_000)
+    samples: int = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.samples", self.samples, 1, 100_000)
 
     def measure(self) -> Finding:
         rng, mu = generator(self.seed, "check"), self.mu
-        A_BND, y_BN = classified(rng, self.samples, self.context, self.dim)
+        loss = self.losses(rng, self.samples)
         scales_B1 = torch.from_numpy(10 ** rng.uniform(-2, 2, (self.samples, 1)))
         x_BD = scales_B1 * torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
         shares = {name: 0.0 for name in ("gradient", "hessian", "lambda_low", "lambda_high")}
-        problems = [(LogisticLoss(A_BND, y_BN, mu), x_BD), self._wrong_labels()]
-        for loss, points_BD in problems:
-            for name, share in shares_of_bounds(loss, points_BD).items():
+        for problems, points_BD in ((loss, x_BD), self._wrong_labels()):
+            for name, share in shares_of_bounds(problems, points_BD).items():
                 shares[name] = max(shares[name], share)
         rounding = ROUNDING * (1 + 1 / mu)
         others = max(shares["gradient"], shares["hessian"], shares["lambda_low"], shares["lambda_high"] / 2)

@@ -7,10 +7,11 @@ B problems, D covariates.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
-from icl.algorithms.logistic import LogisticLoss
-from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import whole
 from icl.random import generator
@@ -26,18 +27,19 @@ REMARKS = [
 ]
 
 
-class LemmaB9:
+@dataclass(eq=False)
+class LemmaB9(LogisticProblems):
     """Settings: size of the random problems, mu, number of problems (`samples`), seed."""
 
     reference = "Lemma B.9"
     claim = "For every mu > 0 there is C so that |x| >= C and |eps| <= mu^2 give |x'| <= |x|."
 
-    def __init__(
-        self, dim: int = 5, context: int = 26, mu: float = 2.0, seed: int = 0, samples: int = 64
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu = regularisation(mu)
-        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 10_000)
+    mu: float = 2.0
+    samples: int = 64
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.samples", self.samples, 1, 10_000)
 
     def measure(self) -> Finding:
         most, least = zip(*(self._growth(radius, self.mu**2) for radius in RADII), strict=True)
@@ -69,7 +71,7 @@ class LemmaB9:
     def _growth(self, radius: float, error: float) -> tuple[float, float]:
         """(largest, least) |x'| - |x| over random problems at |x| = radius, the error outward."""
         rng = generator(self.seed, "check")
-        loss = LogisticLoss(*classified(rng, self.samples, self.context, self.dim), self.mu)
+        loss = self.losses(rng, self.samples)
         x_BD = torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
         x_BD = radius * x_BD / x_BD.norm(dim=1, keepdim=True)
         growth_B = loss.damped_step(x_BD).norm(dim=1) + error - x_BD.norm(dim=1)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
 from icl.errors import InputError, whole
 from icl.models.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
@@ -82,13 +82,12 @@ class MaskFloor:
             "unmasked_lowest",
             ">",
         )
-        agreed = Bound(ROUNDING * 64, "rounding: 64 * 64 * 2^-52", "token_error")
         token_error = self._token_error()
         verdict, shown = deciding(
             [
                 (decide(-lowest, -bound.value), bound),
                 (decide(-(least - 3 * error), 0.0), Bound(0.0, "a floor is above 0", "floor_lower", ">")),
-                (decide(token_error, agreed.value), agreed),
+                at_most("token_error", token_error, ROUNDING * 64, "rounding: 64 * 64 * 2^-52"),
             ]
         )
         return Finding(

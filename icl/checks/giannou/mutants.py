@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from icl.checks.verdict import Control
 from icl.models.columns import ColumnStack, Head, Layer
 
 
@@ -20,6 +21,13 @@ def mutants(stack: ColumnStack, of: Sequence[int] | None = None) -> Iterator[tup
             where = f"head {h + 1} of layer {number + 1}"
             yield number, f"{where} missing", replace(layer, heads=others)
             yield number, f"{where} of the wrong sign", replace(layer, heads=[*others, turned])
+
+
+def least_wrong(what: str, wrong: Mapping[str, float], bound: float) -> Control:
+    """All of them must be rejected: the one nearest to the bound is told."""
+    nearest = min(wrong, key=lambda name: wrong[name])
+    text = f"{what}; the least of {len(wrong)}: {nearest}"
+    return Control(text, wrong[nearest], wrong[nearest] > bound)
 
 
 def or_infinite(error: float) -> float:

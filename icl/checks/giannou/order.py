@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from icl.algorithms.newton import newton_iteration, transpose_start
-from icl.checks.giannou.mutants import or_infinite
+from icl.checks.giannou.mutants import least_wrong, or_infinite
 from icl.checks.giannou.problems import MAX_DIM, condition_of, conditioned
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Finding, at_most, deciding
 from icl.errors import real, whole
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
@@ -67,12 +67,11 @@ class Order:
         bound = along_a_path(4 * self.order * (self.dim + 2))
         exact = exact_identity(self.order, 2 if self.order < 5 else 1)
         steps_by_condition, counted = self._steps()
-        nearest = min(wrong, key=lambda name: wrong[name])
         verdict, shown = deciding(
             [
-                (decide(max_error, bound.value), bound),
-                (decide(0.0 if exact else 1.0, 0.5), Bound(0.5, "rational arithmetic", "exact_mismatches")),
-                (decide(counted, 0.5), Bound(0.5, "the formula for the steps", "steps_off_formula")),
+                at_most("max_error", max_error, bound.value, bound.source),
+                at_most("exact_mismatches", 0 if exact else 1, 0.5, "rational arithmetic"),
+                at_most("steps_off_formula", counted, 0.5, "the formula for the steps"),
             ]
         )
         return Finding(
@@ -86,11 +85,7 @@ class Order:
                 "order": self.order,
             },
             shown,
-            Control(
-                f"error against the powers k^t of the wrong order, the smaller: {nearest}",
-                wrong[nearest],
-                wrong[nearest] > bound.value,
-            ),
+            least_wrong("error against the powers of a wrong order", wrong, bound.value),
             notes=[
                 "max_error: the residual's distance from its power by an eigendecomposition, as a share "
                 "of the sizes of the terms rounded, earlier steps' carried along by the derivative of the "

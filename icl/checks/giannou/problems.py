@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from icl.algorithms.logistic import LogisticLoss
 from icl.checks.settings import limited
 from icl.errors import InputError, real, whole
 
@@ -18,13 +20,30 @@ MAX_DIM = 200
 MAX_CONTEXT = 5000
 
 
-def sizes(dim: int, context: int) -> tuple[int, int]:
-    """d and n; the constructions write [I_d 0] into d x n blocks."""
+@dataclass(eq=False)
+class LogisticProblems:
+    """Sizes of the random problems, mu, seed."""
+
+    dim: int = 5
+    context: int = 26
+    mu: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        enough_points(self.dim, self.context)
+        self.mu = regularisation(self.mu)
+        whole("check.seed", self.seed, 0)
+
+    def losses(self, rng: np.random.Generator, samples: int) -> LogisticLoss:
+        return LogisticLoss(*classified(rng, samples, self.context, self.dim), self.mu)
+
+
+def enough_points(dim: int, context: int) -> None:
+    """n >= d: the constructions write [I_d 0] into d x n blocks."""
     reason = "the random problems take minutes"
     limited("check.dim", dim, 1, MAX_DIM, reason)
     if limited("check.context", context, 1, MAX_CONTEXT, reason) < dim:
         raise InputError(f"check.context={context}: must be at least check.dim={dim}, as [I_d 0] is d x n")
-    return dim, context
 
 
 def condition_of(condition: float, most: float) -> float:
@@ -83,7 +102,3 @@ def regularisation(mu: float) -> float:
             f"check.mu={mu}: must be at least 0.0001; below, rounding is as large as 1/mu makes it"
         )
     return float(mu)
-
-
-def count(key: str, value: int, low: int, high: int) -> int:
-    return whole(key, value, low, high)

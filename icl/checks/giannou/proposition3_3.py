@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from icl.checks.giannou.problems import regularisation
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
 from icl.errors import whole
 from icl.random import generator
 
@@ -47,16 +47,14 @@ class Proposition3_3:
         supremum = supremum_of_ratio(self.mu)
         attained = ratio_of_one_point(q, self.mu)
         searched = [self._searched(i) for i in range(self.samples)]
-        rounding = ROUNDING * supremum
+        rounding, source = ROUNDING * supremum, "rounding: 64 * 2^-52 of the supremum"
         claims = Bound(1 / self.mu**0.5, "f/(4 mu) standard: 2 M with M = 1/(2 sqrt(mu))", "supremum")
-        agreed = Bound(rounding, "rounding: 64 * 2^-52 of the supremum", "off_closed_form")
-        excess = max(max(searched), attained) - supremum
-        above = Bound(rounding, "rounding: 64 * 2^-52 of the supremum", "largest_excess")
+        off, excess = abs(attained - supremum), max(max(searched), attained) - supremum
         verdict, bound = deciding(
             [
                 (decide(supremum, claims.value, rounding), claims),
-                (decide(abs(attained - supremum), agreed.value), agreed),
-                (decide(excess, above.value), above),
+                at_most("off_closed_form", off, rounding, source),
+                at_most("largest_excess", excess, rounding, source),
             ]
         )
         below = 0.99 * supremum
@@ -66,7 +64,7 @@ class Proposition3_3:
                 "supremum": supremum,
                 "supremum_times_sqrt_mu": supremum * self.mu**0.5,
                 "attained": attained,
-                "off_closed_form": abs(attained - supremum),
+                "off_closed_form": off,
                 "largest_found_by_search": max(searched),
                 "largest_excess": excess,
                 "claim_M_f": 2 / self.mu**0.5,

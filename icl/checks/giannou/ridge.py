@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from icl.checks.giannou.iteration import compared
-from icl.checks.giannou.problems import Design
-from icl.checks.giannou.theorem4_2 import Theorem4_2, drawn
+from dataclasses import dataclass
+
+from icl.checks.giannou.iteration import Regressions, compared
 from icl.checks.verdict import Finding
 from icl.errors import real
 
@@ -14,25 +14,18 @@ REMARKS = [
 ]
 
 
-class Ridge:
+@dataclass(eq=False)
+class Ridge(Regressions):
     """Settings: those of Theorem 4.2 and the ridge `mu` > 0."""
 
     reference = "Remark 4.4"
     claim = "The construction of Theorem 4.2 extends to ridge regression: the inverse of A^T A + mu I."
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 20,
-        steps: int = 20,
-        mu: float = 0.1,
-        condition: float = 10.0,
-        design: Design = None,
-        seed: int = 0,
-        samples: int = 8,
-    ) -> None:
-        self.mu = real("check.mu", mu, 0, open_low=True)
-        self.sized = Theorem4_2(dim, context, steps, condition, design, seed, samples)
+    mu: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.mu = real("check.mu", self.mu, 0, open_low=True)
 
     def measure(self) -> Finding:
-        return compared(drawn(self.sized, self.mu), self.sized.steps, REMARKS)
+        return compared(self.regressions(self.mu), self.steps, REMARKS)

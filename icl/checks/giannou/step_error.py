@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from icl.algorithms.logistic import LogisticLoss
+from icl.checks.giannou.problems import LogisticProblems
+from icl.checks.settings import limited
 from icl.constructions.giannou.logistic import (
     Approximations,
     approximations,
@@ -20,10 +22,37 @@ from icl.constructions.giannou.logistic import (
     prompt_of_theorem,
     radius_of_iterates,
 )
+from icl.errors import whole
 from icl.models.columns import ColumnStack
 from icl.theory.quadratic import EPSILON
 
 MAX_INVERSION = 64
+MAX_NUMBERS = 20_000_000  # of the widest ReLU layer's weights and activations
+
+
+@dataclass(eq=False)
+class NewtonSteps(LogisticProblems):
+    """And neurons for each function (`width`), inversion steps k (null: what mu takes), Newton steps."""
+
+    width: int = 2000
+    inversion: int | None = None
+    steps: int = 12
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        k = inversion_steps(self.mu) if self.inversion is None else self.inversion
+        self.k = whole("check.inversion", k, 1, MAX_INVERSION)
+        whole("check.steps", self.steps, 1, 200)
+
+    def affordable(self, prompts: int) -> None:
+        """Neurons for each function; the layer of products has dim times as many."""
+        whole("check.width", self.width, 64)
+        most = MAX_NUMBERS // (self.dim * (2 * (6 * self.dim + 4) + self.context * prompts))
+        reason = "the layer of products takes more than a gigabyte"
+        limited("check.width", self.width, 64, max(most, 64), reason)
+
+    def setting(self, start: float, inversion: int | None = None) -> Setting:
+        return Setting(self.dim, self.context, self.mu, start, self.k if inversion is None else inversion)
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,17 @@ B problems, D covariates, T steps.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from icl.algorithms.logistic import LogisticLoss, damped_newton
 from icl.checks.giannou.mutants import or_infinite
-from icl.checks.giannou.problems import classified, regularisation, sizes
-from icl.checks.giannou.step_error import MAX_INVERSION, Setting, Trajectory, inversion_steps
-from icl.checks.giannou.theorem5_2 import affordable
+from icl.checks.giannou.step_error import NewtonSteps, Trajectory
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
 from icl.constructions.giannou.logistic import radius_of_iterates
-from icl.errors import whole
 from icl.models.columns import ColumnStack
 from icl.random import generator
 
@@ -30,7 +27,8 @@ REMARKS = [
 ]
 
 
-class Theorem5_1:
+@dataclass(eq=False)
+class Theorem5_1(NewtonSteps):
     """Settings: sizes, mu, largest width, inversion steps, Newton steps, number of problems, seed."""
 
     reference = "Theorem 5.1; Appendix C.1"
@@ -39,49 +37,36 @@ class Theorem5_1:
         "loss, eps being the largest error of a step."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 26,
-        mu: float = 0.1,
-        width: int = 2000,
-        inversion: int | None = None,
-        steps: int = 15,
-        seed: int = 0,
-        samples: int = 4,
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu = regularisation(mu)
-        self.samples = limited("check.samples", samples, 1, 100, "the stacks take minutes")
-        self.width = affordable(width, dim, context * samples)
-        k = inversion_steps(self.mu) if inversion is None else inversion
-        self.inversion = whole("check.inversion", k, 1, MAX_INVERSION)
-        self.steps = whole("check.steps", steps, 1, 200)
-        self.seed = whole("check.seed", seed, 0)
+    steps: int = 15
+    samples: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limited("check.samples", self.samples, 1, 100, "the stacks take minutes")
+        self.affordable(self.samples)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
-        loss = LogisticLoss(*classified(rng, self.samples, self.context, self.dim), self.mu)
-        setting = Setting(self.dim, self.context, self.mu, 0.0, self.inversion)
+        loss, setting = self.losses(rng, self.samples), self.setting(0.0)
         widths = sorted({max(64, self.width // 4**i) for i in range(3)})
         runs = [self._run(setting.step(width), loss) for width in widths]
         shares = [distance / self._allowed(eps) for eps, distance in runs]
-        mutant = without_penalty(setting.step(self.width), self.inversion)
+        mutant = without_penalty(setting.step(self.width), self.k)
         _, wrong = self._run(mutant, loss, least=True)
         eps, distance = runs[-1]
         small = min(0.01, 0.04 * self.mu / (1 + self.mu * radius_of_iterates(self.mu)))
-        bound = Bound(1.0, "the claim, its constant taken to be 1", "distance_over_bound")
+        share, source = or_infinite(max(shares)), "the claim, its constant taken to be 1"
         enough = Bound(small, "Theorem 5.4's condition on eps", "step_error")
         verdict, shown = deciding(
             [
-                (decide(or_infinite(max(shares)), bound.value), bound),
+                at_most("distance_over_bound", share, 1.0, source),
                 ("holds" if eps <= small else "undecided", enough),
             ]
         )
         return Finding(
             verdict,
             {
-                "distance_over_bound": or_infinite(max(shares)),
+                "distance_over_bound": share,
                 "final_distance_to_optimum": distance,
                 "step_error": eps,
                 "distance_over_eps": distance / eps,
@@ -90,7 +75,7 @@ class Theorem5_1:
                     "step_errors": [run[0] for run in runs],
                     "distances": [run[1] for run in runs],
                 },
-                "layers": self.steps * (11 + 2 * self.inversion),
+                "layers": self.steps * (11 + 2 * self.k),
                 "neurons": setting.step(self.width).neurons,
             },
             shown,

@@ -6,30 +6,28 @@ D covariates, N context, T steps.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.algorithms.logistic import LogisticLoss, damped_newton
-from icl.checks.giannou.mutants import mutants, or_infinite
-from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
 from icl.checks.giannou.step_error import (
-    MAX_INVERSION,
+    NewtonSteps,
     Setting,
     Trajectory,
     inversion_steps,
     rounding,
     step_error_bound,
 )
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Bound, Finding, at_most, decide, deciding
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.logistic import prompt_of_theorem
-from icl.errors import whole
 from icl.models.columns import ColumnStack, forward
 from icl.random import generator
 
-MAX_NUMBERS = 20_000_000  # of the widest ReLU layer's weights and activations
 PRINTED_EXPONENT = -0.25  # width ~ eps^-4
 REMARKS = [
     "(C.2) is declared (7d+5) x n; the rows listed there are 6d+4, as Remark 5.3 says. The block of zeros is "
@@ -49,7 +47,8 @@ REMARKS = [
 ]
 
 
-class Theorem5_2:
+@dataclass(eq=False)
+class Theorem5_2(NewtonSteps):
     """Settings: sizes, mu, neurons for each function (`width`), inversion steps k, Newton steps, seed."""
 
     reference = "Theorem 5.2; Appendix C"
@@ -59,34 +58,19 @@ class Theorem5_2:
         "eps."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 26,
-        mu: float = 0.1,
-        width: int = 2000,
-        inversion: int | None = None,
-        steps: int = 12,
-        seed: int = 0,
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu = regularisation(mu)
-        self.width = affordable(width, dim, context)
-        k = inversion_steps(self.mu) if inversion is None else inversion
-        self.inversion = whole("check.inversion", k, 1, MAX_INVERSION)
-        self.steps = whole("check.steps", steps, 1, 200)
-        self.seed = whole("check.seed", seed, 0)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.affordable(1)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
-        A_BND, y_BN = classified(rng, 1, self.context, self.dim)
+        loss, setting = self.losses(rng, 1), self.setting(1.0)
         x_BD = torch.from_numpy(rng.standard_normal((1, self.dim)))
         x_BD = x_BD / x_BD.norm()
-        loss, setting = LogisticLoss(A_BND, y_BN, self.mu), self._setting(self.inversion)
         widths = sorted({max(32, self.width // 2**i) for i in range(5)})
         errors = [_error(setting, width, loss, x_BD) for width in widths]
         step = setting.step(self.width)
-        trajectory = Trajectory.of(step, A_BND, y_BN, x_BD, self.steps)
+        trajectory = Trajectory.of(step, loss.A_BND, loss.y_BN, x_BD, self.steps)
         by_step = trajectory.step_errors(loss)[:, 0]
         restored = _restored(step, trajectory.H_BPM, loss, x_BD)
         start_off = self._start_off(step, loss, x_BD)
@@ -98,21 +82,17 @@ class Theorem5_2:
         ]
         ratio = or_infinite(float(np.max(by_step / np.array(allowed))))
         source = "the ReLU layers' and the inversion's errors carried through each step, and rounding"
-        bound = Bound(1.0, source, "error_over_bound")
-        depth = Bound(0.5, "the claim: 11 + 2k", "layers_off")
-        rate = Bound(PRINTED_EXPONENT, "the claim: width ~ eps^-4", "slope")
-        kept = Bound(rounding(setting, self.width), "rounding: as for a step", "rows_off")
-        begun = Bound(rounding(setting, self.width), "rounding: as for a step", "inversion_start_off")
+        layers_off, rounded = abs(len(step.layers) - 11 - 2 * self.k), rounding(setting, self.width)
         verdict, shown = deciding(
             [
-                (decide(ratio, bound.value), bound),
-                (decide(abs(len(step.layers) - 11 - 2 * self.inversion), depth.value), depth),
-                (decide(restored, kept.value), kept),
-                (decide(start_off, begun.value), begun),
-                (self._rate(slope), rate),
+                at_most("error_over_bound", ratio, 1.0, source),
+                at_most("layers_off", layers_off, 0.5, "the claim: 11 + 2k"),
+                at_most("rows_off", restored, rounded, "rounding: as for a step"),
+                at_most("inversion_start_off", start_off, rounded, "rounding: as for a step"),
+                (self._rate(slope), Bound(PRINTED_EXPONENT, "the claim: width ~ eps^-4", "slope")),
             ]
         )
-        name, wrong = self._least_wrong(step, loss, x_BD)
+        wrong = {name: error / allowed[0] for name, error in self._wrong(step, loss, x_BD).items()}
         by = setting.approximations(self.width)
         return Finding(
             verdict,
@@ -129,8 +109,8 @@ class Theorem5_2:
                 "slope": slope,
                 "error_by_inversion": self._by_inversion(loss, x_BD),
                 "layers": len(step.layers),
-                "layers_off": abs(len(step.layers) - 11 - 2 * self.inversion),
-                "inversion": self.inversion,
+                "layers_off": layers_off,
+                "inversion": self.k,
                 "heads": step.heads,
                 "width": step.width,
                 "neurons": step.neurons,
@@ -150,18 +130,14 @@ class Theorem5_2:
                 },
             },
             shown,
-            Control(
-                f"the first step's error over its bound, of the least wrong stack: {name}",
-                wrong / allowed[0],
-                wrong > allowed[0],
-            ),
+            least_wrong("the first step's error of a wrong stack, over its bound", wrong, 1.0),
             remarks=REMARKS,
             details=describe(step),
         )
 
     def _start_off(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> float:
         """|X - alpha B^T| / |alpha B| after layer 4: what the inversion starts from."""
-        alpha, D = self._setting(self.inversion).approximations(64).alpha, self.dim
+        alpha, D = self.setting(1.0).approximations(64).alpha, self.dim
         H_BPM = prompt_of_theorem(step, loss.A_BND, loss.y_BN, x_BD)
         for layer in step.layers[:4]:
             H_BPM = forward(layer, H_BPM)
@@ -171,20 +147,17 @@ class Theorem5_2:
     def _rate(self, slope: float) -> str:
         """With fewer inversion steps than width asks for, their error hides that of the width."""
         verdict = decide(slope, PRINTED_EXPONENT)
-        return "undecided" if verdict == "fails" and self.inversion < inversion_steps(self.mu) else verdict
-
-    def _setting(self, inversion: int) -> Setting:
-        return Setting(self.dim, self.context, self.mu, 1.0, inversion)
+        return "undecided" if verdict == "fails" and self.k < inversion_steps(self.mu) else verdict
 
     def _by_inversion(self, loss: LogisticLoss, x_BD: Tensor) -> dict[str, list[float]]:
-        ks = list(range(1, self.inversion + 1))
+        ks = list(range(1, self.k + 1))
         width = min(self.width, 500)
         return {
             "steps": [float(k) for k in ks],
-            "errors": [_error(self._setting(k), width, loss, x_BD) for k in ks],
+            "errors": [_error(self.setting(1.0, k), width, loss, x_BD) for k in ks],
         }
 
-    def _least_wrong(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> tuple[str, float]:
+    def _wrong(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> dict[str, float]:
         """Of the last inversion step's layers and all after it.
 
         Earlier ones may be wrong at no cost: a sign of s where p (1 - p) is even, an early step of an
@@ -200,16 +173,7 @@ class Theorem5_2:
                 H_BPM = forward(later, H_BPM)
             off = float((step.block(H_BPM, "x")[..., 0] - expected_BD).norm())
             wrong[name] = max(or_infinite(off), _restored(step, H_BPM, loss, x_BD))
-        nearest = min(wrong, key=lambda name: wrong[name])
-        return nearest, wrong[nearest]
-
-
-def affordable(width: int, dim: int, context: int) -> int:
-    """Neurons for each function; the layer of products has dim times as many."""
-    whole("check.width", width, 64)
-    most = MAX_NUMBERS // (dim * (2 * (6 * dim + 4) + context))
-    reason = "the layer of products takes more than a gigabyte"
-    return limited("check.width", width, 64, max(most, 64), reason)
+        return wrong
 
 
 def fitted_slope(setting: Setting, widths: list[int], errors: list[float]) -> float:

@@ -8,12 +8,14 @@ without error leaves 2 lambda^2 at most, and an error of local norm e makes that
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.algorithms.logistic import LogisticLoss, damped_newton
-from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import whole
@@ -32,7 +34,8 @@ REMARKS = [
 ]
 
 
-class Theorem5_4:
+@dataclass(eq=False)
+class Theorem5_4(LogisticProblems):
     """Settings: size of the problems, mu, steps, number of random problems (`samples`), seed."""
 
     reference = "Theorem 5.4, Appendix B.2; Section 3.2.2"
@@ -41,19 +44,13 @@ class Theorem5_4:
         ".02 while lambda >= 1/4), then has lambda' <= 3 lambda^2 + C' eps, and ends with g - g* <= eps."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 26,
-        mu: float = 0.1,
-        steps: int = 60,
-        seed: int = 0,
-        samples: int = 256,
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu, self.steps = regularisation(mu), whole("check.steps", steps, 1, 10_000)
-        self.seed = whole("check.seed", seed, 0)
-        self.samples = limited("check.samples", samples, 1, 100_000, "the problems take minutes")
+    steps: int = 60
+    samples: int = 256
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.steps", self.steps, 1, 10_000)
+        limited("check.samples", self.samples, 1, 100_000, "the problems take minutes")
 
     def measure(self) -> Finding:
         found, wrong = self._run(1.0), self._run(10.0)
@@ -90,7 +87,7 @@ class Theorem5_4:
 
     def _run(self, exaggerated: float) -> dict[str, float]:
         rng, mu = generator(self.seed, "check"), self.mu
-        loss = LogisticLoss(*classified(rng, self.samples, self.context, self.dim), mu)
+        loss = self.losses(rng, self.samples)
         x_BD = torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
         x_BD = (
             x_BD

@@ -11,16 +11,19 @@ B prompts, Q systems, T observations, s window, P = s + 1, N context tokens.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.population import covariances_of, law_of
+from icl.checks.lds.population import covariances_of
+from icl.checks.lds.sequences import law_of
 from icl.checks.sequential import Comparison, compare
 from icl.checks.token_evidence import last_entries
+from icl.checks.verdict import Condition, at_most
 from icl.random import generator
-from icl.tasks import DynamicalSystemLaw
+from icl.tasks import DynamicalSystemLaw, TokenPrompt
 from icl.tasks.dynamical_system import Systems, token_prompts
 from icl.theory.dynamical_system import (
     Moments,
@@ -73,9 +76,9 @@ def moments_on_a_grid(C_TT: Tensor, window: int) -> Moments:
     )
 
 
-def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, float]:
+def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
     """Largest difference of the conditional moments from the grid's at a system of the law, as a share of
-    sqrt(form's diagonal entries), and its rounding."""
+    sqrt(form's diagonal entries): rounding, or a formula is wrong."""
     window, T = law.window, min(law.length, max(law.window + 3, 5))
     short = law_of(law.setting, window, T, law.states, seed, process_noise=law.process_noise)
     drawn = short.systems([generator(seed, "check", 1)], 1)
@@ -91,7 +94,8 @@ def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, float]:
     constant_error = (found.constant[0] - grid.constant).abs() / grid.constant
     error = max(float(part.max()) for part in (form_error, linear_error, constant_error))
     # A chain of products of six, each y a sum of T terms with a Cholesky factor; 4^T addends.
-    return error, EPSILON * 64 * T * NODES
+    source = "rounding of a product of six sums over the grid"
+    return error, at_most("grid_error", error, EPSILON * 64 * T * NODES, source)
 
 
 def losses_on_tokens(
@@ -100,7 +104,6 @@ def losses_on_tokens(
     """Half squared errors of heads (b, a_KP) on simulated prompts, each over its mean given the system: do
     all have mean 1? One row for each system, the mean over its sequences."""
     step = itertools.count()
-    heads = [matrices(b_P, a_KP) for b_P, a_KP in points]
 
     def draw(count: int) -> Tensor:
         rng = generator(seed, "eval", next(step))
@@ -110,15 +113,14 @@ def losses_on_tokens(
             A_QDD.repeat_interleave(SEQUENCES, 0)[None], c_QD.repeat_interleave(SEQUENCES, 0)[None]
         )
         prompt = token_prompts(law.observations(many, [rng]), law.window)
-        z_BNP, query_B1P = prompt.context_RBNP[0], prompt.query_RBP[0, :, None]
         C_QTT = covariances_of_systems(
             A_QDD, c_QD, law.Sigma_w_RDD[0], law.observation_noise, law.initial_variance, law.length
         )
         given = conditional_moments(C_QTT, law.window)
         rows = []
-        for (b_P, a_KP), (P_PP, Q_PP) in zip(points, heads, strict=True):
-            out_B = last_entries(P_PP[None, None], Q_PP[None, None], z_BNP, query_B1P)[:, 0]
-            loss_QB = (out_B - prompt.target_RB[0]).square().view(count, SEQUENCES) / 2
+        for b_P, a_KP in points:
+            off_B = on_tokens(b_P, a_KP, prompt) - prompt.target_RB[0]
+            loss_QB = off_B.square().view(count, SEQUENCES) / 2
             rows.append(loss_QB.mean(1) / half_squared_error(given, coefficients(b_P, a_KP)))
         return torch.stack(rows, 1)
 
@@ -126,12 +128,18 @@ def losses_on_tokens(
     return compare(draw, ones_K, 500, max(systems, 2), "sequences simulated")
 
 
-def matrices(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
-    """P = W_V^T, Q = W_QK^T."""
+def on_tokens(b_P: Tensor, a_KP: Tensor, prompt: TokenPrompt) -> Tensor:
+    """(B,): the answers of one head, P = W_V^T and Q = W_QK^T, token by token."""
     P = len(b_P)
     P_PP, Q_PP = torch.zeros(2, P, P, dtype=torch.float64)
     P_PP[-1], Q_PP[:, : len(a_KP)] = b_P, a_KP.T
-    return P_PP, Q_PP
+    query_B1P = prompt.query_RBP[0, :, None]
+    return last_entries(P_PP[None, None], Q_PP[None, None], prompt.context_RBNP[0], query_B1P)[:, 0]
+
+
+def without_signs(prompt: TokenPrompt) -> TokenPrompt:
+    """For the sizes of an answer's terms."""
+    return replace(prompt, context_RBNP=prompt.context_RBNP.abs(), query_RBP=prompt.query_RBP.abs())
 
 
 def systems_of(law: DynamicalSystemLaw, seed: int, step: int, systems: int) -> Tensor:

@@ -14,16 +14,25 @@ S pairs of token entries, K = s query entries, P = s + 1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from icl.checks.lds import evidence
-from icl.checks.lds.population import PARTS, Population, enough, law_of, mean_over, parity_mask
-from icl.checks.sequential import ALPHA
+from icl.checks.lds.population import (
+    LEVEL,
+    Population,
+    enough,
+    in_standard_errors,
+    mean_over,
+    of_mean_square_one,
+    parity_mask,
+    quantile,
+)
+from icl.checks.lds.sequences import Windows
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, at_most, deciding
 from icl.random import generator
@@ -35,24 +44,19 @@ MAX_WINDOW = 5
 DRAWS = 8  # of weights of the pattern
 
 
-class Lemma41:
+@dataclass(eq=False)
+class Lemma41(Windows):
     """Settings: setting, window s, length T, dim, seed, samples (drawn systems in c and d)."""
 
     reference = "Lemma 4.1, eqs. (11) to (13); Appendix D.3"
     claim = "With weights of pattern (13) both sides of (11) vanish on the same checkerboard, (12)."
 
-    def __init__(
-        self,
-        setting: str = "a",
-        window: int = 3,
-        length: int = 30,
-        dim: int = 5,
-        seed: int = 0,
-        samples: int = 4000,
-    ) -> None:
-        limited("check.window", window, 1, MAX_WINDOW, "the searches take minutes")
-        self.law, self.window = law_of(setting, window, length, dim, seed), window
-        self.seed, self.samples = seed, enough(samples)
+    samples: int = 4000
+
+    def __post_init__(self) -> None:
+        limited("check.window", self.window, 1, MAX_WINDOW, "the searches take minutes")
+        super().__post_init__()
+        enough(self.samples)
 
     def measure(self) -> Finding:
         self.population = population = Population(self.law, self.samples, self.seed)
@@ -60,7 +64,7 @@ class Lemma41:
         name, bound, source = self._yardstick(len(pattern))
         left, right = self._left(pattern), self._right()
         control = self._left([self._head(False, 0)])
-        grid, grid_bound = evidence.grid_error(self.law, self.seed)
+        grid, by_grid = evidence.grid_error(self.law, self.seed)
         measured = {
             f"left_{name}": left,
             f"right_{name}": right,
@@ -72,7 +76,7 @@ class Lemma41:
             [
                 at_most(f"left_{name}", left, bound, source),
                 at_most(f"right_{name}", right, bound, source),
-                at_most("grid_error", grid, grid_bound, "rounding of a product of six sums over the grid"),
+                by_grid,
             ]
         )
         return Finding(
@@ -98,8 +102,7 @@ class Lemma41:
         if self.population.exact:
             return "share", 64 * EPSILON, "rounding: 64 * 2^-52; shares of the sizes of an entry's terms"
         entries = int(forced_zeros(self.window).sum()) * heads
-        quantile = float(student.isf(ALPHA / (2 * entries), PARTS - 1))
-        return "z", quantile, "99.9 % of Student's t over parts of the drawn systems, shared among entries"
+        return "z", quantile(entries), LEVEL
 
     def _left(self, heads: list[Tensor]) -> float:
         """The largest entry that (12) has as zero, of the left side of (11)."""
@@ -121,16 +124,12 @@ class Lemma41:
             )  # fmt: skip
             return float((side(self.population.moments).abs() / size_KS)[zero_KS].max())
         parts_CE = torch.stack([side(part)[zero_KS] for part in self._scaled_parts])
-        return float((parts_CE.mean(0) / (parts_CE.std(0) / PARTS**0.5)).abs().max())
+        return float(in_standard_errors(parts_CE).abs().max())
 
     @cached_property
     def _scaled_parts(self) -> list[Moments]:
-        """Sequences of mean square 1 given their system, which A and -A share: else few systems carry all."""
-        parts = []
-        for part in self.population.parts:
-            C_QTT = part.covariance_QTT
-            parts.append(mean_over(C_QTT / C_QTT.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]))
-        return [moments(part, self.window) for part in parts]
+        scaled = [mean_over(of_mean_square_one(part.covariance_QTT)) for part in self.population.parts]
+        return [moments(part, self.window) for part in scaled]
 
     def _at_the_best_head(self) -> dict[str, float]:
         """Norms of the gradient in X and in (b, a) at the best head of the pattern, over that at zero."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.checks.lds.population import law_of
+from icl.checks.lds.sequences import law_of
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, deciding, resolved
 from icl.errors import whole

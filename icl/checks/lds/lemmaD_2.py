@@ -11,15 +11,16 @@ Q systems, T observations.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.checks.lds.evidence import lemma_d_2
-from icl.checks.lds.population import law_of
+from icl.checks.lds.sequences import NoisySequences
 from icl.checks.sequential import Comparison, compare
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
+from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
 from icl.tasks.dynamical_system import HALF_WIDTH, Systems
@@ -30,30 +31,18 @@ SYSTEMS = 8  # of which (26) is written out
 TIMES = 5  # moments are sampled at all pairs of these many instants, first and last among them
 
 
-class LemmaD2:
+@dataclass(eq=False)
+class LemmaD2(NoisySequences):
     """Settings: setting, length T, dim, seed, samples (systems simulated), noise levels."""
 
     reference = "Lemma D.2, eq. (26)"
     claim = "E[y_i y_j] is eq. (26)."
 
-    def __init__(
-        self,
-        setting: str = "a",
-        length: int = 30,
-        dim: int = 5,
-        process_noise: float = 0.01,
-        observation_noise: float = 0.01,
-        initial_variance: float = 0.01,
-        seed: int = 0,
-        samples: int = 8000,
-    ) -> None:
-        noise = {
-            "process_noise": process_noise,
-            "observation_noise": observation_noise,
-            "initial_variance": initial_variance,
-        }
-        self.law = law_of(setting, 1, length, dim, seed, **noise)
-        self.seed, self.samples = seed, whole("check.samples", samples, 100)
+    samples: int = 8000
+
+    def __post_init__(self) -> None:
+        self.law = self.law_at(1)
+        whole("check.samples", self.samples, 100)
 
     def measure(self) -> Finding:
         recursion, size = self._recursion_error()
@@ -68,9 +57,7 @@ class LemmaD2:
             conditions.append(at_most("mean_error", error, bound, "rounding: 64 * 2^-52 T"))
         sampled, control = self._sampled(False), self._sampled(True)
         measured |= sampled.measured("sampled")
-        source = "99.9 % of Student's t shared among the moments; three rejections in a row fail"
-        conditions.append((sampled.verdict, Bound(sampled.quantile, source, "sampled_z")))
-        verdict, decisive = deciding(conditions)
+        verdict, decisive = deciding([*conditions, sampled.condition("sampled")])
         return Finding(
             verdict,
             measured,

@@ -1,9 +1,8 @@
 """lds, Lemma D.3: moments of order 2, 4 and 6 of the observations vanish where the indices' sum is odd.
 
 Given the system a moment is a sum over pairings of products of C_ij (Isserlis, written out here); its mean
-over systems is exact in settings (a) and (b), by Gauss rules, and an average over drawn systems in all four.
-Sequences are scaled to mean square 1 given their system, which A and -A share: without it a few systems carry
-every mean and its error.
+over systems is exact in settings (a) and (b), by Gauss rules, and an average over drawn systems in all four,
+of sequences scaled to mean square 1.
 
 Q systems, T observations, K index tuples.
 """
@@ -12,14 +11,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.population import covariances_of, law_of
+from icl.checks.lds.population import covariances_of, of_mean_square_one
+from icl.checks.lds.sequences import Sequences
 from icl.checks.sequential import Comparison, compare
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
+from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw
@@ -30,18 +31,18 @@ ORDERS = (2, 4, 6)
 TUPLES = 24  # of each order, drawn at random among those of odd sum
 
 
-class LemmaD3:
+@dataclass(eq=False)
+class LemmaD3(Sequences):
     """Settings: setting, length T, dim, seed, samples (drawn systems)."""
 
     reference = "Lemma D.3; Assumption 3.2"
     claim = "E[y_i y_j], E[y_i y_j y_k y_l] and the sixth moments are 0 where the sum of the indices is odd."
 
-    def __init__(
-        self, setting: str = "a", length: int = 30, dim: int = 5, seed: int = 0, samples: int = 2000
-    ) -> None:
-        self.law = law_of(setting, 1, length, dim, seed)
-        self.violated = law_of(setting, 1, length, dim, seed, spectrum="positive")
-        self.seed, self.samples = seed, whole("check.samples", samples, 100)
+    samples: int = 2000
+
+    def __post_init__(self) -> None:
+        self.law, self.violated = self.law_at(1), self.law_at(1, spectrum="positive")
+        whole("check.samples", self.samples, 100)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "task", 1)
@@ -59,9 +60,7 @@ class LemmaD3:
         sampled = self._sampled(self.law, tuples, "eval", self.samples)
         control = self._sampled(self.violated, tuples, "control", self.samples // 8)
         measured |= sampled.measured("sampled")
-        source = "99.9 % of Student's t shared among the moments; three rejections in a row fail"
-        conditions.append((sampled.verdict, Bound(sampled.quantile, source, "sampled_z")))
-        verdict, bound = deciding(conditions)
+        verdict, bound = deciding([*conditions, sampled.condition("sampled")])
         return Finding(
             verdict,
             measured,
@@ -85,8 +84,8 @@ class LemmaD3:
         step = itertools.count(1)
 
         def draw(count: int) -> Tensor:
-            C_QTT = covariances_of(law, generator(self.seed, role, next(step)), count)
-            C_QTT = C_QTT / C_QTT.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
+            drawn_QTT = covariances_of(law, generator(self.seed, role, next(step)), count)
+            C_QTT = of_mean_square_one(drawn_QTT)
             return 1 + torch.cat([conditional(C_QTT, index_KO) for index_KO in tuples.values()], 1)
 
         return compare(draw, torch.ones(len(ORDERS) * TUPLES).double(), 500, systems, "systems drawn")

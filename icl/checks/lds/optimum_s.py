@@ -10,6 +10,7 @@ S pairs of token entries, K = s query entries, P = s + 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ import torch
 from torch import Tensor
 
 from icl.checks.lds import evidence
-from icl.checks.lds.population import CONFIDENCE, Population, balanced, enough, law_of, parity_mask
+from icl.checks.lds.population import CONFIDENCE, Population, balanced, enough, parity_mask
+from icl.checks.lds.sequences import Windows
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import InputError, whole
 from icl.random import generator
 from icl.theory.dynamical_system import Moments, coefficients, half_squared_error
@@ -31,28 +33,25 @@ SUPPORT = 1e-6  # of the largest entry: less is off the support, at an optimum f
 WEIGHTS = 5  # digits of the weights in the record
 
 
-class OptimumS:
+@dataclass(eq=False)
+class OptimumS(Windows):
     """Settings: setting, window s (2 to 5), length T, dim, seed, samples (drawn systems in c and d), restarts
     of each search."""
 
     reference = "Section 4, eqs. (11) and (13); Section 6, first limitation"
     claim = "The best single linear attention head on AR(s) tokens, s >= 2, is of pattern (13)."
 
-    def __init__(
-        self,
-        setting: str = "a",
-        window: int = 2,
-        length: int = 30,
-        dim: int = 5,
-        seed: int = 0,
-        samples: int = 4000,
-        restarts: int = 6,
-    ) -> None:
-        if window == 1:
+    window: int = 2
+    samples: int = 4000
+    restarts: int = 6
+
+    def __post_init__(self) -> None:
+        if self.window == 1:
             raise InputError("check.window=1: is Theorem 4.1's (lds/theorem4_1); this check is about s >= 2")
-        limited("check.window", window, 2, MAX_WINDOW, "the searches take minutes")
-        self.law, self.window = law_of(setting, window, length, dim, seed), window
-        self.seed, self.samples, self.restarts = seed, enough(samples), whole("check.restarts", restarts, 1)
+        limited("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
+        super().__post_init__()
+        enough(self.samples)
+        whole("check.restarts", self.restarts, 1)
 
     def measure(self) -> Finding:
         population = Population(self.law, self.samples, self.seed)
@@ -70,7 +69,7 @@ class OptimumS:
         error = CONFIDENCE * population.stderr(lambda part: _difference(part, pattern, single, self.window))
         off = _off_support(b_P, a_KP, mask_P, query_mask_PP[: self.window])
         verdict = decide(excess, rounding, error)
-        grid, grid_bound = evidence.grid_error(self.law, self.seed)
+        grid, by_grid = evidence.grid_error(self.law, self.seed)
         measured: dict[str, Any] = {
             "convex_bound": bound.value,
             "best_single_head": single.value,
@@ -99,13 +98,7 @@ class OptimumS:
             if population.exact
             else "rounding; and the 99.9 % interval of the difference over drawn systems"
         )
-        grid_source = "rounding of a product of six sums over the grid"
-        verdict, decisive = deciding(
-            [
-                (verdict, Bound(rounding, source, "pattern_excess")),
-                at_most("grid_error", grid, grid_bound, grid_source),
-            ]
-        )
+        verdict, decisive = deciding([(verdict, Bound(rounding, source, "pattern_excess")), by_grid])
         lost = other.value - pattern.value if verdict == "holds" else float(single.value - bound.value)
         return Finding(
             verdict,

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
-from icl.checks.settings import limited
+from icl.checks.sequential import ALPHA
 from icl.errors import InputError, whole
 from icl.random import generator
-from icl.tasks import DynamicalSystem, DynamicalSystemLaw
+from icl.tasks import DynamicalSystemLaw
 from icl.theory.dynamical_system import (
     Covariances,
     Moments,
@@ -25,21 +25,11 @@ from icl.theory.dynamical_system import (
     moments,
     quadratic_risk,
 )
-from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
+from icl.theory.quadratic import HeadsOptimum, QuadraticRisk
 
-MAX_LENGTH, MAX_WINDOW, MAX_DIM = 200, 6, 50
 PARTS = 32  # of the drawn systems, for standard errors
 CONFIDENCE = 3.2905  # of a two-sided 99.9 % interval
-INTERVAL = "99.9 % interval over drawn systems"
-
-
-def law_of(setting: str, window: int, length: int, dim: int, seed: int, **others: Any) -> DynamicalSystemLaw:
-    """The task's law, every setting named as the check's own."""
-    limited("check.dim", dim, 1, MAX_DIM, "systems fill the memory")
-    limited("check.window", window, 1, MAX_WINDOW, "the form takes (window (window + 1)^2)^2 numbers")
-    limited("check.length", length, 1, MAX_LENGTH, "the covariances of all systems fill the memory")
-    task = DynamicalSystem(dim, length, window, setting, prefix="check", **others)
-    return task.law([whole("check.seed", seed, 0)])
+LEVEL = "99.9 % of Student's t over the parts of the drawn systems, shared among the entries"
 
 
 def enough(samples: int) -> int:
@@ -58,6 +48,21 @@ def covariances_of(law: DynamicalSystemLaw, rng: np.random.Generator, systems: i
 
 def mean_over(C_QTT: Tensor) -> Covariances:
     return Covariances(torch.full((len(C_QTT),), 1 / len(C_QTT), dtype=torch.float64), C_QTT)
+
+
+def of_mean_square_one(C_QTT: Tensor) -> Tensor:
+    """Of sequences scaled given their system, A and -A alike: else few systems carry every mean."""
+    return C_QTT / C_QTT.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
+
+
+def in_standard_errors(parts_CE: Tensor) -> Tensor:
+    """Means over the parts of quantities that should be zero."""
+    return parts_CE.mean(0) / (parts_CE.std(0) / len(parts_CE) ** 0.5)
+
+
+def quantile(entries: int) -> float:
+    """Which none of so many of them exceeds at LEVEL."""
+    return float(student.isf(ALPHA / (2 * entries), PARTS - 1))
 
 
 class Population:
@@ -131,9 +136,3 @@ def mirrored(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
     if len(a_KP) != 1:
         raise InputError("check.window: the mirror exists for window 1 only")
     return a_KP[0], b_P[None]
-
-
-def rounding_of(risk: QuadraticRisk, x_KPP: Tensor) -> float:
-    """2^-52 times the number and size of the terms of R(X)."""
-    size = float(risk.value(x_KPP).abs()) + 2 * risk.constant
-    return EPSILON * risk.linear_KS.numel() ** 2 * size

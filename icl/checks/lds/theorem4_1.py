@@ -13,19 +13,29 @@ S = 3 pairs of token entries: (1, 1), (1, 2), (2, 2).
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from icl.algorithms import GradientDescent
 from icl.checks.lds import evidence
-from icl.checks.lds.population import PARTS, Population, balanced, enough, law_of, mirrored
+from icl.checks.lds.population import (
+    LEVEL,
+    Population,
+    balanced,
+    enough,
+    in_standard_errors,
+    mean_over,
+    mirrored,
+    of_mean_square_one,
+    quantile,
+)
+from icl.checks.lds.sequences import NoisySequences
 from icl.checks.rounding import along_a_path
-from icl.checks.sequential import ALPHA, Comparison, compare
-from icl.checks.token_evidence import last_entries
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
+from icl.checks.sequential import Comparison, compare
+from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
 from icl.random import generator
 from icl.tasks import TokenPrompt
 from icl.tasks.dynamical_system import token_prompts
@@ -42,11 +52,10 @@ from icl.theory.quadratic import EPSILON
 from icl.theory.value_search import search_values
 
 ROUNDING = "rounding: 64 * 2^-52 times the sizes of all terms, the rules' negative weights among them"
-LEVEL = "99.9 % of Student's t over the parts of the drawn systems, shared among the entries"
-TOKENS = "99.9 % of Student's t shared among the losses; a claim fails after three rejections in a row"
 
 
-class Theorem41:
+@dataclass(eq=False)
+class Theorem41(NoisySequences):
     """Settings: the paper's setting (a, b, c, d), length T, dim, seed, samples (drawn systems), noise levels,
     spectrum (uniform, sphere, ball or a list; no longer exact then)."""
 
@@ -56,27 +65,14 @@ class Theorem41:
         "W_QK, and its forward pass is one step of gradient descent on L_AR(1) from 0."
     )
 
-    def __init__(
-        self,
-        setting: str = "a",
-        length: int = 30,
-        dim: int = 5,
-        process_noise: float = 0.01,
-        observation_noise: float = 0.01,
-        initial_variance: float = 0.01,
-        spectrum: str | list[float] = "uniform",
-        seed: int = 0,
-        samples: int = 4000,
-    ) -> None:
-        noise = {
-            "process_noise": process_noise,
-            "observation_noise": observation_noise,
-            "initial_variance": initial_variance,
-        }
-        self.law = law_of(setting, 1, length, dim, seed, spectrum=spectrum, **noise)
-        self.violated = law_of(setting, 1, length, dim, seed, spectrum="positive", **noise)
-        self.longer = law_of(setting, 2, length + 1, dim, seed, spectrum=spectrum, **noise)
-        self.seed, self.samples = seed, enough(samples)
+    spectrum: str | list[float] = "uniform"
+    samples: int = 4000
+
+    def __post_init__(self) -> None:
+        self.law = self.law_at(1, spectrum=self.spectrum)
+        self.violated = self.law_at(1, spectrum="positive")
+        self.longer = self.law_at(2, self.length + 1, spectrum=self.spectrum)
+        enough(self.samples)
 
     def measure(self) -> Finding:
         self.population = population = Population(self.law, self.samples, self.seed)
@@ -123,13 +119,12 @@ class Theorem41:
             ]
         measured["constant_stderr"] = population.stderr(constant)
         measured["optimal_risk_stderr"] = population.stderr(lambda part: half_risk_at(part, x_KS))
-        z_S = self._off_pattern_z(population, x_KS)
-        odd_E = odd_moments_z(population)
-        measured["off_pattern_z"], measured["odd_moments_z"] = (
-            float(z_S.abs().max()),
-            float(odd_E.abs().max()),
-        )
-        return [_within("off_pattern_z", z_S), _within("odd_moments_z", odd_E)]
+        found = {
+            "off_pattern_z": self._off_pattern_z(population, x_KS),
+            "odd_moments_z": odd_moments_z(population),
+        }
+        measured |= {name: float(z_E.abs().max()) for name, z_E in found.items()}
+        return [at_most(name, measured[name], quantile(len(z_E)), LEVEL) for name, z_E in found.items()]
 
     def _size(self, x_KS: Tensor) -> float:
         """Of all terms of the gradient, without their signs."""
@@ -141,7 +136,7 @@ class Theorem41:
     def _off_pattern_z(self, population: Population, x_KS: Tensor) -> Tensor:
         """Of the gradient's entries for y_t^2 and y_{t+1}^2, which are zero under the claim."""
         parts_CS = torch.stack([gradient(part, x_KS) for part in population.moments_of_parts])[:, [0, 2]]
-        return parts_CS.mean(0) / (parts_CS.std(0) / len(parts_CS) ** 0.5)
+        return in_standard_errors(parts_CS)
 
     def _head(self, measured: dict[str, Any], c: float) -> list[Condition]:
         """The best single head found against (14), b and a exchanged where it came out mirrored."""
@@ -173,30 +168,24 @@ class Theorem41:
         prompt = token_prompts(y_RBT, 1)
         out_B = predictions(prompt, c)
         step_B = GradientDescent(c, 1).predict(prompt)[0]
-        positive = TokenPrompt(
-            prompt.context_RBNP.abs(), prompt.query_RBP.abs(), prompt.target_RB, read_out=1
-        )
-        measured["gd_error"] = float(((out_B - step_B) / predictions(positive, abs(c))).abs().max())
+        sizes_B = predictions(evidence.without_signs(prompt), abs(c))
+        measured["gd_error"] = float(((out_B - step_B) / sizes_B).abs().max())
         bound = along_a_path(2 * (self.law.context + 8))
         return [at_most("gd_error", measured["gd_error"], bound.value, bound.source)]
 
     def _tokens(self, measured: dict[str, Any], c: float) -> list[Condition]:
         """Isserlis on a grid of tokens; losses of simulated tokens; the mean over systems by drawing them."""
-        error, bound = evidence.grid_error(self.law, self.seed)
-        measured["grid_error"] = error
+        measured["grid_error"], by_grid = evidence.grid_error(self.law, self.seed)
         a_P, b_P = torch.eye(2, dtype=torch.float64)
         points = [(b_P, factor * c * a_P[None]) for factor in (0.0, 1.0, 3.0)]
         systems = max(200, self.samples // 4)
         tokens = evidence.losses_on_tokens(self.law, points, self.seed, systems)
         measured |= tokens.measured("tokens")
-        conditions = [
-            at_most("grid_error", error, bound, "rounding of a product of six sums over the grid"),
-            (tokens.verdict, Bound(tokens.quantile, TOKENS, "tokens_z")),
-        ]
+        conditions = [by_grid, tokens.condition("tokens")]
         if self.population.exact:
             drawn = self._over_systems([coefficients(*point) for point in points], systems)
             measured |= drawn.measured("systems")
-            conditions.append((drawn.verdict, Bound(drawn.quantile, TOKENS, "systems_z")))
+            conditions.append(drawn.condition("systems"))
         return conditions
 
     def _over_systems(self, points: list[Tensor], systems: int) -> Comparison:
@@ -215,7 +204,8 @@ class Theorem41:
             other = Population(self.violated, self.samples, self.seed)
             z_E = odd_moments_z(other)
             text = "odd moments for eigenvalues uniform on [0, 1], not symmetric, in standard errors"
-            return Control(text, float(z_E.abs().max()), _within("", z_E)[0] == "fails")
+            largest = float(z_E.abs().max())
+            return Control(text, largest, largest > quantile(len(z_E)))
         (part,) = Population(self.longer, self.samples, self.seed).parts
         one_later = Covariances(part.weight_Q, part.covariance_QTT[:, 1:, 1:])
         wrong = constant(moments(one_later, 1))
@@ -269,20 +259,13 @@ def half_risk_at(part: Moments, x_KS: Tensor) -> float:
 
 
 def odd_moments_z(population: Population) -> Tensor:
-    """In standard errors, what must vanish for (14) to solve (11): moments of G_12 or y_T with G_11 and G_22.
-
-    Sequences are scaled to a mean square of 1 given their system: A and -A scale alike, and without it a few
-    systems carry the moments and the errors.
-    """
+    """In standard errors, what must vanish for (14) to solve (11): moments of G_12 or y_T with G_11 and G_22,
+    of sequences of mean square 1."""
     rows = []
     for part in population.parts:
-        size_Q = part.covariance_QTT.diagonal(dim1=1, dim2=2).mean(-1)
-        scaled = Covariances(part.weight_Q, part.covariance_QTT / size_Q[:, None, None])
-        found = moments(scaled, 1)
-        odd = [found.form_KSKS[0, 1, 0, [0, 2]], found.linear_KS[0, [0, 2]]]
-        rows.append(torch.cat(odd))
-    parts_CE = torch.stack(rows)
-    return parts_CE.mean(0) / (parts_CE.std(0) / len(parts_CE) ** 0.5)
+        found = moments(mean_over(of_mean_square_one(part.covariance_QTT)), 1)
+        rows.append(torch.cat([found.form_KSKS[0, 1, 0, [0, 2]], found.linear_KS[0, [0, 2]]]))
+    return in_standard_errors(torch.stack(rows))
 
 
 def canonical(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
@@ -292,15 +275,8 @@ def canonical(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
 
 def predictions(prompt: TokenPrompt, c: float) -> Tensor:
     """Eq. (6) with (14), token by token."""
-    P_PP, Q_PP = torch.zeros(2, 2, 2, dtype=torch.float64)
-    P_PP[1, 1], Q_PP[0, 0] = 1.0, c
-    query_B1P = prompt.query_RBP[0, :, None]
-    return last_entries(P_PP[None, None], Q_PP[None, None], prompt.context_RBNP[0], query_B1P)[:, 0]
-
-
-def _within(of: str, z: Tensor) -> Condition:
-    quantile = float(student.isf(ALPHA / (2 * len(z)), PARTS - 1))
-    return ("holds" if bool((z.abs() <= quantile).all()) else "fails", Bound(quantile, LEVEL, of))
+    b_P, a_KP = torch.tensor([0.0, 1.0]).double(), torch.tensor([[c, 0.0]], dtype=torch.float64)
+    return evidence.on_tokens(b_P, a_KP, prompt)
 
 
 def _query_square_times_gram(part: Covariances) -> Tensor:

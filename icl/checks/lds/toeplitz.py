@@ -8,11 +8,14 @@ delta^2 is of degree 2 in the covariances: exact in settings (a), (b), an averag
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.population import CONFIDENCE, Population, enough, law_of, mean_over
+from icl.checks.lds.population import CONFIDENCE, Population, enough, mean_over
+from icl.checks.lds.sequences import Windows
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.tasks import DynamicalSystemLaw
@@ -27,26 +30,22 @@ SOURCE = (
 )
 
 
-class Toeplitz:
+@dataclass(eq=False)
+class Toeplitz(Windows):
     """Settings: setting, window s, the shortest length T, dim, seed, samples (drawn systems in c and d)."""
 
     reference = "Section 5, eq. (15)"
     claim = "The normalised Gram matrix of AR(s) tokens tends to a Toeplitz matrix as T grows."
 
-    def __init__(
-        self,
-        setting: str = "a",
-        window: int = 3,
-        length: int = 30,
-        dim: int = 5,
-        seed: int = 0,
-        samples: int = 2000,
-    ) -> None:
-        limited("check.length", length, 1, MAX_LENGTH, "sequences four times as long fill the memory")
-        limited("check.dim", dim, 1, MAX_DIM, "systems of long sequences take minutes")
-        self.window, self.seed, self.samples = window, seed, enough(samples)
-        self.lengths = [length, 2 * length, 4 * length]
-        self.laws = [law_of(setting, window, T, dim, seed) for T in self.lengths]
+    samples: int = 2000
+
+    def __post_init__(self) -> None:
+        limited("check.length", self.length, 1, MAX_LENGTH, "sequences four times as long fill the memory")
+        limited("check.dim", self.dim, 1, MAX_DIM, "systems of long sequences take minutes")
+        super().__post_init__()
+        enough(self.samples)
+        self.lengths = [self.length, 2 * self.length, 4 * self.length]
+        self.laws = [self.law_at(self.window, T) for T in self.lengths]
 
     def measure(self) -> Finding:
         distances, errors = zip(*(self._distance(law) for law in self.laws), strict=True)

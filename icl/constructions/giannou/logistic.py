@@ -17,6 +17,7 @@ from torch import Tensor
 from icl.constructions.giannou import piecewise
 from icl.constructions.giannou.inversion import two_layers
 from icl.constructions.giannou.piecewise import Neurons, Piecewise
+from icl.constructions.giannou.prompt import prompt, shape_of
 from icl.errors import InputError, real, whole
 from icl.models.columns import Blocks, ColumnStack, Head, Layer, Rows
 
@@ -104,14 +105,9 @@ def newton_steps(
 
 def prompt_of_theorem(stack: ColumnStack, A_ND: Tensor, y_N: Tensor, x_D: Tensor) -> Tensor:
     """(C.2): [I; I; I; 0; A^T; y^T; x 1^T; e_1^T / n; 0; 1^T]."""
-    N, D = A_ND.shape[-2:]
-    if N < D:
-        raise InputError(f"A has {N} rows and {D} columns: n must be at least d, [I 0] is d x n")
-    identity_DD = torch.eye(D, dtype=torch.float64)
-    blocks = {name: identity_DD for name in "XRI"}
-    blocks |= {"A": A_ND.mT, "y": y_N[..., None, :], "x": x_D[..., None].expand(*x_D.shape, N)}
-    blocks |= {"e": torch.full((1, 1), 1 / N).double(), "one": torch.ones(1, N, dtype=torch.float64)}
-    return stack.fill(blocks, N)
+    N, _ = shape_of(A_ND)
+    one, first = torch.ones(1, N, dtype=torch.float64), torch.full((1, 1), 1 / N, dtype=torch.float64)
+    return prompt(stack, A_ND, y_N, x=x_D[..., None].expand(*x_D.shape, N), e=first, one=one)
 
 
 def _hessian(rows: Rows, dim: int, context: int, mu: float, by: Approximations) -> list[Layer]:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from icl.constructions.giannou.inversion import one_layer
-from icl.errors import InputError, real, whole
+from icl.constructions.giannou.prompt import prompt, shape_of
+from icl.errors import real, whole
 from icl.models.columns import ColumnStack, Head, Layer, Rows
 
 
@@ -43,18 +44,11 @@ def theorem4_2(dim: int, steps: int, epsilon: float, mu: float = 0.0) -> ColumnS
 
 def start(A_ND: Tensor, mu: float = 0.0, share: float = 0.5) -> float:
     """epsilon = share * 2 / lambda_max(R)^2, R = A^T A + mu I; any share in (0, 1) converges."""
-    N, D = A_ND.shape
-    if N < D:
-        raise InputError(f"A has {N} rows and {D} columns: n must be at least d, [I 0] is d x n")
+    shape_of(A_ND)
     largest = float(torch.linalg.svdvals(A_ND)[0]) ** 2 + mu
     return share * 2 / largest**2
 
 
 def prompt_of_theorem(stack: ColumnStack, A_ND: Tensor, y_N: Tensor, test_D: Tensor) -> Tensor:
     """[I; I; I; A^T; a_test^T; y^T; 0], the query along the first D columns of its row."""
-    N, D = A_ND.shape[-2:]
-    if N < D:
-        raise InputError(f"A has {N} rows and {D} columns: n must be at least d, [I 0] is d x n")
-    identity_DD = torch.eye(D, dtype=torch.float64)
-    blocks = {name: identity_DD for name in "XRI"}
-    return stack.fill({**blocks, "A": A_ND.mT, "t": test_D[..., None, :], "y": y_N[..., None, :]}, N)
+    return prompt(stack, A_ND, y_N, t=test_D[..., None, :])

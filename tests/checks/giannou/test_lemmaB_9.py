@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from icl.checks.giannou import lemmaB_9
+from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_9 import LemmaB9
 from icl.errors import InputError
 
@@ -17,7 +17,7 @@ def test_lemma_b9_is_true_below_the_root_of_two(mu, verdict):
 
 
 def test_a_step_that_stays_put_fails(monkeypatch):
-    monkeypatch.setattr(lemmaB_9.LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
+    monkeypatch.setattr(LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
     assert LemmaB9(mu=0.1).measure().verdict == "fails"
 
 

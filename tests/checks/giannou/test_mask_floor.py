@@ -68,7 +68,7 @@ def test_the_masked_family_is_the_projects_own():
     B = torch.stack([beta / a * eye for a, beta in zip(theta[:2], theta[3:5], strict=True)])[None]
     model = SparseAB(3, 3)
     model.load({"A": A, "B": B})
-    got = theta[-1] * LinearTransformer(model, "tokens").predict(prompt)[0]
+    got = theta[-1] * LinearTransformer(model, "tokens").predict(prompt)[0].detach()
     for b in range(5):
         x, y = prompt.context_RBNP[0, b, :, :3], prompt.context_RBNP[0, b, :, 3]
         lam, U = torch.linalg.eigh(x.mT @ x / 12)

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from icl.checks.lds import lemmaC_1, population
+from icl.checks.lds import lemmaC_1, sequences
 from icl.checks.lds.lemmaC_1 import LemmaC1
 from icl.random import generator
 from icl.tasks import dynamical_system as task
@@ -21,7 +21,7 @@ def test_lemma_c_1():
 
 def test_lemma_c_1_is_vandermonde_s_determinant():
     """E.1: det O = prod z_i prod (v_j - v_i) / det P, at P orthogonal."""
-    law = population.law_of("b", 1, 3, 3, 0)
+    law = sequences.law_of("b", 1, 3, 3, 0)
     systems = law.systems([generator(0, "check")], 20)
     A, c = systems.A_RBDD[0], systems.c_RBD[0]
     values, vectors = torch.linalg.eigh(A)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from icl.algorithms import ConjugateGradient
-from icl.checks.lds import population
+from icl.checks.lds import population, sequences
 from icl.checks.lds.pcg import Layer, Pcg
 from icl.theory.value_search import search_values
 
@@ -73,7 +73,7 @@ def test_pcg_fails_for_the_printed_form(monkeypatch):
 
 
 def test_pcg_measures_the_layer_that_the_search_found():
-    law = population.law_of("a", 2, 10, 2, 0)
+    law = sequences.law_of("a", 2, 10, 2, 0)
     risk = population.Population(law, 1000, 0).risk
     best = search_values(risk, 1, np.random.default_rng(0), 3, population.parity_mask(2)[0])
     b, a = population.balanced(best, 2)

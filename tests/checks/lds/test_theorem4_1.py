@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from icl.algorithms import GradientDescent
-from icl.checks.lds import evidence, population, theorem4_1
+from icl.checks.lds import evidence, population, sequences, theorem4_1
 from icl.checks.lds.theorem4_1 import Theorem41, constant
 from icl.cli import main
 from icl.errors import InputError
@@ -48,7 +48,7 @@ def test_holds_within_intervals_elsewhere(settings):
 
 def test_the_constant_by_training_data_alone():
     """Least squares of y_T on y_{T-1} G_12 over simulated prompts: (14) is its population value."""
-    law = population.law_of("a", 1, 8, 2, 0)
+    law = sequences.law_of("a", 1, 8, 2, 0)
     exact = constant(population.Population(law, 1000, 0).moments)
     prompt = law.gram_prompts([generator(5, "check")], 200_000)
     feature = prompt.query_RBP[0, :, 0] * prompt.gram_RBPP[0, :, 0, 1]
@@ -61,9 +61,9 @@ def test_the_constant_by_training_data_alone():
 
 def test_the_jackknife_of_the_constant_covers_the_exact_one():
     """Setting (a) averaged as if it were (c)."""
-    law = population.law_of("a", 1, 8, 3, 0)
+    law = sequences.law_of("a", 1, 8, 3, 0)
     exact = constant(population.Population(law, 1000, 0).moments)
-    sampled = population.Population(population.law_of("a", 1, 8, 3, 0), 8000, 1)
+    sampled = population.Population(sequences.law_of("a", 1, 8, 3, 0), 8000, 1)
     rng = generator(1, "check")
     sampled.exact = False
     sampled.parts = [population.mean_over(population.covariances_of(law, rng, 250)) for _ in range(32)]
@@ -72,7 +72,7 @@ def test_the_jackknife_of_the_constant_covers_the_exact_one():
 
 
 def test_one_step_of_descent_is_the_library_s():
-    law = population.law_of("a", 1, 9, 3, 0)
+    law = sequences.law_of("a", 1, 9, 3, 0)
     prompt = law.token_prompts([generator(0, "check")], 7)
     step = GradientDescent(0.7, 1).predict(prompt)[0]
     assert torch.allclose(theorem4_1.predictions(prompt, 0.7), step, rtol=1e-12)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks.lds import population, toeplitz
+from icl.checks.lds import population, sequences, toeplitz
 from icl.checks.lds.toeplitz import Toeplitz
 from icl.random import generator
 from icl.theory import dynamical_system as theory
@@ -19,7 +19,7 @@ def test_toeplitz(setting):
 
 
 def test_toeplitz_distance_by_simulation():
-    law = population.law_of("a", 2, 20, 2, 0)
+    law = sequences.law_of("a", 2, 20, 2, 0)
     (part,) = population.Population(law, 1000, 0).parts
     exact = toeplitz._relative_distance(theory.gram_moments(part, 2)[1], 2)
     G = law.gram_prompts([generator(0, "check")], 100_000).gram_RBPP[0]

@@ -85,6 +85,13 @@ def test_every_layer_by_the_projects_tokens():
         torch.testing.assert_close(H, by_tokens, rtol=1e-9, atol=1e-10)
 
 
+def test_the_prompt_holds_one_nth_to_the_last_bit():
+    stack = logistic.newton_step(2, 26, 0.1, 1, logistic.approximations(0.1, 32, 3.0))
+    A, y = problem(2, 26, 0)
+    e = stack.block(logistic.prompt_of_theorem(stack, A, y, torch.zeros(2).double()), "e")[0]
+    assert e.tolist() == [1 / 26] + [0.0] * 25
+
+
 def test_iterates_stay_within_the_radius():
     for mu in (0.01, 0.1, 2.0):
         A, y = problem(4, 9, 3)
