@@ -10,12 +10,12 @@ B sequences, D covariates.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from icl.algorithms.logistic import LogisticLoss
-from icl.checks.giannou.problems import classified, regularisation, sizes
+from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.errors import whole
 from icl.random import generator
@@ -31,7 +31,8 @@ REMARKS = [
 ]
 
 
-class LemmaB10:
+@dataclass(eq=False)
+class LemmaB10(LogisticProblems):
     """Settings: size of the random problems, mu, `steps` of each sequence, number of problems, seed."""
 
     reference = "Lemma B.10"
@@ -39,18 +40,14 @@ class LemmaB10:
         "For every mu > 0 iterates with errors |eps_t| <= mu^2 stay within a constant C that depends on mu."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 26,
-        mu: float = 2.0,
-        steps: int = 200,
-        seed: int = 0,
-        samples: int = 64,
-    ) -> None:
-        self.dim, self.context = sizes(dim, context)
-        self.mu, self.steps = regularisation(mu), whole("check.steps", steps, 2, 10_000)
-        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 10_000)
+    mu: float = 2.0
+    steps: int = 200
+    samples: int = 64
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.steps", self.steps, 2, 10_000)
+        whole("check.samples", self.samples, 1, 10_000)
 
     def measure(self) -> Finding:
         error, constant = self.mu**2, constant_of(self.mu)
@@ -96,7 +93,7 @@ class LemmaB10:
     def _norms(self, radius: float, error: float, direction: str) -> Tensor:
         """|x_t| for t = 0 .. steps, from |x_0| = radius."""
         rng = generator(self.seed, "check")
-        loss = LogisticLoss(*classified(rng, self.samples, self.context, self.dim), self.mu)
+        loss = self.losses(rng, self.samples)
         x_BD = radius * _units(torch.from_numpy(rng.standard_normal((self.samples, self.dim))))
         norms_TB = [x_BD.norm(dim=1)]
         for _ in range(self.steps):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from icl.checks.giannou import lemmaB_10
+from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_10 import BEND, LemmaB10, beyond, constant_of
 from icl.errors import InputError
 
@@ -28,7 +28,7 @@ def test_at_the_root_of_two_nothing_is_decided() -> None:
 
 
 def test_a_step_that_stays_put_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lemmaB_10.LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
+    monkeypatch.setattr(LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
     assert LemmaB10(mu=0.1).measure().verdict == "fails"
 
 
