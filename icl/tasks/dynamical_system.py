@@ -218,17 +218,18 @@ class DynamicalSystemLaw(TokenLaw):
         """y_1 .. y_T of each system, (R, B, T). Only time is a loop; the batch is the last axis in it."""
         R, B, D = systems.c_RBD.shape
         T, start, noise = self.length, self.initial_variance**0.5, self.observation_noise**0.5
-        w_TRDB = torch.empty(T + 1, R, D, B, dtype=torch.float64)
-        v_TRB = torch.empty(T, R, B, dtype=torch.float64)
-        for r, rng in enumerate(generators):
-            w_TRDB[:, r] = torch.from_numpy(rng.standard_normal((T + 1, D, B)))
-            v_TRB[:, r] = torch.from_numpy(rng.standard_normal((T, B)))
+        w_RTDB = torch.empty(R, T + 1, D, B, dtype=torch.float64)
+        v_RTB = torch.empty(R, T, B, dtype=torch.float64)
+        # Most of the time goes into normal numbers: drawn in place, nothing is copied.
+        for rng, w_TDB, v_TB in zip(generators, w_RTDB.numpy(), v_RTB.numpy(), strict=True):
+            rng.standard_normal(out=w_TDB)
+            rng.standard_normal(out=v_TB)
         A_RDDB, c_RDB = systems.A_RBDD.permute(0, 2, 3, 1).contiguous(), systems.c_RBD.mT.contiguous()
         diagonal_RDB = A_RDDB.diagonal(dim1=1, dim2=2).mT.contiguous() if self.setting == "a" else None
-        x_RDB, y_TRB = start * w_TRDB[0], noise * v_TRB
+        x_RDB, y_TRB = start * w_RTDB[:, 0], noise * v_RTB.transpose(0, 1).contiguous()
         for t in range(T):
             moved_RDB = diagonal_RDB * x_RDB if diagonal_RDB is not None else (A_RDDB * x_RDB[:, None]).sum(2)
-            x_RDB = moved_RDB + self.root_w_RDD @ w_TRDB[t + 1]
+            x_RDB = moved_RDB + self.root_w_RDD @ w_RTDB[:, t + 1]
             y_TRB[t] += (c_RDB * x_RDB).sum(1)
         return y_TRB.permute(1, 2, 0)
 
