@@ -13,7 +13,8 @@ SEED_STEP = 1000  # replica k at N examples has the seed k * SEED_STEP + N, what
 
 
 class Fig6:
-    """Trains ahn/fig6 at every context length, `contexts_per_run` of them as one batched run."""
+    """Trains ahn/tail, on weighted prompts, and ahn/fig6, on plain ones, at every context length,
+    `contexts_per_run` of them as one batched run. `lr`, `lr_below_5`: of the latter."""
 
     def __init__(
         self,
@@ -41,18 +42,17 @@ class Fig6:
         found = {}
         for start in range(0, len(self.contexts), self.contexts_per_run):
             group = self.contexts[start : start + self.contexts_per_run]
-            trained = runner.train("ahn/fig6", self._overrides(group))
+            replicas = [(n, k) for n in group for k in range(self.replicas)]
+            task = {
+                "seeds": [k * SEED_STEP + n for n, k in replicas],
+                "task.context": [n for n, _ in replicas],
+            }
+            rates = {"optimizer.lr": [self.lr_below_5 if n < 5 else self.lr for n, _ in replicas]}
+            trained = runner.train("ahn/tail", task)
+            plain = runner.train("ahn/fig6", task | rates)
             label = "_".join(map(str, group))
-            found[f"trained_N{label}"] = trained
+            found[f"trained_N{label}"], found[f"plain_N{label}"] = trained, plain
             found[f"losses_N{label}"] = compare(
-                runner, "ahn/fig6_losses", trained, self.sizes, least_squares=True
+                runner, "ahn/fig6_losses", trained, plain, self.sizes, least_squares=True
             )
         return found
-
-    def _overrides(self, group: Sequence[int]) -> dict[str, list[int] | list[float]]:
-        replicas = [(n, k) for n in group for k in range(self.replicas)]
-        return {
-            "seeds": [k * SEED_STEP + n for n, k in replicas],
-            "task.context": [n for n, _ in replicas],
-            "optimizer.lr": [self.lr_below_5 if n < 5 else self.lr for n, _ in replicas],
-        }

@@ -13,7 +13,8 @@ MAX_LAYERS = 4  # of the exact polynomial with B
 
 
 class Fig7:
-    """Trains ahn/fig7 at every depth, all seeds of a depth as one run."""
+    """Trains ahn/tail, on weighted prompts, and ahn/fig7, on plain ones, at every depth, all seeds of a depth
+    as one run."""
 
     def __init__(self, layers: Sequence[int], test_contexts: int, search_contexts: int) -> None:
         if isinstance(layers, str) or not isinstance(layers, Sequence) or not layers:
@@ -26,7 +27,9 @@ class Fig7:
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         found = {}
         for depth in self.layers:
-            trained = runner.train("ahn/fig7", {"model.layers": depth})
-            found[f"trained_L{depth}"] = trained
-            found[f"losses_L{depth}"] = compare(runner, "ahn/fig7_losses", trained, self.sizes)
+            plain = runner.train("ahn/fig7", {"model.layers": depth})
+            task = {"model.layers": depth, "task.context": 20, "seeds": plain.run["seeds"]}
+            trained = runner.train("ahn/tail", task)
+            found[f"trained_L{depth}"], found[f"plain_L{depth}"] = trained, plain
+            found[f"losses_L{depth}"] = compare(runner, "ahn/fig7_losses", trained, plain, self.sizes)
         return found

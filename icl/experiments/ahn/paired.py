@@ -3,6 +3,8 @@
 The loss of a context is the squared error given the context, averaged over the task and the query. Every
 predictor here is linear in the task and in the query, so that average is a sum over finitely many prompts:
 each column of Sigma_w's root as the task, with each column of Sigma's root as the query.
+The mean over contexts is carried by rare ones once there are three layers with B, so the test contexts are a
+weighted draw that shows them (icl.tasks.tilted).
 R replicas, C contexts, D covariates, L steps, P = D + 1 token width.
 """
 
@@ -24,9 +26,11 @@ from icl.experiments.ahn.trained import identity
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
+from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
 from icl.tasks.prompts import GramPrompt
 from icl.theory.polynomial import InvariantRisk
+from icl.training.estimators import make_estimator
 from icl.training.restored import restored
 
 CHUNK = 200  # contexts at a time: their prompts are D * D as many
@@ -52,36 +56,54 @@ class Sizes:
 
 
 def compare(
-    runner: Runner, name: str, trained: RunRecord, sizes: Sizes, *, least_squares: bool = False
+    runner: Runner,
+    name: str,
+    trained: RunRecord,
+    plain: RunRecord,
+    sizes: Sizes,
+    *,
+    least_squares: bool = False,
 ) -> RunRecord:
-    """Losses of a run's weights and of every baseline, as arrays (R, C), with the exact values theory has."""
+    """Losses of two runs' weights and of every baseline, as arrays (R, C), with the exact values theory has.
+
+    `trained` has seen the risk's tail; `plain`, of the same seeds, batches as the paper draws them."""
     science = {
-        "of": identity(trained),
+        "of": [identity(trained), identity(plain)],
         "seeds": trained.run["seeds"],
         "least_squares": least_squares,
         **dataclasses.asdict(sizes),
     }
-    return runner.store(name, science, lambda: comparison(trained, sizes, least_squares=least_squares))
+    return runner.store(name, science, lambda: comparison(trained, plain, sizes, least_squares=least_squares))
 
 
-def comparison(trained: RunRecord, sizes: Sizes, *, least_squares: bool = False) -> dict[str, np.ndarray]:
-    """`loss_NAME` (R, C) for every predictor, `eta_NAME` (R, L) as searched, `exact_NAME` (R,)."""
+def comparison(
+    trained: RunRecord, plain: RunRecord, sizes: Sizes, *, least_squares: bool = False
+) -> dict[str, np.ndarray]:
+    """`loss_NAME` (R, C) for every predictor on the same contexts and their `weight` (R, C), neighbours of
+    different `components` (R,), the first of which draws plain contexts; `eta_NAME` (R, L) as searched;
+    `exact_NAME` (R,)."""
     run = restored(trained)
     seeds, model = run.run["seeds"], run.transformer
     law = linear_regression(run.law, "a comparison with descent")
     layers = model.parametrization.layers
     etas_RL = searched_steps(law, contexts(law, seeds, "search", sizes.search), layers)
-    predictors: dict[str, Predictor] = {"trained": model}
+    tilted = make_estimator("tilted", model, law)
+    assert isinstance(tilted, Tilted)
+    streams = [generator(seed, "eval") for seed in seeds]
+    S_RCDD, weight_RC = law.tilted_grams(streams, sizes.test, tilted.inflations_R)
+    predictors: dict[str, Predictor] = {"trained": model, "plain": restored(plain).transformer}
     for name, eta_RL in etas_RL.items():
         predictors[name] = GradientDescent(eta_RL, layers, law.Sigma_RDD if name.startswith("pgd") else None)
     if least_squares:
         predictors["ols"] = LeastSquares(law.context_R, law.Sigma_RDD)
         predictors["ols_raw"] = LeastSquares(law.context_R)
-    losses_RC = context_losses(predictors, law, contexts(law, seeds, "eval", sizes.test))
+    losses_RC = context_losses(predictors, law, S_RCDD)
     return {
         "seeds": np.array(seeds),
         "context": np.array(law.context_R),
         "layers": np.full(len(seeds), layers),
+        "weight": weight_RC.numpy(),
+        "components": np.array([len(inflations) for inflations in tilted.inflations_R]),
         **{f"loss_{name}": loss_RC for name, loss_RC in losses_RC.items()},
         **{f"eta_{name}": eta_RL.numpy() for name, eta_RL in etas_RL.items()},
         **{f"exact_{name}": value_R for name, value_R in exact_values(law, layers, etas_RL).items()},

@@ -13,17 +13,16 @@ from icl.figures.claims import Claim
 from icl.runs.record import RunRecord
 from icl.verdicts import joint
 
-PGD = ("pgd_steps", "pgd_one")
+PGD = ("pgd_one", "pgd_steps")
+MODELS = ("trained", "plain")
 
 
 class Fig7:
     caption = (
         "Loss given the context, averaged exactly over task and query, of L trained layers (11) and of L "
         "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, all on the same "
-        "contexts of 20 examples. Left: median over contexts; right: mean over contexts, the paper's test "
-        "loss. Lines are medians over seeds, bands their range; open circles are the means of each trained "
-        "seed, arrows means beyond the panel: trained losses are heavy-tailed from L = 3 on, so the claims "
-        "use medians. At L = 1 B has no effect and the trained layer is one step of PGD (Theorem 1). "
+        "contexts of 20 examples. "
+        f"{losses.HOW} At L = 1 B has no effect and the trained layer is one step of PGD (Theorem 1). "
         "Dashed: exact values. Grey: the authors' PGD baseline, which sees 19 of the 20 examples and takes "
         "one eta from a grid of nine; the paper also compares unpaired draws and keeps the best of the last "
         "twenty checkpoints, here it is the last one."
@@ -37,11 +36,12 @@ class Fig7:
         deeper = [depth for depth in found.values if depth > 1]
         return [
             *([_one_layer(found)] if 1 in found.values else []),
-            *(losses.medians_ordered(found, "trained", pgd, "L", deeper) for pgd in PGD if deeper),
-            # Two layers have no heavy tail yet: the paper's own measure decides.
-            *([losses.means_ordered(found, "trained", "pgd_steps", "L", [2])] if 2 in deeper else []),
-            losses.means_ordered(found, "pgd_steps", "gd_steps", "L", found.values),
+            *(losses.means_ordered(found, "trained", pgd, "L", deeper) for pgd in PGD if deeper),
             losses.means_ordered(found, "pgd_one", "gd_one", "L", found.values),
+            losses.means_ordered(found, "pgd_steps", "gd_steps", "L", found.values),
+            *([losses.along_the_best(found, "L", deeper)] if deeper else []),
+            *(losses.medians_ordered(found, name, "pgd_steps", "L", deeper) for name in MODELS if deeper),
+            *([losses.plain_batches_miss_the_tail(found, "L", deeper)] if deeper else []),
             losses.searched_is_best(found, "L"),
             losses.published_overstate(found, "L"),
         ]

@@ -20,21 +20,23 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def trained_with(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """The overrides of every run, and the names of the records."""
-    asked: list[dict[str, Any]] = []
+Asked = list[tuple[str, dict[str, Any]]]
+
+
+def trained_with(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> tuple[Asked, list[str]]:
+    """Every run's experiment and overrides, and the names of the records."""
+    asked: Asked = []
 
     class Runner:
         scale = "smoke"
 
         def train(self, experiment: str, overrides: Any = None) -> Any:
-            assert experiment == "ahn/fig6"
-            asked.append(overrides)
-            return len(asked)
+            asked.append((experiment, overrides))
+            return experiment
 
-    def compare(runner: Any, name: str, trained: Any, sizes: Any, *, least_squares: bool) -> Any:
+    def compare(runner: Any, name: str, trained: Any, plain: Any, sizes: Any, *, least_squares: bool) -> Any:
+        assert (trained, plain) == ("ahn/tail", "ahn/fig6")
         assert (name, least_squares, sizes.test, sizes.search) == ("ahn/fig6_losses", True, 5, 6)
-        return -trained
 
     monkeypatch.setattr(fig6, "compare", compare)
     records = fig6.Fig6(**SETTINGS | changed).records(Runner())  # type: ignore[arg-type]
@@ -43,20 +45,23 @@ def trained_with(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> tuple[list[
 
 def test_every_length_is_trained_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, names = trained_with(monkeypatch)
-    assert asked[0] == {
-        "seeds": [2, 1002, 4, 1004],
-        "task.context": [2, 2, 4, 4],
-        "optimizer.lr": [0.001] * 4,
-    }
-    assert asked[1] == {"seeds": [20, 1020], "task.context": [20, 20], "optimizer.lr": [0.01] * 2}
-    assert names == ["trained_N2_4", "losses_N2_4", "trained_N20", "losses_N20"]
+    four = {"seeds": [2, 1002, 4, 1004], "task.context": [2, 2, 4, 4]}
+    two = {"seeds": [20, 1020], "task.context": [20, 20]}
+    assert asked == [
+        ("ahn/tail", four),
+        ("ahn/fig6", four | {"optimizer.lr": [0.001] * 4}),
+        ("ahn/tail", two),
+        ("ahn/fig6", two | {"optimizer.lr": [0.01] * 2}),
+    ]
+    kinds = ("trained", "plain", "losses")
+    assert names == [f"{kind}_N{label}" for label in ("2_4", "20") for kind in kinds]
 
 
 def test_a_replicas_seed_does_not_depend_on_what_else_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     together, _ = trained_with(monkeypatch, contexts_per_run=3)
     alone, _ = trained_with(monkeypatch, contexts=[4])
-    seeds = dict(zip(together[0]["seeds"], together[0]["task.context"], strict=True))
-    assert len(seeds) == 6 and [seeds[seed] for seed in alone[0]["seeds"]] == [4, 4]
+    seeds = dict(zip(together[0][1]["seeds"], together[0][1]["task.context"], strict=True))
+    assert len(seeds) == 6 and [seeds[seed] for seed in alone[0][1]["seeds"]] == [4, 4]
 
 
 @pytest.mark.parametrize(

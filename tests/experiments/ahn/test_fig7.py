@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from icl.errors import InputError
 from icl.experiments.ahn import fig7
 
 
-def test_every_depth_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
     class Runner:
@@ -18,13 +19,17 @@ def test_every_depth_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def train(self, experiment: str, overrides: Any = None) -> Any:
             asked.append((experiment, overrides))
-            return overrides["model.layers"]
+            return SimpleNamespace(run={"seeds": [4, 7]})
 
-    monkeypatch.setattr(fig7, "compare", lambda runner, name, trained, sizes: (name, -trained))
+    monkeypatch.setattr(fig7, "compare", lambda runner, name, trained, plain, sizes: name)
     records = fig7.Fig7([1, 3], test_contexts=5, search_contexts=6).records(Runner())  # type: ignore[arg-type]
-    assert asked == [("ahn/fig7", {"model.layers": 1}), ("ahn/fig7", {"model.layers": 3})]
-    assert records["trained_L3"] == 3 and records["losses_L3"] == ("ahn/fig7_losses", -3)
-    assert list(records) == ["trained_L1", "losses_L1", "trained_L3", "losses_L3"]
+    for depth, (plain, trained) in zip([1, 3], [asked[:2], asked[2:]], strict=True):
+        assert plain == ("ahn/fig7", {"model.layers": depth})
+        assert trained == ("ahn/tail", {"model.layers": depth, "task.context": 20, "seeds": [4, 7]})
+    assert records["losses_L3"] == "ahn/fig7_losses"
+    assert list(records) == [
+        f"{kind}_L{depth}" for depth in (1, 3) for kind in ("trained", "plain", "losses")
+    ]
 
 
 @pytest.mark.parametrize("layers", [[], [0], [5], [2, 2], "12"])

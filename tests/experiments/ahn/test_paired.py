@@ -21,6 +21,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.tasks.prompts import GramPrompt
+from icl.tasks.tilted import stratified_error
 from icl.theory.polynomial import InvariantRisk
 
 SEEDS = [3, 8]
@@ -172,11 +173,34 @@ def test_weights_that_are_pgd_have_its_losses(tmp_path: Path, layers: int) -> No
     weights = {"A": -eta_RL[..., None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]}
     if layers > 1:
         weights["B"] = torch.zeros(2, layers - 1, 5, 5, dtype=torch.float64)
-    arrays = paired.comparison(make_run(tmp_path, law, weights), paired.Sizes(7, 50), least_squares=True)
+    run = make_run(tmp_path, law, weights)
+    arrays = paired.comparison(run, run, paired.Sizes(7, 50), least_squares=True)
     np.testing.assert_allclose(arrays["loss_trained"], arrays["loss_pgd_steps"], rtol=1e-8)
-    assert arrays["loss_ols"].shape == (2, 7)
+    np.testing.assert_array_equal(arrays["loss_plain"], arrays["loss_trained"])
+    assert arrays["loss_ols"].shape == arrays["weight"].shape == (2, 7)
     np.testing.assert_allclose(arrays["loss_ols"], [[0] * 7, [2] * 7], atol=1e-9)
     assert arrays["context"].tolist() == [8, 3] and arrays["layers"].tolist() == [layers] * 2
+
+
+def test_the_weighted_mean_is_the_exact_risk(tmp_path: Path) -> None:
+    """Three layers of (11) on S, whose mean loss plain contexts miss: against the polynomial of theory,
+    within 99.9 % intervals. Contexts of the first component are plain."""
+    law = make_law(context=[10, 4])
+    a_L, beta_L = [0.7, 0.9, 1.1], [0.2, 0.3]
+    inverse_RDD, identity_DD = torch.linalg.inv(law.Sigma_RDD), torch.eye(5, dtype=torch.float64)
+    A_RLDD = torch.stack([-a * inverse_RDD for a in a_L], dim=1)
+    b_L = [beta / a for beta, a in zip(beta_L, a_L, strict=False)]
+    B_RLDD = torch.stack([b * identity_DD.expand(2, 5, 5) for b in b_L], dim=1)
+    run = make_run(tmp_path, law, {"A": A_RLDD, "B": B_RLDD})
+    arrays = paired.comparison(run, run, paired.Sizes(8000, 20))
+    for r, n in enumerate(law.context_R):
+        components = int(arrays["components"][r])
+        terms_C = arrays["weight"][r] * arrays["loss_trained"][r]
+        exact = InvariantRisk(5, n, 3, with_b=True).value(a_L, beta_L)
+        assert components > 1 and abs(terms_C.mean() - exact) < 3.3 * stratified_error(terms_C, components)
+        plain_C = arrays["loss_pgd_one"][r, ::components]
+        once = InvariantRisk(5, n, 3).value(arrays["eta_pgd_one"][r].tolist())
+        assert abs(plain_C.mean() - once) < 3.3 * plain_C.std(ddof=1) / len(plain_C) ** 0.5
 
 
 def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path: Path) -> None:
@@ -195,7 +219,7 @@ def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path: Path) -> 
             return run
 
     for sizes in (paired.Sizes(4, 20), paired.Sizes(5, 20)):
-        paired.compare(Store(), "mine", run, sizes)
+        paired.compare(Store(), "mine", run, run, sizes)
     assert [name for name, _, _ in filed] == ["mine", "mine"]
     assert filed[0][1] != filed[1][1] and filed[0][1]["seeds"] == SEEDS
     np.testing.assert_allclose(filed[0][2]()["loss_trained"], 5, rtol=1e-12)  # nothing is predicted: tr I
