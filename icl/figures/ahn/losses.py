@@ -19,7 +19,7 @@ from scipy import stats
 from icl.figures.claims import Claim
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, panels
 from icl.runs.record import RunRecord
-from icl.tasks.tilted import stratified_error
+from icl.tasks.tilted import stratified_error, tail_share
 from icl.verdicts import joint
 
 LEVEL = 0.999  # of every interval
@@ -144,15 +144,10 @@ def mean_interval(sample_C: np.ndarray, components: int = 1) -> Interval:
     """About the mean of terms, each component's a sample of its own; without end where one term is more than
     MOST of the sum of all sizes, since the next sample may hold a larger one."""
     mean = float(sample_C.mean())
-    if largest_share(np.abs(sample_C)) > MOST:
+    if tail_share(sample_C, 1) > MOST:
         return Interval(-np.inf, mean, np.inf)
     half = float(stats.norm.ppf((1 + LEVEL) / 2)) * stratified_error(sample_C, components)
     return Interval(mean - half, mean, mean + half)
-
-
-def largest_share(terms_C: np.ndarray) -> float:
-    """How much of the mean the single worst context carries."""
-    return float(terms_C.max() / terms_C.sum())
 
 
 def drawing(losses: Losses, x_label: str, ceiling: float) -> Figure:
@@ -273,7 +268,7 @@ def along_the_best(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
 def plain_batches_miss_the_tail(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
     """What the paper's own protocol makes of the mean: its batches do not hold the prompts that carry it."""
     ratio_R = losses.means("plain") / losses.means("trained")
-    share_R = [largest_share(losses.plain("plain", r)) for r in range(len(losses.x_R))]
+    share_R = [tail_share(losses.plain("plain", r), 1) for r in range(len(losses.x_R))]
     measured = {
         f"{letter}={x}": {
             "mean over that of weighted prompts": float(ratio_R[losses.at(x)].max()),
