@@ -194,7 +194,7 @@ def _single_seeds(axes: Axes, losses: Losses, ceiling: float) -> None:
     mean_R = losses.means("plain")
     inside_R = mean_R <= ceiling
     style: dict[str, Any] = {"color": SKY, "linestyle": "none", "markerfacecolor": "none", "clip_on": False}
-    kinds = (
+    kinds: tuple[tuple[np.ndarray, dict[str, Any]], ...] = (
         (inside_R, {"marker": "v", "markersize": 3}),
         (~inside_R, {"marker": r"$\uparrow$", "markersize": 6}),
     )
