@@ -38,6 +38,7 @@ class Statement:
     control: Control | None = None
     remarks: Sequence[str] = ()  # on the paper's own text
     notes: Sequence[str] = ()  # the other notes: how it was measured
+    is_own: bool = False  # a sentence that this project adds to the paper's
 
     @property
     def as_expected(self) -> bool:
@@ -90,6 +91,7 @@ class Counts:
     failed: int
     skipped: int
     entries: int
+    own: int  # sentences that this project adds
 
     @property
     def statements(self) -> int:
@@ -118,6 +120,7 @@ def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
         failed=states["failed"],
         skipped=states["skipped"],
         entries=len(entries),
+        own=sum(bool(s.verdict) and s.is_own for s in found),
     )
 
 
@@ -172,6 +175,7 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
         _control(control) if control else None,
         [str(remark) for remark in claim.get("remarks") or []],
         [str(note) for note in claim.get("notes") or []],
+        claim.get("whose") == "project",
     )
 
 

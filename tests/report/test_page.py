@@ -16,7 +16,7 @@ import pytest
 from icl.report.book import Book, Paper
 from icl.report.page import summary, write_report
 from icl.runs import atomic
-from tests.report.conftest import HOSTILE, Make, book, check, waiting
+from tests.report.conftest import CLAIMS, HOSTILE, Make, book, check, waiting
 
 ROOT = Path(__file__).parents[2]
 VOID = {"meta", "link", "img", "input", "rect"}
@@ -81,6 +81,15 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     assert (picture["width"], picture["height"]) == ("120", "60")
     assert "A curve." in picture["alt"] and "1 holds and 1 fails, as expected" not in picture["alt"]
     assert "1 holds and 1 fails, all as expected." in picture["alt"]
+
+
+def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, figure: Make) -> None:
+    own = {"claim": "(a) and (b) agree", "measured": 0.0, "bound": "0", "whose": "project"}
+    text = squeezed(page(tmp_path, book(check(), figure(claims=[*CLAIMS, own]))).text)
+    assert "Of 4 statements from 1 paper (1 of them is a sentence this project adds to the papers')" in text
+    assert text.count("this project's sentence, not the paper's") == 1
+    after = [part.lstrip() for part in text.split("(a) and (b) agree")]
+    assert any(part.startswith("this project's sentence") for part in after)
 
 
 def test_findings_come_first_with_their_evidence(tmp_path: Path, figure: Make) -> None:
