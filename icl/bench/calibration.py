@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from icl.checks.ahn.theorem5 import Theorem5
-from icl.checks.sequential import ALPHA, LEAST, Comparison
+from icl.checks.sequential import ALPHA, LEAST
 from icl.checks.settings import law_of
-from icl.checks.token_evidence import by_tokens_of_all_tasks, draw_tokens, hold_to, numbers_of
+from icl.checks.token_evidence import hold_eq_8
 from icl.random import generator
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 
@@ -55,10 +55,6 @@ def _theorem5(seed: int) -> tuple[str, int]:
 def _eq_6(seed: int) -> tuple[str, int]:
     law, rng = law_of(DIM, CONTEXT, seed), generator(seed, "check")
     A_DD = theorem1_preconditioner(law.Sigma_RDD[0], CONTEXT)
-
-    def losses(batch: int) -> list[Any]:
-        return [by_tokens_of_all_tasks(law, -A_DD[None], None, draw_tokens(law, rng, batch).x_BND)]
-
     formula = [float(theorem1_risk(law.Sigma_RDD[0], CONTEXT))]
-    found: Comparison = hold_to(losses, formula, numbers_of(law), most=LEAST)
+    found = hold_eq_8(law, [A_DD[None]], formula, rng, most=LEAST)
     return found.verdict, found.rounds

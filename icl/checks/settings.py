@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from icl.errors import InputError, whole
 from icl.tasks import LinearRegression, LinearRegressionLaw
-
-Eigenvalues = Sequence[float] | None
-Matrix = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
 
 
 def limited(key: str, value: Any, low: int, high: int, reason: str) -> int:

@@ -11,7 +11,7 @@ The library's own sampler and paths stand beside: `by_gram` is the loss on its W
 what its two paths make of the tokens drawn here.
 
 B prompts, N context tokens, K queries (or points), M = N or K tokens that attend, T = D tasks, D covariates,
-P = D + 1 token width, L layers, H heads.
+P = D + 1 token width, of which A entries are wanted, L layers, H heads.
 """
 
 from __future__ import annotations
@@ -53,28 +53,27 @@ def draw_tokens(law: LinearRegressionLaw, rng: np.random.Generator, batch: int) 
 
 
 def last_entries(P_LHPP: Tensor, Q_LHPP: Tensor, context_BNP: Tensor, query_BKP: Tensor) -> Tensor:
-    """(B, K): each query's label after layers z_j <- z_j + (1/N) sum_h P_h sum_i z_i (z_i^T Q_h z_j)."""
+    """(B, K): each query's label after layers z_j <- z_j + (1/N) sum_h P_h sum_i z_i (z_i^T Q_h z_j).
 
-    def attend(z_BMP: Tensor) -> Tensor:
-        moved_BMP = z_BMP.clone()
-        for P_PP, Q_PP in zip(P_LHPP[layer], Q_LHPP[layer], strict=True):
-            scores_BMN = z_BMP @ Q_PP.T @ context_BNP.mT / context_BNP.shape[1]  # [j, i] = z_i^T Q z_j / N
-            moved_BMP += scores_BMN @ context_BNP @ P_PP.T
-        return moved_BMP
+    The queries may be one (K, P) for all prompts. In the last layer only a label is asked for: P's last row.
+    """
 
-    for layer in range(len(P_LHPP)):
-        query_BKP = attend(query_BKP)
-        if layer + 1 < len(P_LHPP):
-            context_BNP = attend(context_BNP)
-    return query_BKP[:, :, -1]
+    def attend(z_BMP: Tensor, P_HAP: Tensor, Q_HPP: Tensor) -> Tensor:
+        moves = []
+        for P_AP, Q_PP in zip(P_HAP, Q_HPP, strict=True):
+            scores_BNM = context_BNP @ (Q_PP @ z_BMP.mT / context_BNP.shape[1])  # [i, j] = z_i^T Q z_j / N
+            moves.append(scores_BNM.mT @ (context_BNP @ P_AP.T))
+        return z_BMP[..., -len(P_AP) :] + sum(moves)
+
+    for P_HPP, Q_HPP in zip(P_LHPP[:-1], Q_LHPP[:-1], strict=True):
+        query_BKP, context_BNP = (attend(z_BMP, P_HPP, Q_HPP) for z_BMP in (query_BKP, context_BNP))
+    return attend(query_BKP, P_LHPP[-1, :, -1:], Q_LHPP[-1])[..., 0]
 
 
 def by_tokens(law: LinearRegressionLaw, P_LHPP: Tensor, Q_LHPP: Tensor, tokens: Tokens) -> Tensor:
     """(B,): the loss of any linear stack, its mean over x_q taken exactly."""
-    query_KP = _queries(law)
     context_BNP = torch.cat([tokens.x_BND, tokens.y_BN[:, :, None]], 2)
-    out_BK = last_entries(P_LHPP, Q_LHPP, context_BNP, query_KP.expand(len(context_BNP), -1, -1))
-    return _mean_over_queries(law, out_BK, tokens.w_BD)
+    return _mean_over_queries(law, last_entries(P_LHPP, Q_LHPP, context_BNP, _queries(law)), tokens.w_BD)
 
 
 def by_gram(
@@ -96,22 +95,43 @@ def by_tokens_of_all_tasks(
 
     Eq. (11)'s sign of A; (8) is -A without B. Labels have no noise, the query's starts at 0. No layer reads
     a label, so a token carries those of several tasks at once: the columns of the roots of E x_q x_q^T and
-    E w w^T, whose sizes are those of prompts whatever the condition of Sigma.
+    E w w^T, whose sizes are those of prompts whatever the condition of Sigma. The last B has no effect and
+    may be left out.
     """
 
     def attend(x_BMD: Tensor, y_BMT: Tensor) -> tuple[Tensor, Tensor]:
-        scores_BMN = x_BMD @ A_LDD[layer].T @ x_BND.mT / x_BND.shape[1]  # [j, i] = x_i^T A x_j / N
-        x_moved_BMD = x_BMD if B_LDD is None else x_BMD + scores_BMN @ x_BND @ B_LDD[layer].T
-        return x_moved_BMD, y_BMT + scores_BMN @ y_BNT
+        scores_BNM = x_BND @ (A_LDD[layer] @ x_BMD.mT / x_BND.shape[1])  # [i, j] = x_i^T A x_j / N
+        if B_LDD is not None and not last:
+            x_BMD = x_BMD + scores_BNM.mT @ x_BND @ B_LDD[layer].T
+        return x_BMD, y_BMT + scores_BNM.mT @ y_BNT
 
     x_KD, w_DT = law.root_RDD[0].T, torch.cat([law.task_root_RDD[0], law.mean_RD[0][:, None]], 1)
     target_KT, y_BNT = x_KD @ w_DT, x_BND @ w_DT
-    query = x_KD.expand(len(x_BND), -1, -1), torch.zeros_like(target_KT).expand(len(x_BND), -1, -1)
+    query = x_KD, torch.zeros_like(target_KT)
     for layer in range(len(A_LDD)):
+        last = layer + 1 == len(A_LDD)
         query = attend(*query)
-        if layer + 1 < len(A_LDD):
+        if not last:
             x_BND, y_BNT = attend(x_BND, y_BNT)
     return (law.read_out * query[1] - target_KT).square().sum((1, 2))
+
+
+def hold_eq_8(
+    law: LinearRegressionLaw,
+    stacks: Sequence[Tensor],
+    formula: Sequence[float],
+    rng: np.random.Generator,
+    precision: float | Sequence[float] = PRECISION,
+    most: int = MOST,
+) -> Comparison:
+    """Are these the risks of the stacks A_LDD of eq. (8)? Its mean over x_q and w is exact."""
+
+    def losses(batch: int) -> list[Tensor]:
+        x_BND = draw_tokens(law, rng, batch).x_BND
+        return [by_tokens_of_all_tasks(law, -A_LDD, None, x_BND) for A_LDD in stacks]
+
+    numbers = len(stacks) * numbers_of(law, len(stacks[0]))
+    return hold_to(losses, formula, numbers, precision, most=most)
 
 
 def paths_error(

@@ -8,10 +8,10 @@ C distinct cycles, T distinct terms, L layers, D covariates.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations
 
 import torch
@@ -43,11 +43,13 @@ def expected_word(matrices: Sequence[Tensor], Sigma: Tensor, context: int) -> Te
     plan = _plan(k)
     X = torch.stack(torch.broadcast_tensors(*matrices), -3)
     factors = torch.cat([X, X.mT], -3) @ Sigma.unsqueeze(-3)
-    traces = [_traces(factors, cycles) for cycles in plan.cycles_by_length]
+    pairs = (factors.unsqueeze(-3) @ factors.unsqueeze(-4)).flatten(-4, -3)
+    traces = [_traces(factors, pairs, cycles) for cycles in plan.cycles_by_length]
     one = traces[0].new_ones(*traces[0].shape[:-1], 1)  # fills up terms of fewer than k cycles
-    products_T = torch.cat([*traces, one], -1)[..., plan.terms_TC].prod(-1)
+    traces_C = torch.cat([*traces, one], -1)
+    factors_TC = traces_C.index_select(-1, plan.terms_TC.flatten()).unflatten(-1, plan.terms_TC.shape)
     weights_T = plan.counts_T * float(context) ** plan.powers_T
-    return (products_T * weights_T).sum(-1)
+    return factors_TC.prod(-1) @ weights_T
 
 
 def sparse_a_risk(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -> Tensor:
@@ -63,14 +65,19 @@ def sparse_a_risk(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -
         )
     A = A_LDD.unbind(-3)
     subsets = [chosen for size in range(layers + 1) for chosen in combinations(range(layers), size)]
-    total = (Sigma_w * Sigma).sum().expand(A_LDD.shape[:-3])
+    words: dict[int, list[tuple[int, list[Tensor]]]] = defaultdict(list)
     for place, left in enumerate(subsets):
         for right in subsets[: place + 1]:
             if left:
                 word = _word([A[layer] for layer in left], [A[layer] for layer in right], Sigma, Sigma_w)
                 # left and right swapped is the transposed word, of equal trace
                 multiplicity = (1 if left == right else 2) * (-1) ** (len(left) + len(right))
-                total = total + multiplicity * expected_word(word, Sigma, context)
+                words[len(word)].append((multiplicity, word))
+    total = (Sigma_w * Sigma).sum().expand(A_LDD.shape[:-3])
+    for of_one_length in words.values():
+        multiplicities, matrices = zip(*of_one_length, strict=True)
+        columns = [torch.stack(torch.broadcast_tensors(*X), -3) for X in zip(*matrices, strict=True)]
+        total = total + expected_word(columns, Sigma, context) @ total.new_tensor(multiplicities)
     return total
 
 
@@ -82,12 +89,16 @@ def _word(left: list[Tensor], right: list[Tensor], Sigma: Tensor, Sigma_w: Tenso
     return [*left[:-1], middle, *(R.mT for R in reversed(right[:-1])), Sigma_w]
 
 
-def _traces(factors: Tensor, cycles_CK: Tensor) -> Tensor:
-    """Traces (..., C) of the products of factors along the cycles."""
-    product = factors[..., cycles_CK[:, 0], :, :]
-    for step in range(1, cycles_CK.shape[1]):
-        product = product @ factors[..., cycles_CK[:, step], :, :]
-    return product.diagonal(dim1=-2, dim2=-1).sum(-1)
+def _traces(factors: Tensor, pairs: Tensor, cycles_CK: Tensor) -> Tensor:
+    """Traces (..., C) of the products of factors along the cycles; `pairs` are those of any two of them."""
+    steps = cycles_CK.unbind(-1)
+    at = [i * factors.shape[-3] + j for i, j in zip(steps[::2], steps[1::2], strict=False)]
+    pieces = [pairs.index_select(-3, pair_C) for pair_C in at]
+    if len(steps) % 2:
+        pieces.append(factors.index_select(-3, steps[-1]))
+    if len(pieces) == 1:
+        return pieces[0].diagonal(dim1=-2, dim2=-1).sum(-1)
+    return (reduce(torch.matmul, pieces[:-1]) * pieces[-1].mT).sum((-1, -2))
 
 
 @lru_cache(maxsize=MAX_LENGTH)

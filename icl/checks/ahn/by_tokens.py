@@ -79,7 +79,7 @@ def attention_error(stack: Stack, law: LinearRegressionLaw, rng: np.random.Gener
     W_RDD = _whitened_gram(law, x_RND)
     by_path_R, by_tokens_R = (
         orbits.prompt_risks(stack, W_RDD[None])[0],
-        _by_tokens(as_printed(stack, law), law, x_RND),
+        by_tokens_of_all_tasks(law, *as_printed(stack, law), x_RND),
     )
     condition = float(torch.linalg.cond(law.Sigma_RDD[0]))
     bound_R = ROUNDING * condition * _largest_loss(stack, W_RDD) / by_path_R
@@ -109,7 +109,7 @@ def hold(point: Point, off: Stack, off_risk: float | None, rng: np.random.Genera
 
     def losses(batch: int) -> list[Tensor]:
         x_BND = draw_tokens(law, rng, batch).x_BND
-        found = [_by_tokens(on_printed, law, x_BND)]
+        found = [by_tokens_of_all_tasks(law, *on_printed, x_BND)]
         found.append(orbits.prompt_risks(on, orbits.whitened_prompts(law, rng, batch)[None])[0])
         if off_risk is not None:
             found.append(orbits.prompt_risks(off, _whitened_gram(law, x_BND)[None])[0])
@@ -118,13 +118,6 @@ def hold(point: Point, off: Stack, off_risk: float | None, rng: np.random.Genera
     risk, numbers = point.value(), numbers_of(law, layers)
     risks = [risk, risk] if off_risk is None else [risk, risk, off_risk]
     return hold_to(losses, risks, numbers, most=max(LEAST, BUDGET // (numbers * layers)))
-
-
-def _by_tokens(printed: Stack, law: LinearRegressionLaw, x_RND: Tensor) -> Tensor:
-    A_LDD, B_LDD = printed
-    if B_LDD is not None:  # the last B, which has no effect
-        B_LDD = torch.cat([B_LDD, torch.zeros_like(B_LDD[:1])])
-    return by_tokens_of_all_tasks(law, A_LDD, B_LDD, x_RND)
 
 
 def _whitened_gram(law: LinearRegressionLaw, x_RND: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ R seeds, B prompts, N context tokens, M = N + 1 with the query, D covariates, P 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,9 +18,10 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.ahn.descent import descent_entries, label_entries, operations, random_steps, sizes_of_terms
+from icl.checks.ahn.settings import Prompts
 from icl.checks.given_weights import require_family
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
+from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, Weights, decide
 from icl.errors import InputError, whole
 from icl.random import generator
@@ -35,8 +37,12 @@ REMARKS = [
 ]
 
 
-class Lemma1:
-    """Settings: sizes, eigenvalues or covariance of x, number of prompts (`samples`), seed of all draws."""
+@dataclass(eq=False)
+class Lemma1(Prompts):
+    """Settings: of the prompts, their number (`samples`), and the layers."""
+
+    layers: int = 4
+    samples: int = 64
 
     reference = "Lemma 1, eqs. (8) and (9)"
     claim = (
@@ -44,21 +50,11 @@ class Lemma1:
     )
     needs_training = False  # an identity: true of any weights
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 20,
-        eigenvalues: Eigenvalues = None,
-        covariance: Matrix = None,
-        layers: int = 4,
-        seed: int = 0,
-        samples: int = 64,
-    ) -> None:
-        self.law = law_of(dim, context, seed, eigenvalues=eigenvalues, covariance=covariance)
-        self.seed, self.samples = seed, whole("check.samples", samples, 1, 100_000)
-        reason = "the bound on rounding doubles with each layer"
-        self.layers = limited("check.layers", layers, 1, MAX_LAYERS, reason)
-        attention.affordable(self.samples * layers, context)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.samples", self.samples, 1, 100_000)
+        limited("check.layers", self.layers, 1, MAX_LAYERS, "the bound on rounding doubles with each layer")
+        attention.affordable(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
         A_LDD = random_steps(self.layers, self.law, generator(self.seed, "check", 1))

@@ -11,15 +11,16 @@ L layers, D covariates.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.checks.ahn import swaps
+from icl.checks.ahn.settings import Prompts
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
+from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import whole
 from icl.random import generator
@@ -34,8 +35,14 @@ REMARKS = [
 ]
 
 
-class Lemma4:
-    """Settings: sizes, eigenvalues or covariance of x, number of prompts (`samples`), seed of all draws."""
+@dataclass(eq=False)
+class Lemma4(Prompts):
+    """Settings: of the prompts, their number (`samples`), and the layers."""
+
+    layers: int = 3
+    samples: int = 1000
+
+    task_covariance = "inverse"
 
     reference = "Lemma 4"
     claim = (
@@ -43,28 +50,17 @@ class Lemma4:
         "the risk does not change when two layers swap."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 20,
-        eigenvalues: Eigenvalues = None,
-        covariance: Matrix = None,
-        layers: int = 3,
-        seed: int = 0,
-        samples: int = 1000,
-    ) -> None:
-        limited("check.dim", dim, 1, MAX_DIM, "the tokens of all prompts, held at once, fill the memory")
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 1, MAX_DIM, "the tokens of all prompts, held at once, fill the memory")
         reason = "the alternating product of the layers loses its digits"
-        self.layers = limited("check.layers", layers, 2, MAX_LAYERS, reason)
-        sigma = {"eigenvalues": eigenvalues, "covariance": covariance}
-        self.law = law_of(dim, context, seed, **sigma, task_covariance="inverse")
-        root_RDD = self.law.root_RDD
+        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        super().__post_init__()
+        whole("check.samples", self.samples, 1)
         self.whitened = replace(
             self.law,
-            root_RDD=torch.eye(dim, dtype=torch.float64)[None],
-            task_root_RDD=root_RDD.mT @ self.law.task_root_RDD,
+            root_RDD=torch.eye(self.dim, dtype=torch.float64)[None],
+            task_root_RDD=self.law.root_RDD.mT @ self.law.task_root_RDD,
         )
-        self.seed, self.samples = seed, whole("check.samples", samples, 1)
 
     def measure(self) -> Finding:
         law, rng = self.whitened, generator(self.seed, "check")

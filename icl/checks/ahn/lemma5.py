@@ -11,14 +11,16 @@ B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.checks import attention
+from icl.checks.ahn.settings import Prompts
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
+from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, decide
 from icl.errors import whole
 from icl.models import Full, LinearTransformer, Parametrization, SparseAB
@@ -29,30 +31,24 @@ MAX_LAYERS = 4
 PARTS = ("form_error", "lemma6_x", "lemma6_context_labels", "lemma6_query_label")
 
 
-class Lemma5:
-    """Settings: sizes, eigenvalues or covariance of x, number of prompts (`samples`), seed of all draws."""
+@dataclass(eq=False)
+class Lemma5(Prompts):
+    """Settings: of the prompts, their number (`samples`), and the layers."""
+
+    layers: int = 3
+    samples: int = 256
 
     reference = "Lemma 5 and Lemma 6, eqs. (5), (11) and (57)"
     claim = (
         "Under eq. (11) the loss equals its trace form: the query may start at its own label instead of 0."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 20,
-        eigenvalues: Eigenvalues = None,
-        covariance: Matrix = None,
-        layers: int = 3,
-        seed: int = 0,
-        samples: int = 256,
-    ) -> None:
-        self.law = law_of(dim, context, seed, eigenvalues=eigenvalues, covariance=covariance)
-        self.dim, self.context, self.seed = dim, context, seed
-        self.samples = whole("check.samples", samples, 1, 100_000)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("check.samples", self.samples, 1, 100_000)
         reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        self.layers = limited("check.layers", layers, 1, MAX_LAYERS, reason)
-        attention.affordable(self.samples, context)
+        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        attention.affordable(self.samples, self.context)
 
     def measure(self) -> Finding:
         prompt = self.law.token_prompts([generator(self.seed, "check")], self.samples)

@@ -16,8 +16,8 @@ from icl.checks.token_evidence import (
     PRECISION,
     by_gram,
     by_tokens,
-    by_tokens_of_all_tasks,
     draw_tokens,
+    hold_eq_8,
     hold_to,
     numbers_of,
     paths_error,
@@ -33,14 +33,10 @@ def held_to_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Genera
     and by the library's own Wishart draws and Gram path.
     """
     D, layer = law.dim, LinearLayer(law.Sigma_RDD[0], law.context_R[0])
-    tilted_DD = A_DD + 0.5 * A_DD @ torch.from_numpy(rng.standard_normal((D, D))) / D**0.5
+    stacks = [A_DD[None], (A_DD + 0.5 * A_DD @ torch.from_numpy(rng.standard_normal((D, D))) / D**0.5)[None]]
     P_PP, Q_PP = _any_weights(law.Sigma_RDD[0], rng)
     family = Full(D, 1)
     family.load({"P": P_PP[None, None], "Q": Q_PP[None, None]})
-
-    def of_eq_8(batch: int) -> list[Tensor]:
-        x_BND = draw_tokens(law, rng, batch).x_BND
-        return [by_tokens_of_all_tasks(law, -A[None], None, x_BND) for A in (A_DD, tilted_DD)]
 
     def of_any(batch: int) -> list[Tensor]:
         tokens = draw_tokens(law, rng, batch)
@@ -49,11 +45,11 @@ def held_to_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Genera
             by_gram(law, family, rng, batch),
         ]
 
-    numbers, free_risk = 2 * numbers_of(law), layer.at(P_PP, Q_PP)[0]
-    formula = [layer.at(*layer_of(A))[0] for A in (A_DD, tilted_DD)]
+    numbers, free_risk = 2 * numbers_of(law) + (D + 1) ** 3, layer.at(P_PP, Q_PP)[0]
+    formula = [layer.at(*layer_of(A_LDD[0]))[0] for A_LDD in stacks]
     return {
-        "token": hold_to(of_eq_8, formula, numbers, (PRECISION, 2 * PRECISION)),
-        "free": hold_to(of_any, [free_risk, free_risk], numbers + (D + 1) ** 3, FREE_PRECISION),
+        "token": hold_eq_8(law, stacks, formula, rng, (PRECISION, 2 * PRECISION)),
+        "free": hold_to(of_any, [free_risk, free_risk], numbers, FREE_PRECISION),
     }
 
 

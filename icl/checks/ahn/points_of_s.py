@@ -25,28 +25,14 @@ from torch import Tensor
 from icl.checks.ahn import orbits
 from icl.checks.ahn.orbits import Deviation, Stack
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
 from icl.progress import track
 from icl.tasks import LinearRegressionLaw
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.statistics import norm_and_stderr
 
-MAX_DIM = 32
-MIN_SAMPLES = 1000  # below, the sampled test rejects more often than one time in a thousand (measured)
 CHUNKS = 50
 
 Array = NDArray[np.float64]
-
-
-def law_of_s(
-    dim: int, context: int, seed: int, eigenvalues: Eigenvalues, covariance: Matrix, distortion: Matrix
-) -> LinearRegressionLaw:
-    """x ~ N(0, Sigma), w ~ N(0, Sigma^{-1})."""
-    limited(
-        "check.dim", dim, 1, MAX_DIM, f"a prompt is turned by {MAX_DIM}^2 rotations and more, at D^3 each"
-    )
-    sigma = {"eigenvalues": eigenvalues, "covariance": covariance, "distortion": distortion}
-    return law_of(dim, context, seed, **sigma, task_covariance="inverse")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
-from torch.autograd.functional import hessian
 
 FAMILIES = ("diagonal", "symmetric", "free")
 
@@ -70,7 +69,7 @@ def polish(risk: Risk, theta_LV: Tensor) -> tuple[Tensor, float]:
     """
     gradient_LV = _gradient(risk, theta_LV)
     while True:
-        hessian_VV = hessian(risk, theta_LV, vectorize=True).reshape(theta_LV.numel(), -1)
+        hessian_VV = _hessian(risk, theta_LV)
         step_V = torch.linalg.lstsq(hessian_VV, gradient_LV.flatten(), driver="gelsd").solution
         after_LV = theta_LV - step_V.reshape(theta_LV.shape)
         gradient_after_LV = _gradient(risk, after_LV)
@@ -84,6 +83,14 @@ def polish(risk: Risk, theta_LV: Tensor) -> tuple[Tensor, float]:
 def _gradient(risk: Risk, theta_LV: Tensor) -> Tensor:
     variable_LV = theta_LV.clone().requires_grad_()
     return torch.autograd.grad(risk(variable_LV), variable_LV)[0]
+
+
+def _hessian(risk: Risk, theta_LV: Tensor) -> Tensor:
+    """Copy v of theta is differentiated once more along its own coordinate v, all copies at once."""
+    V = theta_LV.numel()
+    theta_VLV = theta_LV.repeat(V, 1, 1).requires_grad_()
+    (slope_VLV,) = torch.autograd.grad(risk(theta_VLV).sum(), theta_VLV, create_graph=True)
+    return torch.autograd.grad(slope_VLV.flatten(1).diagonal().sum(), theta_VLV)[0].flatten(1)
 
 
 def basis(family: str, dim: int) -> Tensor:

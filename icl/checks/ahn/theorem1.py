@@ -13,13 +13,14 @@ R seeds, B prompts, D covariates, N = `context` tokens, P = D + 1 token width, L
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from icl.checks.ahn.linear_layer import LinearLayer, layer_of, symmetric_products
 from icl.checks.ahn.linear_layer_tokens import held_to_tokens, paths_errors
+from icl.checks.ahn.settings import Prompts
 from icl.checks.given_weights import (
     DISTANCE,
     EXCESS,
@@ -30,7 +31,7 @@ from icl.checks.given_weights import (
     single_layer,
 )
 from icl.checks.sequential import Comparison
-from icl.checks.settings import Eigenvalues, Matrix, law_of, limited
+from icl.checks.settings import limited
 from icl.checks.token_evidence import affordable_context
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
 from icl.random import generator
@@ -54,23 +55,17 @@ UNIQUE = (
 )
 
 
-class Theorem1:
-    """Settings: dimension, context length, eigenvalues or covariance of x, seed of the eigenvectors."""
+@dataclass(eq=False)
+class Theorem1(Prompts):
+    """Settings: of the prompts."""
 
     reference = "Theorem 1, eqs. (6) and (7); Lemmas 2 and 3"
     claim = "Eq. (6) minimises the loss of a single linear attention layer over all P and Q, for any Sigma."
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 20,
-        eigenvalues: Eigenvalues = None,
-        covariance: Matrix = None,
-        seed: int = 0,
-    ) -> None:
-        self.dim, self.context, self.seed = limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE), context, seed
-        self.law = law_of(dim, context, seed, eigenvalues=eigenvalues, covariance=covariance)
-        self.token_context = affordable_context(context, dim)
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
+        super().__post_init__()
+        self.token_context = affordable_context(self.context, self.dim)
 
     def measure(self) -> Finding:
         Sigma, N = self.law.Sigma_RDD[0], self.context

@@ -20,15 +20,7 @@ from torch import Tensor
 from icl.checks.ahn.search import FAMILIES, Optimum, search
 from icl.checks.sequential import Comparison
 from icl.checks.settings import law_of, limited
-from icl.checks.token_evidence import (
-    PRECISION,
-    affordable_context,
-    by_tokens_of_all_tasks,
-    draw_tokens,
-    hold_to,
-    numbers_of,
-    paths_error,
-)
+from icl.checks.token_evidence import PRECISION, affordable_context, hold_eq_8, paths_error
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import whole
 from icl.models import SparseA
@@ -123,17 +115,10 @@ class Theorem2:
         A_LDD = torch.from_numpy(scalar.a_L)[:, None, None] * I_DD
         noise_LDD = torch.from_numpy(rng.standard_normal(A_LDD.shape)) / self.dim**0.5
         free_LDD = A_LDD + 0.3 * float(A_LDD.max()) * noise_LDD
-
-        def held(A_LDD: Tensor, formula: float, precision: float) -> Comparison:
-            def losses(batch: int) -> list[Tensor]:
-                return [by_tokens_of_all_tasks(law, -A_LDD, None, draw_tokens(law, rng, batch).x_BND)]
-
-            return hold_to(losses, [formula], numbers_of(law, layers=2), precision)
-
         pairings = float(sparse_a_risk(free_LDD, I_DD, I_DD, self.token_context))
         found = {
-            "token": held(A_LDD, scalar.risk, PRECISION),
-            "free": held(free_LDD, pairings, 4 * PRECISION),
+            "token": hold_eq_8(law, [A_LDD], [scalar.risk], rng),
+            "free": hold_eq_8(law, [free_LDD], [pairings], rng, 4 * PRECISION),
         }
         return found, paths_error(SparseA(self.dim, 2), law, rng)
 

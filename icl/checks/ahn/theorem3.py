@@ -10,6 +10,8 @@ P points, L layers, D covariates. A has the sign of (8) in results and of (11) i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
@@ -17,11 +19,11 @@ from icl.checks.ahn import by_tokens, critical_point, orbits
 from icl.checks.ahn.by_words import directions_by_words, gradient_norm_by_words, has_words
 from icl.checks.ahn.critical_point import Held
 from icl.checks.ahn.near_s import row_against_optimum, stacks_of
-from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction, starts_tracked
+from icl.checks.ahn.points_of_s import Point, directions, off_direction, starts_tracked
+from icl.checks.ahn.settings import OnS
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.settings import Eigenvalues, Matrix, limited
+from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
-from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk, Minimum
 
@@ -38,7 +40,8 @@ NOTES = [
 ]
 
 
-class Theorem3:
+@dataclass(eq=False)
+class Theorem3(OnS):
     """Settings: sizes, covariance of x in one of three ways, prompts of the sampled test, seed."""
 
     reference = "Theorem 3"
@@ -47,23 +50,11 @@ class Theorem3:
         "points with every A_l a multiple of Sigma^-1."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 20,
-        eigenvalues: Eigenvalues = None,
-        covariance: Matrix = None,
-        distortion: Matrix = None,
-        layers: int = 3,
-        seed: int = 0,
-        samples: int = 20000,
-    ) -> None:
+    def __post_init__(self) -> None:
         reason = "the alternating product of the layers loses its digits"
-        self.layers = limited("check.layers", layers, 1, MAX_LAYERS, reason)
-        self.law = law_of_s(dim, context, seed, eigenvalues, covariance, distortion)
-        self.seed, self.distorted = seed, distortion is not None
-        self.samples = whole("check.samples", samples, MIN_SAMPLES)
-        self.risk = InvariantRisk(dim, context, layers)
+        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        super().__post_init__()
+        self.risk = InvariantRisk(self.dim, self.context, self.layers)
 
     def measure(self) -> Finding:
         rng, best = generator(self.seed, "check"), self.risk.optimum()
@@ -151,7 +142,7 @@ class Theorem3:
             "not X X^T / 2n.",
             f"The optimal risk is {risk:.4g}: section 4.3's 'almost 0' is not the case.",
         ]
-        if self.distorted:
+        if self.distortion is not None:
             root = self.law.root_RDD[0]
             U = torch.linalg.svd(root)[0]  # Sigma^{-1/2} = U diag U^T
             printed = (U / torch.linalg.svdvals(root)) @ U.mT

@@ -12,6 +12,7 @@ R seeds, L layers, D covariates, V variables.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ import torch
 from icl.checks.ahn import by_tokens, critical_point, orbits
 from icl.checks.ahn.batch_loss import BATCH, against_the_risk
 from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
-from icl.checks.ahn.points_of_s import MIN_SAMPLES, Point, directions, law_of_s, off_direction, starts_tracked
+from icl.checks.ahn.points_of_s import Point, directions, off_direction, starts_tracked
+from icl.checks.ahn.settings import OnS
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.settings import Eigenvalues, Matrix, limited
+from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
 from icl.errors import whole
 from icl.random import generator
@@ -37,8 +39,12 @@ REMARKS = [
 ]
 
 
-class Theorem4:
+@dataclass(eq=False)
+class Theorem4(OnS):
     """Settings: as of Theorem 3, and the starts of the search for local minima on S."""
+
+    context: int = 10
+    starts: int = 64
 
     reference = "Theorem 4"
     claim = (
@@ -46,24 +52,12 @@ class Theorem4:
         "points with every A_l a multiple of Sigma^-1 and every B_l a multiple of I."
     )
 
-    def __init__(
-        self,
-        dim: int = 5,
-        context: int = 10,
-        eigenvalues: Eigenvalues = None,
-        covariance: Matrix = None,
-        distortion: Matrix = None,
-        layers: int = 3,
-        seed: int = 0,
-        starts: int = 64,
-        samples: int = 20000,
-    ) -> None:
+    def __post_init__(self) -> None:
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
-        self.layers = limited("check.layers", layers, 1, MAX_LAYERS, reason)
-        self.law = law_of_s(dim, context, seed, eigenvalues, covariance, distortion)
-        self.seed, self.starts = seed, whole("check.starts", starts, 1)
-        self.samples = whole("check.samples", samples, MIN_SAMPLES)
-        self.risk = InvariantRisk(dim, context, layers, with_b=True)
+        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        super().__post_init__()
+        whole("check.starts", self.starts, 1)
+        self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")

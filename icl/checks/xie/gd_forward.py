@@ -9,7 +9,7 @@ R replicas, B prompts, C context tokens, D covariates, P = D + 1 token width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from icl.checks import attention
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, decide
-from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.xie.initial_guess import AroundPrior
 from icl.checks.xie.yq_lsa import descent_from, path_length
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import real, reals
@@ -35,33 +35,27 @@ REMARKS = [
 ]
 
 
-class GDForward:
+@dataclass(eq=False)
+class GDForward(AroundPrior):
     """Settings: sizes, prior mean w* or its norm, step sizes `eta`, prompts (`samples`), their seed."""
+
+    eta: float | Sequence[float] = (0.1, 1.0, 3.0)
+    samples: int = 64
 
     reference = "Section 4.1, eqs. (7)-(10); Appendix B.1"
     claim = "With y_q = <w*, x_q> the layer (7) is one step of gradient descent from w*, for any eta and C."
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        eta: float | Sequence[float] = (0.1, 1.0, 3.0),
-        seed: int = 0,
-        samples: int = 64,
-    ) -> None:
-        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
-        self.dim, self.seed = dim, seed
-        if isinstance(eta, Sequence) and not isinstance(eta, str):
-            self.etas = reals("check.eta", eta, max(len(eta), 1), 0, open_low=True)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.eta, Sequence) and not isinstance(self.eta, str):
+            self.etas = reals("check.eta", self.eta, max(len(self.eta), 1), 0, open_low=True)
         else:
-            self.etas = [real("check.eta", eta, 0, open_low=True)]
-        attention.affordable(1, context)
-        self.contexts = sorted({1, context, 2 * dim + 1})
+            self.etas = [real("check.eta", self.eta, 0, open_low=True)]
+        attention.affordable(1, self.context)
+        self.contexts = sorted({1, self.context, 2 * self.dim + 1})
         scores = (self.contexts[-1] + 1) ** 2
         reason = f"attention between all tokens takes samples * {scores} numbers"
-        self.samples = limited("check.samples", samples, 1, attention.MAX_SCORES // scores, reason)
+        limited("check.samples", self.samples, 1, attention.MAX_SCORES // scores, reason)
 
     def measure(self) -> Finding:
         settings = [(C, eta) for C in self.contexts for eta in self.etas]

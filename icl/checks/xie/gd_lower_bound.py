@@ -9,14 +9,14 @@ H heads, D covariates, C = `context` tokens, P = K = D + 1.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
 from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS as SOURCE
-from icl.checks.xie.initial_guess import Vector, law_around
+from icl.checks.xie.initial_guess import AroundPrior
 from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.errors import InputError
 from icl.random import generator
@@ -27,7 +27,8 @@ from icl.verdicts import joint
 SAMPLES, NOISE = 64, 1e-3
 
 
-class GdLowerBound:
+@dataclass(eq=False)
+class GdLowerBound(AroundPrior):
     """Settings: sizes, prior mean w* (or its norm), not zero, seed of the weights around the best ones."""
 
     reference = "Section 5.1.1; Figure 2 (b)"
@@ -37,15 +38,8 @@ class GdLowerBound:
     )
     needs_training = False  # true of any weights
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.seed, self.law = seed, law_around(dim, context, seed, prior_mean, prior_mean_norm)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.law.mean_RD.any():
             raise InputError("check.prior_mean: section 5.1.1 is about w* != 0")
 

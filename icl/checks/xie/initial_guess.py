@@ -7,10 +7,14 @@ Risk (4) is E (prediction - <w, x_q>)^2, exact here for one layer with any heads
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
 
 from icl.checks.settings import law_of, limited
-from icl.errors import InputError
+from icl.errors import InputError, real
 from icl.tasks import LinearRegressionLaw
+from icl.tasks.linear_regression import vector_or_norm
 from icl.theory.quadratic import QuadraticRisk
 
 MAX_DIM = 40
@@ -69,6 +73,39 @@ def law_around(
     law = setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
     bounded("check.prior_mean", float(law.mean_RD.norm()))
     return law
+
+
+@dataclass(eq=False)
+class AroundPrior:
+    """Dimension, context length, prior mean w* (or its norm), seed of all draws."""
+
+    dim: int = 10
+    context: int = 10
+    prior_mean: Vector = None
+    prior_mean_norm: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.law = law_around(self.dim, self.context, self.seed, self.prior_mean, self.prior_mean_norm)
+
+
+@dataclass(eq=False)
+class WithGuess(AroundPrior):
+    """The same, with v (or its norm, 1 where neither is given) and b of the guess y_q = <v, x_q> + b."""
+
+    guess_vector: Vector = None
+    guess_vector_norm: float | None = None
+    guess_bias: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unsaid = self.guess_vector is None and self.guess_vector_norm is None
+        norm = 1.0 if unsaid else self.guess_vector_norm
+        guess = vector_or_norm("check.guess_vector", self.guess_vector, norm, self.dim)
+        self.guess_D = torch.tensor(guess, dtype=torch.float64)
+        self.guess_bias = real("check.guess_bias", self.guess_bias)
+        bounded("check.guess_vector", float(self.guess_D.norm()))
+        bounded("check.guess_bias", abs(self.guess_bias))
 
 
 def risk_under(law: LinearRegressionLaw) -> QuadraticRisk:

@@ -8,6 +8,8 @@ H heads, D covariates, C = `context` tokens, P = K = D + 1 token width.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
 from icl.checks.xie.convexity import violation
-from icl.checks.xie.initial_guess import Vector, law_around, risk_under
+from icl.checks.xie.initial_guess import AroundPrior, risk_under
 from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
@@ -38,24 +40,18 @@ REMARKS = [
 ]
 
 
-class Lemma1:
+@dataclass(eq=False)
+class Lemma1(AroundPrior):
     """Settings: sizes, heads, prior mean w* (or its norm), seed of the control's points. y_q is 0."""
+
+    heads: int = 11
 
     reference = "Lemma 1; Appendix A.4"
     claim = "The ICL risk of multi-head LSA is not convex in (P_h, Q_h), whatever the number of heads."
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        heads: int = 11,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
-        self.dim, self.context, self.seed = dim, context, seed
-        self.heads = limited("check.heads", heads, 1, MAX_HEADS, "more only cost memory")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limited("check.heads", self.heads, 1, MAX_HEADS, "more only cost memory")
         self.risk = risk_under(self.law)
 
     def measure(self) -> Finding:

@@ -8,13 +8,15 @@ D covariates, C = `context` tokens, P = K = D + 1 token width.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
 from icl.checks.xie.convexity import violation
-from icl.checks.xie.initial_guess import Vector, law_around, risk_under
+from icl.checks.xie.initial_guess import AroundPrior, risk_under
 from icl.checks.xie.yq_lsa import read_in
 from icl.constructions.initial_guess import one_step_gd
 from icl.random import generator
@@ -35,22 +37,15 @@ REMARKS = [
 ]
 
 
-class Lemma2:
+@dataclass(eq=False)
+class Lemma2(AroundPrior):
     """Settings: sizes, prior mean w* (or its norm), seed of the control's points."""
 
     reference = "Lemma 2; Appendix B.4"
     claim = "The ICL risk of y_q-LSA is not convex in (P, Q, v)."
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
-        self.dim, self.context, self.seed = dim, context, seed
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.risk = risk_under(self.law)
 
     def measure(self) -> Finding:

@@ -9,6 +9,8 @@ R replicas, B prompts, C = `context` tokens, D covariates, P = D + 1 token width
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,7 +19,7 @@ from icl.checks import attention
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, at_most, decide, deciding
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, Vector, law_around
+from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, AroundPrior
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, path_length
 from icl.constructions.initial_guess import block_of_yq_lsa, yq_lsa_of_block
 from icl.errors import whole
@@ -37,27 +39,21 @@ REMARKS = [
 ]
 
 
-class Lemma3:
+@dataclass(eq=False)
+class Lemma3(AroundPrior):
     """Settings: sizes, hidden width, prior mean w* (or its norm), number of prompts, seed of all draws."""
+
+    hidden: int = 11
+    samples: int = 64
 
     reference = "Lemma 3; Appendix B.2, eqs. (30) and (31)"
     claim = "Every y_q-LSA is a linear transformer block."
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        hidden: int = 11,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        seed: int = 0,
-        samples: int = 64,
-    ) -> None:
-        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
-        self.dim, self.context, self.seed = dim, context, seed
-        self.hidden = limited("check.hidden", hidden, 1, MAX_HIDDEN, "rounding grows with the width")
-        self.samples = whole("check.samples", samples, 1, 100_000)
-        attention.affordable(samples, context)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limited("check.hidden", self.hidden, 1, MAX_HIDDEN, "rounding grows with the width")
+        whole("check.samples", self.samples, 1, 100_000)
+        attention.affordable(self.samples, self.context)
 
     def measure(self) -> Finding:
         lsa = YqLSA(self.dim, 1, init_std=1.0)

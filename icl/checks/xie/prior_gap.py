@@ -11,37 +11,28 @@ D covariates, C = `context` tokens; y_q = <v, x_q> + b. Errors are shares of wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from icl.checks.sequential import Comparison
-from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
 from icl.checks.xie import tokens
-from icl.checks.xie.initial_guess import (
-    MAX_DIM,
-    ROUNDING_OF_RISKS,
-    TOO_LARGE,
-    Vector,
-    bounded,
-    law_around,
-    setting,
-)
+from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess, setting
 from icl.checks.xie.saturation import Saturation, with_guess
 from icl.checks.xie.tokens import Layer, Quantity
-from icl.errors import InputError, real
+from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
-from icl.tasks.linear_regression import vector_or_norm
 from icl.theory.initial_guess import gap_slope, gd_risk
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of w*, v and b as given
 GRID_DIMS, GRID_CONTEXTS = (1, 2, 3, 5), (1, 2, 7, 40)  # beside the settings' own
 
 
-class PriorGap:
+@dataclass(eq=False)
+class PriorGap(WithGuess):
     """Settings: sizes, prior mean w* (or its norm); with w* = 0 guess vector v (or its norm) and bias b; seed
     of the grid's w*, v and b."""
 
@@ -51,38 +42,18 @@ class PriorGap:
         "proportion to |w*|^2 (y_q = 0), and with w* = 0 to |v|^2 and to b^2 of the guess y_q = <v, x_q> + b."
     )
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        guess_vector: Vector = None,
-        guess_vector_norm: float | None = None,
-        guess_bias: float = 1.0,
-        seed: int = 0,
-    ) -> None:
-        limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
-        self.dim, self.context, self.seed = dim, context, seed
-        self.around_mean = law_around(dim, context, seed, prior_mean, prior_mean_norm)
-        norm = 1.0 if guess_vector is None and guess_vector_norm is None else guess_vector_norm
-        guess = vector_or_norm("check.guess_vector", guess_vector, norm, dim)
-        guess_D = torch.tensor(guess, dtype=torch.float64)
-        bias = real("check.guess_bias", guess_bias)
-        for key, size in {
-            "prior_mean": float(self.around_mean.mean_RD.norm()),
-            "guess_vector": float(guess_D.norm()),
-            "guess_bias": abs(bias),
-        }.items():
-            bounded(f"check.{key}", size)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = {"prior_mean": self.law.mean_RD.norm(), "guess_vector": self.guess_D.norm()}
+        for key, size in (sizes | {"guess_bias": self.guess_bias}).items():
             if size == 0:
                 raise InputError(f"check.{key}: is zero, the slope is the gap for each unit of its square")
-        centred = replace(self.around_mean, mean_RD=torch.zeros_like(self.around_mean.mean_RD))
-        self.with_vector = with_guess(centred, guess_D)
-        self.with_bias = with_guess(centred, 0 * guess_D, bias)
+        centred = replace(self.law, mean_RD=torch.zeros_like(self.law.mean_RD))
+        self.with_vector = with_guess(centred, self.guess_D)
+        self.with_bias = with_guess(centred, 0 * self.guess_D, self.guess_bias)
 
     def measure(self) -> Finding:
-        lines = [self._line(law) for law in (self.around_mean, self.with_vector, self.with_bias)]
+        lines = [self._line(law) for law in (self.law, self.with_vector, self.with_bias)]
         mean, vector, bias = (line[-1] for line in lines)
         grid = self._grid()
         cases = [*grid, *(case for line in lines for case in line)]
@@ -132,7 +103,7 @@ class PriorGap:
             ),
             notes=[
                 "The closed form is verified on a grid of (d, C) that includes C < d.",
-                f"{tokens.note(self.around_mean)} gaps_on_tokens: at w*, v and b as given, the loss of d "
+                f"{tokens.note(self.law)} gaps_on_tokens: at w*, v and b as given, the loss of d "
                 "heads less that of the step on the same prompt.",
             ],
             remarks=[
@@ -145,7 +116,7 @@ class PriorGap:
 
     def _on_tokens(self) -> Comparison:
         """The three gaps from prompts drawn as tokens."""
-        cases = [Saturation(tokens.cut(law)) for law in (self.around_mean, self.with_vector, self.with_bias)]
+        cases = [Saturation(tokens.cut(law)) for law in (self.law, self.with_vector, self.with_bias)]
         quantities = [
             Quantity([Layer(case.law, case.heads()), Layer(*case.step(), -1.0)], case.gap, case.rounding)
             for case in cases

@@ -10,6 +10,8 @@ H heads, D covariates, C = `context` tokens, P = K = D + 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,12 +21,11 @@ from icl.checks.sequential import Comparison
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
 from icl.checks.xie import tokens
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, Vector, bounded, law_around
+from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess
 from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.checks.xie.tokens import Layer, Quantity
-from icl.errors import InputError, real, whole
+from icl.errors import InputError, whole
 from icl.random import generator
-from icl.tasks.linear_regression import vector_or_norm
 from icl.theory.initial_guess import fewest_heads, lost_slope
 from icl.verdicts import joint
 
@@ -33,38 +34,24 @@ TOO_LARGE = "alternating least squares with nearly dim heads takes minutes"
 ITERATIONS = 200  # of each restart: enough at context 10; each found value is an upper bound in any case
 SOURCE = ROUNDING_OF_RISKS
 GUESSES = ("", "_linear_guess", "_bias")  # y_q = 0, y_q = <v, x_q>, y_q = <v, x_q> + b
-GUESS = 1.0  # the norm of v and the bias b, where none is given
 
 
-class Theorem1:
+@dataclass(eq=False)
+class Theorem1(WithGuess):
     """Settings: sizes, prior mean w* (or its norm), guess vector v (or its norm) and bias b of the other two
     cases, restarts for each number of heads, their seed."""
+
+    restarts: int = 2
 
     reference = "Theorem 1; Appendix A.1"
     claim = "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1."
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        guess_vector: Vector = None,
-        guess_vector_norm: float | None = None,
-        guess_bias: float = GUESS,
-        restarts: int = 2,
-        seed: int = 0,
-    ) -> None:
-        self.dim = limited("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
-        self.law = law_around(dim, context, seed, prior_mean, prior_mean_norm)
-        norm = GUESS if guess_vector is None and guess_vector_norm is None else guess_vector_norm
-        guess = vector_or_norm("check.guess_vector", guess_vector, norm, dim)
-        guess_D = torch.tensor(guess, dtype=torch.float64)
-        bias = real("check.guess_bias", guess_bias)
-        bounded("check.guess_vector", float(guess_D.norm()))
-        bounded("check.guess_bias", abs(bias))
-        self.linear, self.biased = with_guess(self.law, guess_D), with_guess(self.law, guess_D, bias)
-        self.restarts, self.seed = whole("check.restarts", restarts, 1), seed
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
+        super().__post_init__()
+        self.linear = with_guess(self.law, self.guess_D)
+        self.biased = with_guess(self.law, self.guess_D, self.guess_bias)
+        whole("check.restarts", self.restarts, 1)
 
     def measure(self) -> Finding:
         cases = [Saturation(law) for law in (self.law, self.linear, self.biased)]

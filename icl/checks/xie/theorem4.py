@@ -10,7 +10,7 @@ R seeds, D covariates, C = `context` tokens, P = D + 1 token width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_famil
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
-from icl.checks.xie.initial_guess import MAX_DIM, ROUNDING_OF_RISKS, TOO_LARGE, Vector, bounded, law_around
+from icl.checks.xie.initial_guess import MAX_DIM, ROUNDING_OF_RISKS, TOO_LARGE, AroundPrior, bounded
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor
 from icl.errors import InputError
 from icl.models import YqLSA
@@ -48,22 +48,18 @@ REMARKS = [
 ]
 
 
-class Theorem4:
+@dataclass(eq=False)
+class Theorem4(AroundPrior):
     """Settings: sizes, prior mean w* or its norm. The contexts compared are 1 to 64 times `context`."""
+
+    seed: int = field(default=0, init=False)  # nothing is drawn
 
     reference = "Theorem 4; section 4.2, Appendices A.3 and B.3"
     claim = "At eq. (7) with v = w* and eta = 1 the gradient of y_q-LSA's risk vanishes like 1/C."
 
-    def __init__(
-        self,
-        dim: int = 10,
-        context: int = 10,
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-    ) -> None:
-        self.law = law_around(dim, context, 0, prior_mean, prior_mean_norm)
-        self.dim, self.context = dim, context
-        limited("check.context", context, 1, MAX_CONTEXT, "the gradient is lost in rounding")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limited("check.context", self.context, 1, MAX_CONTEXT, "the gradient is lost in rounding")
 
     def measure(self) -> Finding:
         D, w_star_D, contexts = self.dim, self.law.mean_RD[0], [k * self.context for k in CONTEXTS]

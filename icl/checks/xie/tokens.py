@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.sequential import LEAST, Comparison
-from icl.checks.token_evidence import Tokens, draw_tokens, hold_to
+from icl.checks.token_evidence import Tokens, by_tokens, draw_tokens, hold_to
 from icl.checks.verdict import Bound, Condition
 from icl.tasks import LinearRegressionLaw
 
@@ -155,16 +155,7 @@ def _value(quantity: Quantity, around_zero: Tokens) -> Tensor:
 
 
 def _loss(layer: Layer, x_BCD: Tensor, u_BD: Tensor) -> Tensor:
-    """(B,): (prediction - <w, x_q>)^2, its mean over x_q ~ N(0, I), by eq. (6) token by token."""
-    law, (P_HPP, Q_HPP) = layer.law, layer.heads
-    w_BD = law.mean_RD[0] + u_BD
-    z_BCP = torch.cat([x_BCD, x_BCD @ w_BD[:, :, None]], 2)
-    x_KD = torch.eye(law.dim + 1, dtype=torch.float64)[:, 1:]  # x_q = 0, e_1 .. e_D
-    query_KP = torch.cat([x_KD, (x_KD @ law.guess_RD[0] + law.guess_bias)[:, None]], 1)
-    B, C, P = z_BCP.shape
-    keys_PHK = (Q_HPP @ query_KP.T).transpose(0, 1)
-    scores_BCHK = (z_BCP @ keys_PHK.reshape(P, -1)).reshape(B, C * len(P_HPP), -1)  # z_i^T Q_h q
-    values_BCH = z_BCP @ P_HPP[:, -1].T  # the last entry of P_h z_i
-    out_BK = query_KP[:, -1] + (values_BCH.reshape(B, 1, -1) @ scores_BCHK)[:, 0] / C
-    error_BD = out_BK[:, 1:] - out_BK[:, :1] - w_BD
-    return error_BD.square().sum(1) + out_BK[:, 0].square()
+    """(B,): (prediction - <w, x_q>)^2, its mean over x_q exact."""
+    (P_HPP, Q_HPP), w_BD = layer.heads, layer.law.mean_RD[0] + u_BD
+    tokens = Tokens(x_BCD, (x_BCD @ w_BD[:, :, None])[:, :, 0], w_BD)
+    return by_tokens(layer.law, P_HPP[None], Q_HPP[None], tokens)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from icl.checks.ahn import by_tokens, by_words, orbits, theorem3, theorem4
-from icl.checks.ahn.points_of_s import Point, law_of_s
+from icl.checks.ahn.points_of_s import Point
+from icl.checks.ahn.settings import OnS
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.token_evidence import affordable_context
@@ -24,7 +25,7 @@ def short(monkeypatch):
 
 
 def point_of(dim, context, layers, with_b, eigenvalues=None, seed=0):
-    law = law_of_s(dim, context, seed, eigenvalues, None, None)
+    law = OnS(dim, context, eigenvalues, seed=seed).law
     risk = InvariantRisk(dim, context, layers, with_b)
     rng = generator(seed, "control")
     a_L, b_L = rng.uniform(0.3, 0.9, layers), rng.uniform(-0.5, 0.5, layers - 1 if with_b else 0)

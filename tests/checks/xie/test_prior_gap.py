@@ -24,7 +24,7 @@ def test_holds_with_the_closed_form(settings):
     assert measured["gd_risk"] == pytest.approx(d * (d + 1) / (C + d + 1), rel=1e-10)
     assert measured["lsa_risk"] - measured["gd_risk"] == measured["gap"]
     assert measured["gap"] == pytest.approx(
-        2 * float(check.around_mean.mean_RD.square().sum()) / (d * C + 2), rel=1e-6
+        2 * float(check.law.mean_RD.square().sum()) / (d * C + 2), rel=1e-6
     )
     for line in (measured, measured["guess_vector"], measured["guess_bias"]):
         assert line["slope"] == pytest.approx(line["predicted_slope"], rel=1e-6)
