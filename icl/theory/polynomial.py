@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -193,11 +194,16 @@ class InvariantRisk:
     def _descend(self, theta_V: Array) -> Array:
         root_weights_J = np.sqrt(self.weights_J)
 
+        @lru_cache(maxsize=1)
+        def query(point: bytes) -> _Jet:
+            """Residual and Jacobian are asked for one after the other, at the same point."""
+            return self._query(np.frombuffer(point), curved=False)
+
         def residual(point_V: Array) -> Array:
-            return root_weights_J * self._query(point_V, curved=False).value_J
+            return root_weights_J * query(point_V.tobytes()).value_J
 
         def jacobian(point_V: Array) -> Array:
-            return root_weights_J[:, None] * self._query(point_V, curved=False).first_JV
+            return root_weights_J[:, None] * query(point_V.tobytes()).first_JV
 
         return least_squares(residual, theta_V, jacobian, method="lm", max_nfev=3000).x
 

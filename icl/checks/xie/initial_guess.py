@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from icl.checks.settings import law_of, limited
@@ -73,6 +74,11 @@ def law_around(
     law = setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
     bounded("check.prior_mean", float(law.mean_RD.norm()))
     return law
+
+
+def worst(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The one of these (error, rounding) that is the largest share of its rounding."""
+    return points[int(np.argmax([error / rounding for error, rounding in points]))]
 
 
 @dataclass(eq=False)

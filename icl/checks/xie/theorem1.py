@@ -21,7 +21,7 @@ from icl.checks.sequential import Comparison
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
 from icl.checks.xie import tokens
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess
+from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess, worst
 from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.checks.xie.tokens import Layer, Quantity
 from icl.errors import InputError, whole
@@ -60,7 +60,8 @@ class Theorem1(WithGuess):
         risks = np.minimum.accumulate(measured).tolist()  # a further head may stay unused
         lower = [bound + _certified(zero, heads) for heads in range(1, len(risks) + 1)]
         on_tokens = self._on_tokens()
-        excess, off, rounding_below = self._certificates(zero, risks, lower)
+        excess = float(np.subtract(lower, risks).max())
+        off, rounding_below = worst([pair for case in cases for pair in self._certificates(case)])
         beyond = [_largest_difference(case) for case in cases]
         verdict, shown = deciding(
             [
@@ -161,18 +162,13 @@ class Theorem1(WithGuess):
             start_HP = torch.cat([best.b_HP, torch.from_numpy(rng.standard_normal((1, self.dim + 1)))])
         return found + [case.constructed(heads) for heads in range(self.dim, self.dim + 4)]
 
-    def _certificates(
-        self, case: Saturation, risks: list[float], lower: list[float]
-    ) -> tuple[float, float, float]:
-        """How far the certified bounds exceed a risk found, or miss the constrained minimum they stand for;
-        and the rounding of the latter."""
+    def _certificates(self, case: Saturation) -> list[tuple[float, float]]:
+        """How far each certified bound misses the constrained minimum it stands for; and its rounding."""
         least = [case.risk.least_where_vanishing(self.dim - heads) for heads in range(1, self.dim + 1)]
-        off = np.subtract([value for value, _ in least], lower[: self.dim])
-        return (
-            float(np.subtract(lower, risks).max()),
-            float(np.abs(off).max()),
-            2 * max(rounding for _, rounding in least),
-        )
+        bounds = [case.least.value + _certified(case, heads) for heads in range(1, self.dim + 1)]
+        return [
+            (abs(value - bound), 2 * rounding) for (value, rounding), bound in zip(least, bounds, strict=True)
+        ]
 
     def _on_tokens(self) -> Comparison:
         """From prompts drawn as tokens: the least risk at y_q = 0, and 5/4 of it at y_q = <v, x_q> + b."""
@@ -186,9 +182,11 @@ class Theorem1(WithGuess):
         return tokens.hold_to_tokens(quantities, generator(self.seed, "check"))
 
     def _saturates_at(self, case: Saturation) -> int:
-        """The smallest H found to attain the bound, from d + 1 downwards."""
+        """The smallest H found to attain the bound, from d + 1 downwards to where none can."""
         heads, rng = self.dim + 1, generator(self.seed, "search", 1)
-        while heads > 1 and self._best(case, heads - 1, rng) - case.least.value <= case.rounding:
+        while heads > 1 and _certified(case, heads - 1) <= case.rounding:
+            if self._best(case, heads - 1, rng) - case.least.value > case.rounding:
+                break
             heads -= 1
         return heads
 

@@ -20,7 +20,14 @@ from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_famil
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
-from icl.checks.xie.initial_guess import MAX_DIM, ROUNDING_OF_RISKS, TOO_LARGE, AroundPrior, bounded
+from icl.checks.xie.initial_guess import (
+    MAX_DIM,
+    ROUNDING_OF_RISKS,
+    TOO_LARGE,
+    AroundPrior,
+    bounded,
+    worst,
+)
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor
 from icl.errors import InputError
 from icl.models import YqLSA
@@ -143,11 +150,6 @@ class Theorem4(AroundPrior):
             ),
             "distance of the same weights with Q halved",
         )
-
-
-def worst(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The one of these (error, rounding) that is the largest share of its rounding."""
-    return points[int(np.argmax([error / rounding for error, rounding in points]))]
 
 
 def unit_step_gradient(w_star_D: Tensor, context: int) -> float:
