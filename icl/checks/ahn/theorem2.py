@@ -117,7 +117,7 @@ class Theorem2:
         free_LDD = A_LDD + 0.3 * float(A_LDD.max()) * noise_LDD
         pairings = float(sparse_a_risk(free_LDD, I_DD, I_DD, self.token_context))
         found = {
-            "token": hold_eq_8(law, [A_LDD], [scalar.risk], rng),
+            "token": hold_eq_8(law, [A_LDD], [scalar.risk], rng, PRECISION),
             "free": hold_eq_8(law, [free_LDD], [pairings], rng, 4 * PRECISION),
         }
         return found, paths_error(SparseA(self.dim, 2), law, rng)

@@ -5,7 +5,6 @@ import torch
 
 from icl.checks.ahn import swaps
 from icl.checks.ahn.lemma4 import Lemma4
-from icl.errors import InputError
 
 SMALL = {"samples": 50}
 
@@ -65,22 +64,3 @@ def test_fails_where_the_layers_are_off_s(monkeypatch):
 def test_undecided_where_the_control_is_not_rejected(monkeypatch):
     monkeypatch.setattr(Lemma4, "_off_s", lambda check, A: A)
     assert Lemma4(**SMALL).measure().verdict == "undecided"
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"dim": 0}, "check.dim"),
-        ({"dim": 33}, "check.dim"),
-        ({"context": 0}, "check.context"),
-        ({"layers": 0}, "check.layers"),
-        ({"layers": 1}, "check.layers"),
-        ({"layers": 13}, "check.layers"),
-        ({"samples": 0}, "check.samples"),
-        ({"eigenvalues": [1, 1, 1, 1, 0]}, "check.eigenvalues"),
-        ({"eigenvalues": [1, 1]}, "check.eigenvalues"),
-    ],
-)
-def test_impossible_settings_are_named(settings, key):
-    with pytest.raises(InputError, match=key):
-        Lemma4(**settings)

@@ -7,7 +7,6 @@ import torch
 from icl.checks import attention
 from icl.checks.ahn import lemma5
 from icl.checks.ahn.lemma5 import Lemma5
-from icl.errors import InputError
 from icl.models import SparseAB, tokens
 from icl.random import generator
 
@@ -88,22 +87,3 @@ def test_a_control_inside_11_leaves_it_undecided(monkeypatch):
     monkeypatch.setattr(Lemma5, "_full", lambda self, rng, last_column: self._sparse(rng))
     finding = Lemma5().measure()
     assert not finding.control.rejected and finding.verdict == "undecided"
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"dim": 0}, "check.dim"),
-        ({"context": 0}, "check.context"),
-        ({"context": 10_000}, "check.context"),
-        ({"layers": 0}, "check.layers"),
-        ({"layers": 5}, "check.layers"),
-        ({"samples": 0}, "check.samples"),
-        ({"seed": True}, "check.seed"),
-        ({"eigenvalues": [1, 2]}, "check.eigenvalues"),
-        ({"dim": 2, "eigenvalues": [1, -1]}, "check.eigenvalues"),
-    ],
-)
-def test_refuses_impossible_settings(settings, key):
-    with pytest.raises(InputError, match=key.replace(".", r"\.")):
-        Lemma5(**settings)

@@ -6,12 +6,17 @@ import torch
 
 from icl.checks.ahn import search, theorem2
 from icl.checks.ahn.theorem2 import Theorem2
-from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.words import sparse_a_risk
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    """Prompts enough to see an error of 4 %; tests/test_smoke.py has the check's own number."""
+    monkeypatch.setattr(theorem2, "PRECISION", 0.006)
 
 
 def alternating_minimum(dim, context, rng):
@@ -37,7 +42,7 @@ def alternating_minimum(dim, context, rng):
 
 
 @pytest.mark.parametrize(("dim", "context"), [(2, 1), (3, 12)])
-def test_holds_and_rejects_its_control(dim, context):
+def test_holds_and_rejects_its_control(coarse, dim, context):
     finding = Theorem2(dim, context, starts=1).measure()
     assert finding.verdict == "holds"
     assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
@@ -49,13 +54,7 @@ def test_holds_and_rejects_its_control(dim, context):
     )
 
 
-def test_defaults_hold():
-    finding = Theorem2().measure()
-    assert finding.verdict == "holds" and finding.control.rejected
-    assert "best of 8 random starts" in finding.notes[0]
-
-
-def test_best_risk_against_sampled_prompts():
+def test_best_risk_against_sampled_prompts(no_tokens):
     finding = Theorem2(2, 5, starts=1).measure()
     model = SparseA(2, 2)
     a_L = torch.tensor(finding.measured["scalars"], dtype=torch.float64)
@@ -73,7 +72,7 @@ def test_best_risk_against_sampled_prompts():
         (None, [[1.0, 0.3], [0.3, 1.0]]),
     ],
 )
-def test_without_isotropy_it_fails(monkeypatch, Sigma, Sigma_w):
+def test_without_isotropy_it_fails(monkeypatch, no_tokens, Sigma, Sigma_w):
     def other_law(A, S, W, n):
         return sparse_a_risk(
             A,
@@ -86,7 +85,7 @@ def test_without_isotropy_it_fails(monkeypatch, Sigma, Sigma_w):
     assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
 
 
-def test_a_worse_diagonal_optimum_fails(monkeypatch):
+def test_a_worse_diagonal_optimum_fails(monkeypatch, no_tokens):
     right = search.basis
     monkeypatch.setattr(
         search, "basis", lambda name, dim: right(name, dim)[: -1 if name == "diagonal" else None]
@@ -94,17 +93,18 @@ def test_a_worse_diagonal_optimum_fails(monkeypatch):
     assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
 
 
-def test_two_engines_that_disagree_fail(monkeypatch):
+def test_two_engines_that_disagree_fail(monkeypatch, no_tokens):
     monkeypatch.setattr(theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, S, W, n + 1))
     assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
 
 
-def test_an_optimum_of_unknown_accuracy_is_undecided(monkeypatch):
+def test_an_optimum_of_unknown_accuracy_is_undecided(monkeypatch, no_tokens):
     monkeypatch.setattr(search, "polish", lambda risk, theta_LV: (theta_LV, float("inf")))
     assert Theorem2(2, 5, starts=1).measure().verdict == "undecided"
 
 
 def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypatch):
+    monkeypatch.setattr(theorem2, "PRECISION", 0.004)
     monkeypatch.setattr(theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, S, W, n + 1))
     monkeypatch.setattr(theorem2, "InvariantRisk", lambda d, n, layers: InvariantRisk(d, n + 1, layers))
     measured = (finding := Theorem2(2, 5, starts=1).measure()).measured
@@ -113,26 +113,9 @@ def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypat
     assert measured["free_z"] > measured["free_z_bound"]
 
 
-def test_a_control_that_is_not_rejected_leaves_it_undecided(monkeypatch):
+def test_a_control_that_is_not_rejected_leaves_it_undecided(monkeypatch, no_tokens):
     monkeypatch.setattr(
         theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, torch.eye(len(S)).double(), W, n)
     )
     finding = Theorem2(2, 5, starts=1).measure()
     assert not finding.control.rejected and finding.verdict == "undecided"
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"dim": 0}, "check.dim"),
-        ({"dim": 1}, "check.dim"),
-        ({"dim": 13}, "check.dim"),
-        ({"context": 0}, "check.context"),
-        ({"context": 10**6}, "check.context"),
-        ({"starts": 0}, "check.starts"),
-        ({"seed": -1}, "check.seed"),
-    ],
-)
-def test_refuses_impossible_settings(settings, key):
-    with pytest.raises(InputError, match=key.replace(".", r"\.")):
-        Theorem2(**settings)

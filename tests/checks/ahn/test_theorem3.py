@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from icl.checks.ahn import by_words, critical_point, orbits
+from icl.checks.ahn import by_tokens, by_words, critical_point, orbits
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.verdict import Weights
 from icl.errors import InputError
@@ -17,6 +17,7 @@ from icl.theory.closed_forms import isotropic_risk
 from icl.theory.polynomial import InvariantRisk
 
 SMALL = {"samples": 1000}
+WRONG_TASKS = torch.tensor([1, 1, 2.0]).double()
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
 
 
@@ -48,8 +49,14 @@ def test_holds_and_rejects_its_control(settings):
     assert finding.measured["off_direction"] <= finding.bound.value
 
 
+@pytest.fixture(autouse=True)
+def fewer_prompts(monkeypatch):
+    """tests/checks/ahn/test_by_tokens.py and tests/test_smoke.py draw the check's own number."""
+    monkeypatch.setattr(by_tokens, "BUDGET", 20_000_000)
+
+
 @pytest.mark.parametrize("layers", [1, 3, 4])
-def test_the_scalars_are_critical_in_rational_arithmetic(layers):
+def test_the_scalars_are_critical_in_rational_arithmetic(no_tokens, layers):
     finding = Theorem3(dim=3, context=7, layers=layers, **SMALL).measure()
     risk = InvariantRisk(3, 7, layers)
     a = [Fraction(x) for x in finding.measured["scalars"]]
@@ -60,7 +67,7 @@ def test_the_scalars_are_critical_in_rational_arithmetic(layers):
         assert abs(float((up - down) / (2 * step))) < 1e-13 * float(risk.exact_value([-x for x in a]))
 
 
-def test_the_risk_is_that_of_the_model_on_prompts():
+def test_the_risk_is_that_of_the_model_on_prompts(no_tokens):
     check = Theorem3(dim=3, context=20, eigenvalues=[2, 1, 0.25], layers=2, **SMALL)
     measured = check.measure().measured
     family = SparseA(3, 2)
@@ -74,14 +81,16 @@ def test_the_risk_is_that_of_the_model_on_prompts():
 
 
 @pytest.mark.parametrize("layers", [2, 4])
-def test_fails_where_the_task_covariance_is_another(layers):
-    check = Theorem3(dim=3, context=6, eigenvalues=[2, 1, 0.25], layers=layers, **SMALL)
-    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * torch.tensor([1, 1, 2.0]).double())
-    assert check.measure().verdict == "fails"
+def test_fails_where_the_task_covariance_is_another(no_tokens, layers):
+    check = Theorem3(**(PLAIN | {"layers": layers}))
+    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * WRONG_TASKS)
+    finding = check.measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", "task_covariance_error")
+    assert finding.measured["task_covariance_error"] > finding.bound.value
 
 
 @pytest.mark.parametrize("layers", [2, 4])
-def test_fails_at_scalars_that_are_not_optimal(monkeypatch, layers):
+def test_fails_at_scalars_that_are_not_optimal(monkeypatch, no_tokens, layers):
     optimum = InvariantRisk.optimum
 
     def shifted(risk):
@@ -92,8 +101,8 @@ def test_fails_at_scalars_that_are_not_optimal(monkeypatch, layers):
     assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_an_ill_conditioned_sigma_is_as_good_as_another(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_an_ill_conditioned_sigma_is_as_good_as_another(no_tokens, seed):
     """Of one law of prompts, whitened: only `task_covariance_error` knows of the condition number."""
     mild, hard = (
         Theorem3(**(PLAIN | {"eigenvalues": eigenvalues}), seed=seed).measure()
@@ -104,15 +113,7 @@ def test_an_ill_conditioned_sigma_is_as_good_as_another(seed):
         assert mild.measured[name] == hard.measured[name]
 
 
-def test_the_named_bound_is_the_one_that_failed():
-    check = Theorem3(**PLAIN)
-    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * torch.tensor([1, 1, 2.0]).double())
-    finding = check.measure()
-    assert (finding.verdict, finding.bound.of) == ("fails", "task_covariance_error")
-    assert finding.measured["task_covariance_error"] > finding.bound.value
-
-
-def test_fails_where_a_word_is_counted_wrongly(monkeypatch):
+def test_fails_where_a_word_is_counted_wrongly(monkeypatch, no_tokens):
     right = by_words.sparse_a_risk
     monkeypatch.setattr(
         by_words,
@@ -122,7 +123,7 @@ def test_fails_where_a_word_is_counted_wrongly(monkeypatch):
     assert Theorem3(**PLAIN).measure().verdict == "fails"
 
 
-def test_fails_where_prompts_are_not_isotropic(monkeypatch):
+def test_fails_where_prompts_are_not_isotropic(monkeypatch, no_tokens):
     right = orbits.whitened_prompts
     stretch = torch.tensor([1, 1, 1.5]).double()
     monkeypatch.setattr(
@@ -135,34 +136,12 @@ def test_fails_where_prompts_are_not_isotropic(monkeypatch):
     assert (finding.verdict, finding.bound.of) == ("fails", "sampled_z")
 
 
-def test_undecided_where_the_control_is_not_rejected(monkeypatch):
+def test_undecided_where_the_control_is_not_rejected(monkeypatch, no_tokens):
     monkeypatch.setattr(orbits, "tilted", lambda A: A)
     assert Theorem3(**PLAIN).measure().verdict == "undecided"
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"dim": 0}, "check.dim"),
-        ({"dim": 33}, "check.dim"),
-        ({"context": 0}, "check.context"),
-        ({"layers": 0}, "check.layers"),
-        ({"layers": 13}, "check.layers"),
-        ({"seed": -1}, "check.seed"),
-        ({"samples": 999}, "check.samples"),
-        ({"eigenvalues": [1, 1]}, "check.eigenvalues"),
-        ({"eigenvalues": [1, 1, 0, 1, 1]}, "check.eigenvalues"),
-        ({"dim": 2, "distortion": [[1, 1], [1, 1]]}, "check.distortion"),
-        ({"dim": 2, "eigenvalues": [1, 1], "covariance": [[1, 0], [0, 1]]}, "check.eigenvalues"),
-    ],
-)
-def test_impossible_settings_are_named(settings, key):
-    with pytest.raises(InputError, match=key) as error:
-        Theorem3(**settings)
-    assert "\n" not in str(error.value)
-
-
-def test_the_printed_root_of_section_4_2_is_reported():
+def test_the_printed_root_of_section_4_2_is_reported(no_tokens):
     remarks = Theorem3(dim=2, context=5, distortion=[[1, 2], [0, 1]], layers=1, **SMALL).measure().remarks
     assert "W^-T" in remarks[-1]
 
@@ -218,7 +197,7 @@ def test_weights_the_theorem_does_not_speak_of_are_refused():
 
 
 @pytest.mark.parametrize("layers", [2, 4])
-def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, layers):
+def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, no_tokens, layers):
     right = InvariantRisk._query
     monkeypatch.setattr(
         InvariantRisk,
@@ -228,6 +207,6 @@ def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, layers):
     assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
 
 
-def test_undecided_where_rounding_hides_the_direction(monkeypatch):
+def test_undecided_where_rounding_hides_the_direction(monkeypatch, no_tokens):
     monkeypatch.setattr(critical_point, "USELESS", 1e-16)
     assert Theorem3(**PLAIN).measure().verdict == "undecided"

@@ -103,22 +103,6 @@ def test_a_context_of_tokens_is_drawn_in_blocks(monkeypatch):
     assert max(drawn) * 64 * 8 <= 10**6 and sum(drawn) >= 5000
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"dim": 0}, "check.dim"),
-        ({"dim": 65}, "check.dim"),
-        ({"context": 0}, "check.context"),
-        ({"context": 513}, "check.context"),
-        ({"samples": 4999}, "check.samples"),
-        ({"seed": -1}, "check.seed"),
-    ],
-)
-def test_impossible_settings_are_named(settings, key):
-    with pytest.raises(InputError, match=key):
-        Theorem5(**settings)
-
-
 def weights(family, scale=1.0, tilt=0.0):
     law = LinearRegression(4, 9, eigenvalues=[1] * 4).law([0, 1])
     A_DD = scale * ReluRisk(4, 9).minimiser * torch.eye(4, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Each finding shows the inequality that decides it; each check refuses a w* too large for its arithmetic."""
+"""Each finding shows the inequality that decides it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from icl.checks.xie.prior_gap import PriorGap
 from icl.checks.xie.theorem1 import Theorem1
 from icl.checks.xie.theorem2 import Theorem2
 from icl.checks.xie.theorem4 import Theorem4
-from icl.errors import InputError
 
 SHOWN = {
     GDForward: ("max_error", "<"),
@@ -73,19 +72,3 @@ def test_theorem2_shows_what_keeps_it_undecided(monkeypatch):
     finding = Theorem2(dim=3).measure()
     assert (finding.verdict, finding.bound.of) == ("undecided", "largest_gradient_of_minimisers")
     assert finding.measured[finding.bound.of] > 1
-
-
-@pytest.mark.parametrize("key", ["guess_vector_norm", "guess_bias"])
-@pytest.mark.parametrize("check", [PriorGap, Theorem1])
-def test_refuses_a_guess_beyond_its_arithmetic(check, key):
-    check(dim=3, **{key: 1e6})
-    with pytest.raises(InputError, match=rf"^check\.{key.removesuffix('_norm')}: .* must be at most 1e\+06"):
-        check(dim=3, **{key: 2e6})
-
-
-@pytest.mark.parametrize("check", SHOWN)
-def test_refuses_a_prior_mean_beyond_its_arithmetic(check):
-    check(dim=3, prior_mean_norm=1e6)  # spread over three entries, it may come back a few ulps larger
-    for size in (1.001e6, 1e300):
-        with pytest.raises(InputError, match=r"^check\.prior_mean: .* must be at most 1e\+06"):
-            check(dim=3, prior_mean_norm=size)

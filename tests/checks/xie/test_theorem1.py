@@ -163,25 +163,3 @@ def test_judges_a_single_head_where_one_is_enough():
     shifted = LinearRegression(2, 5, prior_mean=[1, 0], read_out=1).law([0])
     with pytest.raises(InputError, match="from 2 heads on, these have 1"):
         Theorem1().judge(Weights("full", {"P": P, "Q": Q}, shifted))
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"dim": 0}, "check.dim"),
-        ({"dim": 15}, "check.dim"),
-        ({"context": 0}, "check.context"),
-        ({"seed": -1}, "check.seed"),
-        ({"restarts": 0}, "check.restarts"),
-        ({"prior_mean": [1, 2]}, "check.prior_mean"),
-        ({"prior_mean_norm": -1.0}, "check.prior_mean_norm"),
-        ({"dim": 2, "prior_mean": [1, 2], "prior_mean_norm": 1.0}, "check.prior_mean"),
-        ({"guess_vector": [1, 2]}, "check.guess_vector"),
-        ({"guess_vector_norm": -1.0}, "check.guess_vector_norm"),
-        ({"dim": 2, "guess_vector": [1, 2], "guess_vector_norm": 1.0}, "check.guess_vector"),
-        ({"guess_bias": float("inf")}, "check.guess_bias"),
-    ],
-)
-def test_refuses_impossible_settings(settings, key):
-    with pytest.raises(InputError, match=key.replace(".", r"\.")):
-        Theorem1(**settings)

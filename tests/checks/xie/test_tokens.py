@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 import torch
 
-from icl.checks.token_evidence import Tokens, by_tokens, draw_tokens
+from icl.checks.token_evidence import draw_tokens
 from icl.checks.xie import tokens
 from icl.checks.xie.initial_guess import setting
 from icl.checks.xie.prior_gap import PriorGap
@@ -23,17 +20,6 @@ from icl.theory.quadratic import LabelMoments, QuadraticRisk
 GUESSING = setting(3, 4, prior_mean=[1, -2, 0.5], guess_vector=[0.5, 1, 0], guess_bias=0.7)
 
 
-def test_the_loss_is_that_of_attention_written_out_layer_by_layer():
-    rng = generator(0, "check")
-    heads = tuple(torch.from_numpy(rng.standard_normal((2, 5, 4, 4))))
-    u_tokens = draw_tokens(replace(GUESSING, mean_RD=torch.zeros(1, 3).double()), rng, 50)
-    w_BD = u_tokens.w_BD + GUESSING.mean_RD
-    y_BC = (u_tokens.x_BND @ w_BD[:, :, None])[..., 0]
-    found_B = tokens._loss(Layer(GUESSING, heads), u_tokens.x_BND, u_tokens.w_BD)
-    expected_B = by_tokens(GUESSING, heads[0][None], heads[1][None], Tokens(u_tokens.x_BND, y_BC, w_BD))
-    np.testing.assert_allclose(found_B, expected_B, rtol=1e-9)
-
-
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (3, 2), (4, 9)])
 def test_the_controls_have_mean_zero(dim, context):
     law = setting(dim, context)
@@ -46,10 +32,11 @@ def test_the_controls_shift_no_mean_even_with_wrong_coefficients(monkeypatch):
     case = Saturation(GUESSING)
     quantity = Quantity([Layer(case.law, case.heads())], case.least.value, case.rounding)
     honest = tokens._coefficients
+    monkeypatch.setattr(tokens, "PRECISION", 0.004)
     for factor in (0.0, 1.0, 3.0):
         monkeypatch.setattr(tokens, "_coefficients", lambda *data, factor=factor: factor * honest(*data))
         found = tokens.hold_to_tokens([quantity], generator(2, "check"))
-        assert found.verdict == "holds" and float(found.sees_K) < 0.013
+        assert found.verdict == "holds" and float(found.sees_K) < 0.03
 
 
 @pytest.mark.parametrize("factor", [0.985, 1.015])
@@ -148,6 +135,7 @@ def test_a_mutant_of_the_moments_fails(monkeypatch, check, mutant, of):
 
 
 def test_the_pairing_of_four_labels_is_seen_by_the_tokens_alone(monkeypatch):
+    monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
     no_pairing_of_four_labels(monkeypatch)
     finding = Theorem1(3, 4, restarts=1)._on_tokens()
     assert finding.verdict == "fails"

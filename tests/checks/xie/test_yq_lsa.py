@@ -7,7 +7,6 @@ import torch
 from icl.checks.xie import yq_lsa
 from icl.checks.xie.initial_guess import law_around
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor, read_in
-from icl.errors import InputError
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 
@@ -16,15 +15,6 @@ def random_model(dim, seed=0):
     model = YqLSA(dim, 1, init_std=0.5)
     model.initialise([seed])
     return model
-
-
-def test_the_prior_mean_is_ones_unless_given():
-    assert law_around(3, 5, 0, None, None).mean_RD.tolist() == [[1, 1, 1]]
-    assert law_around(2, 5, 0, [3, -1], None).mean_RD.tolist() == [[3, -1]]
-    assert law_around(4, 5, 0, None, 6.0).mean_RD.tolist() == [[3, 3, 3, 3]]
-    assert law_around(4, 5, 0, None, 0).mean_RD.tolist() == [[0, 0, 0, 0]]
-    with pytest.raises(InputError, match="exclude each other"):
-        law_around(2, 5, 0, [1, 1], 2.0)
 
 
 @pytest.mark.parametrize("dim", [1, 3])
