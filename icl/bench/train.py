@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
+from torch.utils.data import DataLoader
 
 from icl.bench.command import run_icl
-from icl.bench.timing import Comparison, compare
+from icl.bench.timing import Comparison, compare, seconds
 from icl.models import LinearTransformer, Parametrization, SparseA, SparseAB
+from icl.models.coordinates import Coordinates
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.training.estimators import make_estimator
+from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
 from icl.training.schedules import Constant
+from icl.training.stream import PromptStream
 
-BATCH = 20_000
+BATCH, SMALL = 20_000, 64
+STEPS, CALLBACKS, OVERHEAD_MS = 100, 8, 0.3
 LAPTOP_SECONDS, LAPTOP_MB = 60, 1536
 
 
@@ -26,6 +35,7 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
     """Rows as they are measured."""
     for comparison in _comparisons(repeats):
         yield asdict(comparison)
+    yield overhead(repeats)
     yield _laptop_run()
 
 
@@ -66,6 +76,54 @@ def _comparisons(repeats: int) -> Iterator[Comparison]:
         )
 
 
+def overhead(repeats: int) -> dict[str, Any]:
+    """What Lightning and its hooks add to an optimizer step: batches of 100 steps, and a bare loop after each."""
+    bare = Step(SparseA, estimator="expected", batch=SMALL)
+    model = LinearTransformer(SparseA(5, 3, 0.1))
+    model.parametrization.initialise((0,), torch.float32)
+    total = STEPS * (1 + repeats)  # the first batch warms up
+    module = EnsembleModule(
+        model, Coordinates({}, torch.float32), bare.estimator, [], bare.spec, [0.01], (0,), total
+    )  # fmt: skip
+    stream = PromptStream(bare.estimator, (0,), SMALL, STEPS, total, 0, torch.float32)
+    turns = Turns(lambda: [bare.take() for _ in range(STEPS)])
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = pl.Trainer(
+        accelerator="cpu", max_epochs=1, callbacks=[pl.Callback() for _ in range(CALLBACKS)] + [turns],
+        enable_model_summary=False, **quiet,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="pytorch_lightning")
+        trainer.fit(module, DataLoader(stream, batch_size=None))
+    lightning, loop = (statistics.median(times[1:]) / STEPS * 1e3 for times in (turns.first, turns.second))
+    added = statistics.median(a - b for a, b in zip(turns.first[1:], turns.second[1:], strict=True))
+    ms = added / STEPS * 1e3
+    return {
+        "name": f"Lightning's share of a step, {STEPS} a batch, {CALLBACKS} callbacks",
+        "overhead_ms": ms,
+        "lightning_ms": lightning,
+        "loop_ms": loop,
+        "target": f"below {OVERHEAD_MS:g} ms",
+        "met": ms < OVERHEAD_MS,
+    }
+
+
+class Turns(pl.Callback):
+    """Seconds of each Lightning batch, and of the other work, done after each."""
+
+    def __init__(self, other: Callable[[], object]) -> None:
+        self.other = other
+        self.first: list[float] = []
+        self.second: list[float] = []
+
+    def on_train_batch_start(self, *_: Any) -> None:
+        self.started = time.perf_counter()
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self.first.append(time.perf_counter() - self.started)
+        self.second.append(seconds(self.other))
+
+
 class Step:
     """One optimizer step of L = 3, d = 5 in float32: forward, backward, clip, Adam."""
 
@@ -84,8 +142,8 @@ class Step:
         parametrization.initialise(seeds, torch.float32)
         self.model = LinearTransformer(parametrization, path)
         self.estimator = make_estimator(estimator, self.model, self.law).to(torch.float32)
-        spec = OptimizerSpec(torch.optim.Adam, {"lr": 1e-4}, Constant())
-        self.optimizer = ReplicaOptimizer(spec, dict(parametrization.named_parameters()), [0.01] * len(seeds))
+        self.spec = OptimizerSpec(torch.optim.Adam, {"lr": 1e-4}, Constant())
+        self.optimizer = ReplicaOptimizer(self.spec, dict(parametrization.named_parameters()), [0.01] * len(seeds))
         self.batch, self.seeds, self.set = batch, seeds, 0
         self.draw()
 
@@ -96,12 +154,12 @@ class Step:
         self.pieces = self.estimator.pieces(prompts)
 
     def take(self) -> None:
-        for stack in self.optimizer.stacks.values():
-            stack.grad = None
+        self.optimizer.clear_gradients()
         for share, piece in self.pieces:
             (self.estimator.risk(self.model, piece) * share).sum().backward()
         self.optimizer.attach_gradients()
-        self.optimizer.step()
+        self.optimizer.clip()
+        self.optimizer.engine.step()
 
     def draw_and_take(self) -> None:
         self.draw()

@@ -50,6 +50,9 @@ def _line(row: dict[str, Any]) -> str:
         ratios = f"{row['variance_ratio']:.3g}, of a typical batch {row['typical_ratio']:.3g}"
         target = f" ({row['target']})" if row["target"] else ""
         return f"{mark} {row['name']}: {ratios}{target}; by seed {by_seed}"
+    if "overhead_ms" in row:
+        both = f"{row['lightning_ms']:.2f} ms, a bare loop {row['loop_ms']:.2f} ms"
+        return f"{mark} {row['name']}: {row['overhead_ms']:.3f} ms more ({row['target']}); {both}"
     peak = f", {row['peak_mb']:.0f} MB" if "peak_mb" in row else ""
     distance = f", Dist {row['dist_preconditioned']:.3f}" if "dist_preconditioned" in row else ""
     target = f" ({row['target']})" if row["target"] else ""

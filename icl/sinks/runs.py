@@ -47,7 +47,7 @@ class ToSink:
     def wants(self, step: int) -> bool:
         return step in self.steps
 
-    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+    def see(self, step: int, matrices: Mapping[str, Tensor]) -> None:
         self._draw(step, {name: tensor.numpy() for name, tensor in matrices.items()})
 
     def rows(self, rows: Sequence[Row]) -> None:

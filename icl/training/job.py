@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import LambdaCallback
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -29,12 +28,12 @@ from icl.tasks.law import Law
 from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
-from icl.training.module import EnsembleModule, Watcher
+from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
-from icl.training.watchers import Recorder, Row
+from icl.training.recorder import Recorder, Row
 
 if TYPE_CHECKING:
     from icl.runs.record import RunRecord
@@ -63,32 +62,18 @@ class TrainingPlan:
     roots: tuple[str, ...] = ()
 
 
-class Follower(Watcher, Protocol):
+class Follower(Protocol):
     """Told of a run while it is made, or of the record that is there already. No number depends on it."""
+
+    def wants(self, step: int) -> bool: ...
+
+    def see(self, step: int, matrices: Mapping[str, Tensor]) -> None: ...
 
     def reach(self, step: int) -> None:
         """`step` optimizer steps have been taken."""
 
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's row of each seed."""
-
-    def done(self, record: RunRecord) -> None: ...
-
-    def found(self, record: RunRecord) -> None: ...
-
-
-class Deaf:
-    """A follower that hears nothing, to make one from that hears something."""
-
-    def reach(self, step: int) -> None: ...
-
-    def wants(self, step: int) -> bool:
-        return False
-
-    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
-        raise AssertionError("wants nothing")
-
-    def rows(self, rows: Sequence[Row]) -> None: ...
 
     def done(self, record: RunRecord) -> None: ...
 
@@ -132,21 +117,16 @@ def _train_from(
         for follower in followers:
             follower.rows(rows)
 
-    def reach(step: int) -> None:
-        for follower in followers:
-            follower.reach(step)
-
     recorder.on_rows = on_rows
-    reach(first_step)
+    for follower in followers:
+        follower.reach(first_step)
     with Interrupts() as interrupts:
-        module = _module(plan, [recorder, *followers])
-        recorder.reliable = lambda: module.reliable
+        module = _module(plan)
         if saved is not None:
             module.load(saved["parameters"])
-        keeper = _Keeper(run, module, recorder, plan.callbacks.checkpoint_seconds, interrupts, reach)
-        module.after_step = keeper.after_step
         module.saved_optimizer = None if saved is None else saved["optimizer"]
-        _fit(plan, module, first_step, interrupts)
+        keeper = _Keeper(run, recorder, plan.callbacks.checkpoint_seconds, interrupts)
+        _fit(plan, module, first_step, [recorder, _Told(followers), keeper])
     judged = None if judge is None else list(judge(recorder.float64_model, plan.law))
     unseen = recorder.unseen_tail()
     for sentence in unseen:
@@ -168,38 +148,47 @@ def _train_from(
     )
 
 
-class _Keeper:
+class _Told(pl.Callback):
+    """What followers are told of."""
+
+    def __init__(self, followers: Sequence[Follower]) -> None:
+        self.followers = followers
+
+    def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        for follower in self.followers:
+            if follower.wants(step):
+                follower.see(step, pl_module.look.matrices)
+
+    def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        for follower in self.followers:
+            follower.reach(step)
+
+
+class _Keeper(pl.Callback):
     """Saves a checkpoint every so many seconds, and when a signal has come; then raises Interrupted."""
 
-    def __init__(
-        self,
-        run: ActiveRun,
-        module: EnsembleModule,
-        recorder: Recorder,
-        seconds: float,
-        interrupts: Interrupts,
-        reach: Callable[[int], None],
-    ) -> None:
-        self.run, self.module, self.recorder, self.seconds = run, module, recorder, seconds
-        self.interrupts, self.reach = interrupts, reach
+    def __init__(self, run: ActiveRun, recorder: Recorder, seconds: float, interrupts: Interrupts) -> None:
+        self.run, self.recorder, self.seconds, self.interrupts = run, recorder, seconds, interrupts
         self.saved_at = time.monotonic()
 
-    def after_step(self, step: int) -> None:
-        self.reach(step)
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.interrupts.listen()
+
+    def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         due = time.monotonic() - self.saved_at >= self.seconds
         # At the last step the final row is still to come: there is nothing to continue from here.
-        if step < self.module.total_steps and (due or self.interrupts.signum is not None):
-            self._save(step)
+        if step < pl_module.total_steps and (due or self.interrupts.signum is not None):
+            self._save(pl_module, step)
             if self.interrupts.signum is not None:
                 raise Interrupted(self.interrupts.signum)
 
-    def _save(self, step: int) -> None:
-        parameters = {k: v.detach().cpu() for k, v in self.module.trained.items()}
+    def _save(self, module: EnsembleModule, step: int) -> None:
+        parameters = {k: v.detach().cpu() for k, v in module.trained.items()}
         self.run.save_checkpoint(
             {
                 "step": step,
                 "parameters": parameters,
-                "optimizer": self.module.engine.state_dict(),
+                "optimizer": module.replicas.engine.state_dict(),
                 "recorder": self.recorder.state(),
                 "threads": torch.get_num_threads(),
             }
@@ -207,7 +196,7 @@ class _Keeper:
         self.saved_at = time.monotonic()
 
 
-def _module(plan: TrainingPlan, watchers: Sequence[Watcher]) -> EnsembleModule:
+def _module(plan: TrainingPlan) -> EnsembleModule:
     dtype = plan.trainer.dtype
     name, law, model = plan.train.estimator, plan.law, plan.model
     alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()
@@ -220,12 +209,12 @@ def _module(plan: TrainingPlan, watchers: Sequence[Watcher]) -> EnsembleModule:
         plan.train.clip_for(len(plan.seeds)),
         plan.seeds,
         plan.train.steps,
-        watchers,
-        after_step=lambda step: None,
     )
 
 
-def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int, interrupts: Interrupts) -> None:
+def _fit(
+    plan: TrainingPlan, module: EnsembleModule, first_step: int, callbacks: Sequence[pl.Callback]
+) -> None:
     stream = PromptStream(
         make_estimator(plan.train.estimator, plan.model, plan.law),
         plan.seeds,
@@ -243,13 +232,15 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, first_step: int, interrupts
             devices=1,
             precision=plan.trainer.precision,  # type: ignore[arg-type]
             max_epochs=1,
-            callbacks=[LambdaCallback(on_train_start=lambda *_: interrupts.listen())],
+            callbacks=list(callbacks),
             logger=False,
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
             use_distributed_sampler=False,
         )
+        taken = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total
+        taken.ready = taken.completed = first_step  # so that `trainer.global_step` goes on counting
         trainer.fit(module, DataLoader(stream, batch_size=None))
 
 

@@ -1,43 +1,70 @@
-"""The Lightning module: an ensemble of replicas trained as one batched program."""
+"""The Lightning module: an ensemble of replicas trained as one batched program.
+
+A Lightning batch is a fresh set of prompts with many optimizer steps on it, so that two hooks of ours stand
+beside Lightning's. Any callback that has them is called:
+
+    on_weights(trainer, pl_module, step)   the weights after `step` optimizer steps, `pl_module.look` on them:
+                                           at 0, 1, ..., total_steps
+    on_step_end(trainer, pl_module, step)  `step` optimizer steps have been taken: 1, ..., total_steps
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
 from icl.models import LinearTransformer
 from icl.models.coordinates import Coordinates
 from icl.tasks.law import Estimator
-from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
+from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
 
 Pieces = Sequence[tuple[float, dict[str, Tensor]]]
-
-
-class Watcher(Protocol):
-    """Sees the weights before optimizer step `step`, with the loss there; and once more at the end."""
-
-    def wants(self, step: int) -> bool: ...
-
-    def see(
-        self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]
-    ) -> None: ...
 
 
 class Diverged(RuntimeError):
     """A loss stopped being a number."""
 
 
-class EnsembleModule(pl.LightningModule):
-    """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
+class Look:
+    """What can be seen of the weights at a step, in float64 on the CPU; worked out once, for who asks."""
 
-    `after_step(step)` is called when `step` optimizer steps have been taken; it saves checkpoints and may
-    raise.
-    """
+    def __init__(self, module: EnsembleModule, step: int, loss_R: Callable[[], Tensor]) -> None:
+        self._module, self._loss_R, self.step = module, loss_R, step
+
+    @functools.cached_property
+    def loss_R(self) -> Tensor:
+        loss_R = self._loss_R().detach()
+        if not torch.isfinite(loss_R).all():
+            seeds = zip(self._module.seeds, loss_R.tolist(), strict=True)
+            bad = [seed for seed, loss in seeds if not math.isfinite(loss)]
+            advice = "lower optimizer.lr or set train.clip"
+            raise Diverged(f"the loss of seeds {bad} is not finite at step {self.step}: {advice}")
+        return loss_R.double().cpu()
+
+    @functools.cached_property
+    def matrices(self) -> dict[str, Tensor]:
+        return {name: M.detach().double().cpu() for name, M in self._module.matrices().items()}
+
+    @property
+    def rates_R(self) -> Tensor:
+        return torch.tensor(self._module.replicas.rates(), dtype=self._module.trained_dtype)
+
+    @property
+    def reliability(self) -> Mapping[str, Tensor]:
+        """Of the prompts in use."""
+        return self._module.reliable
+
+
+class EnsembleModule(pl.LightningModule):
+    """Manual optimization: every Lightning batch carries its prompts and the steps to take on them."""
 
     def __init__(
         self,
@@ -49,8 +76,6 @@ class EnsembleModule(pl.LightningModule):
         clip_R: Sequence[float] | None,
         seeds: Sequence[int],
         total_steps: int,
-        watchers: Sequence[Watcher],
-        after_step: Callable[[int], None],
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -60,10 +85,11 @@ class EnsembleModule(pl.LightningModule):
         self.cut, self.reliability = estimator.pieces, estimator.reliability
         self.estimate, self.estimate_replica = estimator.risk, [own.risk for own in replica_estimators]
         self.spec, self.clip_R, self.seeds = spec, clip_R, tuple(seeds)
-        self.total_steps, self.watchers, self.after_step = total_steps, watchers, after_step
+        self.total_steps = total_steps
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
+        self.look: Look
 
     def load(self, parameters: Mapping[str, Tensor]) -> None:
         """What a checkpoint holds of `trained`."""
@@ -71,85 +97,109 @@ class EnsembleModule(pl.LightningModule):
             for name, saved in parameters.items():
                 self.trained[name].copy_(saved)
 
+    def forward(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
+        """Predictions (R, B) at the weights trained."""
+        return self._model().predict(prompt.to(self.device).to(self.trained_dtype))
+
+    def matrices(self) -> dict[str, Tensor]:
+        """The weights by the model's names, each (R, ..., rows, columns)."""
+        with torch.no_grad():
+            return self._model().parametrization.matrices()
+
+    @property
+    def trained_dtype(self) -> torch.dtype:
+        return next(iter(self.trained.values())).dtype
+
     def _model(self, parameters: Sequence[Tensor] | None = None, r: int | None = None) -> LinearTransformer:
         """At the weights trained, or at replica r's of these parameters."""
+        if parameters is None and not self.coordinates.mapped:
+            return self.model  # what is trained are its own parameters
         names = list(self.model.parametrization.shapes())
         given = [self.trained[name] for name in names] if parameters is None else parameters
         matrices = self.coordinates.matrices_of(names, given, r)
         return self.model.on(self.model.parametrization.sharing(matrices))
 
-    def configure_optimizers(self) -> list[torch.optim.Optimizer]:
+    def configure_optimizers(self) -> torch.optim.Optimizer:
         self.trained_on = str(self.device)
         stacks = {name: self.trained[name] for name in self.model.parametrization.shapes()}
-        self.engine = ReplicaOptimizer(self.spec, stacks, self.clip_R)
+        self.replicas = ReplicaOptimizer(self.spec, stacks, self.clip_R)
         if self.saved_optimizer is not None:
-            self.engine.load_state_dict(self.saved_optimizer)
-        return self.engine.engines
+            self.replicas.engine.load_state_dict(self.saved_optimizer)
+        return self.replicas.engine
+
+    def on_train_start(self) -> None:
+        callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
+        self._on_weights, self._on_step_end = (
+            [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
+            for name in ("on_weights", "on_step_end")
+        )
 
     def training_step(self, batch: dict[str, Any], _: int) -> None:
         draw = batch["draw"]
         self.reliable = self.reliability(draw)
-        pieces = [] if self.spec.couples_replicas else self.cut(draw)
+        take = self._one_by_one(draw) if self.spec.couples_replicas else self._together(draw)
         for step in batch["steps"]:
-            self.engine.set_rates(step)
-            if self.spec.couples_replicas:
-                self._look(step, draw)
-                self._step_one_by_one(draw)
-            else:
-                self._step_together(step, pieces)
-            self.after_step(step + 1)
+            self.replicas.set_rates(step)
+            take(step)
+            for hook in self._on_step_end:
+                hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
-            self._look(self.total_steps, draw)
+            self._show(self.total_steps, lambda: self._loss(draw))
 
-    def _look(self, step: int, draw: dict[str, Tensor]) -> None:
-        if any(watcher.wants(step) for watcher in self.watchers):
-            with torch.no_grad():
-                loss_R = self.estimate(self._model(), draw)
-            self._show(step, loss_R)
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Callbacks' hooks of this name come before, and see the gradient unclipped."""
+        self.replicas.clip()
 
-    def _step_together(self, step: int, pieces: Pieces) -> None:
-        for stack in self.engine.stacks.values():
-            stack.grad = None
-        losses = []
-        for share, piece in pieces:
-            loss_R = self.estimate(self._model(), piece) * share
-            loss_R.sum().backward()
-            losses.append(loss_R.detach())
-        self._show(step, torch.stack(losses).sum(0))
-        self.engine.attach_gradients()
-        self.engine.step()
+    def _together(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
+        pieces, optimizer = self.cut(draw), self._optimizer()
 
-    def _step_one_by_one(self, draw: dict[str, Tensor]) -> None:
+        def take(step: int) -> None:
+            self.replicas.clear_gradients()
+            losses = []
+            for share, piece in pieces:
+                loss_R = self.estimate(self._model(), piece) * share
+                self.manual_backward(loss_R.sum())
+                losses.append(loss_R.detach())
+            self._show(step, lambda: torch.stack(losses).sum(0))
+            self.replicas.attach_gradients()
+            optimizer.step()
+
+        return take
+
+    def _one_by_one(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
         """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
-        for r, (views, engine) in enumerate(zip(self.engine.views, self.engine.engines, strict=True)):
-            own = {name: tensor[r : r + 1] for name, tensor in draw.items()}
-            pieces = self.cut(own)
+        engine, optimizer = self.replicas.engine, self._optimizer()
+        assert isinstance(engine, OneByOne)
+        draws = [{name: t[r : r + 1] for name, t in draw.items()} for r in range(len(self.seeds))]
+        pieces_R = [self.cut(own) for own in draws]
 
-            def closure(r: int = r, views: Sequence[Tensor] = views, pieces: Pieces = pieces) -> float:
-                self.engine.engines[r].zero_grad()
-                total = 0.0
-                for share, piece in pieces:
-                    loss = self.estimate_replica[r](self._model(views, r), piece).sum() * share
-                    loss.backward()
-                    total += loss.item()
-                return total
+        def closure() -> float:
+            r, total = engine.turn, 0.0
+            engine.engines[r].zero_grad()
+            for share, piece in pieces_R[r]:
+                model = self._model(self.replicas.views[r], r)
+                loss = self.estimate_replica[r](model, piece).sum() * share
+                self.manual_backward(loss)
+                total += loss.item()
+            return total
 
-            engine.step(closure)
+        def take(step: int) -> None:
+            self._show(step, lambda: self._loss(draw))
+            optimizer.step(closure)
 
-    def _show(self, step: int, loss_R: Tensor) -> None:
-        interested = [watcher for watcher in self.watchers if watcher.wants(step)]
-        if not interested:
-            return
-        if not torch.isfinite(loss_R).all():
-            bad = [
-                seed
-                for seed, loss in zip(self.seeds, loss_R.tolist(), strict=True)
-                if not math.isfinite(loss)
-            ]
-            advice = "lower optimizer.lr or set train.clip"
-            raise Diverged(f"the loss of seeds {bad} is not finite at step {step}: {advice}")
+        return take
+
+    def _optimizer(self) -> LightningOptimizer:
+        """As the trainer's precision and counting want it stepped."""
+        optimizer = self.optimizers()
+        assert isinstance(optimizer, LightningOptimizer)
+        return optimizer
+
+    def _loss(self, draw: dict[str, Tensor]) -> Tensor:
         with torch.no_grad():
-            now = self._model().parametrization.matrices()
-        matrices = {k: v.detach().double().cpu() for k, v in now.items()}
-        for watcher in interested:
-            watcher.see(step, loss_R.double().cpu(), matrices, self.engine.rates())
+            return self.estimate(self._model(), draw)
+
+    def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:
+        self.look = Look(self, step, loss_R)
+        for hook in self._on_weights:
+            hook(self.trainer, self, step)

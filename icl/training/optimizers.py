@@ -8,7 +8,7 @@ pass over the stack serves all groups and the optimizer's state is per replica b
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,8 +74,29 @@ def _pair(key: str, value: Any) -> tuple[float, ...]:
     return tuple(reals(f"optimizer.{key}", value, 2))
 
 
+class OneByOne(torch.optim.Optimizer):
+    """An optimizer for each replica, as one. Its closure gives the loss of replica `turn`."""
+
+    def __init__(self, engines: Sequence[torch.optim.Optimizer]) -> None:
+        self.engines, self.turn = list(engines), 0
+        super().__init__([group for engine in engines for group in engine.param_groups], {})
+        self.param_groups = [group for engine in engines for group in engine.param_groups]  # theirs, no copies
+
+    def step(self, closure: Callable[[], float]) -> None:  # type: ignore[override]
+        for self.turn, engine in enumerate(self.engines):
+            engine.step(closure)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"engines": [engine.state_dict() for engine in self.engines]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        for engine, saved in zip(self.engines, state_dict["engines"], strict=True):
+            engine.load_state_dict(saved)
+        self.param_groups = [group for engine in self.engines for group in engine.param_groups]
+
+
 class ReplicaOptimizer:
-    """Steps every replica; holds nothing but torch.optim objects and views."""
+    """One torch.optim object, `engine`, and the views of the stacks that it steps."""
 
     def __init__(
         self, spec: OptimizerSpec, stacks: Mapping[str, nn.Parameter], clip_R: Sequence[float] | None
@@ -94,9 +115,10 @@ class ReplicaOptimizer:
             {"params": views, **options} for views, options in zip(self.views, self.options, strict=True)
         ]
         if spec.couples_replicas:
-            self.engines = [spec.cls(g["params"], **o) for g, o in zip(groups, self.options, strict=True)]
+            apart = [spec.cls(g["params"], **o) for g, o in zip(groups, self.options, strict=True)]
+            self.engine: torch.optim.Optimizer = OneByOne(apart)
         else:
-            self.engines = [spec.cls(groups, **self._fused(first.device), **self.options[0])]
+            self.engine = spec.cls(groups, **self._fused(first.device), **self.options[0])
 
     def _fused(self, device: torch.device) -> dict[str, Any]:
         """One kernel for all groups, where there is one and the user chose no other."""
@@ -105,35 +127,32 @@ class ReplicaOptimizer:
         return {"fused": True} if known and not chosen else {}
 
     def set_rates(self, step: int) -> None:
-        groups = [group for engine in self.engines for group in engine.param_groups]
-        for group, base in zip(groups, self.base_rates, strict=True):
+        for group, base in zip(self.engine.param_groups, self.base_rates, strict=True):
             group["lr"] = self.spec.schedule.rate(base, step)
 
-    def step(self) -> None:
-        """One step of the engine shared by all replicas, on gradients already attached."""
-        self.engines[0].step()
-
     def rates(self) -> list[float]:
-        return [float(group["lr"]) for engine in self.engines for group in engine.param_groups]
+        return [float(group["lr"]) for group in self.engine.param_groups]
+
+    def clear_gradients(self) -> None:
+        for stack in self.stacks.values():
+            stack.grad = None
 
     def attach_gradients(self) -> None:
-        """Clip each matrix of each replica, then show every view its slice of the stack's gradient."""
+        """Show every view its slice of the stack's gradient, which shares its memory."""
         for index, stack in enumerate(self.stacks.values()):
-            grad = stack.grad
-            assert grad is not None
-            if self.clip_R is not None:
-                norm = torch.linalg.matrix_norm(grad)
-                limit = self.clip_R.view(-1, *[1] * (norm.ndim - 1))
-                grad.mul_((limit / norm).clamp(max=1.0)[..., None, None])
+            assert stack.grad is not None
             for r, views in enumerate(self.views):
-                views[index].grad = grad[r : r + 1]
+                views[index].grad = stack.grad[r : r + 1]
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"engines": [engine.state_dict() for engine in self.engines]}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for engine, saved in zip(self.engines, state["engines"], strict=True):
-            engine.load_state_dict(saved)
+    def clip(self) -> None:
+        """Each matrix of each replica, in place, so that the views see it."""
+        if self.clip_R is None:
+            return
+        for stack in self.stacks.values():
+            assert stack.grad is not None
+            norm = torch.linalg.matrix_norm(stack.grad)
+            limit = self.clip_R.view(-1, *[1] * (norm.ndim - 1))
+            stack.grad.mul_((limit / norm).clamp(max=1.0)[..., None, None])
 
 
 def clip_vector(clip: float | Sequence[float] | None, replicas: int) -> list[float] | None:

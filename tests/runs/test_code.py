@@ -224,7 +224,7 @@ def test_what_the_papers_proofs_and_algorithms_say_counts() -> None:
     for name in ("gd_forward", "lemma3"):
         assert "icl.constructions.initial_guess" in in_its_closure("check", f"xie/{name}")
     assert "icl.algorithms.descent" in in_its_closure("figure", "ahn/fig6")
-    assert {"icl.training.watchers", "icl.models.gram", "icl.theory.words"} <= in_its_closure(
+    assert {"icl.training.recorder", "icl.models.gram", "icl.theory.words"} <= in_its_closure(
         "experiment", "ahn/theorem3"
     )
 

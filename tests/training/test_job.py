@@ -21,7 +21,8 @@ from icl.runs import checkpoint
 from icl.runs.store import RunStore
 from icl.sinks.runs import ToSink
 from icl.training import job
-from icl.training.module import Diverged, EnsembleModule
+from icl.training.module import Diverged
+from icl.training.optimizers import ReplicaOptimizer
 from icl.training.schedules import StepHalving
 from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
@@ -135,11 +136,11 @@ def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.Mo
     """12 steps, 5 on each set: sets start at 0, 5, 10; the last takes two steps; rows at 0 .. 12."""
     found = drawn_sets(monkeypatch)
     taken: list[int] = []
-    step_together = EnsembleModule._step_together
+    set_rates = ReplicaOptimizer.set_rates
     monkeypatch.setattr(
-        EnsembleModule,
-        "_step_together",
-        lambda self, step, draw: taken.append(step) or step_together(self, step, draw),
+        ReplicaOptimizer,
+        "set_rates",
+        lambda self, step: taken.append(step) or set_rates(self, step),
     )
     record = run_plan(make_plan()).record
     assert found == [0, 5, 10] and taken == list(range(12))
@@ -329,20 +330,20 @@ def test_signals_at_awkward_moments(
     """Lightning answers SIGTERM by leaving without a checkpoint; ours must come first. In the last step the
     run is as good as done, and ends."""
     whole = run_plan(make_plan(name="whole")).record
-    step_together, draw = EnsembleModule._step_together, PromptStream.draw
+    set_rates, draw = ReplicaOptimizer.set_rates, PromptStream.draw
     at = {"in a step": 6, "in the last step": 11}.get(moment)
 
-    def step(self: EnsembleModule, number: int, prompts: Any) -> None:
+    def step(self: ReplicaOptimizer, number: int) -> None:
         if number == at:
             os.kill(os.getpid(), signum)
-        step_together(self, number, prompts)
+        set_rates(self, number)
 
     def drawing(self: PromptStream, start: int) -> Any:
         if at is None and start == 5:
             os.kill(os.getpid(), signum)
         return draw(self, start)
 
-    monkeypatch.setattr(EnsembleModule, "_step_together", step)
+    monkeypatch.setattr(ReplicaOptimizer, "set_rates", step)
     monkeypatch.setattr(PromptStream, "draw", drawing)
     handlers = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)]
     if moment != "in the last step":
@@ -384,15 +385,15 @@ def test_every_optimizer_resumes_bit_for_bit(
         "schedule": StepHalving(3),
     }
     whole = run_plan(make_plan(name="whole", **settings)).record
-    after_step = job._Keeper.after_step
+    on_step_end = job._Keeper.on_step_end
     for stop in (3, 10):
 
-        def interrupt(self: Any, step: int, stop: int = stop) -> None:
+        def interrupt(self: Any, trainer: Any, module: Any, step: int, stop: int = stop) -> None:
             if step == stop:
                 self.interrupts.signum = signal.SIGTERM
-            after_step(self, step)
+            on_step_end(self, trainer, module, step)
 
-        monkeypatch.setattr(job._Keeper, "after_step", interrupt)
+        monkeypatch.setattr(job._Keeper, "on_step_end", interrupt)
         with pytest.raises(Interrupted):
             run_plan(make_plan(**settings))
     monkeypatch.undo()
@@ -405,15 +406,15 @@ def test_every_optimizer_resumes_bit_for_bit(
 def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
     used: list[int] = []
-    after_step = job._Keeper.after_step
+    on_step_end = job._Keeper.on_step_end
 
-    def watch(self: Any, step: int) -> None:
+    def watch(self: Any, trainer: Any, module: Any, step: int) -> None:
         used.append(torch.get_num_threads())
         if step == 4 and len(used) == 4:
             self.interrupts.signum = signal.SIGTERM
-        after_step(self, step)
+        on_step_end(self, trainer, module, step)
 
-    monkeypatch.setattr(job._Keeper, "after_step", watch)
+    monkeypatch.setattr(job._Keeper, "on_step_end", watch)
     with pytest.raises(Interrupted):
         run_plan(make_plan(trainer={"threads": 2}))
     record = run_plan(make_plan(trainer={"threads": 1})).record

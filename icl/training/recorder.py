@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -16,13 +17,14 @@ from icl.models import LinearTransformer
 from icl.runs.steps import log_spaced_steps
 from icl.tasks.law import Law
 from icl.training.critical_point import CriticalPoint
+from icl.training.module import EnsembleModule
 
 Row = dict[str, Any]
 SIGMAS = 4.0  # of a Student variable with CHUNKS - 1 degrees of freedom each: about 99.9 %
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
 
-class Recorder:
+class Recorder(pl.Callback):
     """Metrics per (step, seed), weights at log-spaced steps, and the gradient norm of the expected risk."""
 
     def __init__(
@@ -40,7 +42,6 @@ class Recorder:
     ) -> None:
         self.seeds, self.critical, self.on_rows = tuple(seeds), critical, on_rows
         self.total_steps, self.reliability_names = total_steps, tuple(reliability_names)
-        self.reliable: Callable[[], Mapping[str, Tensor]] = dict  # of the prompts in use, by these names
         self.float64_model = model_in_float64(model)
         self.observables = law.observe(model)
         self.stride = set(range(0, total_steps, log_every)) | {total_steps}
@@ -50,17 +51,15 @@ class Recorder:
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}
 
-    def wants(self, step: int) -> bool:
-        return step in self.stride or step in self.critical_steps or step in self.history_steps
-
-    def see(self, step: int, loss_R: Tensor, matrices: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+    def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        look = pl_module.look
         if step in self.history_steps:
             self.history["steps"].append(step)
-            for name, tensor in matrices.items():
+            for name, tensor in look.matrices.items():
                 self.history.setdefault(name, []).append(tensor.clone())
         if step in self.stride or step in self.critical_steps:
-            columns = {"loss": loss_R, "lr": torch.tensor(rates), **self.reliable()}
-            columns |= self._measured(step, matrices)
+            columns = {"loss": look.loss_R, "lr": look.rates_R, **look.reliability}
+            columns |= self._measured(step, look.matrices)
             rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
             for name, value_R in columns.items():
                 for row, value in zip(rows, value_R.tolist(), strict=True):
