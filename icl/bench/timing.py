@@ -33,7 +33,7 @@ def compare(
 ) -> Comparison:
     """A B A B ... after one warm-up each; the ratio A / B is the median over pairs."""
     first[1](), second[1]()
-    pairs = [(seconds(first[1]), seconds(second[1])) for _ in range(repeats)]
+    pairs = [(_seconds(first[1]), _seconds(second[1])) for _ in range(repeats)]
     ratio = statistics.median(a / b for a, b in pairs)
     met = (at_least is None or ratio >= at_least) and (at_most is None or ratio <= at_most)
     limits = (("at least", at_least), ("at most", at_most))
@@ -42,7 +42,7 @@ def compare(
     return Comparison(name, first[0], second[0], first_ms, second_ms, ratio, target, met)
 
 
-def seconds(work: Callable[[], object]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from icl.bench.command import run_icl
-from icl.bench.timing import Comparison, compare, seconds
+from icl.bench.timing import Comparison, compare
 from icl.models import LinearTransformer, Parametrization, SparseA, SparseAB
 from icl.models.coordinates import Coordinates
 from icl.random import generator
@@ -77,7 +77,7 @@ def _comparisons(repeats: int) -> Iterator[Comparison]:
 
 
 def overhead(repeats: int) -> dict[str, Any]:
-    """What Lightning and its hooks add to an optimizer step: batches of 100 steps, and a bare loop after each."""
+    """What Lightning and its hooks add to a step: batches of 100 steps, and a bare loop after each."""
     bare = Step(SparseA, estimator="expected", batch=SMALL)
     model = LinearTransformer(SparseA(5, 3, 0.1))
     model.parametrization.initialise((0,), torch.float32)
@@ -86,11 +86,10 @@ def overhead(repeats: int) -> dict[str, Any]:
         model, Coordinates({}, torch.float32), bare.estimator, [], bare.spec, [0.01], (0,), total
     )  # fmt: skip
     stream = PromptStream(bare.estimator, (0,), SMALL, STEPS, total, 0, torch.float32)
-    turns = Turns(lambda: [bare.take() for _ in range(STEPS)])
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    turns = Turns(bare.take, STEPS)
     trainer = pl.Trainer(
-        accelerator="cpu", max_epochs=1, callbacks=[pl.Callback() for _ in range(CALLBACKS)] + [turns],
-        enable_model_summary=False, **quiet,
+        accelerator="cpu", max_epochs=1, callbacks=[*(pl.Callback() for _ in range(CALLBACKS)), turns],
+        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
@@ -109,19 +108,23 @@ def overhead(repeats: int) -> dict[str, Any]:
 
 
 class Turns(pl.Callback):
-    """Seconds of each Lightning batch, and of the other work, done after each."""
+    """CPU seconds of each Lightning batch, and of the other work, done so many times after it. What Lightning
+    adds is Python, in this thread; a busy machine's clock would add what others do."""
 
-    def __init__(self, other: Callable[[], object]) -> None:
-        self.other = other
+    def __init__(self, other: Callable[[], object], times: int) -> None:
+        self.other, self.times = other, times
         self.first: list[float] = []
         self.second: list[float] = []
 
-    def on_train_batch_start(self, *_: Any) -> None:
-        self.started = time.perf_counter()
+    def on_train_batch_start(self, *args: Any) -> None:
+        self.started = time.thread_time()
 
-    def on_train_batch_end(self, *_: Any) -> None:
-        self.first.append(time.perf_counter() - self.started)
-        self.second.append(seconds(self.other))
+    def on_train_batch_end(self, *args: Any) -> None:
+        self.first.append(time.thread_time() - self.started)
+        started = time.thread_time()
+        for _ in range(self.times):
+            self.other()
+        self.second.append(time.thread_time() - started)
 
 
 class Step:
@@ -143,7 +146,9 @@ class Step:
         self.model = LinearTransformer(parametrization, path)
         self.estimator = make_estimator(estimator, self.model, self.law).to(torch.float32)
         self.spec = OptimizerSpec(torch.optim.Adam, {"lr": 1e-4}, Constant())
-        self.optimizer = ReplicaOptimizer(self.spec, dict(parametrization.named_parameters()), [0.01] * len(seeds))
+        self.optimizer = ReplicaOptimizer(
+            self.spec, dict(parametrization.named_parameters()), [0.01] * len(seeds)
+        )
         self.batch, self.seeds, self.set = batch, seeds, 0
         self.draw()
 

@@ -30,10 +30,10 @@ from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
 from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec
+from icl.training.recorder import Recorder, Row
 from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
-from icl.training.recorder import Recorder, Row
 
 if TYPE_CHECKING:
     from icl.runs.record import RunRecord

@@ -80,10 +80,11 @@ class OneByOne(torch.optim.Optimizer):
     def __init__(self, engines: Sequence[torch.optim.Optimizer]) -> None:
         self.engines, self.turn = list(engines), 0
         super().__init__([group for engine in engines for group in engine.param_groups], {})
-        self.param_groups = [group for engine in engines for group in engine.param_groups]  # theirs, no copies
+        self._share_groups()
 
     def step(self, closure: Callable[[], float]) -> None:  # type: ignore[override]
-        for self.turn, engine in enumerate(self.engines):
+        for r, engine in enumerate(self.engines):
+            self.turn = r
             engine.step(closure)
 
     def state_dict(self) -> dict[str, Any]:
@@ -92,6 +93,10 @@ class OneByOne(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         for engine, saved in zip(self.engines, state_dict["engines"], strict=True):
             engine.load_state_dict(saved)
+        self._share_groups()
+
+    def _share_groups(self) -> None:
+        """What is set in a group is set for its engine."""
         self.param_groups = [group for engine in self.engines for group in engine.param_groups]
 
 

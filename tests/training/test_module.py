@@ -1,0 +1,130 @@
+"""The module as a LightningModule: its trainer counts its steps, every hook fires, it predicts."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+from icl.errors import Interrupted
+from icl.models import LinearTransformer
+from icl.random import generator
+from icl.training import job
+from icl.training.stored import run_plan
+from icl.training.stream import PromptStream
+
+ADAM, LBFGS = torch.optim.Adam, torch.optim.LBFGS
+
+
+class Counts(pl.Callback):
+    """Every hook there is, counted; and the trainer's steps at ours."""
+
+    def __init__(self) -> None:
+        self.calls: collections.Counter[str] = collections.Counter()
+        self.global_steps: list[int] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in HOOKS:
+            self.calls[name] += 1
+        return super().__getattribute__(name)
+
+    def on_weights(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+        self.calls["on_weights"] += 1
+        assert pl_module.look.step == step == trainer.global_step
+
+    def on_step_end(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+        self.calls["on_step_end"] += 1
+        self.global_steps.append(trainer.global_step)
+
+
+HOOKS = [name for name in dir(pl.Callback) if name.startswith("on_")]
+
+
+def fit(plan: job.TrainingPlan, counts: Counts, **options: Any) -> tuple[Any, pl.Trainer]:
+    """The module under a stock trainer, without a run."""
+    plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
+    module = job._module(plan)
+    estimator = job.make_estimator(plan.train.estimator, plan.model, plan.law)
+    train = plan.train
+    stream = PromptStream(
+        estimator, plan.seeds, train.batch, train.steps_per_batch, train.steps, 0, plan.trainer.dtype
+    )
+    trainer = pl.Trainer(
+        max_epochs=1, callbacks=[counts], logger=False, enable_checkpointing=False, accelerator="cpu",
+        precision=plan.trainer.precision, enable_progress_bar=False, enable_model_summary=False, **options,
+    )  # fmt: skip
+    trainer.fit(module, DataLoader(stream, batch_size=None))
+    return module, trainer
+
+
+def test_every_hook_of_every_step(make_plan: Callable[..., Any]) -> None:
+    counts = Counts()
+    _, trainer = fit(make_plan(), counts)
+    assert trainer.global_step == 12 and counts.global_steps == list(range(1, 13))
+    for hook in ("on_before_backward", "on_after_backward", "on_before_optimizer_step", "on_step_end"):
+        assert counts.calls[hook] == 12, hook
+    assert counts.calls["on_weights"] == 13
+    assert counts.calls["on_train_batch_start"] == counts.calls["on_train_batch_end"] == 3
+    assert isinstance(trainer.optimizers[0], ADAM) and len(trainer.optimizers) == 1
+
+
+def test_lbfgs_is_one_optimizer_whose_closures_are_seen(make_plan: Callable[..., Any]) -> None:
+    counts = Counts()
+    options = {"lr": 1.0, "max_iter": 3, "line_search_fn": "strong_wolfe"}
+    _, trainer = fit(make_plan(optimizer=(LBFGS, options), train={"clip": None}), counts)
+    assert trainer.global_step == 12 and counts.global_steps == list(range(1, 13))
+    # A hook for each evaluation of a loss: at least one for each step of each of the two seeds.
+    assert counts.calls["on_before_optimizer_step"] == counts.calls["on_after_backward"] >= 2 * 12
+
+
+def test_callbacks_see_the_gradient_before_it_is_clipped(make_plan: Callable[..., Any]) -> None:
+    norms: dict[str, list[float]] = {"callback": [], "step": []}
+
+    class Norms(Counts):
+        def on_before_optimizer_step(self, trainer: pl.Trainer, pl_module: Any, optimizer: Any) -> None:
+            norms["callback"].append(float(torch.linalg.matrix_norm(pl_module.trained["A"].grad).max()))
+
+        def on_step_end(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+            norms["step"].append(float(torch.linalg.matrix_norm(pl_module.trained["A"].grad).max()))
+
+    fit(make_plan(train={"clip": 1e-3}), Norms())
+    assert min(norms["callback"]) > 2e-3
+    assert max(norms["step"]) == pytest.approx(1e-3, rel=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., Any], precision: str) -> None:
+    plan = make_plan(trainer={"precision": precision})
+    module, _ = fit(plan, Counts())
+    prompt = plan.law.gram_prompts([generator(seed, "check") for seed in plan.seeds], 7)
+    found_RB = module(prompt).detach()
+    family = plan.model.parametrization.sharing([M.double() for M in module.matrices().values()])
+    expected_RB = LinearTransformer(family).predict(prompt)
+    eps = torch.finfo(module.trained_dtype).eps
+    assert found_RB.shape == (2, 7) and found_RB.dtype == module.trained_dtype
+    assert torch.allclose(
+        found_RB.double(), expected_RB, rtol=0, atol=200 * eps * float(expected_RB.abs().max())
+    )
+
+
+def test_a_resumed_run_goes_on_counting(
+    make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_step_end, seen = job._Keeper.on_step_end, []
+
+    def interrupt(self: Any, trainer: pl.Trainer, module: Any, step: int) -> None:
+        seen.append((step, trainer.global_step))
+        if len(seen) == 7:
+            self.interrupts.signum = 15
+        on_step_end(self, trainer, module, step)
+
+    monkeypatch.setattr(job._Keeper, "on_step_end", interrupt)
+    with pytest.raises(Interrupted):
+        run_plan(make_plan())
+    run_plan(make_plan())
+    assert seen == [(step, step) for step in range(1, 13)]
