@@ -5,7 +5,6 @@ import pytest
 
 from icl.checks.giannou import corollaryE_2
 from icl.checks.giannou.corollaryE_2 import CorollaryE2
-from icl.errors import InputError
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 5.0])
@@ -23,10 +22,3 @@ def test_a_tighter_bound_fails(monkeypatch):
 
 def test_the_least_size():
     assert np.isfinite(CorollaryE2(samples=1, dim=1, context=1).measure().measured["inverse"])
-
-
-def test_refuses():
-    with pytest.raises(InputError, match=r"check\.mu"):
-        CorollaryE2(mu=-1.0)
-    with pytest.raises(InputError, match=r"check\.samples"):
-        CorollaryE2(samples=0)

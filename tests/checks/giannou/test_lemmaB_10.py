@@ -7,7 +7,6 @@ import torch
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_10 import BEND, LemmaB10, beyond, constant_of
-from icl.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -42,10 +41,3 @@ def test_bounds_on_one_step() -> None:
         r = beyond(mu, error) * 2.0 ** torch.arange(30)
         assert bool((error > 2 * (r + 1 / mu) / (2 + r - 2 / mu)).all())
     assert constant_of(1.5) is None
-
-
-def test_refuses() -> None:
-    with pytest.raises(InputError, match=r"check\.mu"):
-        LemmaB10(mu=-1.0)
-    with pytest.raises(InputError, match=r"check\.steps"):
-        LemmaB10(steps=0)

@@ -3,8 +3,6 @@ from __future__ import annotations
 import pytest
 
 from icl.checks.giannou.lemmaB_8 import LemmaB8
-from icl.errors import InputError
-from tests.checks.giannou.cases import NO_REGULARISATION
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 10.0])
@@ -14,9 +12,3 @@ def test_lemma_b8_is_off_by_a_factor_of_two(mu):
     assert 1.99 < finding.measured["lambda_over_printed_bound"] <= 2 + 1e-9
     for name in ("gradient_over_bound", "hessian_over_bound", "lambda_lower_bound_over_lambda"):
         assert finding.measured[name] <= 1 + 1e-12
-
-
-@pytest.mark.parametrize("mu", NO_REGULARISATION)
-def test_refuses_no_regularisation(mu):
-    with pytest.raises(InputError, match=r"check\.mu"):
-        LemmaB8(mu=mu)

@@ -4,7 +4,6 @@ import pytest
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_9 import LemmaB9
-from icl.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -19,10 +18,3 @@ def test_lemma_b9_is_true_below_the_root_of_two(mu, verdict):
 def test_a_step_that_stays_put_fails(monkeypatch):
     monkeypatch.setattr(LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
     assert LemmaB9(mu=0.1).measure().verdict == "fails"
-
-
-def test_refuses():
-    with pytest.raises(InputError, match=r"check\.mu"):
-        LemmaB9(mu=-1.0)
-    with pytest.raises(InputError, match=r"check\.samples"):
-        LemmaB9(samples=0)

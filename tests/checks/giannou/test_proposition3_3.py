@@ -8,8 +8,6 @@ from scipy.optimize import minimize_scalar
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou import proposition3_3
 from icl.checks.giannou.proposition3_3 import Proposition3_3, ratio, supremum_of_ratio
-from icl.errors import InputError
-from tests.checks.giannou.cases import NO_REGULARISATION
 
 
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 3.0, 100.0])
@@ -36,7 +34,7 @@ def test_the_ratio_against_autograd():
     orders = []
     for _ in range(3):
         (derivative,) = torch.autograd.grad(derivative, t, create_graph=True)
-        orders.append(float(derivative))
+        orders.append(float(derivative.detach()))
     assert ratio(A, x, u, 0.3) == pytest.approx(abs(orders[2]) / orders[1] ** 1.5, rel=1e-10)
 
 
@@ -45,9 +43,3 @@ def test_a_larger_loss_is_not_so_concordant(monkeypatch):
     assert Proposition3_3(samples=1).measure().verdict == "fails"
     monkeypatch.setattr(proposition3_3, "supremum_of_ratio", lambda mu: 5 * supremum_of_ratio(mu))
     assert Proposition3_3(samples=1).measure().verdict == "fails"
-
-
-@pytest.mark.parametrize("mu", NO_REGULARISATION)
-def test_refuses_no_regularisation(mu):
-    with pytest.raises(InputError, match=r"check\.mu"):
-        Proposition3_3(mu=mu)

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
 from icl.checks.giannou.theorem5_1 import Theorem5_1
-from icl.errors import InputError
-from tests.checks.giannou.cases import NO_STEP
 
 
 def test_theorem5_1():
@@ -13,9 +9,3 @@ def test_theorem5_1():
     distances = finding.measured["by_width"]["distances"]
     assert distances[0] > distances[-1] and finding.measured["layers"] == 12 * 27
     assert Theorem5_1(width=500, steps=2, samples=1).measure().verdict == "fails"  # far from the minimum yet
-
-
-@pytest.mark.parametrize("settings, key", NO_STEP)
-def test_refuses(settings, key):
-    with pytest.raises(InputError, match=rf"check\.{key}"):
-        Theorem5_1(**settings)

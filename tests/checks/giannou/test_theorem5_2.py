@@ -6,9 +6,7 @@ import pytest
 
 from icl.checks.giannou import step_error
 from icl.checks.giannou.theorem5_2 import Theorem5_2
-from icl.errors import InputError
 from icl.models.columns import ColumnStack, Head
-from tests.checks.giannou.cases import NO_STEP
 
 
 @pytest.mark.parametrize(
@@ -76,9 +74,3 @@ def test_a_wrong_construction_fails(monkeypatch, kind):
 def test_too_few_inversion_steps_do_not_refute():
     finding = Theorem5_2(width=500, steps=2, inversion=3).measure()
     assert finding.verdict == "undecided" and finding.measured["layers"] == 17
-
-
-@pytest.mark.parametrize("settings, key", NO_STEP)
-def test_refuses(settings, key):
-    with pytest.raises(InputError, match=rf"check\.{key}"):
-        Theorem5_2(**settings)

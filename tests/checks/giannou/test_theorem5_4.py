@@ -5,8 +5,6 @@ import pytest
 
 from icl.checks.giannou import theorem5_4
 from icl.checks.giannou.theorem5_4 import Theorem5_4, guaranteed_decrease
-from icl.errors import InputError
-from tests.checks.giannou.cases import NO_REGULARISATION
 
 
 @pytest.mark.parametrize(
@@ -36,14 +34,3 @@ def test_errors_too_large_fail(monkeypatch):
 
 def test_too_few_steps_are_undecided():
     assert Theorem5_4(samples=8, steps=3).measure().verdict == "undecided"
-
-
-@pytest.mark.parametrize("mu", NO_REGULARISATION)
-def test_refuses_no_regularisation(mu):
-    with pytest.raises(InputError, match=r"check\.mu"):
-        Theorem5_4(mu=mu)
-
-
-def test_refuses_fewer_points_than_dimensions():
-    with pytest.raises(InputError, match=r"check\.context"):
-        Theorem5_4(dim=5, context=4)

@@ -7,8 +7,6 @@ import torch
 from icl.checks.lds import evidence
 from icl.theory.gaussian import moment
 
-SETTINGS = ("a", "b", "c", "d")
-
 
 def test_the_grid_is_gaussian():
     root = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 5)))

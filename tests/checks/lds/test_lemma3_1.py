@@ -6,8 +6,6 @@ import torch
 from icl.checks.lds import lemma3_1
 from icl.checks.lds.lemma3_1 import Lemma31
 
-SETTINGS = ("a", "b", "c", "d")
-
 
 @pytest.mark.parametrize(("window", "length"), [(1, 3), (1, 7), (3, 9), (4, 30)])
 def test_lemma_3_1_holds_for_the_repaired_heads_only(window, length):

@@ -8,8 +8,6 @@ from icl.checks.lds.lemma4_1 import Lemma41
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
 
-SETTINGS = ("a", "b", "c", "d")
-
 
 @pytest.mark.parametrize("settings", [{"window": w} for w in (1, 2, 3)] + [{"setting": s} for s in "bcd"])
 def test_lemma_4_1_holds(settings):

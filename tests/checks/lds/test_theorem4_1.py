@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ import torch
 from icl.algorithms import GradientDescent
 from icl.checks.lds import evidence, population, sequences, theorem4_1
 from icl.checks.lds.theorem4_1 import Theorem41, constant
-from icl.cli import main
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import dynamical_system as task
@@ -187,27 +184,3 @@ def test_a_control_that_cannot_be_rejected_decides_nothing():
 def test_refuses(settings, words):
     with pytest.raises(InputError, match=words):
         Theorem41(**settings)
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "check.setting=e",
-        "check.length=2",
-        "check.spectrum=[1.5,0,0,0,0]",
-        "check.observation_noise=-1",
-    ],
-)
-def test_the_command_exits_2_with_one_line(override, tmp_path, capsys):
-    given = ["check", "check=lds/theorem4_1", override, "logger=none", f"paths.outputs={tmp_path}"]
-    assert main(given) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and len(told.err.strip().splitlines()) <= 2
-
-
-def test_the_command_answers_with_the_contract_s_keys(tmp_path, capsys):
-    given = ["check", "check=lds/theorem4_1", "check.setting=a", "check.dim=5", "check.length=30"]
-    assert main([*given, "format=json", "scale=smoke", "logger=none", f"paths.outputs={tmp_path}"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {"constant", "optimal_risk", "zero_risk", "gradient_norm"} <= set(told["measured"])
-    assert told["verdict"] == "holds" and told["paper"] == "lds"

@@ -49,7 +49,8 @@ def test_the_error_is_within_its_bound_and_the_bound_is_sharp(name, neurons):
     assert (
         error <= approximation.error * (1 + 1e-9) <= 4.5 * error
     )  # a parabola's tangents meet at twice the gap
-    np.testing.assert_allclose(through_neurons(approximation, u), approximation(u), atol=1e-11)
+    few = u[::40]  # every neuron is on at some of them and off at others
+    np.testing.assert_allclose(through_neurons(approximation, few), approximation(few), atol=1e-11)
     beyond = np.array([low - 1.0, high + 1.0])
     np.testing.assert_allclose(through_neurons(approximation, beyond), f(np.array([low, high])), atol=1e-11)
 
