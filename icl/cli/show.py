@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icl.runs.kinds import RISKS, error_of, kind_of
+from icl.runs.kinds import RISKS, error_of, kind_of, of_one_matrix
 from icl.verdicts import brief, inequality, outcome
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 WIDE = 130  # from here on the claim has a column of its own
 SHOWN = ("loss", *RISKS, "dist_preconditioned")  # of a multirun
-_OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")  # metrics for files rather than for the eye
 
 Cell = tuple[float | None, float | None]  # a number and its standard error
 
@@ -170,7 +168,7 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
     console = Console()
     how = "found" if document["cached"] else "resumed and done" if document["resumed"] else "done"
     console.print(f"[bold]{experiment}[/] {how}: {document['steps']} steps, {document['seconds']:.1f} s")
-    metrics = {k: v for k, v in document["metrics"].items() if not _OF_ONE_MATRIX.search(k)}
+    metrics = {k: v for k, v in document["metrics"].items() if not of_one_matrix(k)}
     seeds = list(next(iter(document["metrics"].values()))["by_seed"])
     table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda cells: cells)
     if Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width:

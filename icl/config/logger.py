@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from icl.errors import InputError, one_of, real
 
+# What WANDB_MODE may say, in our words.
+_MODES = {"disabled": "none", "dryrun": "offline", "run": "online"}
+
+
+def under_agent() -> bool:
+    """Whether a W&B agent has started this process, for a run of its sweep."""
+    return bool(os.environ.get("WANDB_SWEEP_ID"))
+
 
 @dataclass(frozen=True)
 class LoggerSettings:
-    """`logger.*`: whether and where W&B is told. No number depends on it."""
+    """`logger.*`: whether and where W&B is told. No number depends on it.
 
-    mode: str = "offline"
+    The mode `auto` is offline, but online for a W&B agent, whose sweep would lose the run.
+    """
+
+    mode: str = "auto"
     project: str = "icl"
     entity: str | None = None
     init_timeout: float = 15
     heatmap_seeds: str = "mean"
 
     def __post_init__(self) -> None:
-        one_of("logger.mode", self.mode, ("none", "offline", "online"))
+        object.__setattr__(self, "mode", _MODES.get(self.mode, self.mode))
+        one_of("logger.mode", self.mode, ("auto", "none", "offline", "online"))
+        if self.mode == "auto":
+            object.__setattr__(self, "mode", "online" if under_agent() else "offline")
+        elif self.mode == "offline" and under_agent():
+            raise InputError(
+                "logger.mode=offline: must be online under a W&B agent, whose sweep loses the run"
+            )
         one_of("logger.heatmap_seeds", self.heatmap_seeds, ("mean", "each"))
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):

@@ -178,7 +178,7 @@ class FigureRequest:
         return Story(session.logger, session.outputs, "figure", self.id, self.scale, self.identity, document)
 
     def _write(self, document: Document, sink: Sink) -> None:
-        sink.image(0, self.id, Path(document["files"]["png"]).read_bytes())
+        sink.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])
         verdicts = Counter(claim["verdict"] for claim in document["claims"])
         unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
         sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})

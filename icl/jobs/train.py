@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
+from icl.config.logger import under_agent
 from icl.config.objects import instantiate, settings_of, target_class, target_of
 from icl.config.session import Session
 from icl.config.values import by_content, resolved_seeds
@@ -178,9 +179,10 @@ class TrainRequest:
     @contextlib.contextmanager
     def _followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
         """Whoever listens to the session, and W&B where it is asked for."""
+        from icl.sinks.guarded import Guarded
         from icl.sinks.runs import ToSink
         from icl.sinks.sink import NullSink
-        from icl.sinks.wandb_sink import UnfailingSink, open_sink
+        from icl.sinks.wandb_sink import open_sink
 
         opened = open_sink(
             session.logger,
@@ -197,14 +199,15 @@ class TrainRequest:
         followers: list[Any] = []
         if session.tell is not quiet:
             followers.append(Teller(session.tell, Item("train", self.id), steps))
-        unfailing, teller = UnfailingSink(opened, self.id, session.say), None
-        with unfailing as sink:
+        guarded, teller = Guarded(opened, self.id, session.say, strict=under_agent()), None
+        with guarded as sink:
             if not isinstance(sink, NullSink):
                 Sigma_RDD, which = plan.law.arrays().get("Sigma"), session.logger.heatmap_seeds
-                teller = ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which)
+                live = session.logger.mode == "online"
+                teller = ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which, live=live)
                 followers.append(teller)
             yield followers
-        if teller is not None and teller.told is not None and not unfailing.has_failed:
+        if teller is not None and teller.told is not None and not guarded.has_failed:
             self._note(teller.told, session).leave(session.say)
 
     def _document(self, record: RunRecord, *, cached: bool, seconds: float = 0.0) -> Document:

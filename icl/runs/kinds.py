@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 # The risks, as a sweep's table shows them: those that are defined.
@@ -13,6 +14,13 @@ _KINDS = {
     "risk_on_s": "projected",  # exact, but of the weights' projection on a set
     "risk_estimate": "sampled",  # on prompts that training never sees
 }
+
+_OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")
+
+
+def of_one_matrix(metric: str) -> bool:
+    """Such as dist_plain_A0: for files rather than for the eye."""
+    return bool(_OF_ONE_MATRIX.search(metric))
 
 
 def kind_of(metric: str, errors: Sequence[float | None] = ()) -> str:

@@ -117,7 +117,7 @@ def heatmap_png(
     side = max(max(matrix.shape) for matrix in matrices.values())
     entries = sum(matrix.size for matrix in matrices.values())
     annotate = annotate and side <= ANNOTATED_SIZE and entries <= ANNOTATED_ENTRIES
-    bound = vmax or _largest(matrices.values())
+    bound = vmax or largest(matrices.values())
     power = _power(bound)
     scale = rf"  (entries $\times\,10^{{{power}}}$)" if power else ""
     figure.text(_GAP / width, 1 - _TITLE / 2 / height, title + scale, fontsize=9, va="center")
@@ -141,7 +141,7 @@ def heatmap_png(
     return page.getvalue()
 
 
-def _largest(matrices: Iterable[Array]) -> float:
+def largest(matrices: Iterable[Array]) -> float:
     entries = np.concatenate([np.abs(matrix[np.isfinite(matrix)]) for matrix in matrices])
     return float(entries.max(initial=0)) or 1.0
 

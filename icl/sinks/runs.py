@@ -1,8 +1,12 @@
-"""What of a training run goes to a sink: scalars per seed and mean, weight heatmaps, and the same again from
-its record."""
+"""What of a training run goes to a sink: curves of the mean, the band and each seed, weight heatmaps, and the
+same again from its record.
+
+R replicas, L layers.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.runs.kinds import of_one_matrix
+from icl.runs.provenance import provenance
 from icl.runs.record import RunRecord
 from icl.runs.steps import log_spaced_steps
-from icl.sinks.heatmaps import Panels, heatmap_png, matrix_panels, stack_panels, weight_panels
+from icl.sinks.heatmaps import Panels, heatmap_png, largest, matrix_panels, stack_panels, weight_panels
 from icl.sinks.sink import Sink
 from icl.theory.distance import symmetric_root
 
@@ -23,7 +29,8 @@ class ToSink:
     """Follows a run (`icl.training.job.Follower`) and tells `sink` of it, as it is made or from its record.
 
     `heatmaps`: at how many log-spaced steps pictures of the weights are drawn; `which`: of their mean over
-    seeds, or of each. `Sigma_RDD`, if the law has one, whitens those of A.
+    seeds, or of each. `Sigma_RDD`, if the law has one, whitens those of A. `live`: somebody may be watching,
+    so each picture is told when its step is reached; all of them, on one colour scale, come at the end.
     """
 
     def __init__(
@@ -34,38 +41,59 @@ class ToSink:
         total: int,
         heatmaps: int,
         which: str,
+        *,
+        live: bool = False,
     ) -> None:
-        self.sink, self.seeds, self.total, self.which = sink, tuple(seeds), total, which
+        self.sink, self.seeds, self.which, self.live = sink, tuple(seeds), which, live
         given = Sigma_RDD is not None
         self.root_RDD = symmetric_root(torch.from_numpy(Sigma_RDD)).numpy() if given else None
         self.steps = set(log_spaced_steps(total, heatmaps)) if heatmaps else set()
         self.told: RunRecord | None = None  # once it has been told to its end
+        self._moving: set[str] = set()  # metrics that have not been 0 throughout
+        self.sink.config(made_by(provenance()))
 
     def reach(self, step: int) -> None:
         return
 
     def wants(self, step: int) -> bool:
-        return step in self.steps
+        return self.live and step in self.steps
 
     def see(self, step: int, matrices: Mapping[str, Tensor]) -> None:
-        self._draw(step, {name: tensor.numpy() for name, tensor in matrices.items()})
+        for name, labelled in self._panels({k: tensor.numpy() for k, tensor in matrices.items()}).items():
+            caption = self._caption(name, step)
+            self.sink.images(step, f"weights/{name}", [(caption, heatmap_png(labelled, caption))])
 
     def rows(self, rows: Sequence[Row]) -> None:
-        """One step's rows: each metric by seed and as the mean over seeds."""
+        """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and
+        each seed. What is 0 for all seeds is told from the first step on where it is not; band and seeds only
+        where seeds differ."""
         scalars: dict[str, float | None] = {}
         for name in rows[0]:
-            if name in ("step", "seed"):
-                continue
             values = [row.get(name) for row in rows]
-            scalars |= {f"{name}/seed{row['seed']}": value for row, value in zip(rows, values, strict=True)}
-            if all(value is not None for value in values):
-                scalars[f"{name}/mean"] = float(np.mean([float(v) for v in values if v is not None]))
+            self._moving |= {name} if any(values) else set()
+            if name in ("step", "seed") or name not in self._moving:
+                continue
+            known = [float(value) for value in values if value is not None]
+            one_matrix = of_one_matrix(name)
+            if len(known) == len(values):
+                scalars[f"{'matrix' if one_matrix else 'mean'}/{name}"] = float(np.mean(known))
+            if len(set(known)) > 1 and not one_matrix:
+                scalars |= {f"band/{name}/low": min(known), f"band/{name}/high": max(known)}
+            if len(set(values)) > 1:
+                scalars |= {f"seed/{row['seed']}/{name}": v for row, v in zip(rows, values, strict=True)}
         self.sink.log(int(rows[0]["step"]), scalars)
 
     def done(self, record: RunRecord) -> None:
-        """What is kept of a finished run beside its curves: means, weights, verdicts."""
-        self.sink.summary({name: entry["mean"] for name, entry in record.run["metrics"].items()})
-        self.sink.file(record.path / "weights.npz")
+        """What is kept of a finished run beside its curves: weights and their pictures, means, verdicts, and
+        what made it."""
+        self._draw_all(record)
+        self.sink.config(made_by(record.run))
+        means = {name: entry["mean"] for name, entry in record.run["metrics"].items()}
+        self.sink.summary(
+            {name: mean for name, mean in means.items() if name in self._moving or mean is None}
+        )
+        model = re.sub(r"[^\w.-]", "-", record.run["experiment"])
+        self.sink.model(record.path / "weights.npz", model, record.run["fingerprint"])
         if record.verdicts:
             columns = ["check", "claim", "verdict", "expected"]
             rows = [[verdict.get(name) for name in columns] for verdict in record.verdicts]
@@ -74,22 +102,38 @@ class ToSink:
 
     def found(self, record: RunRecord) -> None:
         """A finished record, told as if it had just been trained."""
-        table, weights = record.metrics, record.weights
-        history = weights["history_steps"].tolist()
-        pictures = {min(history, key=lambda stored: abs(stored - step)) for step in self.steps}
+        table = record.metrics
         by_step: dict[int, list[dict[str, Any]]] = {}
         for i, step in enumerate(table["step"]):
             by_step.setdefault(step, []).append({name: column[i] for name, column in table.items()})
-        for step in sorted(set(by_step) | pictures):
-            if step in by_step:
-                self.rows(by_step[step])
-            if step in pictures:
-                at = history.index(step)
-                kept = {k.removesuffix("_history"): v for k, v in weights.items() if k.endswith("_history")}
-                self._draw(step, {k: v[:, at] for k, v in kept.items()})
+        for step in sorted(by_step):
+            self.rows(by_step[step])
         self.done(record)
 
-    def _draw(self, step: int, matrices: Mapping[str, np.ndarray]) -> None:
+    def _draw_all(self, record: RunRecord) -> None:
+        """At the kept steps nearest to those asked for, on one colour scale for a matrix and all its seeds."""
+        history = record.weights["history_steps"].tolist()
+        nearest = sorted({min(history, key=lambda kept: abs(kept - step)) for step in self.steps})
+        stacks = {k.removesuffix("_history"): v for k, v in record.weights.items() if k.endswith("_history")}
+        by_step = {
+            step: self._panels({name: stack[:, history.index(step)] for name, stack in stacks.items()})
+            for step in nearest
+        }
+        scale: dict[str, float] = {}
+        for panels in by_step.values():
+            for name, labelled in panels.items():
+                matrix = name.partition("/")[0]
+                scale[matrix] = max(scale.get(matrix, 0.0), largest(labelled.values()))
+        for name in by_step[nearest[0]] if nearest else ():
+            captions = {step: self._caption(name, step) for step in nearest}
+            vmax = scale[name.partition("/")[0]]
+            pictures = [
+                (captions[step], heatmap_png(by_step[step][name], captions[step], vmax=vmax))
+                for step in nearest
+            ]
+            self.sink.images(history[-1], f"weights/{name}", pictures)
+
+    def _panels(self, matrices: Mapping[str, np.ndarray]) -> Panels:
         which, seeds, rest = self.which, self.seeds, dict(matrices)
         panels: Panels = {}
         if "A" in rest and self.root_RDD is not None:
@@ -98,6 +142,25 @@ class ToSink:
             P, Q = (m[:, :, None] if m.ndim == 4 else m for m in (rest.pop("P"), rest.pop("Q")))
             panels |= stack_panels(P, Q, which, seeds)
         stacks = {name: m.reshape(len(m), -1, *m.shape[-2:]) for name, m in rest.items()}
-        panels |= matrix_panels(stacks, which, seeds)
-        for name, labelled in panels.items():
-            self.sink.image(step, f"weights/{name}", heatmap_png(labelled, f"step {step}"))
+        return panels | matrix_panels(stacks, which, seeds)
+
+    def _caption(self, name: str, step: int) -> str:
+        """The matrix, whose it is and when; layers (and heads) are its panels' own labels."""
+        matrix, _, seed = name.partition("/seed_")
+        whose = f"seed {seed}" if seed else f"mean of {len(self.seeds)} seeds"
+        return f"{matrix}, {whose}, step {step}"
+
+
+def made_by(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Which code made a run, with what and on what, as run.json has it."""
+    git = run.get("git") or {}
+    of_code = {"commit": git.get("commit"), "dirty": git.get("dirty"), "versions": run.get("versions")}
+    hardware = run.get("hardware") or {}
+    device = {"device": run["device"]} if "device" in run else {}
+    return {
+        **of_code,
+        **device,
+        "cpu": hardware.get("cpu"),
+        "gpu": hardware.get("gpu"),
+        "threads": run.get("threads"),
+    }

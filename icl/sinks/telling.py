@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from icl.config.logger import LoggerSettings
+from icl.config.logger import LoggerSettings, under_agent
 from icl.runs.fingerprint import fingerprint
+from icl.sinks.guarded import Guarded, Say
 from icl.sinks.sink import Sink
-from icl.sinks.wandb_sink import Say, UnfailingSink, open_sink
+from icl.sinks.wandb_sink import open_sink
 from icl.sinks.written import holds_all
 
 WRITTEN_WITHIN = 5.0  # seconds; a note that is not left costs no more than telling again
@@ -102,7 +103,7 @@ class Story:
             say=say,
             tags=(paper, self.scale),
         )
-        sink = UnfailingSink(opened, self.id, say)
+        sink = Guarded(opened, self.id, say, strict=under_agent())
         with sink as taking:
             write(taking)
         if not sink.has_failed:

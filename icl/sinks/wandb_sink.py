@@ -11,39 +11,43 @@ import os
 import shlex
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from icl.config.logger import LoggerSettings
+from icl.config.logger import LoggerSettings, under_agent
 from icl.runs.redact import redact
-from icl.sinks.sink import NullSink, Sink
+from icl.sinks.guarded import Say
+from icl.sinks.sink import NullSink, Pictures, Sink
 
-Say = Callable[[str], None]  # a line for the user
-
-FINISH_TIMEOUT = 60.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
+FINISH_TIMEOUT = 15.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
+AGENTS_FINISH_TIMEOUT = 120.0  # under an agent what is left is an error
+_SUMMARIES = {"mean": "min", "matrix": "none", "band": "none", "seed": "none"}
 
 
 class WandbSink:
-    """An open W&B run."""
+    """An open W&B run. Its axis is `step`; of curves the summary keeps the means' least values."""
 
     def __init__(self, run: Any, home: Path) -> None:
-        self._run = run
+        self.run = run
         self._home = home
         self._step = 0
+        self._defined = set(_SUMMARIES)
+        run.define_metric("step", hidden=True)
+        for group, summary in _SUMMARIES.items():
+            run.define_metric(f"{group}/*", step_metric="step", summary=summary)
 
     def log(self, step: int, scalars: Mapping[str, float | None]) -> None:
         kept = {name: float(value) for name, value in scalars.items() if value is not None}
         self._put(step, {name: value for name, value in kept.items() if not math.isnan(value)})
 
-    def image(self, step: int, name: str, png: bytes, caption: str = "") -> None:
+    def images(self, step: int, name: str, pictures: Pictures) -> None:
         import wandb
         from PIL import Image
 
-        with Image.open(io.BytesIO(png)) as picture:
-            self._put(step, {name: wandb.Image(picture, caption=caption or None)})
+        drawn = [wandb.Image(Image.open(io.BytesIO(png)), caption=caption) for caption, png in pictures]
+        self._put(step, {name: drawn if len(drawn) > 1 else drawn[0]})
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         import wandb
@@ -55,68 +59,31 @@ class WandbSink:
                 self._step, {name: wandb.Table(columns=list(columns), data=data, allow_mixed_types=True)}
             )
 
-    def file(self, path: Path) -> None:
-        self._run.save(str(path), base_path=str(path.parent), policy="now", glob=False)
+    def model(self, path: Path, name: str, alias: str) -> None:
+        import wandb
+
+        with _kept_under(self._home):
+            artifact = wandb.Artifact(name, type="model")
+            artifact.add_file(str(path))  # copied: the record may be cleaned away before it is uploaded
+            self.run.log_artifact(artifact, aliases=[alias, "latest"])
+
+    def config(self, values: Mapping[str, object]) -> None:
+        self.run.config.update(redact(dict(values)), allow_val_change=True)
 
     def summary(self, values: Mapping[str, object]) -> None:
-        self._run.summary.update(redact(dict(values)))
+        self.run.summary.update(redact(dict(values)))
 
     def _put(self, step: int, values: dict[str, Any]) -> None:
         assert step >= self._step, f"step {step} after step {self._step}: W&B would drop it"
         self._step = step
+        for name in values:
+            if (
+                not {name, name.partition("/")[0]} & self._defined
+            ):  # a pattern for all would win over the others
+                self.run.define_metric(name, step_metric="step")
+                self._defined.add(name)
         if values:
-            self._run.log(values, step=step)
-
-
-class UnfailingSink:
-    """`with UnfailingSink(open_sink(...), name, say) as sink:` is the sink, whose first failure is said and
-    is its last: what is told to it, a run of hours, does not depend on it."""
-
-    def __init__(self, opened: AbstractContextManager[Sink], name: str, say: Say) -> None:
-        self._opened, self._name, self._say = opened, name, say
-        self._sink: Sink = NullSink()
-        self.has_failed = False
-
-    def __enter__(self) -> Sink:
-        try:
-            self._sink = self._opened.__enter__()
-        except Exception as error:
-            self._give_up(error)
-        return self._sink if isinstance(self._sink, NullSink) else self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._opened.__exit__(kind, error, trace)
-        except Exception as closing:
-            self._give_up(closing)
-
-    def log(self, step: int, scalars: Mapping[str, float | None]) -> None:
-        self._try(lambda: self._sink.log(step, scalars))
-
-    def image(self, step: int, name: str, png: bytes, caption: str = "") -> None:
-        self._try(lambda: self._sink.image(step, name, png, caption))
-
-    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self._try(lambda: self._sink.table(name, columns, rows))
-
-    def file(self, path: Path) -> None:
-        self._try(lambda: self._sink.file(path))
-
-    def summary(self, values: Mapping[str, object]) -> None:
-        self._try(lambda: self._sink.summary(values))
-
-    def _try(self, tell: Callable[[], None]) -> None:
-        try:
-            tell()
-        except Exception as error:
-            self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        reason = f"{type(error).__name__}: {' '.join(str(redact(str(error))).split())}"
-        self._say(f"icl: {self._name}: W&B has failed ({reason}); the record does not depend on it")
-        self._sink, self.has_failed = NullSink(), True
+            self.run.log({"step": step, **values}, step=step)
 
 
 @contextmanager
@@ -134,7 +101,8 @@ def open_sink(
 ) -> Iterator[Sink]:
     """One W&B run for the body, closed as failed when the body raises.
 
-    An online run without a key or a reachable server is an offline one, and says so once.
+    An online run without a key or a reachable server is an offline one, and says so once; under a W&B agent,
+    whose id it takes, that is an error.
     """
     if settings.mode == "none":
         yield NullSink()
@@ -155,7 +123,7 @@ def open_sink(
         yield WandbSink(run, home)
         exit_code = 0
     finally:
-        _close(run, exit_code, say)
+        _close(settings, run, exit_code, say)
 
 
 _lock = threading.RLock()
@@ -198,6 +166,8 @@ def _open(
         run_id = identity["run_id"]
         if settings.mode == "offline" or settings in _gone_offline:
             return opened("offline", run_id)
+        if under_agent():
+            return opened("online", os.environ.get("WANDB_RUN_ID", run_id))
         if reason := _unusable():
             # Later jobs of this process do not wait for the server again.
             _gone_offline.add(settings)
@@ -249,7 +219,7 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
         "reinit": "create_new",
         "resume": "allow",
         "init_timeout": settings.init_timeout,
-        "finish_timeout": FINISH_TIMEOUT,
+        "finish_timeout": AGENTS_FINISH_TIMEOUT if under_agent() else FINISH_TIMEOUT,
         "finish_timeout_raises": True,
         "console": "off",
         "silent": True,
@@ -266,9 +236,12 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
     }
 
 
-def _close(run: Any, exit_code: int, say: Say) -> None:
+def _close(settings: LoggerSettings, run: Any, exit_code: int, say: Say) -> None:
     try:
         run.finish(exit_code=exit_code)
     except TimeoutError:
+        if under_agent():
+            raise
+        _gone_offline.add(settings)
         # `wandb sync` leaves runs that were opened online alone unless told otherwise.
         _say_offline(say, f"W&B did not take all data within {FINISH_TIMEOUT:g} s", run, "--include-online ")

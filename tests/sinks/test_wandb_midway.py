@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icl.sinks.wandb_sink import UnfailingSink
+from icl.sinks.guarded import Guarded
 
 
 @contextlib.contextmanager
@@ -32,18 +32,25 @@ def opened(fails: str, calls: list[str]) -> Iterator[Any]:
 def test_each_stage(fails: str, reached: int) -> None:
     calls: list[str] = []
     said: list[str] = []
-    unfailing = UnfailingSink(opened(fails, calls), "ahn/theorem3", said.append)
-    with unfailing as sink:
+    guarded = Guarded(opened(fails, calls), "ahn/theorem3", said.append)
+    with guarded as sink:
         sink.log(0, {"loss": 1.0})
         sink.log(1, {"loss": 1.0})
     assert len(calls) == reached
     (line,) = said
     assert "ahn/theorem3: W&B has failed (ConnectionResetError: gone)" in line
-    assert unfailing.has_failed
+    assert guarded.has_failed
 
 
 def test_the_runs_own_failure_passes() -> None:
-    unfailing = UnfailingSink(opened("none", []), "x", print)
-    with pytest.raises(ZeroDivisionError), unfailing:
+    guarded = Guarded(opened("none", []), "x", print)
+    with pytest.raises(ZeroDivisionError), guarded:
         raise ZeroDivisionError
-    assert not unfailing.has_failed
+    assert not guarded.has_failed
+
+
+def test_strict_is_the_runs_own_failure() -> None:
+    with pytest.raises(ConnectionResetError), Guarded(opened("open", []), "x", print, strict=True):
+        pass
+    with pytest.raises(ConnectionResetError), Guarded(opened("close", []), "x", print, strict=True):
+        pass

@@ -52,11 +52,13 @@ weights.parent.mkdir()
 weights.write_bytes(b"weights")
 with opened("full-1", optimizer={"lr": 0.02}, mail={"password": "hunter2"}, note=f"key {key}") as sink:
     print("spoken 31337")
-    sink.log(0, {"loss": 3.5, "dist": None, "norm": float("nan")})
-    sink.log(2, {"loss": np.float32(0.5), "dist": 0.25})
-    sink.image(2, "weights/A", png, "whitened")
+    sink.log(0, {"loss": 3.5, "dist": None, "norm": float("nan"), "mean/risk": 0.125, "band/risk/low": 0.0})
+    sink.log(2, {"loss": np.float32(0.5), "dist": 0.25, "mean/risk": 0.5, "band/risk/low": 0.25})
+    sink.images(2, "weights/A", [("step 1", png), ("step 2", png)])
+    sink.images(2, "drawing", [("whitened", png)])
+    sink.config({"commit": "abc", "threads": 1, "api_key": key})
     sink.table("verdicts", ["claim", "measured"], [["falls", 0.04], ["undefined", None], ["word", "x"]])
-    sink.file(weights)
+    sink.model(weights, "ahn-theorem3", "0123456789ab")
     sink.summary({"loss_end": 0.5, "api_key": key})
 with suppress(ZeroDivisionError), opened("raises-1") as sink:
     sink.log(0, {"loss": 1.0})
@@ -152,10 +154,23 @@ def test_identity(offline):
     assert run["config"]["update"]["optimizer"] == {"lr": 0.02}
 
 
-def test_image_table_file_and_summary(offline):
+def test_step_is_the_axis_and_means_have_minima(offline):
+    log = log_of(offline[0], "full-1")
+    assert [item["item"]["step"] for item in records(log, "history")] == [0, 2]
+    axes = {m.get("name") or m["glob_name"]: m.get("step_metric") for m in records(log, "metric")}
+    assert {axes[name] for name in ("loss", "dist", "mean/*", "band/*", "seed/*", "drawing")} == {"step"}
+    (summary,) = inspect(log, "--summary")
+    assert summary["summary"]["mean/risk"] == {"min": 0.125}
+    assert "band/risk/low" not in summary["summary"]
+
+
+def test_images_table_model_and_summary(offline):
     log = log_of(offline[0], "full-1")
     (summary,) = inspect(log, "--summary")
-    image = summary["summary"]["weights/A"]
+    gallery = summary["summary"]["weights/A"]
+    assert gallery["captions"] == ["step 1", "step 2"]
+    assert all((log.parent / "files" / name).is_file() for name in gallery["filenames"])
+    image = summary["summary"]["drawing"]
     with Image.open(log.parent / "files" / image["path"]) as picture:
         assert picture.format == "PNG"
         assert picture.size == (image["width"], image["height"])
@@ -166,12 +181,11 @@ def test_image_table_file_and_summary(offline):
         "columns": ["claim", "measured"],
         "data": [["falls", 0.04], ["undefined", None], ["word", "x"]],
     }
-    kept = log.parent / "files" / "weights[1].npz"
-    assert kept.read_bytes() == b"weights"
-    assert not kept.is_symlink(), "would go with the record when that is cleaned away"
-    assert {"path": "weights[1].npz"} in [
-        file for record in records(log, "files") for file in record["files"]
-    ]
+    (model,) = (record for record in records(log, "artifact") if record["type"] == "model")
+    assert (model["name"], model["aliases"]) == ("ahn-theorem3", ["0123456789ab", "latest"])
+    (kept,) = model["manifest"]["contents"]
+    assert kept["path"] == "weights[1].npz" and Path(kept["local_path"]).read_bytes() == b"weights"
+    assert Path(kept["local_path"]).is_relative_to(offline[0] / "wandb"), "would go with the record"
     assert summary["summary"]["loss_end"] == 0.5
     assert (summary["state"], summary["exit_code"]) == ("finished", 0)
 
@@ -279,9 +293,10 @@ def test_none_takes_everything_without_wandb(tmp_path):
     body = """
 with opened("null-1") as sink:
     sink.log(0, {"loss": 1.0})
-    sink.image(0, "w", b"not even a picture")
+    sink.images(0, "w", [("", b"not even a picture")])
     sink.table("t", ["a"], [[1]])
-    sink.file(Path("nowhere"))
+    sink.model(Path("nowhere"), "m", "1")
+    sink.config({"a": 1})
     sink.summary({"a": 1})
 assert "wandb" not in sys.modules
 """
@@ -309,6 +324,9 @@ def test_settings_are_validated(key, value):
 def test_a_step_that_wandb_would_drop_is_refused(tmp_path):
     class Run:
         def log(self, values: dict, step: int) -> None:
+            pass
+
+        def define_metric(self, name: str, **options: object) -> None:
             pass
 
     sink = WandbSink(Run(), tmp_path)

@@ -250,7 +250,7 @@ class RecordingSink:
 
     def __init__(self) -> None:
         self.scalars: list[tuple[int, dict]] = []
-        self.images: list[tuple[int, str]] = []
+        self.pictures: list[tuple[int, str, list[str]]] = []
         self.told: list[str] = []
 
     def __enter__(self) -> RecordingSink:
@@ -262,14 +262,18 @@ class RecordingSink:
     def log(self, step: int, scalars: dict) -> None:
         self.scalars.append((step, scalars))
 
-    def image(self, step: int, name: str, png: bytes) -> None:
-        self.images.append((step, name))
+    def images(self, step: int, name: str, pictures: list) -> None:
+        self.pictures.append((step, name, [caption for caption, png in pictures]))
 
     def summary(self, values: dict) -> None:
         self.told.append("summary")
 
-    def file(self, path: Path) -> None:
-        self.told.append(path.name)
+    def config(self, values: dict) -> None:
+        assert {"commit", "dirty", "versions", "threads"} <= set(values)
+        self.told.append(f"config of {values.get('device', 'what is to come')}")
+
+    def model(self, path: Path, name: str, alias: str) -> None:
+        self.told.append(f"{path.name} as {name}:{alias}")
 
     def table(self, name: str, columns: list, rows: list) -> None:
         self.told.append(name)
@@ -291,12 +295,20 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     assert not live.cached and cached.cached
     first, second = ([(step, _known(scalars)) for step, scalars in sink.scalars] for sink in sinks)
     assert first == second and len(first) == 13
-    assert sinks[0].images == sinks[1].images and sinks[0].images
-    assert sinks[0].told == sinks[1].told == ["summary", "weights.npz", "verdicts", "closed"]
+    captions = ["A, mean of 2 seeds, step 1", "A, mean of 2 seeds, step 12"]
+    assert sinks[0].pictures == sinks[1].pictures == [(12, "weights/A", captions)]
+    model = f"weights.npz as {plan.experiment.replace('/', '-')}:{plan.fingerprint}"
+    assert sinks[0].told == sinks[1].told
+    assert sinks[0].told == [
+        "config of what is to come", "config of cpu", "summary", model, "verdicts", "closed"
+    ]  # fmt: skip
     step, scalars = sinks[0].scalars[3]
-    assert step == 3 and scalars["loss/mean"] == pytest.approx(
-        (scalars["loss/seed0"] + scalars["loss/seed1"]) / 2
-    )
+    losses = [scalars["seed/0/loss"], scalars["seed/1/loss"]]
+    assert step == 3 and scalars["mean/loss"] == pytest.approx(sum(losses) / 2)
+    assert (scalars["band/loss/low"], scalars["band/loss/high"]) == (min(losses), max(losses))
+    assert scalars["matrix/dist_plain_A0"] and "band/dist_plain_A0/low" not in scalars
+    assert scalars["mean/lr"] and "seed/0/lr" not in scalars  # the same for all
+    assert not [name for _, scalars in first for name in scalars if name.endswith("_stderr")]  # exactly 0
 
 
 def _known(scalars: dict) -> dict:
