@@ -111,7 +111,7 @@ class ToSink:
         self.done(record)
 
     def _draw_all(self, record: RunRecord) -> None:
-        """At the kept steps nearest to those asked for, on one colour scale for a matrix and all its seeds."""
+        """At the kept steps nearest to those asked for; one colour scale for a matrix and all its seeds."""
         history = record.weights["history_steps"].tolist()
         nearest = sorted({min(history, key=lambda kept: abs(kept - step)) for step in self.steps})
         stacks = {k.removesuffix("_history"): v for k, v in record.weights.items() if k.endswith("_history")}

@@ -5,24 +5,30 @@ Everything it writes is under OUTPUTS/wandb. W&B is imported only when a run is 
 
 from __future__ import annotations
 
+import atexit
 import io
 import math
 import os
 import shlex
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from icl.config.logger import LoggerSettings, under_agent
 from icl.runs.redact import redact
 from icl.sinks.guarded import Say
 from icl.sinks.sink import NullSink, Pictures, Sink
+from icl.sinks.written import holds_all
 
 FINISH_TIMEOUT = 15.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
 AGENTS_FINISH_TIMEOUT = 120.0  # under an agent what is left is an error
+WRITTEN_WITHIN = (
+    30.0  # seconds until W&B's process has written what it was told: every 15 it empties its buffer
+)
 _SUMMARIES = {"mean": "min", "matrix": "none", "band": "none", "seed": "none"}
 
 
@@ -161,7 +167,9 @@ def _open(
 
         def opened(mode: str, run_id: str) -> Any:
             private = _private_settings(settings, home) | identity | {"run_id": run_id, "mode": mode}
-            return wandb.init(settings=wandb.Settings(**private), config=config)
+            run = wandb.init(settings=wandb.Settings(**private), config=config)
+            run._cached_public_api = _NoQuestions()
+            return run
 
         run_id = identity["run_id"]
         if settings.mode == "offline" or settings in _gone_offline:
@@ -182,6 +190,17 @@ def _open(
             # W&B's service keeps the id of a run that did not open for as long as the process lives.
             run = opened("offline", f"{run_id}-offline")
             return _say_offline(say, _first_line(error), run, f"--id {shlex.quote(run_id)} ")
+
+
+class _NoQuestions:
+    """In place of what W&B asks the server with before it logs a table or an artifact: a server that has died
+    would not answer, and the copy on disk would lack them."""
+
+    settings: ClassVar[dict[str, str]] = {"entity": "", "project": ""}
+
+    def _expected_artifact_type(self, **_: str) -> None: ...
+
+    def _set_artifact_save_handle(self, *_: object) -> None: ...
 
 
 def _unusable() -> str | None:
@@ -219,9 +238,8 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
         "reinit": "create_new",
         "resume": "allow",
         "init_timeout": settings.init_timeout,
-        "finish_timeout": AGENTS_FINISH_TIMEOUT if under_agent() else FINISH_TIMEOUT,
-        "finish_timeout_raises": True,
         "console": "off",
+        "program": "icl",
         "silent": True,
         "quiet": True,
         "symlink": False,
@@ -237,11 +255,47 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
 
 
 def _close(settings: LoggerSettings, run: Any, exit_code: int, say: Say) -> None:
-    try:
-        run.finish(exit_code=exit_code)
-    except TimeoutError:
-        if under_agent():
-            raise
-        _gone_offline.add(settings)
-        # `wandb sync` leaves runs that were opened online alone unless told otherwise.
-        _say_offline(say, f"W&B did not take all data within {FINISH_TIMEOUT:g} s", run, "--include-online ")
+    seconds = AGENTS_FINISH_TIMEOUT if under_agent() else FINISH_TIMEOUT
+    if _finish(run, exit_code, seconds):
+        return
+    reason = f"W&B did not take all data within {seconds:g} s"
+    if under_agent():
+        raise TimeoutError(reason)
+    _gone_offline.add(settings)
+    # `wandb sync` leaves runs that were opened online alone unless told otherwise.
+    _say_offline(say, reason, run, "--include-online ")
+
+
+def _finish(run: Any, exit_code: int, seconds: float) -> bool:
+    """Whether all has been taken in time. W&B's own limit does not hold for artifacts; what is left it tries
+    to upload for as long as this process lives."""
+    raised: list[Exception] = []
+
+    def finish() -> None:
+        try:
+            run.finish(exit_code=exit_code)
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=finish, daemon=True)
+    thread.start()
+    thread.join(None if run.offline else seconds)
+    if thread.is_alive():
+        atexit.register(_end_service, Path(run.settings.sync_file))
+        return False
+    if raised:
+        raise raised[0]
+    return True
+
+
+def _end_service(log: Path) -> None:
+    """W&B's own process, which would keep this one from ending; once all it was told is on disk."""
+    import wandb
+
+    deadline = time.monotonic() + WRITTEN_WITHIN
+    while not holds_all([log]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    connection: Any = wandb.setup().ensure_service()
+    with suppress(AttributeError):
+        connection._cleanup()
+        connection._proc._process.kill()

@@ -1,0 +1,249 @@
+"""A W&B server on the loopback, as much of it as the client speaks to: what it keeps, tests look at.
+
+Runs by name, each with its rows of history, its summary, config, files, exit code, and artifacts by name. An
+unknown question is kept in `unknown` and answered with an error, so that a client that has moved on is seen.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.server
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+KEY = "f" * 40
+_VIEWER = {
+    "id": "VXNlcjox", "username": "me", "entity": "me", "email": "", "admin": False, "flags": "{}",
+    "teams": {"edges": []},
+}  # fmt: skip
+
+
+@dataclass
+class Run:
+    """What has arrived of one run."""
+
+    identity: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    exit_code: int | None = None
+
+
+@dataclass
+class Artifact:
+    name: str
+    type: str
+    aliases: list[str]
+    files: dict[str, bytes] = field(default_factory=dict)
+    committed: bool = False
+
+
+class Loopback:
+    """`with Loopback() as server:` answers at `server.url`, but `refuses` these questions."""
+
+    def __init__(self, *refuses: str) -> None:
+        self.refuses = set(refuses)
+        self.runs: dict[str, Run] = {}
+        self.artifacts: list[Artifact] = []
+        self.unknown: list[str] = []
+        self.arrived = threading.Condition()
+        self.is_dead = False
+        self._http = _Server(("127.0.0.1", 0), _Handler)
+        self._http.kept = self  # type: ignore[attr-defined]
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"WANDB_BASE_URL": self.url, "WANDB_API_KEY": KEY}
+
+    def __enter__(self) -> Loopback:
+        threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.die()
+
+    def die(self) -> None:
+        """From here on nobody listens at this port, and what is connected is not answered."""
+        self.is_dead = True
+        self._http.shutdown()
+        self._http.server_close()
+
+    def wait_for(self, arrived: Callable[[], object], seconds: float = 60) -> None:
+        with self.arrived:
+            assert self.arrived.wait_for(arrived, seconds), f"it has not arrived; unknown: {self.unknown}"
+
+    def answer(self, question: str, said: dict[str, Any]) -> dict[str, Any] | None:
+        """To a question of GraphQL's, by its name; None to an unknown one."""
+        known = getattr(self, f"_{question}", None)
+        return None if known is None else known(said)
+
+    def _Viewer(self, said: dict[str, Any]) -> dict[str, Any]:
+        return {"viewer": _VIEWER}
+
+    def _RunResumeStatus(self, said: dict[str, Any]) -> dict[str, Any]:
+        run = self.runs.get(said["name"])
+        if run is None:
+            return {"model": None}
+        tail = [json.dumps(row) for row in run.rows[-1:]]
+        bucket = {
+            "id": said["name"], "name": said["name"], "displayName": run.identity["displayName"],
+            "summaryMetrics": json.dumps(run.summary), "config": json.dumps(run.config),
+            "historyLineCount": len(run.rows), "historyTail": json.dumps(tail),
+            "eventsLineCount": 0, "eventsTail": "[]", "logLineCount": 0,
+            "tags": run.identity["tags"], "notes": None, "wandbConfig": "{}",
+        }  # fmt: skip
+        return {"model": {"id": "1", "name": "icl", "entity": {"id": "1", "name": "me"}, "bucket": bucket}}
+
+    def _UpsertBucket(self, said: dict[str, Any]) -> dict[str, Any]:
+        new = said["name"] not in self.runs
+        run = self.runs.setdefault(said["name"], Run())
+        run.identity |= {
+            name: value for name, value in said.items() if value is not None and name != "config"
+        }
+        config = json.loads(said["config"] or "{}")
+        run.config |= {name: entry["value"] for name, entry in config.items() if name != "_wandb"}
+        project = {"id": "1", "name": said["project"], "entity": {"id": "1", "name": said["entity"] or "me"}}
+        bucket = {
+            "id": said["name"], "name": said["name"], "displayName": said["displayName"], "description": "",
+            "config": said["config"], "sweepName": None, "project": project,
+            "historyLineCount": len(run.rows),
+        }  # fmt: skip
+        return {"upsertBucket": {"bucket": bucket, "inserted": new}}
+
+    def _CreateRunFiles(self, said: dict[str, Any]) -> dict[str, Any]:
+        urls = [{"name": name, "uploadUrl": f"{self.url}/run/{said['run']}/{name}"} for name in said["files"]]
+        return {"createRunFiles": {"runID": said["run"], "uploadHeaders": [], "files": urls}}
+
+    def _ArtifactType(self, said: dict[str, Any]) -> dict[str, Any]:
+        return {"project": {"artifact": None}}
+
+    def _CreateArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
+        aliases = [entry["alias"] for entry in said["input"]["aliases"] or []]
+        made = Artifact(said["input"]["artifactCollectionName"], said["input"]["artifactTypeName"], aliases)
+        self.artifacts.append(made)
+        number = str(len(self.artifacts) - 1)
+        sequence = {"id": number, "latestArtifact": None}
+        return {
+            "createArtifact": {"artifact": {"id": number, "state": "PENDING", "artifactSequence": sequence}}
+        }
+
+    def _CreateArtifactManifest(self, said: dict[str, Any]) -> dict[str, Any]:
+        return {"createArtifactManifest": {"artifactManifest": self._manifest(said["artifactID"])}}
+
+    def _UpdateArtifactManifest(self, said: dict[str, Any]) -> dict[str, Any]:
+        return {"updateArtifactManifest": {"artifactManifest": self._manifest(said["artifactManifestID"])}}
+
+    def _manifest(self, number: str) -> dict[str, Any]:
+        url = f"{self.url}/artifact/{number}/wandb_manifest.json"
+        return {"id": number, "file": {"id": number, "uploadUrl": url, "uploadHeaders": []}}
+
+    def _CreateArtifactFiles(self, said: dict[str, Any]) -> dict[str, Any]:
+        def node(asked: dict[str, Any]) -> dict[str, Any]:
+            number, name = asked["artifactID"], asked["name"]
+            return {
+                "id": "1", "name": name, "displayName": name,
+                "uploadUrl": f"{self.url}/artifact/{number}/{name}", "uploadHeaders": [],
+                "uploadMultipartUrls": None, "storagePath": f"{number}/{name}",
+                "artifact": {"id": number},
+            }  # fmt: skip
+
+        edges = [{"node": node(asked)} for asked in said["input"]["artifactFiles"]]
+        return {"createArtifactFiles": {"files": {"edges": edges}}}
+
+    def _CommitArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
+        number = said["artifactID"]
+        self.artifacts[int(number)].committed = True
+        return {"commitArtifact": {"artifact": {"id": number, "digest": ""}}}
+
+    def _ServerFeaturesQuery(self, said: dict[str, Any]) -> dict[str, Any]:
+        return {"serverInfo": {"features": []}}
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A client that goes away is no error of the test's."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def _kept(self) -> Loopback:
+        return self.server.kept  # type: ignore[attr-defined]
+
+    def do_POST(self) -> None:
+        kept, body = self._kept, self._body()
+        if kept.is_dead:
+            self.close_connection = True
+            return
+        with kept.arrived:
+            if self.path == "/graphql":
+                self._ask(json.loads(body))
+            elif found := re.fullmatch(r"/files/[^/]+/[^/]+/([^/]+)/file_stream", self.path):
+                _stream(kept.runs[found[1]], json.loads(body))
+                self._reply(200, {"exitcode": None, "limits": {}})
+            else:
+                kept.unknown.append(self.path)
+                self._reply(404, {})
+            kept.arrived.notify_all()
+
+    def do_PUT(self) -> None:
+        kept, body = self._kept, self._body()
+        if kept.is_dead:
+            self.close_connection = True
+            return
+        kind, owner, name = self.path.lstrip("/").split("/", 2)
+        with kept.arrived:
+            owned = kept.runs[owner].files if kind == "run" else kept.artifacts[int(owner)].files
+            owned[name] = body
+            kept.arrived.notify_all()
+        self._reply(200, {})
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _ask(self, asked: dict[str, Any]) -> None:
+        named = re.search(r"(?:query|mutation)\s+(\w+)", asked["query"])
+        name = named[1] if named else ""
+        if name in self._kept.refuses:
+            self._reply(403, {"errors": [{"message": "permission denied"}]})
+            return
+        data = self._kept.answer(name, asked.get("variables") or {})
+        if data is None:
+            self._kept.unknown.append(f"{name}: {asked}")
+        self._reply(200, {"errors": [{"message": f"unknown: {name}"}]} if data is None else {"data": data})
+
+    def _body(self) -> bytes:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        return gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+
+    def _reply(self, code: int, document: dict[str, Any]) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _stream(run: Run, said: dict[str, Any]) -> None:
+    """What the client streams while a run is under way: lines of files, each from an offset on."""
+    for name, chunk in said.get("files", {}).items():
+        lines = [json.loads(line) for line in chunk["content"]]
+        if name == "wandb-history.jsonl":
+            run.rows[chunk["offset"] :] = lines
+        elif name == "wandb-summary.json":
+            run.summary = lines[-1]
+    if said.get("complete"):
+        run.exit_code = said["exitcode"]

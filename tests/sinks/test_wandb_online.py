@@ -1,0 +1,216 @@
+"""Online, with a server on the loopback: what arrives there, and what becomes of a run whose server dies,
+refuses, or was asked for by an agent of a sweep. Skipped where the client's protocol has moved on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from icl.sinks.written import records
+from tests.sinks.loopback import Loopback
+
+REPOSITORY = Path(__file__).parents[2]
+WANDB = Path(sys.executable).with_name("wandb")
+
+PREAMBLE = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+import icl.sinks.wandb_sink as module
+from icl.config.logger import LoggerSettings
+from icl.sinks.guarded import Guarded
+
+module.FINISH_TIMEOUT = module.AGENTS_FINISH_TIMEOUT = 2.0
+outputs = Path(sys.argv[1])
+
+def opened(run_id, **config):
+    return module.open_sink(LoggerSettings(mode=sys.argv[2], init_timeout=5), outputs=outputs, group="group1",
+                            job_type="train", run_id=run_id, name="a run", config=config,
+                            say=lambda line: print(line, flush=True), tags=("ahn",))
+"""
+RUN = """
+import numpy as np
+from icl.sinks.heatmaps import heatmap_png
+
+weights = outputs / "weights.npz"
+weights.write_bytes(b"weights")
+with opened("run-1", lr=0.02) as sink:
+    for step in range(3):
+        sink.log(step, {"mean/loss": 1 / (step + 1)})
+    sink.images(2, "weights/A", [("step 2", heatmap_png({"$A_0$": np.eye(3)}, "step 2"))])
+    sink.table("verdicts", ["claim", "verdict"], [["falls", "holds"]])
+    sink.config({"commit": "abc"})
+    sink.model(weights, "ahn-theorem3", "0123456789ab")
+    sink.summary({"loss": 0.5})
+with suppress(ZeroDivisionError), opened("run-2"):
+    1 / 0
+"""
+
+AGENT = """
+with Guarded(opened("ours"), "x", print, strict=True) as sink:
+    sink.log(0, {"loss": 1.0})
+"""
+OF_AN_AGENT = {
+    "WANDB_SWEEP_ID": "sweep1",
+    "WANDB_RUN_ID": "theirs",
+    "WANDB_PROJECT": "lab",
+    "WANDB_ENTITY": "me",
+}
+
+
+@contextmanager
+def script(
+    folder: Path, body: str, mode: str = "online", **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that has W&B to itself, with a home and an outputs folder of its own."""
+    outputs = folder / "outputs"
+    for path in (folder / "home", outputs):
+        path.mkdir(parents=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "XDG_"))}
+    kept |= {"HOME": str(folder / "home"), "PYTHONPATH": str(REPOSITORY)} | environment
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-c", PREAMBLE + body, str(outputs), mode]
+    with subprocess.Popen(command, env=kept, cwd=folder, text=True, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def uploaded_by(line: str, folder: Path) -> Loopback:
+    """What a server has got once the command that `line` tells of has been run."""
+    command = line.partition("upload with: ")[2].partition(" (")[0]
+    program, *arguments = shlex.split(command)
+    assert program == "wandb"
+    with Loopback() as server:
+        environment = os.environ | server.environment | {"HOME": str(folder / "home")}
+        subprocess.run([WANDB, *arguments], env=environment, cwd=folder, check=True, timeout=120)
+        return server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+    """Which has been told of two runs."""
+    with (
+        Loopback() as server,
+        script(tmp_path_factory.mktemp("online"), RUN, **server.environment) as process,
+    ):
+        said, errors = process.communicate(timeout=120)
+        if server.unknown:
+            pytest.skip(f"the client asks what the server on the loopback does not know: {server.unknown[0]}")
+        assert (process.returncode, said) == (0, ""), errors
+        yield server
+
+
+def test_history_config_and_summary_arrive(server: Loopback) -> None:
+    run = server.runs["run-1"]
+    assert [(row["_step"], row["step"], row["mean/loss"]) for row in run.rows] == [
+        (step, step, 1 / (step + 1)) for step in range(3)
+    ]
+    assert run.config == {"lr": 0.02, "commit": "abc"}
+    assert run.summary["loss"] == 0.5 and run.summary["mean/loss"] == {"min": pytest.approx(1 / 3)}
+    expected = {"project": "icl", "groupName": "group1", "jobType": "train", "tags": ["ahn"]}
+    assert {name: run.identity[name] for name in expected} == expected
+    assert run.identity["program"] == "icl"  # and not a path
+
+
+def test_pictures_and_tables_arrive(server: Loopback) -> None:
+    run = server.runs["run-1"]
+    assert run.files[run.summary["weights/A"]["path"]].startswith(b"\x89PNG")
+    assert b'["falls","holds"]' in run.files[run.summary["verdicts"]["path"]].replace(b" ", b"")
+
+
+def test_weights_arrive_as_a_model(server: Loopback) -> None:
+    (model,) = (artifact for artifact in server.artifacts if artifact.type == "model")
+    assert (model.name, set(model.aliases)) == ("ahn-theorem3", {"0123456789ab", "latest"})
+    assert model.committed and model.files["weights.npz"] == b"weights"
+
+
+def test_exit_states_arrive(server: Loopback) -> None:
+    assert [server.runs[name].exit_code for name in ("run-1", "run-2")] == [0, 1]
+
+
+def test_a_server_that_dies_midway(tmp_path: Path) -> None:
+    """The run goes on, its copy on disk is whole, it is said once, and what is printed uploads it."""
+    body = """
+with opened("run-1") as sink:
+    sink.log(0, {"loss": 1.0})
+    input()
+    sink.log(1, {"loss": 0.5})
+    sink.table("verdicts", ["claim"], [["falls"]])
+    weights = outputs / "weights.npz"
+    weights.write_bytes(b"weights")
+    sink.model(weights, "ahn-theorem3", "0123456789ab")
+    sink.summary({"loss": 0.5})
+with opened("run-2") as sink:
+    sink.log(0, {"loss": 7.0})
+"""
+    with Loopback() as server, script(tmp_path, body, **server.environment) as process:
+        server.wait_for(lambda: "run-1" in server.runs)
+        server.die()
+        said, errors = process.communicate("\n", timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    (line,) = said.splitlines()
+    (log,) = (tmp_path / "outputs" / "wandb").glob("run-*-run-1/run-run-1.wandb")
+    steps = [record.history.step.num for record in records(log) if record.HasField("history")]
+    assert steps == [0, 1]
+    uploaded = uploaded_by(line, tmp_path)
+    run = uploaded.runs["run-1"]
+    assert [row["loss"] for row in run.rows] == [1.0, 0.5]
+    assert (run.summary["loss"], run.exit_code) == (0.5, 0)
+    assert b"falls" in run.files[run.summary["verdicts"]["path"]]
+    (model,) = (artifact for artifact in uploaded.artifacts if artifact.type == "model")
+    assert model.committed and model.files["weights.npz"] == b"weights"
+    # The next run has not waited for the server again.
+    assert list((tmp_path / "outputs" / "wandb").glob("offline-run-*-run-2"))
+
+
+def test_under_an_agent_a_server_that_dies_is_an_error(tmp_path: Path) -> None:
+    body = AGENT.replace("sink.log", "input(); sink.log")
+    with Loopback() as server, script(tmp_path, body, "auto", **server.environment, **OF_AN_AGENT) as process:
+        server.wait_for(lambda: "theirs" in server.runs)
+        server.die()
+        said, errors = process.communicate("\n", timeout=120)
+    assert (process.returncode, said) == (1, "") and "W&B did not take all data within 2 s" in errors
+
+
+def test_a_server_that_refuses_runs(tmp_path: Path) -> None:
+    body = """
+for name in ("run-1", "run-2"):
+    with opened(name) as sink:
+        sink.log(0, {"loss": 1.0})
+"""
+    with Loopback("UpsertBucket") as server, script(tmp_path, body, **server.environment) as process:
+        said, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    (line,) = said.splitlines()
+    assert "permission denied" in line
+    assert [row["loss"] for row in uploaded_by(line, tmp_path).runs["run-1"].rows] == [1.0]
+
+
+def test_under_an_agent_the_run_is_the_agents(tmp_path: Path) -> None:
+    with (
+        Loopback() as server,
+        script(tmp_path, AGENT, "auto", **server.environment, **OF_AN_AGENT) as process,
+    ):
+        said, errors = process.communicate(timeout=120)
+    assert (process.returncode, said, errors) == (0, "", "")
+    (run,) = server.runs.values()
+    assert (run.identity["name"], run.identity["sweep"]) == ("theirs", "sweep1")
+    assert (run.identity["project"], run.identity["entity"]) == ("lab", "me")
+    assert [row["loss"] for row in run.rows] == [1.0] and run.exit_code == 0
+
+
+def test_under_an_agent_a_lost_connection_is_an_error(tmp_path: Path) -> None:
+    nowhere = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "f" * 40}
+    with script(tmp_path, AGENT, "auto", **nowhere, **OF_AN_AGENT) as process:
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1 and "CommError" in errors
+    assert not list((tmp_path / "outputs" / "wandb").glob("offline-run-*"))
