@@ -71,7 +71,13 @@ class WandbSink:
         with _kept_under(self._home):
             artifact = wandb.Artifact(name, type="model")
             artifact.add_file(str(path))  # copied: the record may be cleaned away before it is uploaded
-            self.run.log_artifact(artifact, aliases=[alias, "latest"])
+            artifact.finalize()
+            # As `run.log_artifact` does offline. Online it would not write to disk what it sends, and `wandb
+            # sync` could not upload it after the server has died.
+            self.run._interface.publish_artifact(
+                self.run, artifact, [alias, "latest"], None,
+                finalize=True, is_user_created=True, use_after_commit=False,
+            )  # fmt: skip
 
     def config(self, values: Mapping[str, object]) -> None:
         self.run.config.update(redact(dict(values)), allow_val_change=True)
@@ -167,7 +173,7 @@ def _open(
 
         def opened(mode: str, run_id: str) -> Any:
             private = _private_settings(settings, home) | identity | {"run_id": run_id, "mode": mode}
-            run = wandb.init(settings=wandb.Settings(**private), config=config)
+            run: Any = wandb.init(settings=wandb.Settings(**private), config=config)
             run._cached_public_api = _NoQuestions()
             return run
 

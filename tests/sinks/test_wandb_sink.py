@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-import http.server
 import json
 import math
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from icl.config.compose import compose
 from icl.config.logger import LoggerSettings
+from icl.config.places import Configs
 from icl.errors import InputError
 from icl.sinks.wandb_sink import WandbSink
 
@@ -239,11 +239,11 @@ for number in (1, 2):
 """
 
 
-def check_fallback(outputs: Path, done: subprocess.CompletedProcess[str], suffix: str = "") -> str:
+def check_fallback(outputs: Path, done: subprocess.CompletedProcess[str]) -> str:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("said: ")  # and not printed past whoever listens
-    first, second = log_of(outputs, f"run-1{suffix}"), log_of(outputs, "run-2")
+    first, second = log_of(outputs, "run-1"), log_of(outputs, "run-2")
     assert f"{first.parent} " in line
     assert "wandb sync" in line
     assert SECRET not in line
@@ -264,31 +264,6 @@ def test_online_without_a_server_goes_offline(tmp_path):
     assert "http://127.0.0.1:9" in line
 
 
-class RefusesRuns(http.server.BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        query = self.rfile.read(int(self.headers["Content-Length"]))
-        known = b"Viewer" in query
-        viewer = {"id": "1", "username": "me", "entity": "me", "flags": "{}", "teams": {"edges": []}}
-        answer = {"data": {"viewer": viewer}} if known else {"errors": [{"message": "permission denied"}]}
-        self.send_response(200 if known else 403)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def test_refused_by_the_server_goes_offline(tmp_path):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), RefusesRuns) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        refusing = {"WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_API_KEY": SECRET}
-        outputs, done = run_script(tmp_path, ONE_AFTER_ANOTHER, "online", **refusing)
-        server.shutdown()
-    line = check_fallback(outputs, done, suffix="-offline")
-    assert "--id run-1 " in line
-
-
 def test_none_takes_everything_without_wandb(tmp_path):
     body = """
 with opened("null-1") as sink:
@@ -303,6 +278,41 @@ assert "wandb" not in sys.modules
     outputs, done = run_script(tmp_path, body, "none")
     assert (done.stdout, done.stderr) == ("", "")
     assert list(outputs.iterdir()) == []
+
+
+@pytest.fixture
+def no_wandb_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_SWEEP_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def settings(*overrides: str) -> LoggerSettings:
+    return LoggerSettings(**compose(Configs(), "train", overrides).settings["logger"])
+
+
+def test_wandbs_own_variables_are_respected_and_overridden(
+    no_wandb_variables: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = settings()
+    assert (found.mode, found.project, found.entity) == ("offline", "icl", None)
+    for name, value in (("WANDB_MODE", "online"), ("WANDB_PROJECT", "theirs"), ("WANDB_ENTITY", "lab")):
+        monkeypatch.setenv(name, value)
+    found = settings()
+    assert (found.mode, found.project, found.entity) == ("online", "theirs", "lab")
+    found = settings("logger=wandb_offline", "logger.project=mine", "logger.entity=me")
+    assert (found.mode, found.project, found.entity) == ("offline", "mine", "me")
+    for said, meant in (("disabled", "none"), ("dryrun", "offline"), ("run", "online")):
+        monkeypatch.setenv("WANDB_MODE", said)
+        assert settings().mode == meant
+    assert settings("logger=none").mode == "none"
+
+
+def test_under_an_agent_online(no_wandb_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
+    assert settings().mode == "online"
+    assert settings("logger=none").mode == "none"
+    with pytest.raises(InputError, match="logger.mode=offline: must be online under a W&B agent"):
+        settings("logger=wandb_offline")
 
 
 @pytest.mark.parametrize(
