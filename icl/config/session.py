@@ -54,7 +54,7 @@ def session_of(verb: str, own: Sequence[str], composed: Composed, configs: Confi
             raise InputError(f"{key}={settings[key]}: must be true or false")
     outputs, logger = _outputs(settings["paths"]), settings.get("logger", {"mode": "none"})  # ~logger
     if not isinstance(logger, dict):
-        raise InputError(f"logger={logger}: must be one of none, wandb_offline, wandb_online")
+        raise InputError(f"logger={logger}: must be one of none, wandb, wandb_offline, wandb_online")
     return Session(outputs, settings_of(LoggerSettings, "logger", logger), settings["force"], configs)
 
 

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from icl.sinks.written import records
+from tests.cli.conftest import TINY
 from tests.sinks.loopback import Loopback
 
 REPOSITORY = Path(__file__).parents[2]
@@ -137,6 +139,7 @@ def test_exit_states_arrive(server: Loopback) -> None:
     assert [server.runs[name].exit_code for name in ("run-1", "run-2")] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_midway(tmp_path: Path) -> None:
     """The run goes on, its copy on disk is whole, it is said once, and what is printed uploads it."""
     body = """
@@ -172,6 +175,7 @@ with opened("run-2") as sink:
     assert list((tmp_path / "outputs" / "wandb").glob("offline-run-*-run-2"))
 
 
+@pytest.mark.slow
 def test_under_an_agent_a_server_that_dies_is_an_error(tmp_path: Path) -> None:
     body = AGENT.replace("sink.log", "input(); sink.log")
     with Loopback() as server, script(tmp_path, body, "auto", **server.environment, **OF_AN_AGENT) as process:
@@ -214,3 +218,36 @@ def test_under_an_agent_a_lost_connection_is_an_error(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 1 and "CommError" in errors
     assert not list((tmp_path / "outputs" / "wandb").glob("offline-run-*"))
+
+
+@pytest.mark.slow
+def test_the_sweep_of_the_example(tmp_path: Path) -> None:
+    """The command that an agent makes of it trains, as the agent's run and with the metric it asks for."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
+
+    sweep = yaml.safe_load((REPOSITORY / "examples" / "wandb_sweep.yaml").read_text())
+    lr = sweep["parameters"]["optimizer.lr"]
+    chosen = {"optimizer.lr": lr["min"], "train.clip": sweep["parameters"]["train.clip"]["values"][0]}
+    assert set(chosen) == set(sweep["parameters"]) and lr["min"] < lr["max"]
+    macros = create_sweep_command_args({"args": {name: {"value": v} for name, v in chosen.items()}})
+    env, program, *arguments = sweep["command"]
+    assert (env, program, arguments[-1]) == ("${env}", "icl", "${args_no_hyphens}")
+    tiny = [arg for arg in TINY if not arg.startswith("experiment=")]
+    tiny += ["callbacks.heatmap_count=2", f"paths.outputs={tmp_path / 'outputs'}"]
+    words = [*arguments[:-1], *macros["args_no_hyphens"], *tiny]
+    body = f"from icl.cli import main; sys.exit(main({words!r}))"
+    with Loopback() as server, script(tmp_path, body, **server.environment, **OF_AN_AGENT) as process:
+        _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    (run,) = server.runs.values()
+    assert (run.identity["name"], run.exit_code) == ("theirs", 0)
+    assert run.summary[sweep["metric"]["name"]] > 0
+    assert (run.config["optimizer"]["lr"], run.config["train"]["clip"]) == (0.001, 0.003)
+    assert {"commit", "dirty", "versions", "device", "threads"} <= set(run.config)
+    rows = {name: row[name] for row in run.rows for name in row}
+    assert {"mean/loss", "band/loss/low", "band/loss/high", "seed/0/loss", "step"} <= set(rows)
+    gallery = rows["weights/A"]
+    assert gallery["captions"] == [f"A, mean of 2 seeds, step {step}" for step in (1, 4)]
+    assert set(gallery["filenames"]) <= set(run.files)
+    (model,) = (artifact for artifact in server.artifacts if artifact.type == "model")
+    assert model.name == "ahn-theorem3" and "weights.npz" in model.files

@@ -311,7 +311,7 @@ def test_under_an_agent_online(no_wandb_variables: None, monkeypatch: pytest.Mon
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
     assert settings().mode == "online"
     assert settings("logger=none").mode == "none"
-    with pytest.raises(InputError, match="logger.mode=offline: must be online under a W&B agent"):
+    with pytest.raises(InputError, match="whose sweep loses the run"):
         settings("logger=wandb_offline")
 
 

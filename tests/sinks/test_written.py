@@ -108,6 +108,7 @@ def test_continued_runs(tmp_path: Path) -> None:
     assert holds_all([killed, rest, again])  # told again from its record
 
 
+@pytest.mark.slow
 def test_what_a_full_disk_did_not_take_is_told_again(tmp_path: Path) -> None:
     """W&B's own process drops what cannot be written, without a word: here what would make a file larger than
     50 kB. A process of its own, since W&B's serves all that a process starts."""
