@@ -7,6 +7,7 @@ import pytest
 from icl.checks.xie import gd_lower_bound, lemma1, lemma2, lemma3, theorem2, theorem4
 from icl.checks.xie.gd_forward import GDForward
 from icl.checks.xie.gd_lower_bound import GdLowerBound
+from icl.checks.xie.initial_guess import worst
 from icl.checks.xie.lemma1 import Lemma1
 from icl.checks.xie.lemma2 import Lemma2
 from icl.checks.xie.lemma3 import Lemma3
@@ -72,3 +73,7 @@ def test_theorem2_shows_what_keeps_it_undecided(monkeypatch):
     finding = Theorem2(dim=3).measure()
     assert (finding.verdict, finding.bound.of) == ("undecided", "largest_gradient_of_minimisers")
     assert finding.measured[finding.bound.of] > 1
+
+
+def test_the_worst_is_the_largest_share_of_its_rounding():
+    assert worst([(1e-3, 1.0), (1e-5, 1e-6), (2.0, 3.0)]) == (1e-5, 1e-6)

@@ -92,3 +92,9 @@ def test_the_prior_mean_is_ones_unless_given():
     assert law_around(2, 5, 0, [3, -1], None).mean_RD.tolist() == [[3, -1]]
     assert law_around(4, 5, 0, None, 6.0).mean_RD.tolist() == [[3, 3, 3, 3]]
     assert law_around(4, 5, 0, None, 0).mean_RD.tolist() == [[0, 0, 0, 0]]
+
+
+def test_the_guess_has_norm_and_bias_one_unless_given():
+    assert WithGuess(dim=4).guess_D.tolist() == [0.5] * 4 and WithGuess(dim=4).guess_bias == 1
+    assert WithGuess(dim=4, guess_vector_norm=6).guess_D.tolist() == [3] * 4
+    assert WithGuess(dim=2, guess_vector=[3, -1], guess_bias=-2).guess_D.tolist() == [3, -1]
