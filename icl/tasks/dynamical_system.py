@@ -7,6 +7,9 @@ sequence has a system (A, c) of its own. In the lds paper's section 5:
     c  A = P^-1 diag(v) P, P = Q R of uniform entries with R's diagonal moved until max / min = 2, c as in b
     d  as b, with process noise Q_w^T diag(.8 .. 1) Q_w instead of I (Q_w fixed; the law of y does not depend
        on it, for Q Q_w^T is Haar too)
+With `systems` set, each sequence's system is one of so many, drawn once and the same for every replica, or
+one of these with -A for A (not with `positive`): a law of its own, that keeps Assumption 3.2, and whose risk
+is exact in every setting.
 The eigenvalues v are uniform on [-1, 1]^D, on the unit sphere, in the unit ball, or a list with a common
 random sign: A and -A have the same law (Assumption 3.2). `positive`, uniform on [0, 1]^D, breaks it.
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,14 +36,22 @@ from icl.tasks.estimators import SampledGram, SampledTokens
 from icl.tasks.law import Draw, Estimator, Model, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.token_law import TokenLaw
-from icl.theory.dynamical_system import covariances_of_independent_modes, moments, quadratic_risk
+from icl.theory.dynamical_system import (
+    Covariances,
+    covariances_of_independent_modes,
+    covariances_of_systems,
+    moments,
+    quadratic_risk,
+)
+from icl.theory.quadratic import QuadraticRisk
 
 SETTINGS = ("a", "b", "c", "d")
 SPECTRA = ("uniform", "sphere", "ball", "positive")
 HALF_WIDTH = 5.0  # c is uniform on [-5, 5]^D in (b), (c), (d)
 SPREAD = (0.8, 1.0)  # of the process noise in (d)
 RATIO = 2.0  # of R's largest to its smallest diagonal entry in (c)
-MAX_DIM, MAX_LENGTH = 64, 1024
+MAX_DIM, MAX_LENGTH, MAX_SYSTEMS = 64, 1024, 100_000
+POOL = 0  # the seed of the systems that `systems` draws once
 
 
 class DynamicalSystem:
@@ -55,6 +67,7 @@ class DynamicalSystem:
         process_noise: float = 0.01,
         observation_noise: float = 0.01,
         initial_variance: float = 0.01,
+        systems: int | None = None,
         prefix: str = "task",
     ) -> None:
         self.states = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
@@ -77,6 +90,7 @@ class DynamicalSystem:
         self.process_noise = real(f"{prefix}.process_noise", process_noise, 0)
         self.observation_noise = real(f"{prefix}.observation_noise", observation_noise, 0)
         self.initial_variance = real(f"{prefix}.initial_variance", initial_variance, 0)
+        self.systems = systems if systems is None else whole(f"{prefix}.systems", systems, 1, MAX_SYSTEMS)
         if process_noise + observation_noise + initial_variance == 0:
             raise InputError(f"{prefix}.process_noise=0: with no noise and x_0 = 0 every observation is 0")
 
@@ -86,7 +100,9 @@ class DynamicalSystem:
         return self.window
 
     def law(self, seeds: Sequence[int]) -> DynamicalSystemLaw:
-        return DynamicalSystemLaw(
+        if self.systems is not None:
+            seeds = [POOL] * len(seeds)
+        law = DynamicalSystemLaw(
             length=self.length,
             window=self.window,
             setting=self.setting,
@@ -96,6 +112,10 @@ class DynamicalSystem:
             observation_noise=self.observation_noise,
             initial_variance=self.initial_variance,
         )
+        if self.systems is None:
+            return law
+        drawn = law.replica(0).systems([generator(POOL, "task", 1)], self.systems)
+        return replace(law, pool=drawn if self.spectrum == "positive" else drawn.and_mirrored())
 
     def _root_w(self, seed: int) -> Tensor:
         """A root of Sigma_w; each seed has its own Q_w in (d)."""
@@ -113,6 +133,16 @@ class Systems:
     A_RBDD: Tensor
     c_RBD: Tensor
 
+    def and_mirrored(self) -> Systems:
+        """These, and each with -A."""
+        signed = torch.cat([self.A_RBDD, -self.A_RBDD], 1)
+        return Systems(signed, torch.cat([self.c_RBD, self.c_RBD], 1))
+
+    def some(self, rng: np.random.Generator, batch: int) -> tuple[Tensor, Tensor]:
+        """`batch` of the first replica's, each as likely as any other."""
+        chosen_B = torch.from_numpy(rng.integers(self.c_RBD.shape[1], size=batch))
+        return self.A_RBDD[0, chosen_B], self.c_RBD[0, chosen_B]
+
 
 @dataclass(frozen=True)
 class DynamicalSystemLaw(TokenLaw):
@@ -127,6 +157,7 @@ class DynamicalSystemLaw(TokenLaw):
         "estimators",
         "exact_risk",
         "exact_where",
+        "quadratic_risk",
         "has_independent_modes",
         "mode_arguments",
     )
@@ -139,6 +170,7 @@ class DynamicalSystemLaw(TokenLaw):
     process_noise: float
     observation_noise: float
     initial_variance: float
+    pool: Systems | None = None  # what every sequence's system is one of, R = 1
     read_out: int = 1
 
     @property
@@ -163,14 +195,12 @@ class DynamicalSystemLaw(TokenLaw):
         return {"sampled": lambda: _HalfTokens(self) if model.path == "tokens" else _HalfGram(self)}
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
-        """One layer of linear attention, any number of heads, in settings (a) and (b)."""
+        """One layer of linear attention, any number of heads, in settings (a) and (b) or with a pool."""
         family = model.parametrization
         plain = model.activation == "identity" and family.layers == 1 and family.ends() == (None, None)
-        if not plain or not self.has_independent_modes:
+        if not plain or self.quadratic_risk is None:
             return None
-        risk = quadratic_risk(
-            moments(covariances_of_independent_modes(**self.mode_arguments()), self.window), self.window
-        )
+        risk = self.quadratic_risk
 
         def of(model: Any) -> Tensor:
             P_RLHPP, Q_RLHPP = model.parametrization.stack()
@@ -178,9 +208,26 @@ class DynamicalSystemLaw(TokenLaw):
 
         return of
 
+    @cached_property
+    def quadratic_risk(self) -> QuadraticRisk | None:
+        """Half the squared error of one layer without sampling error; None where the law has no such form."""
+        if self.pool is not None:
+            A_QDD, c_QD = self.pool.A_RBDD[0], self.pool.c_RBD[0]
+            arguments = self.Sigma_w_RDD[0], self.observation_noise, self.initial_variance, self.length
+            share_Q = torch.full((len(c_QD),), 1 / len(c_QD), dtype=torch.float64)
+            covariances = Covariances(share_Q, covariances_of_systems(A_QDD, c_QD, *arguments))
+        elif self.has_independent_modes:
+            covariances = covariances_of_independent_modes(**self.mode_arguments())
+        else:
+            return None
+        return quadratic_risk(moments(covariances, self.window), self.window)
+
     @property
     def exact_where(self) -> str:
-        return "one plain layer of linear attention in settings a and b with a uniform spectrum"
+        return (
+            "one plain layer of linear attention in settings a and b with a uniform spectrum, or with "
+            "task.systems drawn once"
+        )
 
     def arrays(self) -> Mapping[str, np.ndarray]:
         return {"Sigma_w": self.Sigma_w_RDD.numpy()}
@@ -192,7 +239,7 @@ class DynamicalSystemLaw(TokenLaw):
     @property
     def has_independent_modes(self) -> bool:
         """Whether icl.theory.dynamical_system integrates over the systems exactly."""
-        return self.setting in ("a", "b") and self.spectrum == "uniform"
+        return self.setting in ("a", "b") and self.spectrum == "uniform" and self.pool is None
 
     def mode_arguments(self) -> dict[str, Any]:
         """As icl.theory.dynamical_system.covariances_of_independent_modes takes them."""
@@ -211,7 +258,10 @@ class DynamicalSystemLaw(TokenLaw):
 
     def systems(self, generators: Sequence[np.random.Generator], batch: int) -> Systems:
         """A system for each sequence."""
-        drawn = [self._systems(rng, batch) for rng in generators]
+        drawn = [
+            self._systems(rng, batch) if self.pool is None else self.pool.some(rng, batch)
+            for rng in generators
+        ]
         return Systems(*(torch.stack(part) for part in zip(*drawn, strict=True)))
 
     def observations(self, systems: Systems, generators: Sequence[np.random.Generator]) -> Tensor:

@@ -149,6 +149,7 @@ def test_a_replicas_stream_is_its_own():
         ({"window": 0}, "window=0"),
         ({"setting": "e"}, "setting=e: must be one of a, b, c, d"),
         ({"dim": 0}, "dim=0"),
+        ({"systems": 0}, "systems=0"),
         ({"process_noise": -1.0}, "process_noise"),
         ({"observation_noise": float("nan")}, "observation_noise"),
         ({"process_noise": 0, "observation_noise": 0, "initial_variance": 0}, "every observation is 0"),
@@ -166,9 +167,9 @@ def model_of(law, family=MultiHead, seed=0, **settings):
     return LinearTransformer(parametrization)
 
 
-@pytest.mark.parametrize("setting", ["a", "b"])
-def test_the_exact_risk_is_the_mean_of_both_sampled_estimators(setting):
-    law = DynamicalSystem(dim=2, length=6, window=2, setting=setting).law([0, 1])
+@pytest.mark.parametrize("setting, systems", [("a", None), ("b", None), ("a", 3), ("c", 3), ("d", 40)])
+def test_the_exact_risk_is_the_mean_of_both_sampled_estimators(setting, systems):
+    law = DynamicalSystem(dim=2, length=6, window=2, setting=setting, systems=systems).law([0, 1])
     model = model_of(law, layers=1, heads=2)
     exact = law.exact_risk(model)(model).detach()
     (build,) = law.estimators(model).values()
@@ -191,6 +192,23 @@ def test_where_no_exact_risk_is_declared():
     law = DynamicalSystem(dim=2, length=6).law([0])
     assert law.exact_risk(model_of(law, Full, layers=2)) is None
     assert law.exact_risk(LinearTransformer(Full(1, 1), "tokens", "relu")) is None
+
+
+def test_systems_drawn_once_are_all_there_is_and_the_same_for_every_seed():
+    law = DynamicalSystem(dim=2, length=6, setting="d", systems=3).law([5, 9])
+    drawn = law.systems([generator(seed, "train") for seed in (5, 9)], 200)
+    for A in (drawn.A_RBDD[0], drawn.A_RBDD[1]):
+        assert len(torch.unique(A.flatten(1), dim=0)) == 6
+        assert all(any(torch.equal(one, known) for known in law.pool.A_RBDD[0]) for one in A[:9])
+    assert not torch.equal(drawn.A_RBDD[0], drawn.A_RBDD[1])
+    assert torch.equal(law.Sigma_w_RDD[0], law.Sigma_w_RDD[1])
+    A, mirrored = law.pool.A_RBDD[0].chunk(2)
+    assert torch.equal(mirrored, -A)
+    positive = DynamicalSystem(dim=2, length=6, setting="b", spectrum="positive", systems=3).law([0])
+    assert positive.pool.A_RBDD.shape[1] == 3 and (torch.linalg.eigvalsh(positive.pool.A_RBDD) > 0).all()
+    again = DynamicalSystem(dim=2, length=6, setting="d", systems=3).law([0])
+    assert torch.equal(again.pool.A_RBDD, law.pool.A_RBDD)
+    assert law.replica(1).exact_risk(model_of(law.replica(1), Full, layers=1)) is not None
 
 
 def test_what_a_model_is_built_for_is_the_window():
