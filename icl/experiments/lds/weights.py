@@ -1,0 +1,139 @@
+"""Figures 1 to 6 of lds: training of one layer on AR(s) tokens in one setting, and the exact optimum.
+
+R seeds, S stored steps, K = s query entries, P = s + 1 token width.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from icl.experiments.lds.gauge import canonical, jaccard, masks, supports
+from icl.experiments.lds.protocol import Size
+from icl.experiments.runner import Runner
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.theory.quadratic import QuadraticRisk
+from icl.theory.value_search import search_values
+from icl.training.threads import threads
+
+RESTARTS = 4  # of each search for the best head
+
+
+class Weights:
+    """records, for every window s: the run `ARs`, `ARs_exact` and `ARs_optimum`."""
+
+    def __init__(
+        self,
+        setting: str,
+        windows: Sequence[int],
+        dim: int,
+        length: int,
+        seeds: Sequence[int],
+        steps: int,
+        systems: int,
+        fresh: bool = False,
+    ) -> None:
+        self.size = Size(setting, dim, length, seeds, steps, systems, fresh)
+        self.windows = self.size.windows(windows)
+        for window in self.windows:
+            self.size.law(window)  # refuses what no task can be
+
+    def records(self, runner: Runner) -> Mapping[str, RunRecord]:
+        found: dict[str, RunRecord] = {}
+        for window in self.windows:
+            found |= of_window(runner, self.size, window)
+        return found
+
+
+def of_window(runner: Runner, size: Size, window: int) -> dict[str, RunRecord]:
+    name, run, optimum = f"AR{window}", size.train(runner, window), best_heads(runner, size, window)
+    of = [run.run["fingerprint"], run.run["digest"], run.run["attempt"]]
+    science = {"run": of, "judged": size.science, "window": window, "seeds": list(size.seeds)}
+    exact = store(runner, "lds/weights", science, lambda: judged(run, size, window))
+    return {name: run, f"{name}_exact": exact, f"{name}_optimum": optimum}
+
+
+def best_heads(runner: Runner, size: Size, window: int) -> RunRecord:
+    """The optimum of the same law: of one head, of one head of (13), and the bound for any number."""
+    science = {**size.science, "window": window, "restarts": RESTARTS}
+    return store(runner, "lds/optimum", science, lambda: _optimum(exact_risk(size, window), window))
+
+
+def store(
+    runner: Runner, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+) -> RunRecord:
+    """`runner.store` on one thread: the matrices are tiny, and threads wait for one another."""
+
+    @functools.wraps(compute)
+    def alone() -> Mapping[str, np.ndarray]:
+        with threads(1):
+            return compute()
+
+    return runner.store(name, science, alone)
+
+
+def exact_risk(size: Size, window: int) -> QuadraticRisk:
+    risk = size.law(window).quadratic_risk
+    assert risk is not None, "exact in (a) and (b), and of systems drawn once"
+    return risk
+
+
+def judged(run: RunRecord, size: Size, window: int) -> dict[str, np.ndarray]:
+    """The exact risk and the supports' distances to (13) at every stored step; the final weights."""
+    P_RSLPP, Q_RSLPP = run.weights["P_history"], run.weights["Q_history"]
+    layers = (torch.from_numpy(np.asarray(M, dtype=np.float64)) for M in (P_RSLPP, Q_RSLPP))
+    risk_RS = exact_risk(size, window).value_of_layer(*layers).numpy()
+    W_V_RSPP, W_QK_RSPP = P_RSLPP[:, :, 0].swapaxes(-1, -2), Q_RSLPP[:, :, 0].swapaxes(-1, -2)
+    b_RSP, a_RSKP = canonical(W_V_RSPP[..., -1], W_QK_RSPP[..., :window, :])
+    mask_P, mask_KP = masks(window)
+    mask_V_PP, mask_QK_PP = (np.zeros((window + 1, window + 1), dtype=bool) for _ in "VQ")
+    mask_V_PP[:, -1], mask_QK_PP[:window] = mask_P, mask_KP
+    return {
+        "steps_S": run.weights["history_steps"],
+        "risk_RS": risk_RS,
+        "b_RP": b_RSP[:, -1],
+        "a_RKP": a_RSKP[:, -1],
+        "weight_R": effective_weight(b_RSP[:, -1], a_RSKP[:, -1]) if window == 1 else np.zeros(0),
+        # as the paper measures: the weights as they are, entries of .1 and more
+        "raw_V_RS": jaccard(supports(W_V_RSPP, relative=False), mask_V_PP),
+        "raw_QK_RS": jaccard(supports(W_QK_RSPP, relative=False), mask_QK_PP),
+        "V_RS": jaccard(supports(b_RSP[..., None], relative=True), mask_P[:, None]),
+        "QK_RS": jaccard(supports(a_RSKP, relative=True), mask_KP),
+    }
+
+
+def effective_weight(b_XP: np.ndarray, a_XKP: np.ndarray) -> np.ndarray:
+    """s = 1: what multiplies y_(T-1) (1/N) sum y_t y_(t+1), the constant of (14)."""
+    return b_XP[..., 1] * a_XKP[..., 0, 0] + b_XP[..., 0] * a_XKP[..., 0, 1]
+
+
+def _optimum(risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:
+    mask_P, mask_KP = masks(window)
+    free, pattern = (
+        search_values(risk, 1, generator(0, "search", window), RESTARTS, free)
+        for free in (None, torch.from_numpy(mask_P))
+    )
+    best = min(pattern, free, key=lambda optimum: optimum.value)
+    b_P, a_KP = canonical(best.b_HP[0].numpy(), best.a_HKP[0, :window].numpy())
+    pattern_b_P, pattern_a_KP = canonical(pattern.b_HP[0].numpy(), pattern.a_HKP[0, :window].numpy())
+    bound = risk.convex_bound()
+    return {
+        "value": np.array(best.value),
+        "pattern_value": np.array(pattern.value),
+        "any_heads": np.array(bound.value),
+        "rounding": np.array(bound.rounding),
+        "zero": np.array(risk.constant),
+        "b_P": b_P,
+        "a_KP": a_KP,
+        "pattern_b_P": pattern_b_P,
+        "pattern_a_KP": pattern_a_KP,
+        "mask_P": mask_P,
+        "mask_KP": mask_KP,
+        "V": jaccard(supports(b_P[:, None], relative=True), mask_P[:, None]),
+        "QK": jaccard(supports(a_KP, relative=True), mask_KP),
+    }

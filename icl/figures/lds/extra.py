@@ -1,0 +1,175 @@
+"""Beside the figures of lds: test risk by window, of the trained layer and of what it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim, above, below
+from icl.figures.curves import Curve, Level, Rows, draw_panels, table
+from icl.figures.style import BLUE, EXACT, GREEN, ORANGE, PURPLE, log_axis, panels
+from icl.runs.record import RunRecord
+from icl.verdicts import joint
+
+Records = Mapping[str, RunRecord]
+Z = 3.2905  # of a two-sided 99.9 % interval
+ROUNDING = 1e-9  # of a risk
+NEAR = 0.02
+METHODS = {
+    "step": ("one gradient step", GREEN, "^"),
+    "pcg": ("two PCG steps", PURPLE, "v"),
+    "least_squares": ("least squares AR(s)", ORANGE, "s"),
+    "trained": ("trained layer", BLUE, "o"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What was compared on drawn sequences; exact risks of the best head and of the trained layers."""
+
+    test: Mapping[str, np.ndarray]
+    optimum_W: np.ndarray
+    trained_RW: np.ndarray
+
+    @property
+    def windows(self) -> list[int]:
+        return self.test["windows_W"].tolist()
+
+
+class Extra:
+    caption = (
+        "Half the squared error of predicting y_T, by window s, on the same drawn sequences: the trained "
+        "layer (mean over seeds and range), one step of gradient descent on L_AR(s) with the best step size, "
+        "two steps of preconditioned conjugate gradients with preconditioner P^-1 and first direction q of "
+        "the best head of pattern (13) (for s = 1, where q = 0, two plain ones: least squares), AR(s) fitted "
+        "in context by least squares. Dashed: the exact risk of the best single head. Dotted: the Kalman "
+        "filter given the true system, which no predictor is better than."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        found = by_setting(records)
+        figure, axes = panels(1, len(found), (2.7, 2.2))
+        by_panel = {f"setting ({name})": place for name, place in zip(found, axes[0], strict=True)}
+        draw_panels(by_panel, self._drawn(records))
+        for title, place in by_panel.items():
+            place.set(title=title, xlabel="window $s$", xticks=next(iter(found.values())).windows)
+            log_axis(place)
+        axes[0, 0].set_ylabel("test risk")
+        axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        return table(self._drawn(records))
+
+    def _drawn(self, records: Records) -> list[Curve | Level]:
+        drawn: list[Curve | Level] = []
+        for name, of in by_setting(records).items():
+            panel, test = f"setting ({name})", of.test
+            for method, (label, color, marker) in METHODS.items():
+                y_RW = np.atleast_2d(test[f"{method}_W"].T)
+                style = {"marker": marker, "markersize": 3.5, "linewidth": 0.8}
+                drawn.append(Curve(panel, label, color, test["windows_W"], y_RW, style))
+            style = {"linestyle": EXACT["linestyle"], "linewidth": 1.0}
+            drawn.append(
+                Curve(panel, "best head, exact", "black", test["windows_W"], of.optimum_W[None], style)
+            )
+            drawn.append(Level(panel, "Kalman filter", float(test["kalman_W"][0]), ":"))
+        return drawn
+
+    def claims(self, records: Records) -> list[Claim]:
+        found = by_setting(records)
+        windows = next(iter(found.values())).windows
+        claims = [_falls(found, windows), _trained_falls(found, windows), _above_kalman(found)]
+        claims += [_one_step(found)] if windows[0] == 1 else []
+        return claims + [_beats(found, windows, method) for method in ("step", "pcg")]
+
+
+def by_setting(records: Records) -> dict[str, Setting]:
+    found = {}
+    for name in [key.removesuffix("_test") for key in records if key.endswith("_test")]:
+        test = records[f"{name}_test"].weights
+        windows = test["windows_W"].tolist()
+        optima = [records[f"{name}_AR{s}_optimum"].weights["value"] for s in windows]
+        trained = [records[f"{name}_AR{s}_exact"].weights["risk_RS"][:, -1] for s in windows]
+        found[name] = Setting(test, np.array(optima), np.stack(trained, 1))
+    return found
+
+
+def _falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Claim:
+    steps = {name: (np.diff(of.optimum_W) / of.optimum_W[:-1]).tolist() for name, of in found.items()}
+    return Claim(
+        "the best single head's risk falls with the window",
+        {f"relative change, setting {name}, s = {windows}": change for name, change in steps.items()},
+        f"every change below minus rounding, {ROUNDING:g} of the risk",
+        joint([below(max(change), -ROUNDING) for change in steps.values()]),
+        trained=False,
+        whose="project",
+    )
+
+
+def _trained_falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Claim:
+    steps = {name: np.diff(of.trained_RW, axis=1) / of.trained_RW[:, :-1] for name, of in found.items()}
+    return Claim(
+        "so does the trained layer's, seed by seed (exact risk of the weights)",
+        {
+            f"largest change, setting {name}, s = {windows}": step.max(0).tolist()
+            for name, step in steps.items()
+        },
+        f"every change below minus rounding, {ROUNDING:g} of the risk",
+        joint([below(float(step.max()), -ROUNDING) for step in steps.values()]),
+        whose="project",
+    )
+
+
+def _above_kalman(found: Mapping[str, Setting]) -> Claim:
+    measured, verdicts = {}, []
+    for name, of in found.items():
+        for method in METHODS:
+            above_X = of.test[f"{method}_above_W"].ravel()
+            error_X = Z * of.test[f"{method}_above_stderr_W"].ravel()
+            least = int((above_X - error_X).argmin())
+            measured[f"{METHODS[method][0]}, setting {name}"] = (
+                f"{above_X[least]:.3g} +- {error_X[least]:.2g}"
+            )
+            verdicts += [above(float(v), 0.0, float(e)) for v, e in zip(above_X, error_X, strict=True)]
+    return Claim(
+        "every predictor's risk is above the Kalman filter's",
+        measured,
+        "99.9 % intervals of the paired differences above 0 (the least shown)",
+        joint(verdicts),
+        trained=False,
+        whose="project",
+    )
+
+
+def _one_step(found: Mapping[str, Setting]) -> Claim:
+    off = {name: np.abs(of.trained_RW[:, 0] / of.test["step_exact_W"][0] - 1) for name, of in found.items()}
+    return Claim(
+        "s = 1: the trained layer is one step of gradient descent on L_AR(1): their exact risks",
+        {f"largest relative difference, setting {name}": float(off_R.max()) for name, off_R in off.items()},
+        f"below {NEAR:.0%} in every seed",
+        below(max(float(off_R.max()) for off_R in off.values()), NEAR),
+    )
+
+
+def _beats(found: Mapping[str, Setting], windows: Sequence[int], method: str) -> Claim:
+    """On the same sequences; both differences are to the Kalman filter, so their errors are conservative."""
+    measured, verdicts = {}, []
+    for name, of in found.items():
+        test = of.test
+        more_W = test[f"{method}_above_W"] - test["trained_above_W"].T.max(0)
+        error_W = Z * np.hypot(test[f"{method}_above_stderr_W"], test["trained_above_stderr_W"].T.max(0))
+        for s, more, error in zip(windows, more_W.tolist(), error_W.tolist(), strict=True):
+            if s > 1:
+                measured[f"s = {s}, setting {name}"] = f"{more:.3g} +- {error:.2g}"
+                verdicts.append(above(more, 0.0, error))
+    return Claim(
+        f"s >= 2: the trained layer's test risk is below that of {METHODS[method][0]}",
+        measured,
+        "99.9 % intervals of the differences above 0, the worst seed",
+        joint(verdicts),
+        whose="project",
+    )

@@ -1,0 +1,194 @@
+"""What Figures 1 to 6 and the comparison ask for, and what is computed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.algorithms import GradientDescent
+from icl.config.compose import compose
+from icl.config.objects import instantiate
+from icl.config.places import Configs
+from icl.config.session import Session
+from icl.errors import InputError
+from icl.experiments.lds import extra
+from icl.experiments.lds.extra import Extra, best_step
+from icl.experiments.lds.protocol import Size
+from icl.experiments.lds.weights import Weights, exact_risk, judged
+from icl.jobs.train import request as train_request
+from icl.models import Full, LinearTransformer
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks.dynamical_system import gram_prompts
+
+SIZE: dict[str, Any] = {
+    "dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20,
+}  # fmt: skip
+
+
+def run_of(window: int, steps: int = 3) -> RunRecord:
+    """Random weights of two seeds at some steps."""
+    rng = np.random.default_rng(window)
+    shape = (2, steps, 1, window + 1, window + 1)
+    P, Q = rng.standard_normal(shape), rng.standard_normal(shape)
+    run = RunRecord.__new__(RunRecord)
+    run.__dict__["run"] = {"fingerprint": f"f{window}", "digest": "d", "attempt": 1, "seeds": [0, 4]}
+    run.__dict__["weights"] = {"P_history": P, "Q_history": Q, "history_steps": np.arange(steps)}
+    return run
+
+
+class FakeRunner:
+    scale = "smoke"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.stored: dict[str, Any] = {}
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        self.asked.append((experiment, dict(overrides or {})))
+        return run_of(int(dict(overrides or {})["task.window"]))
+
+    def store(self, name: str, science: Mapping[str, Any], compute: Callable[[], Any]) -> RunRecord:
+        key = f"{name} {science}"
+        if key not in self.stored:
+            run = RunRecord.__new__(RunRecord)
+            run.__dict__["run"] = {"fingerprint": f"s{len(self.stored)}", "digest": "d", "attempt": 1}
+            run.__dict__["weights"] = dict(compute())
+            self.stored[key] = run
+        return self.stored[key]
+
+
+def test_figures_of_one_setting_share_runs_and_optima() -> None:
+    runner = FakeRunner()
+    first = Weights("a", [1, 2], **SIZE).records(runner)
+    count = len(runner.stored)
+    again = Weights("a", [2], **SIZE).records(runner)
+    assert len(runner.stored) == count and again["AR2_optimum"] is first["AR2_optimum"]
+    assert set(first) == {f"AR{s}{part}" for s in (1, 2) for part in ("", "_exact", "_optimum")}
+    Extra(settings=["a"], windows=[1, 2], sequences=10, **SIZE).records(runner)
+    assert len(runner.stored) == count + 1, "the comparison adds its own arrays only"
+
+
+def test_runs_follow_the_tables(tmp_path: Path) -> None:
+    """What is asked for composes; AR(3) in (a) and (c), whose tables differ."""
+    session = Session(tmp_path)
+    for setting, lr, betas, low, pool in (
+        ("a", 9e-2, [0.1, 0.55], 1e-4, None),
+        ("c", 7e-3, [0.92, 0.96], 1e-5, 20),
+    ):
+        runner = FakeRunner()
+        Size(setting, **SIZE).train(runner, 3)  # type: ignore[arg-type]
+        ((name, overrides),) = runner.asked
+        words = [f"{key}={'null' if value is None else value}" for key, value in overrides.items()]
+        composed = compose(Configs(), "train", [f"experiment={name}", "scale=laptop", *words])
+        train_request(composed, session).validate()
+        settings = composed.settings
+        assert settings["optimizer"]["lr"] == lr and list(settings["optimizer"]["betas"]) == betas
+        assert settings["optimizer"]["schedule"]["min_lr"] == low and settings["task"]["systems"] == pool
+        assert settings["train"]["estimator"] == "population" and settings["train"]["batch"] is None
+
+
+def test_fresh_runs_draw_batches_of_the_tables() -> None:
+    runner = FakeRunner()
+    Size("d", fresh=True, **SIZE).train(runner, 4)  # type: ignore[arg-type]
+    ((_, overrides),) = runner.asked
+    assert overrides["train.batch"] == 16_000 and overrides["task.systems"] is None
+
+
+def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
+    size, window = Size("a", **SIZE), 2  # type: ignore[arg-type]
+    run = run_of(window)
+    found = judged(run, size, window)
+    law = size.law(window)
+    for s in range(3):
+        family = Full(window, layers=1)
+        family.load({name: torch.from_numpy(run.weights[f"{name}_history"][:, s]) for name in "PQ"})
+        model = LinearTransformer(family)
+        risk = law.exact_risk(model)
+        assert risk is not None
+        np.testing.assert_allclose(found["risk_RS"][:, s], risk(model).detach().numpy(), rtol=1e-12)
+    # The head in the gauge predicts what the layer does.
+    y = law.sequences([generator(3, "eval")] * 2, 20)
+    prompt = gram_prompts(y, window)
+    layer = model.predict(prompt).detach().numpy()
+    heads = extra.head(
+        found["b_RP"][1], found["a_RKP"][1], prompt.gram_RBPP[1], prompt.query_RBP[1, :, :window]
+    )
+    np.testing.assert_allclose(heads.numpy(), layer[1], rtol=1e-10)
+
+
+def test_the_best_step_is_the_best_and_one_gradient_step() -> None:
+    size, window = Size("b", **SIZE), 2  # type: ignore[arg-type]
+    risk = exact_risk(size, window)
+    eta, value = best_step(risk, window)
+    b, a = torch.tensor([[0.0, 0, 1]]).double(), torch.zeros(1, 3, 3).double()
+    a[0, :2, :2] = torch.eye(2)
+    assert value == pytest.approx(float(risk.value_of_heads(b, eta * a)), rel=1e-10)
+    for other in (0.99 * eta, 1.01 * eta):
+        assert float(risk.value_of_heads(b, other * a)) > value
+    y = size.law(window).sequences([generator(1, "eval")], 30)
+    prompt = gram_prompts(y, window)
+    step = GradientDescent(eta, 1).predict(prompt)[0]
+    mine = extra.head(b[0].numpy(), (eta * a)[0, :2].numpy(), prompt.gram_RBPP[0], prompt.query_RBP[0, :, :2])
+    torch.testing.assert_close(mine, step)
+
+
+def test_comparison() -> None:
+    """Paired losses: the mean of each method is what its difference to the Kalman filter's says."""
+    records = Extra(settings=["a"], windows=[1, 2], sequences=400, **SIZE).records(FakeRunner())
+    test = records["a_test"].weights
+    for name in ("step", "pcg", "least_squares", "optimum", "trained"):
+        difference = test[f"{name}_W"] - test["kalman_W"]
+        np.testing.assert_allclose(difference, test[f"{name}_above_W"], rtol=1e-9)
+    assert test["trained_W"].shape == (2, 2) and (test["step_above_W"] > 0).all()
+    np.testing.assert_allclose(test["pcg_W"][0], test["least_squares_W"][0])
+    error = 4.5 * test["step_stderr_W"]
+    assert (np.abs(test["step_W"] - test["step_exact_W"]) < error).all()
+
+
+def test_at_the_optimum_no_other_head_is_better() -> None:
+    size = Size("c", **SIZE)  # type: ignore[arg-type]
+    runner = FakeRunner()
+    optimum = Weights("c", [2], **SIZE).records(runner)["AR2_optimum"].weights
+    risk = exact_risk(size, 2)
+    rng = np.random.default_rng(0)
+    b, a = torch.from_numpy(optimum["b_P"]), torch.zeros(3, 3).double()
+    a[:2] = torch.from_numpy(optimum["a_KP"])
+    value = float(risk.value_of_heads(b[None], a[None]))
+    assert value == pytest.approx(float(optimum["value"]), rel=1e-9)
+    assert optimum["any_heads"] <= value <= optimum["pattern_value"] + 1e-12
+    for _ in range(20):
+        shift = torch.from_numpy(0.01 * rng.standard_normal(3))
+        assert float(risk.value_of_heads((b + shift)[None], a[None])) >= value * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Weights("e", [1], **SIZE), "setting=e"),
+        (lambda: Weights("c", [4], **SIZE), "windows=4"),
+        (lambda: Weights("a", [0], **SIZE), "windows=0"),
+        (lambda: Weights("a", [4], **SIZE | {"length": 5}), "length=5"),
+        (lambda: Weights("a", [1], **SIZE | {"steps": 3}), "steps=3"),
+        (lambda: Weights("a", [2, 2], **SIZE), "windows="),
+        (lambda: Extra(settings=["a"], windows=[1], sequences=10, **SIZE), "two windows"),
+        (lambda: Extra(settings=["z"], windows=[1, 2], sequences=10, **SIZE), "settings=z"),
+        (lambda: Extra(settings=["a"], windows=[1, 2], sequences=1, **SIZE), "sequences=1"),
+    ],
+)
+def test_refuses(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("id", ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "extra"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_shipped_settings_are_ones(id: str, scale: str) -> None:
+    node = compose(Configs(), "figure", [f"figure=lds/{id}", f"scale={scale}"]).settings["figure"]
+    instantiate("figure.experiment", node["experiment"])
+    instantiate("figure.draw", node["draw"])

@@ -1,0 +1,184 @@
+"""Training that ended at the optimum, and elsewhere: what the figures of lds then say and draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+
+from icl.experiments.lds.gauge import masks
+from icl.figures.lds.extra import METHODS, Extra
+from icl.figures.lds.fig1 import Fig1
+from icl.figures.lds.fig2 import Fig2
+from icl.figures.lds.fig3 import Fig3
+from icl.figures.lds.fig4 import Fig4
+from icl.figures.lds.fig5 import Fig5
+from icl.figures.lds.fig6 import Fig6
+from icl.runs.record import RunRecord
+
+SEEDS, STEPS = [666013, 1], np.array([0, 10, 20])
+FIGURES = {1: Fig1, 2: Fig2, 3: Fig3, 4: Fig4, 5: Fig5, 6: Fig6}
+VALUES = {1: 0.06, 2: 0.047, 3: 0.0465, 4: 0.046}
+Arrays = dict[str, dict[str, Any]]
+
+
+def record(arrays: Mapping[str, Any]) -> RunRecord:
+    run = RunRecord.__new__(RunRecord)
+    run.__dict__["weights"] = dict(arrays)
+    run.__dict__["run"] = {"seeds": SEEDS}
+    run.__dict__["config"] = {"train": {"estimator": arrays.get("estimator", "population")}}
+    return run
+
+
+def window(s: int, estimator: str = "population") -> Arrays:
+    """Both seeds at the optimum, of pattern (13), after 20 steps."""
+    mask_P, mask_KP = masks(s)
+    b_P, a_KP = np.where(mask_P, 1.5, 0.0), np.where(mask_KP, 1.2, 0.0)
+    fall = np.array([1.4, 1.1, 1.0])
+    ended = np.tile([1.0, 0.5, 0.0], (2, 1))
+    return {
+        f"AR{s}": {"estimator": estimator},
+        f"AR{s}_exact": {
+            "steps_S": STEPS,
+            "risk_RS": VALUES[s] * np.array([fall, fall * [1, 1, 1.001]]),
+            "b_RP": np.stack([b_P] * 2),
+            "a_RKP": np.stack([a_KP] * 2),
+            "weight_R": np.full(2, 1.8) if s == 1 else np.zeros(0),
+            **{name: ended for name in ("raw_V_RS", "raw_QK_RS", "V_RS", "QK_RS")},
+        },
+        f"AR{s}_optimum": {
+            "value": np.array(VALUES[s]),
+            "any_heads": np.array(0.99 * VALUES[s]),
+            "b_P": b_P,
+            "a_KP": a_KP,
+            "mask_P": mask_P,
+            "mask_KP": mask_KP,
+            "V": np.array(0.0),
+            "QK": np.array(0.0),
+        },
+    }
+
+
+def weights(*windows: int, estimator: str = "population") -> Arrays:
+    return {name: arrays for s in windows for name, arrays in window(s, estimator).items()}
+
+
+def claims(figure: Any, arrays: Arrays) -> dict[str, str]:
+    records = {name: record(part) for name, part in arrays.items()}
+    return {claim.claim: claim.verdict for claim in figure.claims(records)}
+
+
+@pytest.mark.parametrize("number", FIGURES)
+def test_claims_hold_at_the_optimum(number: int) -> None:
+    found = claims(FIGURES[number](), weights(1, 2, 3))
+    assert set(found.values()) == {"holds"} and len(found) == (2 if number == 3 else 5)
+
+
+MUTATIONS: list[tuple[str, str, Callable[[Any], Any], str, str]] = [
+    ("AR2_exact", "risk_RS", lambda y: y * np.array([[1, 1, 1], [1, 1, 1.03]]), "training ends", "fails"),
+    ("AR2_exact", "risk_RS", lambda y: 0.98 * y, "no weights are below", "fails"),
+    ("AR1_exact", "weight_R", lambda y: y * [1, 1.03], "constant of (14)", "fails"),
+    ("AR1_exact", "QK_RS", lambda y: y + np.c_[[0, 0.1]], "in one gauge", "fails"),
+    ("AR2_exact", "V_RS", lambda y: y + np.c_[[0, 0.5]], "in one gauge", "fails"),
+    ("AR2_exact", "raw_V_RS", lambda y: y + 0.5, "the supports of W_QK", "undecided"),
+]
+
+
+@pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), MUTATIONS)
+def test_a_claim_fails_where_the_data_contradict_it(
+    part: str, array: str, change: Callable[[Any], Any], claim: str, verdict: str
+) -> None:
+    arrays = weights(1, 2)
+    arrays[part][array] = change(arrays[part][array])
+    found = claims(Fig1(), arrays)
+    assert [text for text in found if claim in text and found[text] == verdict], found
+
+
+def test_on_fresh_systems_the_papers_claim_is_decided() -> None:
+    arrays = weights(1, 2, estimator="sampled")
+    arrays["AR2_exact"]["raw_V_RS"] = arrays["AR2_exact"]["raw_V_RS"] + 0.5
+    found = claims(Fig3(), arrays)
+    assert [text for text in found if text.startswith("the supports") and found[text] == "fails"], found
+
+
+def test_every_seed_and_every_free_entry_is_drawn() -> None:
+    records = {name: record(part) for name, part in weights(1, 2).items()}
+    drawn = Fig1().draw(records)
+    drawn.canvas.draw()
+    images = [axes for axes in drawn.axes if axes.images]
+    assert len(images) == 2 * 2 * (1 + len(SEEDS)), "two windows, W_QK and W_V, the optimum and every seed"
+    for axes in images:
+        s = axes.images[0].get_array().shape[0] - 1
+        outlined = [p for p in axes.patches if isinstance(p, Rectangle)]
+        position = images.index(axes) % (2 * (1 + len(SEEDS)))
+        mask_P, mask_KP = masks(s)
+        assert len(outlined) == (mask_KP if position <= len(SEEDS) else mask_P).sum()
+    losses = [axes for axes in drawn.axes if axes.lines]
+    assert [len(axes.lines) for axes in losses] == [2, 2], "trained, and the optimum as a line"
+    assert losses[0].lines[1].get_linestyle() == "--"
+
+
+def test_the_table_has_every_entry_of_every_seed() -> None:
+    records = {name: record(part) for name, part in weights(1, 2).items()}
+    rows = [row for row in Fig1().table(records) if row["panel"] == "AR(2) W_QK"]
+    found = {(row["seed"], row["row"], row["column"]): row["value"] for row in rows}
+    assert len(rows) == 2 * 2 * 3 and found[1, 0, 2] == 1.2 and found[666013, 1, 0] == 0
+    optimum = [row for row in Fig1().table(records) if row["panel"] == "AR(2) W_V last column optimum"]
+    assert [row["value"] for row in optimum] == [1.5, 0, 1.5]
+
+
+def test_figure_3_draws_both_measures() -> None:
+    records = {name: record(part) for name, part in weights(1, 2).items()}
+    drawn = Fig3().draw(records)
+    assert [len(axes.lines) for axes in drawn.axes] == [4, 4]
+    assert len({row["series"] for row in Fig3().table(records)}) == 4
+
+
+def comparison() -> Arrays:
+    arrays = {f"a_{name}": part for name, part in weights(1, 2).items()}
+    test: dict[str, Any] = {"windows_W": np.array([1, 2]), "step_exact_W": np.array([VALUES[1], 0.055])}
+    above = {
+        "step": [0.02, 0.018],
+        "pcg": [0.015, 0.016],
+        "least_squares": [0.015, 0.014],
+        "optimum": [0.02, 0.007],
+    }
+    for name, gap in above.items():
+        test[f"{name}_above_W"] = np.array(gap)
+    test["trained_above_W"] = np.array([[0.02, 0.0201], [0.0071, 0.0072]])
+    for name in (*above, "trained"):
+        test[f"{name}_W"] = 0.04 + test[f"{name}_above_W"]
+        for part in ("above_stderr", "stderr"):
+            test[f"{name}_{part}_W"] = np.full_like(test[f"{name}_W"], 1e-4)
+    return arrays | {"a_test": test | {"kalman_W": np.array([0.04])}}
+
+
+def test_the_comparison() -> None:
+    found = claims(Extra(), comparison())
+    assert set(found.values()) == {"holds"} and len(found) == 6
+    drawn = Extra().draw({name: record(part) for name, part in comparison().items()})
+    drawn.canvas.draw()
+    assert len(drawn.axes[0].lines) == len(METHODS) + 2
+
+
+@pytest.mark.parametrize(
+    ("part", "array", "change", "claim"),
+    [
+        ("a_AR2_optimum", "value", lambda y: np.array(0.061), "best single head's"),
+        ("a_AR2_exact", "risk_RS", lambda y: y * [[1, 1, 1], [1, 1, 1.5]], "so does the trained"),
+        ("a_test", "pcg_above_W", lambda y: y - 0.02, "Kalman"),
+        ("a_test", "step_exact_W", lambda y: 1.03 * y, "s = 1"),
+        ("a_test", "step_above_W", lambda y: y - [0, 0.015], "one gradient step"),
+        ("a_test", "pcg_above_W", lambda y: y - [0, 0.015], "two PCG steps"),
+    ],
+)
+def test_the_comparison_fails_where_the_data_contradict_it(
+    part: str, array: str, change: Callable[[Any], Any], claim: str
+) -> None:
+    arrays = comparison()
+    arrays[part][array] = change(arrays[part][array])
+    found = claims(Extra(), arrays)
+    assert [text for text in found if claim in text and found[text] == "fails"], found
