@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BOTTOM = {"errors", "random", "verdicts", "progress", "events"}  # importable by all but theory
+BOTTOM = {"errors", "random", "verdicts", "progress", "events", "weighted"}  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
     "errors": {"errors"},
@@ -21,6 +21,7 @@ LAYERS = {
     "verdicts": {"verdicts"},
     "events": {"events"},
     "progress": {"progress"},
+    "weighted": {"weighted"},
     "runs": {"runs"} | BOTTOM,
     "sinks": {"sinks", "config", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from icl.tasks.law import Draw, Estimator, Generators, Model
-from icl.tasks.tilted import effective_size, inflations_for
+from icl.tasks.tilted import inflations_for
+from icl.weighted import effective_size
 
 if TYPE_CHECKING:
     from icl.tasks.linear_regression import LinearRegressionLaw

@@ -81,20 +81,3 @@ def density_ratios(s_BD: np.ndarray, n: int, inflations: Sequence[float]) -> np.
         size_B = np.exp(n * first_B1[:, 0] * (1 - 1 / c) / 2 - power * np.log(c))
         ratios.append(np.where((gaps_BJ > 0).all(axis=1), size_B * gaps_BJ.prod(axis=1), 0.0))
     return np.stack(ratios, axis=1)
-
-
-def stratified_error(terms_B: np.ndarray, components: int) -> float:
-    """Standard error of the mean of weight * value: each component has its own draws."""
-    strata = [terms_B[c::components] for c in range(components)]
-    return math.sqrt(sum(len(stratum) * stratum.var(ddof=1) for stratum in strata)) / len(terms_B)
-
-
-def effective_size(weight_B: np.ndarray) -> float:
-    """(sum w)^2 / sum w^2: how many equal weights would have this variance."""
-    return float(weight_B.sum() ** 2 / np.square(weight_B).sum())
-
-
-def tail_share(terms_B: np.ndarray, largest: int = 100) -> float:
-    """Share of a sum that its largest terms carry; near 1 the sum says little about its expectation."""
-    total = float(np.abs(terms_B).sum())
-    return float(np.sort(np.abs(terms_B))[-largest:].sum()) / total if total > 0 else 0.0

@@ -9,16 +9,10 @@ from scipy.stats import norm
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import tilted
-from icl.tasks.tilted import (
-    INFLATIONS,
-    density_ratios,
-    draw_tilted,
-    effective_size,
-    inflations_of,
-    tail_share,
-)
+from icl.tasks.tilted import INFLATIONS, density_ratios, draw_tilted, inflations_of
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.wishart import trace_moment
+from icl.weighted import effective_size, tail_share
 
 SIZES = [(1, 1), (1, 7), (2, 2), (3, 2), (5, 4), (5, 5), (5, 10), (5, 20), (6, 3)]
 BATCH = 20_000

@@ -20,10 +20,10 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import linear_regression
-from icl.tasks.tilted import stratified_error
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
 from icl.training.restored import TrainedRun, restored
+from icl.weighted import stratified_error
 
 BATCH = 20_000  # prompts of the paper's batch
 

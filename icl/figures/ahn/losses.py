@@ -19,8 +19,8 @@ from scipy import stats
 from icl.figures.claims import Claim
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, panels
 from icl.runs.record import RunRecord
-from icl.tasks.tilted import stratified_error, tail_share
 from icl.verdicts import joint
+from icl.weighted import stratified_error, tail_share
 
 LEVEL = 0.999  # of every interval
 SAID = {

@@ -21,8 +21,8 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.tasks.linear_regression import LinearRegressionLaw
 from icl.tasks.prompts import GramPrompt
-from icl.tasks.tilted import stratified_error
 from icl.theory.polynomial import InvariantRisk
+from icl.weighted import stratified_error
 
 SEEDS = [3, 8]
 
