@@ -1,1 +1,1 @@
-"""Hydra finds plugins only under this name; the work is done in icl.config.multirun and icl.jobs."""
+"""Hydra finds plugins only under this name; the work is done in icl.config.multirun."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from icl.cli import hydra, show
@@ -104,15 +104,10 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
 
 def _multirun(verb: str, flags: argparse.Namespace, configs: Configs) -> int:
     started, sweep = time.monotonic(), multirun.Sweep(verb, configs)
-
-    def check(jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> None:
-        sweep.check(jobs, composed)
-        keep_caches_in(sweep.outputs)
-
     attempt = multirun.Attempt(verb, configs, os.getpid())
     with stdout_kept_for_results():
-        ran = hydra_run.run(verb, flags.overrides, configs, attempt, check)
-    document = multirun.conclude(sweep, ran.jobs, ran.returned, time.monotonic() - started)
+        ran = hydra_run.run(verb, flags.overrides, configs, attempt, sweep)
+    document = multirun.conclude(sweep, ran.overrides, ran.results, time.monotonic() - started)
     emit(document, lambda: show.multirun(document), sweep.form)
     return worst([result["exit_code"] for result in document["results"]])
 

@@ -28,7 +28,13 @@ from icl.config.places import SCALES, Configs, conf_dir
 from icl.errors import InputError, nearest, one_of
 
 ERRORS = (HydraException, OmegaConfBaseException)
-_EXTRAS = {"submitit_local": "slurm", "submitit_slurm": "slurm", "optuna": "optuna"}
+_BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
+    "optuna": "hydra-optuna-sweeper",
+    "ax": "hydra-ax-sweeper",
+    "nevergrad": "hydra-nevergrad-sweeper",
+    "ray": "hydra-ray-launcher",
+    "rq": "hydra-rq-launcher",
+}
 _lock = threading.RLock()  # Hydra's state is the process's
 
 
@@ -57,13 +63,20 @@ def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> boo
 
 def plain(cfg: DictConfig) -> Composed:
     """A config with Hydra's own part still in it."""
-    held = HydraConfig.instance().cfg
-    HydraConfig.instance().set_config(cfg)  # for ${hydra:...}
-    try:
+    with in_force(cfg):
         own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
         settings: Any = OmegaConf.to_container(own, resolve=True)
         choices: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
         return Composed(settings, choices, _is_multirun(cfg.hydra.mode))
+
+
+@contextlib.contextmanager
+def in_force(cfg: DictConfig) -> Iterator[None]:
+    """For ${hydra:...}."""
+    held = HydraConfig.instance().cfg
+    HydraConfig.instance().set_config(cfg)
+    try:
+        yield
     finally:
         HydraConfig.instance().cfg = held
 
@@ -159,8 +172,8 @@ def _not_installed(group: str, option: str) -> str | None:
     kind = group.removeprefix("hydra/")
     if kind not in ("launcher", "sweeper"):
         return None
-    if option in _EXTRAS:
-        return f"{group}={option}: is not installed; pip install 'icl[{_EXTRAS[option]}]'"
+    if option in _BRING:
+        return f"{group}={option}: is not installed; pip install {_BRING[option]}"
     names = ConfigStore.instance().list(group)
     here = sorted({name.removesuffix(".yaml") for name in names if not name.startswith("_")})
     return f"{group}={option}: no such {kind} is installed{nearest(option, here)} (one of: {', '.join(here)})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -43,6 +43,30 @@ def target_of(key: str, node: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping) and "_target_" in value:
             target_of(f"{key}.{name}", value)
     return allowed_target(key, node["_target_"])
+
+
+def refuse_foreign(hydra: Mapping[str, Any]) -> None:
+    """Of what Hydra itself builds in a multirun, by the parts of its config. It sees to it that sweeper and
+    launcher are plugins; within these, and as callbacks, there is nothing but of allowed packages."""
+    targets = [pair for part, node in hydra.items() for pair in _nested_targets(f"hydra.{part}", node)]
+    for key, name in targets:
+        is_plugin = key in ("hydra.sweeper", "hydra.launcher")
+        if not is_plugin and not str(name).startswith("optuna.samplers."):
+            target_class(key, name)
+    space = (hydra["sweeper"] or {}).get("custom_search_space")
+    if space is not None:
+        allowed_target("hydra.sweeper.custom_search_space", space)
+
+
+def _nested_targets(key: str, node: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, Mapping):
+        if "_target_" in node:
+            yield key, node["_target_"]
+        for name, value in node.items():
+            yield from _nested_targets(f"{key}.{name}", value)
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from _nested_targets(f"{key}.{i}", value)
 
 
 def target_class(key: str, name: Any) -> type:

@@ -16,12 +16,12 @@ _REQUEST: Mapping[str, Callable[[Composed, Session], Request]] = {
     "check": check.request,
     "figure": figure.request,
 }
-_OWN = {"train": train.OWN, "check": check.OWN, "figure": figure.OWN}
+OWN = {"train": train.OWN, "check": check.OWN, "figure": figure.OWN}
 
 
 def requested(kind: str, composed: Composed, configs: Configs) -> tuple[Request, Session]:
     """What a config asks for, and where: here the config ends."""
-    session = session_of(kind, _OWN[kind], composed, configs)
+    session = session_of(kind, OWN[kind], composed, configs)
     whole("jobs", composed.settings.get("jobs", 1), 1)
     return _REQUEST[kind](composed, session), session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,19 +14,32 @@ from pathlib import Path
 from typing import Any
 
 from icl.config.compose import Composed
+from icl.config.multirun import Result
 from icl.config.places import Configs
-from icl.errors import InputError, Interrupted, full_errors, one_line
-from icl.jobs.kinds import requested
+from icl.config.session import Session, keep_caches_in, session_of
+from icl.errors import InputError, Interrupted, full_errors, nearest, one_line
+from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, code_of
-from icl.jobs.request import Document, obtain, prepare
+from icl.jobs.request import Document, Request, obtain, prepare
 from icl.runs.fingerprint import fingerprint
 
-Result = Mapping[str, Any]  # what a job left: status, exit_code, document
+OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
+_OF_NO_NUMBER = (
+    "format",
+    "force",
+    "verbose",
+    "paths",
+    "logger",
+)  # keys; what is sought does not depend on them
+
+
+class JobFailed(Exception):
+    """What a sweeper is told of a job that failed."""
 
 
 @dataclass
 class Sweep:
-    """The jobs of a multirun of `kind`; where and how they end is known once they are validated."""
+    """The jobs of a multirun of `kind`: of a grid, all known before the first starts, or of a search."""
 
     kind: str
     configs: Configs
@@ -34,18 +48,54 @@ class Sweep:
     outputs: Path = Path()
     form: str = "text"
 
-    def check(self, jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> None:
-        """Raises InputError if any job is unusable; nothing has been written then."""
-        identities, places = [], set()
+    @property
+    def folder(self) -> Path:
+        return self.outputs / "sweeps" / self.fingerprint
+
+    def grid(self, composed: Iterable[Composed]) -> None:
+        known: list[tuple[str, str, str]] = []
+        places = set()
         for one in composed:
-            request, session = requested(self.kind, one, self.configs)
-            prepare(request, session)
-            identities.append(request.identity)
+            request, session = self._validated(one)
+            known.append((request.id, request.identity, str(one.settings["scale"])))
             places.add((session.outputs, str(one.settings["format"])))
+        if not known:
+            raise InputError("-m: a range or a glob without a value leaves no job")
         if len(places) != 1:
             raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
-        self.outputs, self.form = places.pop()
-        self.fingerprint = fingerprint({"jobs": identities})
+        if len(set(known)) < len(known):
+            raise InputError(f"-m: two jobs are one and the same {self.kind}")
+        self._settle(*places.pop(), {"jobs": [identity for _, identity, _ in known]})
+
+    def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
+        name = composed.choices.get("hydra/sweeper")
+        if name in OPTIMISERS and composed.settings.get("optimized_metric") is None:
+            raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
+        outputs = session_of(self.kind, OWN[self.kind], composed, self.configs).outputs
+        asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in _OF_NO_NUMBER)
+        self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
+
+    def admit(self, composed: Composed) -> None:
+        session = self._validated(composed)[1]
+        if (session.outputs, composed.settings["format"]) != (self.outputs, self.form):
+            raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
+
+    def failed(self, error: Exception) -> Result:
+        return _failure(error)
+
+    def answer(self, result: Result) -> Any:
+        if result["status"] == "interrupted":
+            raise Interrupted(result["exit_code"] - 128)
+        return JobFailed(result["error"]) if result["status"] == "failed" else result["objective"]
+
+    def _validated(self, composed: Composed) -> tuple[Request, Session]:
+        request, session = requested(self.kind, composed, self.configs)
+        prepare(request, session)
+        return request, session
+
+    def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
+        self.outputs, self.form, self.fingerprint = outputs, form, fingerprint(about)
+        keep_caches_in(outputs)
 
 
 @dataclass(frozen=True)
@@ -60,6 +110,7 @@ class Attempt:
         try:
             request, session = requested(self.kind, composed, self.configs)
             document = obtain(request, session)
+            objective = _objective(document, composed.settings.get("optimized_metric"))
         except (Interrupted, KeyboardInterrupt) as error:
             if os.getpid() == self.pid:
                 raise
@@ -69,9 +120,27 @@ class Attempt:
             print(f"icl: job failed: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
             if composed.settings.get("verbose") is True or full_errors():
                 traceback.print_exception(error)
-            reason = f"{type(error).__name__}: {error}"
-            return {"status": "failed", "exit_code": FAILED, "document": {}, "error": reason}
-        return {"status": "done", "exit_code": code_of(document), "document": document}
+            return _failure(error)
+        code = code_of(document)
+        return {"status": "done", "exit_code": code, "document": document, "objective": objective}
+
+
+def _failure(error: BaseException) -> Result:
+    reason = f"{type(error).__name__}: {error}"
+    return {"status": "failed", "exit_code": FAILED, "document": {}, "error": reason}
+
+
+def _objective(document: Document, metric: str | None) -> float | None:
+    """The mean over seeds of the metric that a search goes by."""
+    if metric is None:
+        return None
+    known = document["metrics"]
+    if metric not in known:
+        raise InputError(f"optimized_metric={metric}: no such metric{nearest(metric, known)}")
+    mean = known[metric]["mean"]
+    if mean is None:
+        raise InputError(f"optimized_metric={metric}: is not defined for this run")
+    return float(mean)
 
 
 def conclude(
@@ -80,12 +149,9 @@ def conclude(
     """The document of a finished multirun, and its CSV."""
     from icl.runs.atomic import write_bytes, writing
 
-    for result in results:
-        if result["status"] == "interrupted":
-            raise Interrupted(result["exit_code"] - 128)
     varying = [[o for o in job if len(jobs) == 1 or not all(o in other for other in jobs)] for job in jobs]
     summary = [row for job, result in zip(varying, results, strict=True) for row in _rows(job, result)]
-    path = sweep.outputs / "sweeps" / sweep.fingerprint / "summary.csv"
+    path = sweep.folder / "summary.csv"
     with writing(sweep.outputs):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, _csv(summary).encode())

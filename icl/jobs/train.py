@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from icl.training.job import Follower, TrainingPlan
 
 SCIENCE = ("task", "model", "optimizer", "train")
-OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks")
-_NOT_STORED = ("format", "force", "verbose", "paths")
+OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks", "optimized_metric")
+_NOT_STORED = ("format", "force", "verbose", "paths", "optimized_metric")
 _NOT_COMPARED = ("logger", "checks")  # validated in the request itself
 _PAUSE = 0.1  # seconds between two tidings of progress
 
@@ -234,6 +234,8 @@ def request(composed: Composed, session: Session) -> TrainRequest:
     for key in (*SCIENCE, "trainer", "callbacks"):
         if not isinstance(config[key], dict):
             raise InputError(f"{key}={config[key]}: must be a group of settings")
+    if not isinstance(config["optimized_metric"], str | None):
+        raise InputError(f"optimized_metric={config['optimized_metric']}: must be the name of a metric")
     science = {key: by_content(config[key]) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
     for key in ("task", "model", "optimizer"):

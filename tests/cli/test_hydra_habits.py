@@ -65,7 +65,7 @@ def test_full_errors(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--resolve"], "--resolve: only beside --cfg"),
         (["--package", "task"], "--package: only beside --cfg"),
         (["-m", "seed=0,1", "hydra/launcher=joblb"], "no such launcher is installed; did you mean joblib?"),
-        (["-m", "seed=0,1", "hydra/sweeper=nope"], "no such sweeper is installed (one of: basic, icl"),
+        (["-m", "seed=0,1", "hydra/sweeper=nope"], "no such sweeper is installed (one of: basic"),
         (["-m", "hydra.launcher.n_jobs=1,2", "hydra/launcher=joblib"], "Sweeping over Hydra's configuration"),
         (["+model._partial_=true"], "model._partial_: leave it out; icl builds the parts itself"),
         (["+optimizer._partial_=true"], "optimizer._partial_: leave it out"),

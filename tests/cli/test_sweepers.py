@@ -1,0 +1,212 @@
+"""Validation, failures and the table at the end are the same under every sweeper and launcher of Hydra's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from hydra.experimental.callback import Callback
+from hydra.plugins.sweeper import Sweeper
+
+from icl.jobs import multirun
+from tests.cli.conftest import Run
+
+FAILS = ["optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20", "optimizer.lr=1e20,0.01"]
+
+
+class Search(Sweeper):
+    """Asks for batches of what it is given, and wants numbers, as Optuna's sweeper does."""
+
+    told: list[Any]
+
+    def __init__(self, batches: list[list[str]], give_up: bool) -> None:
+        self.batches, self.give_up = batches, give_up
+        Search.told = []
+
+    def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
+        self.folder = config.hydra.sweep
+        self.launcher = Plugins.instance().instantiate_launcher(hydra_context, task_function, config)
+
+    def sweep(self, arguments: list[str]) -> None:
+        first = 0
+        for batch in self.batches:
+            returns = self.launcher.launch([(*arguments, job) for job in batch], initial_job_idx=first)
+            first += len(returns)
+            for job_return in returns:
+                try:
+                    Search.told.append(float(job_return.return_value))
+                except Exception as error:
+                    Search.told.append(error)
+                    if self.give_up:
+                        raise
+        Path(self.folder.dir, "best.json").write_text(json.dumps(arguments))
+
+
+@pytest.fixture
+def search(tiny: Run, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Run:
+    """`icl train` with a sweeper that asks for these batches."""
+    Plugins.instance()  # looks at what is installed before ours is added
+    module = ModuleType("hydra_plugins.of_a_test")
+    module.Search = Search  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(Search, "__module__", module.__name__)
+    monkeypatch.setitem(Plugins.instance().class_name_to_class, f"{module.__name__}.Search", Search)
+    names = ConfigStore.instance().repo["hydra"]["sweeper"]
+
+    def run(batches: list[list[str]], *args: str, give_up: bool = False) -> Any:
+        node = {"_target_": f"{module.__name__}.Search", "batches": batches, "give_up": give_up}
+        ConfigStore.instance().store(group="hydra/sweeper", name="of_a_test", node=node)
+        return tiny("-m", "hydra/sweeper=of_a_test", "train.steps=2", *args)
+
+    request.addfinalizer(lambda: names.pop("of_a_test.yaml", None))
+    return run
+
+
+def test_a_search_is_told_the_metric(search: Run, outputs: Path) -> None:
+    batches = [["optimizer.lr=0.01", "optimizer.lr=0.02"], ["optimizer.lr=0.04"]]
+    found = search(batches, "optimized_metric=exact_risk", "format=json")
+    document = found.json
+    assert [document[key] for key in ("jobs", "done", "failed")] == [3, 3, 0]
+    means = {row["overrides"][0]: row["mean"] for row in document["summary"] if row["metric"] == "exact_risk"}
+    assert Search.told == [means[job] for batch in batches for job in batch] and len(set(Search.told)) == 3
+    folder = Path(document["sweep_csv"]).parent
+    assert {path.name for path in folder.iterdir()} == {"summary.csv", "best.json"}
+    assert list(Path.cwd().iterdir()) == []
+    again = search(batches, "optimized_metric=exact_risk", "format=json", "verbose=true").json
+    assert again["cached"] == 3 and again["sweep_csv"] == document["sweep_csv"]
+    other = search(batches, "optimized_metric=loss", "format=json").json
+    assert other["cached"] == 3 and other["sweep_csv"] != document["sweep_csv"]
+    assert Search.told != [means[job] for batch in batches for job in batch]
+
+
+@pytest.mark.parametrize("give_up", [False, True])
+def test_a_trial_that_fails(search: Run, give_up: bool) -> None:
+    batches = [["optimizer.lr=0.01", "optimizer.lr=1e20"], ["optimizer.lr=0.02"]]
+    found = search(batches, *FAILS[:3], "optimized_metric=loss", "format=json", give_up=give_up)
+    assert found.code == 4 and found.json["failed"] == 1
+    assert found.json["jobs"] == (2 if give_up else 3)
+    assert isinstance(Search.told[1], multirun.JobFailed) and "Diverged" in str(Search.told[1])
+    assert isinstance(Search.told[0], float)
+
+
+def test_an_unusable_trial(search: Run, outputs: Path) -> None:
+    asked = ["optimized_metric=loss", "format=json"]
+    at_once = search([["task.dim=3", "task.dim=0"]], *asked)
+    assert (at_once.code, at_once.out) == (2, "") and "task.dim=0: must be" in at_once.err
+    assert not outputs.exists()
+    later = search([["task.dim=3"], ["task.dim=0", "task.dim=2"]], *asked)
+    assert later.code == 4
+    assert [result["status"] for result in later.json["results"]] == ["done", "failed", "done"]
+    assert isinstance(Search.told[1], Exception) and isinstance(Search.told[2], float)
+
+
+def test_a_search_for_nothing(search: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multirun, "OPTIMISERS", ("of_a_test",))
+    refused = search([["seed=0"]])
+    assert refused.code == 2 and "needs optimized_metric=exact_risk" in refused.err
+    assert not outputs.exists()
+    unknown = search([["seed=0"]], "optimized_metric=exact_rsk", "format=json")
+    assert unknown.code == 4 and "did you mean exact_risk?" in unknown.json["results"][0]["error"]
+
+
+@pytest.mark.slow
+def test_a_failing_job_of_submitit(tiny: Run, outputs: Path) -> None:
+    found = tiny("-m", "hydra/launcher=submitit_local", "format=json", "seed=0", *FAILS)
+    assert found.code == 4
+    assert [found.json[key] for key in ("jobs", "done", "failed")] == [2, 1, 1]
+    assert "Diverged" in found.json["results"][0]["error"]
+    assert [path.name for path in outputs.glob("sweeps/*/*")] == ["summary.csv"]
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_batches_of_a_grid(tiny: Run, outputs: Path) -> None:
+    one_by_one = ["-m", "hydra/sweeper=basic", "hydra.sweeper.max_batch_size=1", "format=json"]
+    refused = tiny(*one_by_one, "task.dim=3,0")
+    assert (refused.code, refused.out) == (2, "") and not outputs.exists()
+    found = tiny(*one_by_one, "seed=0", *FAILS)
+    assert found.code == 4 and found.json["failed"] == 1 and found.json["done"] == 1
+    assert not list(outputs.rglob("multirun.yaml")) and list(Path.cwd().iterdir()) == []
+
+
+def test_a_grid_without_jobs_or_with_one_twice(tiny: Run, outputs: Path) -> None:
+    twice = tiny("-m", "seed=0,0")
+    assert twice.code == 2 and "two jobs are one and the same" in twice.err
+    none = tiny("-m", "seed=glob(*)")
+    assert none.code == 2 and "leaves no job" in none.err
+    assert not outputs.exists()
+
+
+class Witness(Callback):
+    seen: list[str] = []  # noqa: RUF012
+
+    def on_multirun_start(self, config: Any, **_: Any) -> None:
+        Witness.seen.append("start")
+
+    def on_job_end(self, config: Any, job_return: Any, **_: Any) -> None:
+        Witness.seen.append(job_return.return_value["status"])
+
+    def on_multirun_end(self, config: Any, **_: Any) -> None:
+        Witness.seen.append("end")
+
+
+EXPERIMENT = """# @package _global_
+defaults:
+  - ahn/theorem3
+  - _self_
+hydra:
+  mode: MULTIRUN
+  sweeper:
+    params:
+      seed: range(2)
+"""
+
+
+def test_a_grid_and_a_callback_in_a_file(tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    (tmp_path / "conf" / "experiment" / "two.yaml").write_text(EXPERIMENT)
+    module = ModuleType("witness_lab")
+    module.Witness = Witness  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "witness_lab", module)
+    args = ["--config-dir", str(tmp_path / "conf"), "experiment=two", "train.steps=2", "format=json"]
+    callback = "+hydra.callbacks.mine._target_=witness_lab.Witness"
+    refused = tiny(*args, callback)
+    assert refused.code == 2 and "witness_lab.Witness: must be in one of icl" in refused.err
+    monkeypatch.setenv("ICL_PACKAGES", "witness_lab")
+    assert tiny(*args, callback).json["jobs"] == 2
+    assert Witness.seen == ["start", "done", "done", "end"]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("+hydra.callbacks.x._target_=subprocess.Popen", "hydra.callbacks.x._target_=subprocess.Popen: must"),
+        ("+hydra.launcher.x._target_=subprocess.Popen", "hydra.launcher.x._target_=subprocess.Popen: must"),
+        ("+hydra.sweeper.custom_search_space=os.system", "custom_search_space._target_=os.system: must be"),
+        ("hydra/job_logging=default", "hydra.job_logging: leave it at none"),
+        ("hydra.launcher._target_=subprocess.Popen", "not the hydra_plugins package"),
+    ],
+)
+def test_hydra_builds_nothing_foreign(override: str, said: str, tiny: Run, outputs: Path) -> None:
+    found = tiny("-m", "seed=0,1", override)
+    assert found.code in (2, 4) and said in found.err, found.err
+    assert found.out == "" and not list(outputs.glob("runs/*"))
+
+
+def test_optunas_own_sweeper(tiny: Run, outputs: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper.optuna_sweeper", reason="hydra-optuna-sweeper")
+    args = ["hparams_search=optuna", "hydra.sweeper.n_trials=4", "train.steps=2", "seed=0", "format=json"]
+    found = tiny(*args)
+    assert found.code == 0, found.err
+    (best,) = outputs.glob("sweeps/*/optimization_results.yaml")
+    risks = [row["mean"] for row in found.json["summary"] if row["metric"] == "exact_risk"]
+    assert f"best_value: {min(risks)!r}" in best.read_text()
+    assert tiny(*args).json["cached"] == 4  # the sampler's seed is in the file
+    failing = tiny(*args, "optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20",
+                   "optimizer.lr=choice(1e20,0.01)", "hydra.sweeper.max_failure_rate=0")  # fmt: skip
+    assert failing.code == 4 and failing.json["failed"] > 0
