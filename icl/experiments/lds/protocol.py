@@ -110,4 +110,11 @@ class Size:
             "train.steps": self.steps,
             "train.log_every": max(1, self.steps // 50),
         }
-        return runner.train("lds/ar", settings | ({"train.batch": tuned.batch} if self.fresh else {}))
+        return runner.train("lds/ar", settings | self._drawing(tuned))
+
+    def _drawing(self, tuned: Tuned) -> dict[str, Any]:
+        if not self.fresh:
+            population = {"train.estimator": "population", "train.batch": None}
+            return {**population, "train.steps_per_batch": self.steps, "trainer.precision": "64-true"}
+        sampled = {"train.estimator": "sampled", "train.batch": tuned.batch}
+        return {**sampled, "train.steps_per_batch": 1, "trainer.precision": "32-true"}

@@ -96,8 +96,13 @@ def test_runs_follow_the_tables(tmp_path: Path) -> None:
 def test_fresh_runs_draw_batches_of_the_tables() -> None:
     runner = FakeRunner()
     Size("d", fresh=True, **SIZE).train(runner, 4)  # type: ignore[arg-type]
-    ((_, overrides),) = runner.asked
+    ((name, overrides),) = runner.asked
     assert overrides["train.batch"] == 16_000 and overrides["task.systems"] is None
+    words = [f"{key}={'null' if value is None else value}" for key, value in overrides.items()]
+    for scale in ("smoke", "laptop", "paper"):
+        composed = compose(Configs(), "train", [f"experiment={name}", f"scale={scale}", *words])
+        train = composed.settings["train"]
+        assert (train["estimator"], train["batch"], train["steps_per_batch"]) == ("sampled", 16_000, 1)
 
 
 def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
