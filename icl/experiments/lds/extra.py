@@ -17,13 +17,12 @@ from torch import Tensor
 from icl.algorithms import ConjugateGradient, KalmanFilter, LeastSquares
 from icl.errors import InputError, one_of, whole
 from icl.experiments.lds.protocol import KEY, Size
-from icl.experiments.lds.weights import exact_risk, of_window, store
+from icl.experiments.lds.weights import best_step, exact_risk, of_window, store
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.dynamical_system import SETTINGS, gram_prompts
 from icl.tasks.prompts import GramPrompt
-from icl.theory.quadratic import QuadraticRisk
 
 
 class Extra:
@@ -127,17 +126,6 @@ def head(b_P: np.ndarray, a_KP: np.ndarray, gram_BPP: Tensor, x_BK: Tensor) -> T
     """sum_k q_k b^T G a_k, (B,)."""
     b, a = torch.from_numpy(np.asarray(b_P)).double(), torch.from_numpy(np.asarray(a_KP)).double()
     return torch.einsum("p,bpr,kr,bk->b", b, gram_BPP, a, x_BK)
-
-
-def best_step(risk: QuadraticRisk, window: int) -> tuple[float, float]:
-    """The step size of least risk for one gradient step on L_AR(s), and that risk: a parabola."""
-    b_HP, a_HKP = torch.zeros(1, window + 1), torch.zeros(1, window + 1, window + 1)
-    b_HP[0, -1], a_HKP[0, :window, :window] = 1, torch.eye(window)
-    low, middle, high = (
-        float(risk.value_of_heads(b_HP.double(), eta * a_HKP.double())) for eta in (-1, 0, 1)
-    )
-    bend, slope = (high + low) / 2 - middle, (high - low) / 2
-    return -slope / (2 * bend), middle - slope**2 / (4 * bend)
 
 
 def _half_squares(prediction_XB: Tensor, y_RBT: Tensor) -> Tensor:

@@ -112,6 +112,18 @@ def effective_weight(b_XP: np.ndarray, a_XKP: np.ndarray) -> np.ndarray:
     return b_XP[..., 1] * a_XKP[..., 0, 0] + b_XP[..., 0] * a_XKP[..., 0, 1]
 
 
+def best_step(risk: QuadraticRisk, window: int) -> tuple[float, float]:
+    """The step size of least risk for one gradient step on L_AR(s), and that risk: a parabola. At s = 1
+    it is the constant of (14)."""
+    b_HP, a_HKP = torch.zeros(1, window + 1), torch.zeros(1, window + 1, window + 1)
+    b_HP[0, -1], a_HKP[0, :window, :window] = 1, torch.eye(window)
+    low, middle, high = (
+        float(risk.value_of_heads(b_HP.double(), eta * a_HKP.double())) for eta in (-1, 0, 1)
+    )
+    bend, slope = (high + low) / 2 - middle, (high - low) / 2
+    return -slope / (2 * bend), middle - slope**2 / (4 * bend)
+
+
 def _optimum(risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:
     mask_P, mask_KP = masks(window)
     free, pattern = (
@@ -121,13 +133,15 @@ def _optimum(risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:
     best = min(pattern, free, key=lambda optimum: optimum.value)
     b_P, a_KP = canonical(best.b_HP[0].numpy(), best.a_HKP[0, :window].numpy())
     pattern_b_P, pattern_a_KP = canonical(pattern.b_HP[0].numpy(), pattern.a_HKP[0, :window].numpy())
-    bound = risk.convex_bound()
+    bound, (step, step_value) = risk.convex_bound(), best_step(risk, window)
     return {
         "value": np.array(best.value),
         "pattern_value": np.array(pattern.value),
         "any_heads": np.array(bound.value),
         "rounding": np.array(bound.rounding),
         "zero": np.array(risk.constant),
+        "step": np.array(step),
+        "step_value": np.array(step_value),
         "b_P": b_P,
         "a_KP": a_KP,
         "pattern_b_P": pattern_b_P,

@@ -191,8 +191,7 @@ def _not_below(found: Sequence[Window]) -> Claim:
 
 
 def _as_theorem(window: Window) -> Claim:
-    b_P, a_KP = window.optimum["b_P"], window.optimum["a_KP"]
-    constant = float(b_P[1] * a_KP[0, 0] + b_P[0] * a_KP[0, 1])
+    constant = float(window.optimum["step"])
     error = float(np.abs(window.exact["weight_R"] / constant - 1).max())
     return Claim(
         "AR(1): the trained layer's weight on y_(T-1) (1/N) sum y_t y_(t+1) is the constant of (14)",

@@ -11,20 +11,22 @@ import pytest
 import torch
 
 from icl.algorithms import GradientDescent
+from icl.checks.lds.theorem4_1 import constant
 from icl.config.compose import compose
 from icl.config.objects import instantiate
 from icl.config.places import Configs
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.experiments.lds import extra
-from icl.experiments.lds.extra import Extra, best_step
+from icl.experiments.lds.extra import Extra
 from icl.experiments.lds.protocol import Size
-from icl.experiments.lds.weights import Weights, exact_risk, judged
+from icl.experiments.lds.weights import Weights, best_step, effective_weight, exact_risk, judged
 from icl.jobs.train import request as train_request
 from icl.models import Full, LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.dynamical_system import gram_prompts
+from icl.theory.dynamical_system import covariances_of_independent_modes, moments
 
 SIZE: dict[str, Any] = {
     "dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20,
@@ -141,6 +143,18 @@ def test_the_best_step_is_the_best_and_one_gradient_step() -> None:
     step = GradientDescent(eta, 1).predict(prompt)[0]
     mine = extra.head(b[0].numpy(), (eta * a)[0, :2].numpy(), prompt.gram_RBPP[0], prompt.query_RBP[0, :, :2])
     torch.testing.assert_close(mine, step)
+
+
+def test_at_one_window_the_best_step_is_the_constant_of_14() -> None:
+    """From its moments, and of the best head, whose mirror predicts the same."""
+    size = Size("a", **SIZE)  # type: ignore[arg-type]
+    law = size.law(1)
+    found = moments(covariances_of_independent_modes(**law.mode_arguments()), 1)
+    eta, _ = best_step(exact_risk(size, 1), 1)
+    assert eta == pytest.approx(constant(found), rel=1e-10)
+    optimum = Weights("a", [1], **SIZE).records(FakeRunner())["AR1_optimum"].weights
+    assert effective_weight(optimum["b_P"], optimum["a_KP"]) == pytest.approx(eta, rel=1e-6)
+    assert optimum["step"] == pytest.approx(eta, rel=1e-12)
 
 
 def test_comparison() -> None:

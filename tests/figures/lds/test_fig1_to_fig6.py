@@ -51,6 +51,7 @@ def window(s: int, estimator: str = "population") -> Arrays:
         },
         f"AR{s}_optimum": {
             "value": np.array(VALUES[s]),
+            "step": np.array(1.8),
             "any_heads": np.array(0.99 * VALUES[s]),
             "b_P": b_P,
             "a_KP": a_KP,
