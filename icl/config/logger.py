@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from icl.config.objects import settings_of, target_of
 from icl.errors import InputError, one_of, real
 
 # What WANDB_MODE may say, in our words.
@@ -20,7 +23,8 @@ def under_agent() -> bool:
 class LoggerSettings:
     """`logger.*`: whether and where W&B is told. No number depends on it.
 
-    The mode `auto` is offline, but online for a W&B agent, whose sweep would lose the run.
+    The mode `auto` is offline, but online for a W&B agent, whose sweep would lose the run. `lightning` are
+    loggers of Lightning's beside W&B, each by its `_target_`.
     """
 
     mode: str = "auto"
@@ -28,6 +32,7 @@ class LoggerSettings:
     entity: str | None = None
     init_timeout: float = 15
     heatmap_seeds: str = "mean"
+    lightning: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _MODES.get(self.mode, self.mode))
@@ -42,3 +47,14 @@ class LoggerSettings:
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):
             raise InputError(f"logger.project={self.project}: must be a name without any of / \\ # ? % :")
+
+
+def logger_of(node: Mapping[str, Any]) -> LoggerSettings:
+    """The group as composed: what is a group of its own is a logger of Lightning's."""
+    own = {name: entry for name, entry in node.items() if not isinstance(entry, Mapping)}
+    lightning = {name: entry for name, entry in node.items() if isinstance(entry, Mapping)}
+    for name, entry in lightning.items():
+        target_of(f"logger.{name}", entry)
+    if "lightning" in own:
+        raise InputError("logger.lightning: no such key; a logger stands under a name of its own")
+    return settings_of(LoggerSettings, "logger", {**own, "lightning": lightning})

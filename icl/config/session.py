@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.config.compose import Composed, compose
-from icl.config.logger import LoggerSettings
-from icl.config.objects import settings_of
+from icl.config.logger import LoggerSettings, logger_of
 from icl.config.places import SCALES, Configs
 from icl.errors import InputError, nearest, one_of
 from icl.events import Listener, Said, quiet
@@ -54,8 +53,8 @@ def session_of(verb: str, own: Sequence[str], composed: Composed, configs: Confi
             raise InputError(f"{key}={settings[key]}: must be true or false")
     outputs, logger = _outputs(settings["paths"]), settings.get("logger", {"mode": "none"})  # ~logger
     if not isinstance(logger, dict):
-        raise InputError(f"logger={logger}: must be one of none, wandb, wandb_offline, wandb_online")
-    return Session(outputs, settings_of(LoggerSettings, "logger", logger), settings["force"], configs)
+        raise InputError(f"logger={logger}: must be one of {', '.join(configs.options('logger'))}")
+    return Session(outputs, logger_of(logger), settings["force"], configs)
 
 
 def _outputs(paths: Any) -> Path:

@@ -35,6 +35,7 @@ from icl.runs.store import RunStore
 from icl.sinks.telling import Note
 
 if TYPE_CHECKING:
+    from icl.sinks.guarded import Guarded
     from icl.training.job import Follower, TrainingPlan
 
 SCIENCE = ("task", "model", "optimizer", "train")
@@ -71,6 +72,10 @@ class TrainRequest:
 
     def validate(self) -> None:
         self.parts  # noqa: B018
+        for name, node in self.config["logger"]["lightning"].items():
+            from icl.sinks.lightning import built
+
+            built(f"logger.{name}", node, self.id, self.identity)
 
     def make(self, session: Session) -> Document:
         started = time.monotonic()
@@ -178,37 +183,47 @@ class TrainRequest:
 
     @contextlib.contextmanager
     def _followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
-        """Whoever listens to the session, and W&B where it is asked for."""
-        from icl.sinks.guarded import Guarded
+        """Whoever listens to the session, W&B and other loggers where they are asked for."""
         from icl.sinks.runs import ToSink
         from icl.sinks.sink import NullSink
+
+        steps, heatmaps = plan.train.steps, plan.callbacks.heatmap_count
+        listening = [] if session.tell is quiet else [Teller(session.tell, Item("train", self.id), steps)]
+        Sigma_RDD, which = plan.law.arrays().get("Sigma"), session.logger.heatmap_seeds
+        live, told = session.logger.mode == "online", []
+        guarded = self._sinks(session, attempt)
+        with contextlib.ExitStack() as opened:
+            for sink in map(opened.enter_context, guarded):
+                if not isinstance(sink, NullSink):
+                    told.append(ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which, live=live))
+            yield [*listening, *told]
+        records = [teller.told for teller in told if teller.told is not None]
+        if records and not any(sink.has_failed for sink in guarded):
+            self._note(records[0], session).leave(session.say)
+
+    def _sinks(self, session: Session, attempt: int) -> list[Guarded]:
+        from icl.sinks.guarded import Guarded
         from icl.sinks.wandb_sink import open_sink
 
-        opened = open_sink(
-            session.logger,
+        run_id, logger = f"{self.identity}-{attempt}", session.logger
+        wandb = open_sink(
+            logger,
             outputs=session.outputs,
             group=self.group,
             job_type="train",
-            run_id=f"{self.identity}-{attempt}",
+            run_id=run_id,
             name=f"{self.id} {self.identity}",
             config=dict(self.config),
             say=session.say,
             tags=(self.id.partition("/")[0], self.scale),
         )
-        steps, heatmaps = plan.train.steps, plan.callbacks.heatmap_count
-        followers: list[Any] = []
-        if session.tell is not quiet:
-            followers.append(Teller(session.tell, Item("train", self.id), steps))
-        guarded, teller = Guarded(opened, self.id, session.say, strict=under_agent()), None
-        with guarded as sink:
-            if not isinstance(sink, NullSink):
-                Sigma_RDD, which = plan.law.arrays().get("Sigma"), session.logger.heatmap_seeds
-                live = session.logger.mode == "online"
-                teller = ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which, live=live)
-                followers.append(teller)
-            yield followers
-        if teller is not None and teller.told is not None and not guarded.has_failed:
-            self._note(teller.told, session).leave(session.say)
+        sinks = [Guarded(wandb, f"{self.id}: W&B", session.say, strict=under_agent())]
+        for name, node in logger.lightning.items():
+            from icl.sinks.lightning import open_logger
+
+            other = open_logger(f"logger.{name}", node, self.id, run_id, self.config)
+            sinks.append(Guarded(other, f"{self.id}: logger.{name}", session.say))
+        return sinks
 
     def _document(self, record: RunRecord, *, cached: bool, seconds: float = 0.0) -> Document:
         run = record.run
@@ -276,6 +291,9 @@ class Teller:
 
     def wants(self, step: int) -> bool:
         return False
+
+    def loggers(self) -> Sequence[Any]:
+        return []
 
     def see(self, *what: Any) -> None: ...
 

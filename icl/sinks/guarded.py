@@ -6,17 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from icl.errors import one_line
 from icl.runs.redact import redact
 from icl.sinks.sink import NullSink, Pictures, Sink
 
+if TYPE_CHECKING:
+    from pytorch_lightning.loggers import Logger
+
 Say = Callable[[str], None]  # a line for the user
 
 
 class Guarded:
-    """`with Guarded(open_sink(...), name, say) as sink:` is the sink, whose first failure is said and is its
-    last: what is told to it, a run of hours, goes on. With `strict` a failure is the run's own."""
+    """`with Guarded(open_sink(...), "ahn/theorem3: W&B", say) as sink:` is the sink, whose first failure is
+    said and is its last: what is told to it, a run of hours, goes on. With `strict` a failure is the run's
+    own."""
 
     def __init__(
         self, opened: AbstractContextManager[Sink], name: str, say: Say, *, strict: bool = False
@@ -58,6 +63,9 @@ class Guarded:
     def summary(self, values: Mapping[str, object]) -> None:
         self._try(lambda: self._sink.summary(values))
 
+    def loggers(self) -> Sequence[Logger]:
+        return self._sink.loggers()
+
     def _try(self, tell: Callable[[], None]) -> None:
         try:
             tell()
@@ -69,4 +77,4 @@ class Guarded:
         if self._strict:
             raise error
         reason = f"{type(error).__name__}: {redact(one_line(error))}"
-        self._say(f"icl: {self._name}: W&B has failed ({reason}); the record does not depend on it")
+        self._say(f"icl: {self._name} has failed ({reason}); the record does not depend on it")

@@ -7,8 +7,8 @@ R replicas, L layers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from icl.runs.steps import log_spaced_steps
 from icl.sinks.heatmaps import Panels, heatmap_png, largest, matrix_panels, stack_panels, weight_panels
 from icl.sinks.sink import Sink
 from icl.theory.distance import symmetric_root
+
+if TYPE_CHECKING:
+    from pytorch_lightning.loggers import Logger
 
 Row = Mapping[str, Any]
 
@@ -54,6 +57,9 @@ class ToSink:
 
     def reach(self, step: int) -> None:
         return
+
+    def loggers(self) -> Sequence[Logger]:
+        return self.sink.loggers()
 
     def wants(self, step: int) -> bool:
         return self.live and step in self.steps
@@ -125,13 +131,13 @@ class ToSink:
                 matrix = name.partition("/")[0]
                 scale[matrix] = max(scale.get(matrix, 0.0), largest(labelled.values()))
         for name in by_step[nearest[0]] if nearest else ():
-            captions = {step: self._caption(name, step) for step in nearest}
-            vmax = scale[name.partition("/")[0]]
-            pictures = [
-                (captions[step], heatmap_png(by_step[step][name], captions[step], vmax=vmax))
-                for step in nearest
-            ]
-            self.sink.images(history[-1], f"weights/{name}", pictures)
+            drawn = self._pictures(name, by_step, scale[name.partition("/")[0]])
+            self.sink.images(history[-1], f"weights/{name}", drawn)
+
+    def _pictures(self, name: str, by_step: Mapping[int, Panels], vmax: float) -> Iterator[tuple[str, bytes]]:
+        for step, panels in by_step.items():
+            caption = self._caption(name, step)
+            yield caption, heatmap_png(panels[name], caption, vmax=vmax)
 
     def _panels(self, matrices: Mapping[str, np.ndarray]) -> Panels:
         which, seeds, rest = self.which, self.seeds, dict(matrices)

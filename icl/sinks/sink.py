@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-Pictures = Sequence[tuple[str, bytes]]  # a caption and a PNG each
+if TYPE_CHECKING:
+    from pytorch_lightning.loggers import Logger
+
+Pictures = Iterable[tuple[str, bytes]]  # a caption and a PNG each, drawn when taken
 
 
 class Sink(Protocol):
@@ -26,6 +29,9 @@ class Sink(Protocol):
 
     def summary(self, values: Mapping[str, object]) -> None: ...
 
+    def loggers(self) -> Sequence[Logger]:
+        """Lightning's way to the same place, for what a callback logs."""
+
 
 class NullSink:
     """Takes everything and keeps nothing."""
@@ -41,3 +47,6 @@ class NullSink:
     def config(self, values: Mapping[str, object]) -> None: ...
 
     def summary(self, values: Mapping[str, object]) -> None: ...
+
+    def loggers(self) -> Sequence[Logger]:
+        return []

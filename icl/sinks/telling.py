@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +34,18 @@ class Note:
     @property
     def is_there(self) -> bool:
         """Whether there is nobody left to tell."""
-        if self.logger.mode == "none":
+        if self.logger.mode == "none" and not self.logger.lightning:
             return True
-        return self.logger.mode == "offline" and bool(self._logs) and self._path.exists()
+        to_wandb = self.logger.mode != "none"
+        return self.logger.mode != "online" and (bool(self._logs) or not to_wandb) and self._path.exists()
 
     def leave(self, say: Say) -> None:
         """Where W&B's file holds what was told."""
-        if self.logger.mode != "offline":
+        if self.logger.mode == "online":
             return
         try:
-            self._wait_for_log()
+            if self.logger.mode == "offline":
+                self._wait_for_log()
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch()
         except OSError as error:
@@ -85,7 +87,7 @@ class Story:
     def note(self) -> Note:
         content = {k: v for k, v in self.document.items() if k != "cached"}
         run_id = f"{self.kind}-{self.id.replace('/', '-')}-{self.identity}"
-        return Note(self.logger, self.outputs, run_id, content)
+        return Note(replace(self.logger, lightning={}), self.outputs, run_id, content)  # they are for runs
 
     def tell(self, config: Mapping[str, Any], write: Callable[[Sink], None], say: Say) -> None:
         """Unless it is told already."""
@@ -103,7 +105,7 @@ class Story:
             say=say,
             tags=(paper, self.scale),
         )
-        sink = Guarded(opened, self.id, say, strict=under_agent())
+        sink = Guarded(opened, f"{self.id}: W&B", say, strict=under_agent())
         with sink as taking:
             write(taking)
         if not sink.has_failed:

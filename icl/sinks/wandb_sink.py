@@ -16,13 +16,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.logger import LoggerSettings, under_agent
 from icl.runs.redact import redact
 from icl.sinks.guarded import Say
 from icl.sinks.sink import NullSink, Pictures, Sink
 from icl.sinks.written import holds_all
+
+if TYPE_CHECKING:
+    from pytorch_lightning.loggers import Logger
 
 FINISH_TIMEOUT = 15.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
 AGENTS_FINISH_TIMEOUT = 120.0  # under an agent what is left is an error
@@ -38,7 +41,7 @@ class WandbSink:
     def __init__(self, run: Any, home: Path) -> None:
         self.run = run
         self._home = home
-        self._step = 0
+        self.step = 0
         self._defined = set(_SUMMARIES)
         run.define_metric("step", hidden=True)
         for group, summary in _SUMMARIES.items():
@@ -62,7 +65,7 @@ class WandbSink:
         with _kept_under(self._home):
             # A column of numbers may hold None or a word for "undefined", which a typed column refuses.
             self._put(
-                self._step, {name: wandb.Table(columns=list(columns), data=data, allow_mixed_types=True)}
+                self.step, {name: wandb.Table(columns=list(columns), data=data, allow_mixed_types=True)}
             )
 
     def model(self, path: Path, name: str, alias: str) -> None:
@@ -85,9 +88,14 @@ class WandbSink:
     def summary(self, values: Mapping[str, object]) -> None:
         self.run.summary.update(redact(dict(values)))
 
+    def loggers(self) -> Sequence[Logger]:
+        from icl.sinks.lightning import RunLogger
+
+        return [RunLogger(self)]
+
     def _put(self, step: int, values: dict[str, Any]) -> None:
-        assert step >= self._step, f"step {step} after step {self._step}: W&B would drop it"
-        self._step = step
+        assert step >= self.step, f"step {step} after step {self.step}: W&B would drop it"
+        self.step = step
         for name in values:
             if (
                 not {name, name.partition("/")[0]} & self._defined

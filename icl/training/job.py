@@ -6,6 +6,7 @@ The story: continue from the checkpoint or start, train, judge, finish. A run's 
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 import warnings
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.loggers import Logger
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -75,6 +77,9 @@ class Follower(Protocol):
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's row of each seed."""
 
+    def loggers(self) -> Sequence[Logger]:
+        """Lightning's own, for what a callback logs."""
+
     def done(self, record: RunRecord) -> None: ...
 
     def found(self, record: RunRecord) -> None: ...
@@ -120,13 +125,16 @@ def _train_from(
     recorder.on_rows = on_rows
     for follower in followers:
         follower.reach(first_step)
+        for _, rows in itertools.groupby(recorder.rows, lambda row: row["step"]):
+            follower.rows(list(rows))
     with Interrupts() as interrupts:
         module = _module(plan)
         if saved is not None:
             module.load(saved["parameters"])
         module.saved_optimizer = None if saved is None else saved["optimizer"]
         keeper = _Keeper(run, recorder, plan.callbacks.checkpoint_seconds, interrupts)
-        _fit(plan, module, first_step, [recorder, _Told(followers), keeper])
+        loggers = [logger for follower in followers for logger in follower.loggers()]
+        _fit(plan, module, first_step, [recorder, _Told(followers), keeper], loggers)
     judged = None if judge is None else list(judge(recorder.float64_model, plan.law))
     unseen = recorder.unseen_tail()
     for sentence in unseen:
@@ -162,6 +170,10 @@ class _Told(pl.Callback):
     def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         for follower in self.followers:
             follower.reach(step)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
+        # What a callback logs, loggers put at this number, which else counts batches.
+        trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
 
 
 class _Keeper(pl.Callback):
@@ -213,7 +225,11 @@ def _module(plan: TrainingPlan) -> EnsembleModule:
 
 
 def _fit(
-    plan: TrainingPlan, module: EnsembleModule, first_step: int, callbacks: Sequence[pl.Callback]
+    plan: TrainingPlan,
+    module: EnsembleModule,
+    first_step: int,
+    callbacks: Sequence[pl.Callback],
+    loggers: Sequence[Logger],
 ) -> None:
     stream = PromptStream(
         make_estimator(plan.train.estimator, plan.model, plan.law),
@@ -233,7 +249,8 @@ def _fit(
             precision=plan.trainer.precision,  # type: ignore[arg-type]
             max_epochs=1,
             callbacks=list(callbacks),
-            logger=False,
+            logger=list(loggers),
+            log_every_n_steps=1,  # of Lightning's, which are batches
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,

@@ -32,7 +32,7 @@ def opened(fails: str, calls: list[str]) -> Iterator[Any]:
 def test_each_stage(fails: str, reached: int) -> None:
     calls: list[str] = []
     said: list[str] = []
-    guarded = Guarded(opened(fails, calls), "ahn/theorem3", said.append)
+    guarded = Guarded(opened(fails, calls), "ahn/theorem3: W&B", said.append)
     with guarded as sink:
         sink.log(0, {"loss": 1.0})
         sink.log(1, {"loss": 1.0})

@@ -56,6 +56,9 @@ with opened("full-1", optimizer={"lr": 0.02}, mail={"password": "hunter2"}, note
     sink.log(2, {"loss": np.float32(0.5), "dist": 0.25, "mean/risk": 0.5, "band/risk/low": 0.25})
     sink.images(2, "weights/A", [("step 1", png), ("step 2", png)])
     sink.images(2, "drawing", [("whitened", png)])
+    (logger,) = sink.loggers()
+    logger.log_metrics({"own": 3.0}, step=1)  # by Lightning, whose count is behind
+    logger.log_metrics({"late": 4.0}, step=3)
     sink.config({"commit": "abc", "threads": 1, "api_key": key})
     sink.table("verdicts", ["claim", "measured"], [["falls", 0.04], ["undefined", None], ["word", "x"]])
     sink.model(weights, "ahn-theorem3", "0123456789ab")
@@ -156,7 +159,8 @@ def test_identity(offline):
 
 def test_step_is_the_axis_and_means_have_minima(offline):
     log = log_of(offline[0], "full-1")
-    assert [item["item"]["step"] for item in records(log, "history")] == [0, 2]
+    assert [item["item"]["step"] for item in records(log, "history")] == [0, 2, 3]
+    assert curve(log, "own") == [(2, 3.0)] and curve(log, "late") == [(3, 4.0)]
     axes = {m.get("name") or m["glob_name"]: m.get("step_metric") for m in records(log, "metric")}
     assert {axes[name] for name in ("loss", "dist", "mean/*", "band/*", "seed/*", "drawing")} == {"step"}
     (summary,) = inspect(log, "--summary")

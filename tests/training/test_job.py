@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pytorch_lightning.loggers import CSVLogger
 
 from icl.errors import Interrupted
 from icl.models import Full, MultiHead, SparseA, SparseAB, YqLSA
 from icl.random import generator
 from icl.runs import checkpoint
+from icl.runs.metrics import read_metrics
 from icl.runs.store import RunStore
 from icl.sinks.runs import ToSink
 from icl.training import job
@@ -268,6 +270,9 @@ class RecordingSink:
     def summary(self, values: dict) -> None:
         self.told.append("summary")
 
+    def loggers(self) -> list:
+        return []
+
     def config(self, values: dict) -> None:
         assert {"commit", "dirty", "versions", "threads"} <= set(values)
         self.told.append(f"config of {values.get('device', 'what is to come')}")
@@ -309,6 +314,60 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     assert scalars["matrix/dist_plain_A0"] and "band/dist_plain_A0/low" not in scalars
     assert scalars["mean/lr"] and "seed/0/lr" not in scalars  # the same for all
     assert not [name for _, scalars in first for name in scalars if name.endswith("_stderr")]  # exactly 0
+
+
+def test_a_run_that_is_continued_is_told_from_its_start(
+    make_plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sinks: list[RecordingSink] = []
+    plan = make_plan()
+
+    @contextlib.contextmanager
+    def follow(attempt: int) -> Iterator[list[ToSink]]:
+        with RecordingSink() as sink:
+            sinks.append(sink)
+            yield [ToSink(sink, None, plan.seeds, 12, 0, "mean")]
+
+    on_step_end = job._Keeper.on_step_end
+
+    def interrupt(self: Any, trainer: Any, module: Any, step: int) -> None:
+        if step == 7:
+            self.interrupts.signum = signal.SIGTERM
+        on_step_end(self, trainer, module, step)
+
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(job._Keeper, "on_step_end", interrupt)
+        run_plan(plan, follow=follow)
+    run_plan(plan, follow=follow)
+    steps = [[step for step, _ in sink.scalars] for sink in sinks]
+    assert steps == [list(range(7)), list(range(13))]
+
+
+def test_what_a_callback_logs_stands_at_its_optimizer_step(
+    make_plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To any logger of Lightning's; in the end of a batch of 5, 5 and 2 steps."""
+    plan = make_plan()
+    csv = CSVLogger(tmp_path, name="lab", version="run")
+
+    class Hands(ToSink):
+        def loggers(self) -> list:
+            return [csv]
+
+    @contextlib.contextmanager
+    def follow(attempt: int) -> Iterator[list[ToSink]]:
+        yield [Hands(RecordingSink(), None, plan.seeds, 12, 0, "mean")]
+
+    on_step_end = job._Keeper.on_step_end
+
+    def logs(self: Any, trainer: Any, module: Any, step: int) -> None:
+        module.log("taken", float(step))
+        on_step_end(self, trainer, module, step)
+
+    monkeypatch.setattr(job._Keeper, "on_step_end", logs)
+    run_plan(plan, follow=follow)
+    table = read_metrics(tmp_path / "lab" / "run" / "metrics.csv")
+    assert table["step"] == table["taken"] == [5, 10, 12]
 
 
 def _known(scalars: dict) -> dict:

@@ -1,0 +1,93 @@
+"""Any of Lightning's loggers by `_target_`, alone or beside W&B."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from icl.runs.metrics import read_metrics
+from icl.runs.record import load_run
+from tests.cli.conftest import Run
+
+
+def test_a_csv_logger_has_the_records_numbers_once(tiny: Run, outputs: Path) -> None:
+    first = tiny("format=json", logger="csv").json
+    record = load_run(first["run_dir"])
+    (folder,) = (outputs / "csv" / "ahn" / "theorem3").iterdir()
+    assert folder.name == f"{first['fingerprint']}-1"
+    assert "lr: 0.05" in (folder / "hparams.yaml").read_text()
+    table = read_metrics(folder / "metrics.csv")
+    losses = np.reshape(record.metrics["loss"], (-1, 2))
+    assert table["step"] == [0, 2, 4]
+    assert np.allclose(table["mean/loss"], losses.mean(axis=1), rtol=1e-12)
+    assert np.allclose(table["seed/1/loss"], losses[:, 1], rtol=1e-12)
+    assert not (outputs / "wandb").exists()
+
+    (folder / "metrics.csv").write_text("as it was")
+    assert tiny("format=json", logger="csv").json["cached"]
+    assert (folder / "metrics.csv").read_text() == "as it was", "told again"
+
+
+def test_a_logger_of_ones_own_beside_wandb(tiny: Run, outputs: Path) -> None:
+    """Of a record that is there already."""
+    tiny()
+    mine = [
+        "+logger.mine._target_=pytorch_lightning.loggers.CSVLogger",
+        f"+logger.mine.save_dir={outputs}/mine",
+    ]
+    result = tiny(*mine, "+logger.mine.name=lab", "format=json", logger="wandb_offline")
+    assert result.json["cached"] and "W&B" not in result.err
+    (table,) = (outputs / "mine" / "lab").glob("*/metrics.csv")
+    assert read_metrics(table)["step"] == [0, 2, 4]
+    assert len(list((outputs / "wandb").glob("offline-run-*"))) == 1
+
+
+def test_a_logger_that_fails_is_said_and_told_again(
+    tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("icl.sinks.lightning.LightningSink.log", broken)
+        failed = tiny(logger="csv")
+    assert failed.code == 0 and failed.err.count("logger.csv has failed (OSError: no space left)") == 1
+    assert tiny(logger="csv").code == 0
+    (table,) = (outputs / "csv").rglob("metrics.csv")
+    assert read_metrics(table)["step"] == [0, 2, 4]
+
+
+def test_tensorboard_has_curves_and_pictures(tiny: Run, outputs: Path) -> None:
+    assert tiny("callbacks.heatmap_count=1", logger="tensorboard").code == 0
+    (file,) = (outputs / "tensorboard").rglob("events.*")  # its name is a second: another would replace it
+    events = file.read_bytes()
+    assert b"mean/loss" in events and b"weights/A/0" in events and b"\x89PNG" in events
+
+
+def test_a_package_that_is_not_there_is_named(
+    tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TENSORBOARD", "TENSORBOARDX"):
+        monkeypatch.setattr(f"lightning_fabric.loggers.tensorboard._{name}_AVAILABLE", False)
+    result = tiny(logger="tensorboard")
+    assert result.code == 2 and not (outputs / "runs").exists()
+    assert "logger.tensorboard: Neither `tensorboard` nor `tensorboardX` is available" in result.err
+    assert "icl[tensorboard]" in result.err
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("+logger.mine._target_=os.system", "must be in one of icl, torch.optim, pytorch_lightning"),
+        ("+logger.mine._target_=pytorch_lightning.Trainer", "must be a logger of Lightning's"),
+        ("+logger.mine={save_dir: x}", "logger.mine: has no _target_"),
+        ("+logger.csv.foo=1", "logger.csv.foo: CSVLogger has no such setting"),
+        ("+logger.lightning=5", "logger.lightning: no such key"),
+    ],
+)
+def test_what_is_no_logger_is_refused(tiny: Run, outputs: Path, override: str, complaint: str) -> None:
+    result = tiny(override, logger="csv")
+    assert result.code == 2 and complaint in result.err and result.err.count("\n") <= 2
+    assert not (outputs / "runs").exists()
