@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 import icl
 from icl.config.compose import compose
@@ -40,10 +41,8 @@ def roots_of(group: str, name: str) -> tuple[str, ...]:
     if group == "experiment":
         settings = compose(Configs(), "train", [f"experiment={name}"]).settings
         return (*targets(*(settings[key] for key in ("task", "model", "optimizer"))), *TRAINING)
-    return (
-        *targets(compose(Configs(), group, [f"{group}={name}"]).settings[group]),
-        *(DRAWING if group == "figure" else ()),
-    )
+    own = yaml.safe_load((conf_dir() / group / f"{name}.yaml").read_text())
+    return (*targets(own), *(DRAWING if group == "figure" else ()))
 
 
 def below(folder: Path) -> Callable[[str], list[Path]]:
