@@ -17,9 +17,9 @@ part "ruff check" ruff check .
 part "ruff format" ruff format --check .
 part "mypy" mypy icl
 
-# The test processes share the cores, so each computes with one thread.
+# The test processes share the cores, so each computes with one thread; who has nothing left takes from the others.
 status=0
-OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n auto --maxprocesses 4 "$@" || status=$?
+OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n auto --maxprocesses 4 --dist worksteal "$@" || status=$?
 
 if [ -n "$failed" ]; then
     printf 'icl: failed before the tests: %s\n' "$failed" >&2

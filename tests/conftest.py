@@ -1,4 +1,4 @@
-"""Keeps what other programs cache out of the user's home and out of the repository."""
+"""Keeps what other programs cache out of the user's home and out of the repository; long tests come first."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in CACHES:
         os.environ[name] = os.path.join(directory.name, name.lower())
         os.mkdir(os.environ[name])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The other processes have enough to do meanwhile."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

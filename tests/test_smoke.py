@@ -31,6 +31,7 @@ def test_experiment(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(capsys, tmp_path, "train", f"experiment={name}")["cached"]
 
 
+@pytest.mark.slow
 def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once from nothing, then all of it found again."""
     first = run(capsys, tmp_path, "reproduce")
@@ -52,12 +53,3 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
     assert all(document["cached"] for document in [*again["checks"], *again["figures"]])
     assert main(["clean", "format=json", f"paths.outputs={tmp_path}"]) == 0
     assert json.loads(capsys.readouterr().out)["found"] == []
-
-
-def test_reproduce_of_one_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "only=[ahm]", f"paths.outputs={tmp_path / 'o'}"]) == 2
-    captured = capsys.readouterr()
-    papers = sorted({name.partition("/")[0] for name in [*named("check"), *named("figure")]})
-    expected = f"icl: only=ahm: no such paper; did you mean ahn? (one of: {', '.join(papers)})\n"
-    assert (captured.out, captured.err) == ("", expected)
-    assert not (tmp_path / "o").exists()

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 Run = Callable[..., Any]
 SMOKE = ("scale=smoke", "logger=none")
 
@@ -59,26 +57,3 @@ def test_other_settings_leave_the_shipped_figure_alone(icl: Run) -> None:
     assert files[1].name == "fig4.png"
     runs = [{run for run in document["runs"] if "theorem4_lbfgs/" in run} for document in drawn]
     assert runs[0] == runs[1] and len(runs[0]) == 2
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["figure=ahn/fig9"], "figure=ahn/fig9"),
-        (["figure=nobody/all"], "nobody/all"),
-        (["figure=all", "figure.experiment.context=20"], "only scale"),
-        (["figure=ahn/fig3", "figure.experiment.context=0"], "figure.experiment.context=0"),
-        (["figure=ahn/fig3", "figure.experiment.contxt=20"], "contxt"),
-        (["figure=ahn/fig1", "scale=tiny"], "scale=tiny"),
-        (["figure=ahn/fig1", "jobs=0"], "jobs=0"),
-        ([], "figure=ahn/fig1"),
-    ],
-)
-def test_wrong_input_is_one_line_and_leaves_nothing(
-    icl: Run, outputs: Path, args: list[str], words: str
-) -> None:
-    result = icl("figure", *args)
-    assert (result.code, result.out) == (2, "")
-    assert words in result.err
-    assert len(result.err.strip().splitlines()) <= 2
-    assert not outputs.exists()

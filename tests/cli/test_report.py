@@ -54,23 +54,6 @@ def test_nothing_stored_is_no_error(icl: Run, outputs: Path) -> None:
     assert {path.name for path in outputs.iterdir()} == {"report"}
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("only=[anh]", "did you mean ahn?"),
-        ("scale=small", "smoke"),
-        ("jobs=2", "no such key"),
-        ("force=maybe", "true"),
-    ],
-)
-def test_unusable_input(icl: Run, outputs: Path, override: str, message: str) -> None:
-    result = icl("report", override)
-    assert (
-        (result.code, result.out) == (2, "") and message in result.err and len(result.err.splitlines()) <= 2
-    )
-    assert not outputs.exists()
-
-
 def test_only_the_shipped_settings_at_this_scale_count(icl: Run, outputs: Path) -> None:
     icl(*LEMMA, "check.dim=2")
     assert entries(outputs)["ahn/lemma1"].document is None

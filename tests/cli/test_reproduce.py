@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -307,30 +307,6 @@ def test_what_is_not_available_is_skipped_and_alone_is_an_error(
     assert icl(*SMOKE).json["skipped"] == []
     icl("report", "scale=smoke")
     assert "needs a language model" not in page.read_text()
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["only=[ann]"], "only=ann: no such paper; did you mean ahn?"),
-        (["only=5"], "only=5: must be a list"),
-        (["onyl=[ahn]"], "did you mean only?"),
-        (["jobs=0"], "jobs=0: must be"),
-        (["job=2"], "did you mean jobs?"),
-        (["check.dim=3"], "check.dim: no such key"),
-        (["+foo=1"], "foo: no such key in icl reproduce"),
-        (["scale=tiny"], "must be one of smoke, laptop, paper"),
-        (["logger.mode=foo"], "logger.mode=foo: must be one of"),
-        (["-m", "scale=smoke,laptop"], "runs many already"),
-    ],
-)
-def test_wrong_input_is_one_line_and_leaves_nothing(
-    icl: Run, outputs: Path, args: Sequence[str], words: str
-) -> None:
-    result = icl("reproduce", *args)
-    assert (result.code, result.out) == (2, "") and words in result.err
-    assert len(result.err.strip().splitlines()) <= 2
-    assert not outputs.exists()
 
 
 def test_nothing_heavy_is_loaded_where_all_is_done(icl: Run, two_checks: None, outputs: Path) -> None:
