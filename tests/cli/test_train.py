@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from icl.config.compose import compose
+from icl.config.places import Configs
+from icl.config.session import Session
+from icl.jobs import train
 from tests.cli.conftest import TINY, Run
 
 KEYS = {"run_dir", "fingerprint", "status", "cached", "resumed", "steps", "seconds", "metrics", "verdicts"}
@@ -50,22 +54,26 @@ def test_seed_is_a_list_of_one(tiny: Run) -> None:
     assert tiny("seeds=[3,4]", "format=json").json["fingerprint"] != first["fingerprint"]
 
 
-@pytest.mark.parametrize(
-    ("more", "same"),
-    [
-        ("verbose=true", True),
-        ("trainer.threads=1", True),
-        ("trainer.accelerator=cpu", True),
-        ("callbacks.heatmap_count=2", True),
-        ("scale=laptop", False),  # its leaves differ: seeds, samples, steps
-        ("optimizer.lr=0.01", False),
-        ("trainer.precision=64-true", False),
-        ("task.context=21", False),
-    ],
-)
-def test_what_makes_another_run(tiny: Run, more: str, same: bool) -> None:
-    first, second = tiny("format=json").json, tiny(more, "format=json").json
-    assert (first["fingerprint"] == second["fingerprint"]) == second["cached"] == same
+OTHERWISE = {
+    "verbose=true": True,
+    "trainer.threads=1": True,
+    "trainer.accelerator=cpu": True,
+    "callbacks.heatmap_count=2": True,
+    "scale=laptop": False,  # its leaves differ: seeds, samples, steps
+    "optimizer.lr=0.01": False,
+    "trainer.precision=64-true": False,
+    "task.context=21": False,
+}
+
+
+def test_what_makes_another_run(tiny: Run) -> None:
+    def identity(*more: str) -> str:
+        composed = compose(Configs(), "train", [*TINY, "logger=none", *more])
+        return train.request(composed, Session(Path("/nowhere"))).identity
+
+    assert identity() == tiny("format=json").json["fingerprint"]
+    assert {more: identity(more) == identity() for more in OTHERWISE} == OTHERWISE
+    assert tiny("verbose=true", "callbacks.heatmap_count=2", "format=json").json["cached"]
 
 
 def test_scale_names_leaves_and_an_override_wins(tiny: Run) -> None:

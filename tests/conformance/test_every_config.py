@@ -25,7 +25,6 @@ from tests.conformance.configs import (
 CHECKS, FIGURES, EXPERIMENTS = configs("check"), configs("figure"), configs("experiment")
 PARTS = configs("task", "model")
 REFERENCE = re.compile(r"Theorem|Lemma|Eq|eq|Section|Figure|Proposition|Remark|Corollary|Appendix|Definition")
-NEVER = ["nonsense", float("nan"), {"a": 1}, True]  # no number, list or name of any setting
 
 
 @pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS], ids=str)
@@ -71,20 +70,30 @@ def test_a_check_says_what_it_claims(config: Config) -> None:
     assert Path(f"tests/checks/{config.name.replace('/', '/test_')}.py").is_file(), "has no test of its own"
 
 
-@pytest.mark.parametrize("config", CHECKS, ids=str)
-def test_a_check_refuses_what_no_setting_can_be(config: Config) -> None:
+def impossible(name: str, annotation: str) -> list[Any]:
+    """No value of a setting so named and annotated."""
+    wrong: list[Any] = ["nonsense", float("nan"), {"a": 1}, True]
+    if name in ("models", "embeddings", "data"):  # names on a hub or paths: any word may be one
+        wrong.remove("nonsense")
+    if "bool" in annotation or name == "read_out":  # 1 or -1
+        wrong.remove(True)
+    return wrong + ([-1, 1.5, None] if annotation == "int" and name != "read_out" else [])
+
+
+@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *PARTS], ids=str)
+def test_refuses_what_no_setting_can_be(config: Config) -> None:
     """By name and value, from the constructor alone: nothing has been measured or written then."""
-    cls, node = class_of(config.composed("smoke")), config.composed("smoke")
-    settings = {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
-    for name, parameter in parameters(cls).items():
-        wrong = list(NEVER)
-        if "bool" in str(parameter.annotation):
-            wrong.remove(True)
-        if str(parameter.annotation) == "int":
-            wrong += [-1, 1.5, None]
-        for value in wrong:
-            with pytest.raises(InputError, match=re.escape(f"check.{name}")):
-                cls(**settings | {name: value})
+    given = {"dim": 3} if config.group == "model" else {}
+    for key, node in targets({config.group: config.composed("smoke")}):
+        cls = class_of(node)
+        settings = given | {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
+        for name, parameter in parameters(cls).items():
+            if name in (*given, "prefix"):
+                continue
+            told = re.escape(name if name == "seeds" else f"{key}.{name}")
+            for value in impossible(name, str(parameter.annotation)):
+                with pytest.raises(InputError, match=rf"{told}\b"):
+                    cls(**settings | {name: value})
 
 
 @pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS, *PARTS], ids=str)

@@ -151,7 +151,6 @@ def test_a_replicas_stream_is_its_own():
         ({"dim": 0}, "dim=0"),
         ({"systems": 0}, "systems=0"),
         ({"process_noise": -1.0}, "process_noise"),
-        ({"observation_noise": float("nan")}, "observation_noise"),
         ({"process_noise": 0, "observation_noise": 0, "initial_variance": 0}, "every observation is 0"),
     ],
 )

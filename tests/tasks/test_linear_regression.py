@@ -192,17 +192,13 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
 ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"dim": 0}, r"^task\.dim=0: must be an integer from 1 to 512$"),
     ({"dim": 513}, r"task\.dim=513"),
-    ({"dim": 2.0}, r"task\.dim=2\.0"),
-    ({"dim": True}, r"task\.dim=True"),
     ({"context": 0}, r"^task\.context=0: must be an integer of at least 1$"),
     ({"context": [20, 0]}, r"task\.context=0"),
-    ({"context": "20"}, r"task\.context=20"),
     ({"eigenvalues": [1, 1]}, r"task\.eigenvalues=\[1, 1\]: has 2 numbers, must have 5"),
     ({"eigenvalues": []}, r"task\.eigenvalues=\[\]: has 0 numbers"),
     ({"eigenvalues": [1, 1, 1, 1, -0.5]}, r"task\.eigenvalues=-0\.5: must be a finite number above 0"),
     ({"eigenvalues": [1, 1, 1, 1, 0]}, r"task\.eigenvalues=0: must"),
     ({"eigenvalues": [1, 1, 1, 1, float("nan")]}, r"task\.eigenvalues=nan"),
-    ({"eigenvalues": "ones"}, r"task\.eigenvalues=ones: must be a list"),
     ({"rotation": "har"}, r"task\.rotation=har: must be one of haar, none; did you mean haar\?"),
     (
         {"dim": 2, "eigenvalues": [1, 1], "covariance": COVARIANCE},

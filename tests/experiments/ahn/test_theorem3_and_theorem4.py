@@ -32,7 +32,7 @@ def test_the_papers_own_protocol_is_that_of_the_paper_scale(scale: str, experime
     assert asked.value.args == (experiment, {"task.context": 20})
 
 
-@pytest.mark.parametrize("settings", [{"context": 0}, {"starts": 0}, {"batches": 1.5}, {"context": True}])
+@pytest.mark.parametrize("settings", [{"context": 0}, {"starts": 0}, {"batches": 0}])
 def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"figure.experiment.{next(iter(settings))}="):
         Theorem4(**settings)
