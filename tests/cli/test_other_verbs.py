@@ -91,6 +91,7 @@ COMPLETED = {
     "icl check check=ahn/lem": {"check=ahn/lemma1", "check=ahn/lemma4", "check=ahn/lemma5"},
     "icl check check=ahn/theorem1 check.con": {"check.context="},
     "icl train exp": {"experiment="},
+    "icl figure figure=ahn/fig1 scal": {"scale="},
 }
 
 
