@@ -40,6 +40,8 @@ class Extra:
         sequences: int,
         fresh: bool = False,
     ) -> None:
+        if not isinstance(settings, list | tuple):
+            raise InputError(f"{KEY}.settings={settings}: must be a list of settings")
         named = [one_of(f"{KEY}.settings", setting, SETTINGS) for setting in settings]
         self.sizes = [Size(setting, dim, length, seeds, steps, systems, fresh) for setting in named]
         allowed = [size.windows(windows) for size in self.sizes]  # by the tables of every setting
@@ -48,6 +50,8 @@ class Extra:
                 f"{KEY}.settings={list(settings)}, windows={list(windows)}: must be a setting and two windows"
             )
         self.windows = allowed[0]
+        for size in self.sizes:
+            size.law(self.windows[-1])  # refuses what no task can be
         self.sequences = whole(f"{KEY}.sequences", sequences, 2)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:

@@ -65,6 +65,8 @@ class Size:
         whole(f"{KEY}.steps", self.steps, 10)
         whole(f"{KEY}.systems", self.systems, 1, MAX_SYSTEMS)
         resolved_seeds(self.seeds, None)
+        if not isinstance(self.fresh, bool):
+            raise InputError(f"{KEY}.fresh={self.fresh}: must be true or false")
 
     @property
     def drawn_once(self) -> int | None:
@@ -78,8 +80,9 @@ class Size:
     def windows(self, windows: Sequence[int]) -> list[int]:
         """As the tables have them, in ascending order."""
         tables = TABLE_2 if self.setting == "c" else TABLE_1
-        if not windows or len(set(windows)) < len(windows):
-            raise InputError(f"{KEY}.windows={list(windows)}: must be different numbers, at least one")
+        listed = isinstance(windows, list | tuple)
+        if not listed or not windows or len(set(windows)) < len(windows):
+            raise InputError(f"{KEY}.windows={windows}: must be a list of different numbers, at least one")
         return sorted(whole(f"{KEY}.windows", window, 1, max(tables)) for window in windows)
 
     def law(self, window: int) -> DynamicalSystemLaw:
