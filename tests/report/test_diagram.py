@@ -80,6 +80,7 @@ def test_cells_say_what_is_read_and_written() -> None:
 def test_a_cell_is_on_the_line_of_its_block() -> None:
     svg = drawn(account(STACKS["theorem4_2"]))
     lanes = dict(zip("XRIAtyo", (float(e.get("y1", 0)) for e in classed(svg, "lane")), strict=True))
+    assert len(set(lanes.values())) == 7 and list(lanes.values()) == sorted(lanes.values())
     read = classed(svg, "head")[4]  # out += y (A)^T X
     places = {float(e.get("y", 0)) + float(e.get("height", 0)) / 2 for e in read.iter("rect")}
     assert places == {lanes[name] for name in "XAyo"}

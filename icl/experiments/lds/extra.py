@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.algorithms import ConjugateGradient, KalmanFilter, LeastSquares
+from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter, LeastSquares
 from icl.errors import InputError, one_of, whole
 from icl.experiments.lds.protocol import KEY, Size
-from icl.experiments.lds.weights import best_step, exact_risk, of_window, store
+from icl.experiments.lds.weights import of_window, store
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
@@ -86,17 +86,18 @@ class Extra:
         kalman = KalmanFilter(systems.A_RBDD, systems.c_RBD, law.Sigma_w_RDD, *noises)
         best_B = _half_squares(kalman.predict_last(y_RBT)[0], y_RBT)
         losses_W: dict[str, list[Tensor]] = {}
-        exact_W: list[float] = []
         for window, part in zip(self.windows, parts, strict=True):
-            prompt, risk = gram_prompts(y_RBT, window), exact_risk(size, window)
-            eta, at_eta = best_step(risk, window)
-            exact_W.append(at_eta)
-            context = size.length - window - 1
-            for name, prediction in self._predictions(window, part, prompt, eta, context).items():
+            prompt, context = gram_prompts(y_RBT, window), size.length - window - 1
+            for name, prediction in _predictions(window, part, prompt, context).items():
                 losses_W.setdefault(name, []).append(_half_squares(prediction, y_RBT))
         found: dict[str, np.ndarray] = {
             "windows_W": np.array(self.windows),
-            "step_exact_W": np.array(exact_W),
+            "step_exact_W": np.array(
+                [
+                    part[f"AR{s}_optimum"].weights["step_value"]
+                    for s, part in zip(self.windows, parts, strict=True)
+                ]
+            ),
         }
         for name, losses in {**losses_W, "kalman": [best_B]}.items():
             stacked = torch.stack(losses)
@@ -104,26 +105,24 @@ class Extra:
             found[f"{name}_above_W"], found[f"{name}_above_stderr_W"] = _mean(stacked - best_B)
         return found
 
-    def _predictions(
-        self, window: int, part: Mapping[str, RunRecord], prompt: GramPrompt, eta: float, context: int
-    ) -> dict[str, Tensor]:
-        """(B,), and (R, B) of the trained layers."""
-        exact, optimum = part[f"AR{window}_exact"].weights, part[f"AR{window}_optimum"].weights
-        gram_BPP, x_BK = prompt.gram_RBPP[0], prompt.query_RBP[0, :, :window]
-        found = {
-            "trained": torch.stack(
-                [
-                    head(b_P, a_KP, gram_BPP, x_BK)
-                    for b_P, a_KP in zip(exact["b_RP"], exact["a_RKP"], strict=True)
-                ]
-            ),
-            "optimum": head(optimum["b_P"], optimum["a_KP"], gram_BPP, x_BK),
-            "step": eta * (gram_BPP[:, :window, window] * x_BK).sum(-1),
-            "least_squares": LeastSquares(context).predict(prompt)[0],
-        }
-        q_K, P_KK = (torch.from_numpy(optimum[name]) for name in ("pattern_b_P", "pattern_a_KP"))
-        two = ConjugateGradient(2, P_KK[:, :window], q_K[:window]) if window > 1 else ConjugateGradient(2)
-        return found | {"pcg": two.predict(prompt)[0]}
+
+def _predictions(
+    window: int, part: Mapping[str, RunRecord], prompt: GramPrompt, context: int
+) -> dict[str, Tensor]:
+    """(B,), and (R, B) of the trained layers."""
+    exact, optimum = part[f"AR{window}_exact"].weights, part[f"AR{window}_optimum"].weights
+    gram_BPP, x_BK = prompt.gram_RBPP[0], prompt.query_RBP[0, :, :window]
+    found = {
+        "trained": torch.stack(
+            [head(b_P, a_KP, gram_BPP, x_BK) for b_P, a_KP in zip(exact["b_RP"], exact["a_RKP"], strict=True)]
+        ),
+        "optimum": head(optimum["b_P"], optimum["a_KP"], gram_BPP, x_BK),
+        "step": GradientDescent(float(optimum["step"]), 1).predict(prompt)[0],
+        "least_squares": LeastSquares(context).predict(prompt)[0],
+    }
+    q_K, P_KK = (torch.from_numpy(optimum[name]) for name in ("pattern_b_P", "pattern_a_KP"))
+    two = ConjugateGradient(2, P_KK[:, :window], q_K[:window]) if window > 1 else ConjugateGradient(2)
+    return found | {"pcg": two.predict(prompt)[0]}
 
 
 def head(b_P: np.ndarray, a_KP: np.ndarray, gram_BPP: Tensor, x_BK: Tensor) -> Tensor:
