@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from icl.config import packages
 from icl.config.compose import ERRORS, Composed, explain, hydra_of, in_force, plain, plain_in_job
 from icl.config.objects import refuse_foreign
 from icl.config.places import Configs
-from icl.errors import InputError
+from icl.errors import InputError, one_line
 
 Overrides = list[str]
 Result = Mapping[str, Any]  # what a job left: status, exit_code, document
@@ -37,14 +38,15 @@ _BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 class Jobs(Protocol):
     """Whoever has jobs run."""
 
-    def grid(self, composed: Iterable[Composed]) -> None:
-        """All jobs there will be. Raises InputError if any is unusable; nothing has been written then."""
+    def grid(self, composed: Iterable[Composed]) -> Sequence[Result | None]:
+        """All jobs there will be: what is done of them. Raises InputError if any is unusable; nothing has
+        been written then."""
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
         """The config without what a sweeper is to find, and what it is to find it from."""
 
-    def admit(self, composed: Composed) -> None:
-        """A job of a search. Raises InputError if it is unusable."""
+    def admit(self, composed: Composed) -> Result | None:
+        """A job of a search, if it is done. Raises InputError if it is unusable."""
 
     @property
     def folder(self) -> Path:
@@ -72,12 +74,13 @@ class Task:
 
 @dataclass
 class Multirun:
-    """`overrides` are the jobs that ran, `results` what each gave back."""
+    """`overrides` are the jobs so far, `results` what each gave back; `known`, of a grid alone, what is
+    stored of its jobs already, which are not launched."""
 
     config: DictConfig
     context: HydraContext
     jobs: Jobs
-    is_grid: bool = False
+    known: Sequence[Result | None] | None = None
     overrides: list[Overrides] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
 
@@ -86,7 +89,6 @@ class Multirun:
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
         hydra = self.config.hydra
-        _refuse(self.config)
         if hydra.runtime.choices["hydra/launcher"] == "submitit_slurm" and shutil.which("srun") is None:
             raise InputError("hydra/launcher=submitit_slurm: no srun here; submitit_local needs none")
         watched = copy.deepcopy(self.config)
@@ -96,11 +98,11 @@ class Multirun:
             config=watched, hydra_context=self.context, task_function=task
         )
         swept = list(hydra.overrides.task)
-        self.is_grid = isinstance(sweeper, BasicSweeper)
         if isinstance(sweeper, BasicSweeper):
             parser = OverridesParser.create(config_loader=self.context.config_loader)
             parsed = parser.parse_overrides([*sweeper._parse_config(), *swept])
-            self.jobs.grid(self._composed(sweeper.split_arguments(parsed, None)[0]))
+            self.known = self.jobs.grid(self._composed(sweeper.split_arguments(parsed, None)[0]))
+            setattr(sweeper, "validate_batch_is_legal", lambda _: None)  # noqa: B010, it has just been seen
         else:
             self.jobs.search(plain(self.config), OmegaConf.to_container(hydra.sweeper), swept)
         _keep_files_in(self.jobs.folder, watched)
@@ -108,9 +110,11 @@ class Multirun:
             sweeper.sweep(arguments=swept)
         except ERRORS:
             raise
-        except Exception:
+        except Exception as error:
             if not any(result["status"] == "failed" for result in self.results):
-                raise  # else the sweeper has given up over a job that failed, which is told at the end
+                raise
+            # The sweeper has given up over jobs that failed, which are told at the end.
+            print(f"icl: the sweep ends here: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
         finally:
             # Hydra's basic sweeper has kept there what was typed, secrets and all.
             (self.jobs.folder / "multirun.yaml").unlink(missing_ok=True)
@@ -119,16 +123,20 @@ class Multirun:
         self, jobs: list[Overrides], first: int, context: HydraContext, task: TaskFunction
     ) -> Sequence[JobReturn]:
         """What the launcher chosen makes of a batch of jobs, as the sweeper is to see it."""
-        refused = {} if self.is_grid else self._refused(jobs)
-        sent = [job for i, job in enumerate(jobs) if i not in refused]
+        known = self._known(jobs) if self.known is None else self.known[first : first + len(jobs)]
+        self.jobs.folder.mkdir(parents=True, exist_ok=True)
+        sent = [job for job, result in zip(jobs, known, strict=True) if result is None]
         back = iter(self._launched(sent, first, context, task) if sent else [])
-        returns = [refused[i] if i in refused else next(back) for i in range(len(jobs))]
+        returns = [
+            next(back) if result is None else JobReturn(job, status=JobStatus.COMPLETED, _return_value=result)
+            for job, result in zip(jobs, known, strict=True)
+        ]
         results = [self._result(job_return) for job_return in returns]
         self.overrides += jobs
         self.results += results
         for job_return, result in zip(returns, results, strict=True):
             answer = self.jobs.answer(result)
-            fails = isinstance(answer, Exception) and not self.is_grid  # a grid goes on
+            fails = isinstance(answer, Exception) and self.known is None  # a grid goes on
             job_return.status = JobStatus.FAILED if fails else JobStatus.COMPLETED
             job_return.return_value = answer
         return returns
@@ -136,7 +144,6 @@ class Multirun:
     def _launched(
         self, jobs: list[Overrides], first: int, context: HydraContext, task: TaskFunction
     ) -> Sequence[JobReturn]:
-        self.jobs.folder.mkdir(parents=True, exist_ok=True)
         files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
         _keep_files_in(files, self.config)
         returns = Plugins.instance().instantiate_launcher(context, task, self.config).launch(jobs, first)
@@ -149,18 +156,18 @@ class Multirun:
             _refuse(config)
             yield plain(config)
 
-    def _refused(self, jobs: Sequence[Overrides]) -> dict[int, JobReturn]:
-        """Those of a search that are unusable; in its first batch, before which nothing ran, none may be."""
-        refused = {}
-        for i, job in enumerate(jobs):
+    def _known(self, jobs: Sequence[Overrides]) -> list[Result | None]:
+        """Of a search: what is done already, and what is unusable, which fails. Of the first batch, before
+        which nothing has run, nothing may be unusable."""
+        known: list[Result | None] = []
+        for job in jobs:
             try:
-                for composed in self._composed([job]):
-                    self.jobs.admit(composed)
+                known += [self.jobs.admit(composed) for composed in self._composed([job])]
             except InputError as error:
                 if not self.results:
                     raise
-                refused[i] = JobReturn(overrides=job, status=JobStatus.FAILED, _return_value=error)
-        return refused
+                known.append(self.jobs.failed(error))
+        return known
 
     def _result(self, job_return: JobReturn) -> Result:
         value = job_return._return_value

@@ -16,11 +16,11 @@ from typing import Any
 from icl.config.compose import Composed
 from icl.config.multirun import Result
 from icl.config.places import Configs
-from icl.config.session import Session, keep_caches_in, session_of
+from icl.config.session import keep_caches_in, session_of
 from icl.errors import InputError, Interrupted, full_errors, nearest, one_line
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, code_of
-from icl.jobs.request import Document, Request, obtain, prepare
+from icl.jobs.request import Document, obtain, prepare
 from icl.runs.fingerprint import fingerprint
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
@@ -35,6 +35,17 @@ _OF_NO_NUMBER = (
 
 class JobFailed(Exception):
     """What a sweeper is told of a job that failed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that can be run, or that is done: then `result` says how it ended."""
+
+    id: str
+    identity: str
+    scale: str
+    place: tuple[Path, str]
+    result: Result | None
 
 
 @dataclass
@@ -52,20 +63,16 @@ class Sweep:
     def folder(self) -> Path:
         return self.outputs / "sweeps" / self.fingerprint
 
-    def grid(self, composed: Iterable[Composed]) -> None:
-        known: list[tuple[str, str, str]] = []
-        places = set()
-        for one in composed:
-            request, session = self._validated(one)
-            known.append((request.id, request.identity, str(one.settings["scale"])))
-            places.add((session.outputs, str(one.settings["format"])))
-        if not known:
+    def grid(self, composed: Iterable[Composed]) -> list[Result | None]:
+        jobs = [self._validated(one) for one in composed]
+        if not jobs:
             raise InputError("-m: a range or a glob without a value leaves no job")
-        if len(places) != 1:
+        if len({job.place for job in jobs}) != 1:
             raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
-        if len(set(known)) < len(known):
+        if len({(job.id, job.identity, job.scale) for job in jobs}) < len(jobs):
             raise InputError(f"-m: two jobs are one and the same {self.kind}")
-        self._settle(*places.pop(), {"jobs": [identity for _, identity, _ in known]})
+        self._settle(*jobs[0].place, {"jobs": [job.identity for job in jobs]})
+        return [job.result for job in jobs]
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
         name = composed.choices.get("hydra/sweeper")
@@ -75,10 +82,11 @@ class Sweep:
         asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in _OF_NO_NUMBER)
         self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
 
-    def admit(self, composed: Composed) -> None:
-        session = self._validated(composed)[1]
-        if (session.outputs, composed.settings["format"]) != (self.outputs, self.form):
+    def admit(self, composed: Composed) -> Result | None:
+        job = self._validated(composed)
+        if job.place != (self.outputs, self.form):
             raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
+        return job.result
 
     def failed(self, error: Exception) -> Result:
         return _failure(error)
@@ -88,10 +96,16 @@ class Sweep:
             raise Interrupted(result["exit_code"] - 128)
         return JobFailed(result["error"]) if result["status"] == "failed" else result["objective"]
 
-    def _validated(self, composed: Composed) -> tuple[Request, Session]:
+    def _validated(self, composed: Composed) -> Job:
         request, session = requested(self.kind, composed, self.configs)
-        prepare(request, session)
-        return request, session
+        document = prepare(request, session)
+        return Job(
+            id=request.id,
+            identity=request.identity,
+            scale=composed.settings["scale"],
+            place=(session.outputs, composed.settings["format"]),
+            result=None if document is None else _success(document, composed),
+        )
 
     def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
         self.outputs, self.form, self.fingerprint = outputs, form, fingerprint(about)
@@ -109,8 +123,7 @@ class Attempt:
     def __call__(self, composed: Composed) -> Result:
         try:
             request, session = requested(self.kind, composed, self.configs)
-            document = obtain(request, session)
-            objective = _objective(document, composed.settings.get("optimized_metric"))
+            return _success(obtain(request, session), composed)
         except (Interrupted, KeyboardInterrupt) as error:
             if os.getpid() == self.pid:
                 raise
@@ -121,8 +134,12 @@ class Attempt:
             if composed.settings.get("verbose") is True or full_errors():
                 traceback.print_exception(error)
             return _failure(error)
-        code = code_of(document)
-        return {"status": "done", "exit_code": code, "document": document, "objective": objective}
+
+
+def _success(document: Document, composed: Composed) -> Result:
+    objective = _objective(document, composed.settings.get("optimized_metric"))
+    code = code_of(document)
+    return {"status": "done", "exit_code": code, "document": document, "objective": objective}
 
 
 def _failure(error: BaseException) -> Result:

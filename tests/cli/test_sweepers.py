@@ -14,6 +14,7 @@ from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
 from hydra.plugins.sweeper import Sweeper
 
+from icl.config.multirun import Multirun
 from icl.jobs import multirun
 from tests.cli.conftest import Run
 
@@ -134,6 +135,25 @@ def test_batches_of_a_grid(tiny: Run, outputs: Path) -> None:
     assert not list(outputs.rglob("multirun.yaml")) and list(Path.cwd().iterdir()) == []
 
 
+def test_what_is_done_is_not_launched(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker starts, and nothing is queued on a cluster, for a run that is there."""
+    launched: list[list[str]] = []
+    launch = Multirun._launched
+
+    def watched(self: Multirun, jobs: list[list[str]], *rest: Any) -> Any:
+        launched.extend(jobs)
+        return launch(self, jobs, *rest)
+
+    monkeypatch.setattr(Multirun, "_launched", watched)
+    swept = ["-m", "hydra.sweeper.max_batch_size=2", "train.steps=2", "format=json"]
+    first = tiny(*swept, "seed=1").json
+    more = tiny(*swept, "seed=0,1,2").json
+    assert [job[-3] for job in launched] == ["seed=1", "seed=0", "seed=2"]
+    assert [result["document"]["cached"] for result in more["results"]] == [False, True, False]
+    assert more["results"][1]["document"]["run_dir"] == first["results"][0]["document"]["run_dir"]
+    assert tiny(*swept, "seed=0,1,2").json["cached"] == 3 and len(launched) == 3
+
+
 def test_a_grid_without_jobs_or_with_one_twice(tiny: Run, outputs: Path) -> None:
     twice = tiny("-m", "seed=0,0")
     assert twice.code == 2 and "two jobs are one and the same" in twice.err
@@ -196,6 +216,16 @@ def test_hydra_builds_nothing_foreign(override: str, said: str, tiny: Run, outpu
     found = tiny("-m", "seed=0,1", override)
     assert found.code in (2, 4) and said in found.err, found.err
     assert found.out == "" and not list(outputs.glob("runs/*"))
+
+
+def test_nor_for_one_job_of_several(tiny: Run, tmp_path: Path, outputs: Path) -> None:
+    """Hydra sets up logging for each job by that job's own config."""
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    logs = EXPERIMENT[: EXPERIMENT.index("hydra:")] + "hydra: {job_logging: {root: {handlers: []}}}\n"
+    (tmp_path / "conf" / "experiment" / "logs.yaml").write_text(logs)
+    found = tiny("-m", "--config-dir", str(tmp_path / "conf"), "experiment=ahn/theorem3,logs")
+    assert found.code == 2 and "hydra.job_logging: leave it at none" in found.err
+    assert not outputs.exists()
 
 
 def test_optunas_own_sweeper(tiny: Run, outputs: Path) -> None:
