@@ -56,7 +56,7 @@ def test_seed_is_a_list_of_one(tiny: Run) -> None:
 
 OTHERWISE = {
     "verbose=true": True,
-    "trainer.threads=1": True,
+    "trainer.threads=3": True,
     "trainer.accelerator=cpu": True,
     "callbacks.heatmap_count=2": True,
     "scale=laptop": False,  # its leaves differ: seeds, samples, steps
