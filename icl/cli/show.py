@@ -261,6 +261,8 @@ def report(document: Mapping[str, Any], told: Book) -> None:
     rest = f" {missing} of {len(told.entries)} checks and figures have no result." if missing else ""
     print(f"{summary(told)}{rest}".strip())
     print(document["report"])
+    if "wandb" in document:
+        print(document["wandb"])
 
 
 def _claims(claims: Sequence[Any]) -> str:

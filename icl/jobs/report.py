@@ -7,7 +7,7 @@ import os
 import shlex
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from icl.runs import atomic
 from icl.runs.documents import read_json
 from icl.runs.provenance import provenance
 
-OWN = ("only",)
+OWN = ("only", "wandb")
 SKIPPED = "cache/skipped.json"  # {"figure ID": why the last reproduce skipped it}
 NOT_RUN = "not run"
 SHOWN = tuple(kind for kind in catalog.KINDS if kind.group != "experiment")
@@ -33,15 +33,19 @@ SHOWN = tuple(kind for kind in catalog.KINDS if kind.group != "experiment")
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """The papers shown, all where `only` is empty."""
+    """The papers shown, all where `only` is empty; with `wandb` in a Report of W&B's, too."""
 
     scale: str
     only: tuple[str, ...] = ()
+    wandb: bool = field(default=False, kw_only=True)
 
 
 def requested(composed: Composed, configs: Configs) -> tuple[ReportRequest, Session]:
-    session = session_of("report", OWN, composed, configs)
-    return ReportRequest(composed.settings["scale"], papers_of(composed.settings["only"], configs)), session
+    session, settings = session_of("report", OWN, composed, configs), composed.settings
+    only, wandb = papers_of(settings["only"], configs), settings["wandb"]
+    if not isinstance(wandb, bool):
+        raise InputError(f"wandb={wandb}: must be true or false")
+    return ReportRequest(settings["scale"], only, wandb=wandb), session
 
 
 def papers_of(only: Any, configs: Configs) -> tuple[str, ...]:
@@ -54,8 +58,9 @@ def papers_of(only: Any, configs: Configs) -> tuple[str, ...]:
 
 
 def make(request: ReportRequest, session: Session) -> tuple[Document, Book]:
-    """Writes the page; its document, and all that it shows."""
+    """Writes the page, and the Report where it is asked for; its document, and all that it shows."""
     started = time.monotonic()
+    online = _online(request, session) if request.wandb else None  # refused before anything is written
     told = book([_looked_up(entry, request.scale, session) for entry in blanks(request, session.configs)],
                 request.scale, session.configs)  # fmt: skip
     shown = {
@@ -63,7 +68,21 @@ def make(request: ReportRequest, session: Session) -> tuple[Document, Book]:
         for kind in SHOWN
     }
     path = write(told, session.outputs)
-    return {"report": str(path), **shown, "seconds": time.monotonic() - started}, told
+    document: Document = {"report": str(path), **shown}
+    if online is not None:
+        from icl.sinks.wandb_report import saved
+
+        document["wandb"] = saved(online, session.outputs)
+    return document | {"seconds": time.monotonic() - started}, told
+
+
+def _online(request: ReportRequest, session: Session) -> Any:
+    from icl.sinks.wandb_report import drafted
+
+    figures: dict[str, list[str]] = {}
+    for entry in blanks(request, session.configs):
+        figures.setdefault(entry.paper, []).extend([entry.id] if entry.group == "figure" else [])
+    return drafted(session.logger, session.outputs, request.scale, figures)
 
 
 def blanks(request: ReportRequest, configs: Configs) -> list[Entry]:

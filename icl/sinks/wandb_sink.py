@@ -62,7 +62,7 @@ class WandbSink:
         import wandb
 
         data = [list(redact(row)) for row in rows]
-        with _kept_under(self._home):
+        with kept_under(self._home):
             # A column of numbers may hold None or a word for "undefined", which a typed column refuses.
             self._put(
                 self.step, {name: wandb.Table(columns=list(columns), data=data, allow_mixed_types=True)}
@@ -71,7 +71,7 @@ class WandbSink:
     def model(self, path: Path, name: str, alias: str) -> None:
         import wandb
 
-        with _kept_under(self._home):
+        with kept_under(self._home):
             artifact = wandb.Artifact(name, type="model")
             artifact.add_file(str(path))  # copied: the record may be cleaned away before it is uploaded
             artifact.finalize()
@@ -151,7 +151,7 @@ _gone_offline: set[LoggerSettings] = set()
 
 
 @contextmanager
-def _kept_under(home: Path, timeout: float = 10) -> Iterator[None]:
+def kept_under(home: Path, timeout: float = 10) -> Iterator[None]:
     """W&B reads the places of its caches and staged tables, and whether to report its own errors over the
     network, from the environment alone: set while a call needs them, then restored. The user's own win."""
     wanted = {
@@ -174,7 +174,7 @@ def _open(
     settings: LoggerSettings, home: Path, identity: dict[str, Any], config: dict[str, Any], say: Say
 ) -> Any:
     home.mkdir(parents=True, exist_ok=True)
-    with _kept_under(home, settings.init_timeout):
+    with kept_under(home, settings.init_timeout):
         import wandb
 
         wandb.setup(wandb.Settings(silent=True, quiet=True))

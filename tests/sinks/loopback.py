@@ -51,6 +51,7 @@ class Loopback:
         self.refuses = set(refuses)
         self.runs: dict[str, Run] = {}
         self.artifacts: list[Artifact] = []
+        self.views: list[dict[str, Any]] = []  # reports
         self.unknown: list[str] = []
         self.arrived = threading.Condition()
         self.is_dead = False
@@ -88,6 +89,8 @@ class Loopback:
 
     def _Viewer(self, said: dict[str, Any]) -> dict[str, Any]:
         return {"viewer": _VIEWER}
+
+    _GetDefaultEntity = _Viewer
 
     def _RunResumeStatus(self, said: dict[str, Any]) -> dict[str, Any]:
         run = self.runs.get(said["name"])
@@ -163,6 +166,22 @@ class Loopback:
         number = said["artifactID"]
         self.artifacts[int(number)].committed = True
         return {"commitArtifact": {"artifact": {"id": number, "digest": ""}}}
+
+    def _ProjectInternalId(self, said: dict[str, Any]) -> dict[str, Any]:
+        return {"project": {"id": "1", "internalId": "1"}}
+
+    def _GetProjects(self, said: dict[str, Any]) -> dict[str, Any]:
+        node = {
+            "__typename": "Project", "id": "1", "name": "icl", "entityName": "me", "createdAt": "2026-01-01",
+            "isBenchmark": False, "user": None,
+        }  # fmt: skip
+        page = {"__typename": "PageInfo", "endCursor": None, "hasNextPage": False}
+        return {"models": {"pageInfo": page, "edges": [{"node": node}]}}
+
+    def _upsertView(self, said: dict[str, Any]) -> dict[str, Any]:
+        self.views.append({**said, "spec": json.loads(said["spec"])})
+        project = {"id": "1", "name": said["projectName"], "entityName": said["entityName"]}
+        return {"upsertView": {"view": {**said, "id": "Vmlldzox", "project": project}, "inserted": True}}
 
     def _ServerFeaturesQuery(self, said: dict[str, Any]) -> dict[str, Any]:
         return {"serverInfo": {"features": []}}

@@ -1,0 +1,90 @@
+"""A W&B Report over what has been uploaded, with the panels worth pinning, by wandb-workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icl.config.logger import LoggerSettings
+from icl.errors import InputError
+from icl.sinks.wandb_sink import kept_under
+
+if TYPE_CHECKING:
+    import wandb_workspaces.reports.v2 as wr
+
+CURVES = ("exact_risk", "risk_estimate", "loss", "gradient_norm", "dist_preconditioned")
+WEIGHTS = ("A", "B", "P", "Q", "v")
+
+
+def insist_on_workspaces() -> Any:
+    """The library, or how to get it."""
+    try:
+        import wandb_workspaces.reports.v2 as library
+    except ImportError:
+        raise InputError(
+            "wandb=true: needs wandb-workspaces, which is not installed (pip install 'icl[report]')"
+        ) from None
+    return library
+
+
+def saved(report: wr.Report, outputs: Path) -> str:
+    """Its address, once the server has it."""
+    with kept_under(outputs / "wandb"):
+        return str(report.save().url)
+
+
+def drafted(logger: LoggerSettings, outputs: Path, scale: str, figures: Mapping[str, list[str]]) -> wr.Report:
+    """`report`, where the server can be reached."""
+    insist_on_workspaces()
+    with kept_under(outputs / "wandb"):
+        return report(logger, scale, figures)
+
+
+def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]]) -> wr.Report:
+    """As it would be saved: a part for each paper, whose `figures` there are."""
+    wr = insist_on_workspaces()
+    entity = logger.entity or _default_entity()
+    where = {"entity": entity, "project": logger.project}
+
+    def grid(paper: str, kind: str, panels: list[Any]) -> Any:
+        told = f"Tags in ['{paper}'] and Tags in ['{scale}'] and JobType == '{kind}'"
+        return wr.PanelGrid(
+            runsets=[wr.Runset(name=f"{paper}: {kind}", filters=told, **where)], panels=panels
+        )
+
+    blocks: list[Any] = []
+    for paper, drawn in figures.items():
+        curves = [
+            wr.LinePlot(
+                title=name, x="step", y=[f"mean/{name}", f"band/{name}/low", f"band/{name}/high"], log_y=True
+            )
+            for name in CURVES
+        ]
+        gallery = wr.MediaBrowser(title="weights", media_keys=[f"weights/{name}" for name in WEIGHTS])
+        pictures = wr.MediaBrowser(title="figures", media_keys=drawn)
+        blocks += [
+            wr.H1(text=paper),
+            wr.H2(text="Checks"),
+            grid(paper, "check", [wr.WeavePanelSummaryTable(table_name="verdicts")]),
+            wr.H2(text="Figures"),
+            grid(paper, "figure", [pictures, wr.WeavePanelSummaryTable(table_name="claims")]),
+            wr.H2(text="Training"),
+            grid(paper, "train", [*curves, gallery]),
+        ]
+    told = "Verdicts, figures and training runs that have been uploaded; a band is least and greatest seed."
+    return wr.Report(
+        title=f"icl at {scale}", description=told, blocks=[wr.TableOfContents(), *blocks], **where
+    )
+
+
+def _default_entity() -> str:
+    import wandb
+
+    try:
+        entity = wandb.Api().default_entity
+    except (wandb.Error, ValueError) as error:
+        raise InputError(f"wandb=true: W&B cannot be reached ({str(error).splitlines()[0]})") from None
+    if not entity:
+        raise InputError("wandb=true: no W&B entity; logger.entity=NAME gives one")
+    return str(entity)
