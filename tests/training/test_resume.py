@@ -38,16 +38,16 @@ def arguments(folder: Path, *more: str) -> list[str]:
 def _icl(args: list[str], stdout: str, stderr: str, rows: float) -> None:
     """From row `rows` on it hardly moves, so that it cannot have ended when the signal arrives."""
     from icl.cli import main
-    from icl.training.module import EnsembleModule
+    from icl.training.optimizers import ReplicaOptimizer
 
-    step_together = EnsembleModule._step_together
+    set_rates = ReplicaOptimizer.set_rates
 
-    def step(self: EnsembleModule, number: int, draw: Any) -> None:
+    def step(self: ReplicaOptimizer, number: int) -> None:
         if 2 * number >= rows:  # a row of each seed after every step
             time.sleep(1)
-        step_together(self, number, draw)
+        set_rates(self, number)
 
-    EnsembleModule._step_together = step  # type: ignore[method-assign]
+    ReplicaOptimizer.set_rates = step  # type: ignore[method-assign]
     for number, name in ((1, stdout), (2, stderr)):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.exit(main(args))
