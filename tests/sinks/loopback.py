@@ -10,6 +10,7 @@ import gzip
 import http.server
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -99,10 +100,11 @@ class Loopback:
         tail = [json.dumps(row) for row in run.rows[-1:]]
         bucket = {
             "id": said["name"], "name": said["name"], "displayName": run.identity["displayName"],
-            "summaryMetrics": json.dumps(run.summary), "config": json.dumps(run.config),
+            "summaryMetrics": json.dumps(run.summary),
+            "config": json.dumps({name: {"value": value} for name, value in run.config.items()}),
             "historyLineCount": len(run.rows), "historyTail": json.dumps(tail),
             "eventsLineCount": 0, "eventsTail": "[]", "logLineCount": 0,
-            "tags": run.identity["tags"], "notes": None, "wandbConfig": "{}",
+            "tags": run.identity.get("tags", []), "notes": None, "wandbConfig": '{"t": 1}',
         }  # fmt: skip
         return {"model": {"id": "1", "name": "icl", "entity": {"id": "1", "name": "me"}, "bucket": bucket}}
 
@@ -191,7 +193,10 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that goes away is no error of the test's."""
+        """A client that goes away is no error of the test's; a mistake in here is."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):
+            self.kept.unknown.append(repr(error))  # type: ignore[attr-defined]
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

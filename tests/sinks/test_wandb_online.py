@@ -53,6 +53,9 @@ with opened("run-1", lr=0.02) as sink:
     sink.summary({"loss": 0.5})
 with suppress(ZeroDivisionError), opened("run-2"):
     1 / 0
+with opened("run-1") as sink:  # continued, or told again: from its start
+    for step in range(4):
+        sink.log(step, {"mean/loss": 1 / (step + 1)})
 """
 
 AGENT = """
@@ -112,12 +115,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
 
 
 def test_history_config_and_summary_arrive(server: Loopback) -> None:
+    """Each row once, however often it is told."""
     run = server.runs["run-1"]
     assert [(row["_step"], row["step"], row["mean/loss"]) for row in run.rows] == [
-        (step, step, 1 / (step + 1)) for step in range(3)
+        (step, step, 1 / (step + 1)) for step in range(4)
     ]
     assert run.config == {"lr": 0.02, "commit": "abc"}
-    assert run.summary["loss"] == 0.5 and run.summary["mean/loss"] == {"min": pytest.approx(1 / 3)}
+    assert run.summary["loss"] == 0.5 and run.summary["mean/loss"] == {"min": 0.25}
     expected = {"project": "icl", "groupName": "group1", "jobType": "train", "tags": ["ahn"]}
     assert {name: run.identity[name] for name in expected} == expected
     assert run.identity["program"] == "icl"  # and not a path
