@@ -83,7 +83,7 @@ def overhead(repeats: int) -> dict[str, Any]:
     model.parametrization.initialise((0,), torch.float32)
     total = STEPS * (1 + repeats)  # the first batch warms up
     module = EnsembleModule(
-        model, Coordinates({}, torch.float32), bare.estimator, [], bare.spec, [0.01], (0,), total
+        model, bare.law, Coordinates({}, torch.float32), bare.estimator, [], bare.spec, [0.01], (0,), total
     )  # fmt: skip
     stream = PromptStream(bare.estimator, (0,), SMALL, STEPS, total, 0, torch.float32)
     turns = Turns(bare.take, STEPS)

@@ -31,7 +31,6 @@ class LoggerSettings:
     project: str = "icl"
     entity: str | None = None
     init_timeout: float = 15
-    heatmap_seeds: str = "mean"
     lightning: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +42,6 @@ class LoggerSettings:
             raise InputError(
                 "logger.mode=offline: must be online under a W&B agent, whose sweep loses the run"
             )
-        one_of("logger.heatmap_seeds", self.heatmap_seeds, ("mean", "each"))
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):
             raise InputError(f"logger.project={self.project}: must be a name without any of / \\ # ? % :")

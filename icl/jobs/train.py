@@ -21,7 +21,8 @@ from icl.config.objects import instantiate, settings_of, target_class, target_of
 from icl.config.session import Session
 from icl.config.values import by_content, resolved_seeds
 from icl.errors import InputError
-from icl.events import Item, Listener, Progress, quiet
+from icl.events import Item
+from icl.events import Progress as Progressed
 from icl.jobs.request import Document, Found, obtain
 from icl.jobs.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.jobs.weights import of_model, of_run
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 SCIENCE = ("task", "model", "optimizer", "train")
 OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks", "optimized_metric")
 _NOT_STORED = ("format", "force", "verbose", "paths", "optimized_metric")
+_ANY_TIME = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))
 _NOT_COMPARED = ("logger", "checks")  # validated in the request itself
-_PAUSE = 0.1  # seconds between two tidings of progress
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,18 @@ class TrainRequest:
             follow=lambda attempt: self._followers(plan, session, attempt),
             say=session.say,
         )
+        if result.cached and (late := self._too_late(result.record)):
+            names = ", ".join(f"callbacks.{name}" for name in late)
+            session.say(f"icl: {self.id}: was trained before; {names} saw nothing of it (force=true repeats)")
         return self._with_verdicts(result.record, session), result.cached
+
+    def _too_late(self, record: RunRecord) -> list[str]:
+        """Callbacks that would have done something while a finished run was made."""
+        then = record.config["callbacks"]
+        now = {name: node for name, node in self.config["callbacks"].items() if node is not None}
+        return [
+            name for name, node in now.items() if then.get(name) != node and node["_target_"] not in _ANY_TIME
+        ]
 
     def _stored(self, session: Session) -> RunRecord | None:
         """The finished record of this very config, made by whatever code."""
@@ -126,8 +138,9 @@ class TrainRequest:
     @functools.cached_property
     def parts(self) -> dict[str, Any]:
         """The parts of a TrainingPlan, built and tried out against one another."""
+        from icl.training.listed import callbacks_of, trainer_of
         from icl.training.restored import law_and_model
-        from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+        from icl.training.settings import TrainSettings
 
         config = self.config
         law, model = law_and_model(config, self.seeds)
@@ -136,8 +149,8 @@ class TrainRequest:
             "model": model,
             "optimizer": _optimizer(config["optimizer"]),
             "train": settings_of(TrainSettings, "train", config["train"]),
-            "trainer": settings_of(TrainerSettings, "trainer", config["trainer"]),
-            "callbacks": settings_of(CallbackSettings, "callbacks", config["callbacks"]),
+            "trainer": trainer_of(config["trainer"]),
+            "callbacks": callbacks_of(config["callbacks"]),
         }
         self._try_out(**parts)
         return parts
@@ -183,20 +196,24 @@ class TrainRequest:
 
     @contextlib.contextmanager
     def _followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
-        """Whoever listens to the session, W&B and other loggers where they are asked for."""
+        """W&B and other loggers where they are asked for; who listens to the session hears of progress."""
+        from icl.callbacks import Progress, WeightHeatmaps
         from icl.sinks.runs import ToSink
         from icl.sinks.sink import NullSink
 
-        steps, heatmaps = plan.train.steps, plan.callbacks.heatmap_count
-        listening = [] if session.tell is quiet else [Teller(session.tell, Item("train", self.id), steps)]
-        Sigma_RDD, which = plan.law.arrays().get("Sigma"), session.logger.heatmap_seeds
+        item = Item("train", self.id)
+        for callback in plan.callbacks:
+            if isinstance(callback, Progress):
+                callback.tell = lambda done, text: session.tell(Progressed(item, done, text))
+        heatmaps = [callback for callback in plan.callbacks if isinstance(callback, WeightHeatmaps)]
+        arrays, steps = plan.law.arrays(), plan.train.steps
         live, told = session.logger.mode == "online", []
         guarded = self._sinks(session, attempt)
         with contextlib.ExitStack() as opened:
             for sink in map(opened.enter_context, guarded):
                 if not isinstance(sink, NullSink):
-                    told.append(ToSink(sink, Sigma_RDD, plan.seeds, steps, heatmaps, which, live=live))
-            yield [*listening, *told]
+                    told.append(ToSink(sink, arrays, plan.seeds, steps, heatmaps, live=live))
+            yield told
         records = [teller.told for teller in told if teller.told is not None]
         if records and not any(sink.has_failed for sink in guarded):
             self._note(records[0], session).leave(session.say)
@@ -269,37 +286,6 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         scale=scale,
         questions=questions([names] if isinstance(names, str) else names, scale, about, session),
     )
-
-
-class Teller:
-    """Follows a run and tells how far it is. It looks at no weights, so that nothing is computed for it."""
-
-    def __init__(self, tell: Listener, item: Item, total: int) -> None:
-        self.tell, self.item, self.total = tell, item, total
-        self.loss: float | None = None
-        self.told = 0.0
-
-    def reach(self, step: int) -> None:
-        if time.monotonic() - self.told > _PAUSE or step == self.total:
-            self.told = time.monotonic()
-            loss = "" if self.loss is None else f" loss {self.loss:.4g}"
-            self.tell(Progress(self.item, step / self.total, f"step {step}/{self.total}{loss}"))
-
-    def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        losses = [row["loss"] for row in rows if row.get("loss") is not None]
-        self.loss = sum(losses) / len(losses) if losses else None
-
-    def wants(self, step: int) -> bool:
-        return False
-
-    def loggers(self) -> Sequence[Any]:
-        return []
-
-    def see(self, *what: Any) -> None: ...
-
-    def done(self, record: RunRecord) -> None: ...
-
-    def found(self, record: RunRecord) -> None: ...
 
 
 def _optimizer(node: Mapping[str, Any]) -> Any:

@@ -28,6 +28,34 @@ _PANEL, _GAP, _TITLE, _LABEL, _BAR = 1.7, 0.16, 0.34, 0.26, 0.55  # inches
 _COLOURS = "RdBu_r"  # diverging, and told apart with any colour vision
 
 
+def panels_of(
+    matrices: Mapping[str, Array],
+    root_RDD: Array | None,
+    seeds: str = "mean",
+    labels: Sequence[int] | None = None,
+) -> Panels:
+    """All matrices (R, ..., rows, columns) by name, A in coordinates in which Sigma is the identity."""
+    panels: Panels = {}
+    rest = dict(matrices)
+    if "A" in rest and root_RDD is not None:
+        panels |= weight_panels(rest.pop("A"), root_RDD, rest.pop("B", None), seeds, labels)
+    if {"P", "Q"} <= set(rest):
+        P, Q = (M[:, :, None] if M.ndim == 4 else M for M in (rest.pop("P"), rest.pop("Q")))
+        panels |= stack_panels(P, Q, seeds, labels)
+    stacks = {name: M.reshape(len(M), -1, *M.shape[-2:]) for name, M in rest.items()}
+    return panels | matrix_panels(stacks, seeds, labels)
+
+
+def root_of(arrays: Mapping[str, Array]) -> Array | None:
+    """Sigma^{1/2} of each replica, where a law stores a Sigma among its arrays."""
+    import torch
+
+    from icl.theory.distance import symmetric_root
+
+    Sigma_RDD = arrays.get("Sigma")
+    return None if Sigma_RDD is None else symmetric_root(torch.from_numpy(Sigma_RDD)).numpy()
+
+
 def weight_panels(
     A_RLDD: Array,
     root_RDD: Array,
@@ -83,7 +111,7 @@ def matrix_panels(
 
 
 def _by_seed(stack_R: Array, seeds: str, labels: Sequence[int] | None) -> list[tuple[str, Array]]:
-    one_of("logger.heatmap_seeds", seeds, ("mean", "each"))
+    one_of("seeds", seeds, ("mean", "each"))
     if seeds == "mean":
         return [("", stack_R.mean(axis=0))]
     names = range(len(stack_R)) if labels is None else labels

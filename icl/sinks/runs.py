@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
+import pytorch_lightning as pl
 
 from icl.runs.kinds import of_one_matrix
 from icl.runs.provenance import provenance
 from icl.runs.record import RunRecord
-from icl.runs.steps import log_spaced_steps
-from icl.sinks.heatmaps import Panels, heatmap_png, largest, matrix_panels, stack_panels, weight_panels
+from icl.sinks.heatmaps import Panels, heatmap_png, largest, panels_of, root_of
 from icl.sinks.sink import Sink
-from icl.theory.distance import symmetric_root
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -28,46 +25,54 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-class ToSink:
+class Heatmaps(Protocol):
+    """What is asked of icl.callbacks.WeightHeatmaps."""
+
+    seeds: str
+
+    def chosen(self, total: int) -> set[int]: ...
+
+    def chosen_of(self, matrices: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+class ToSink(pl.Callback):
     """Follows a run (`icl.training.job.Follower`) and tells `sink` of it, as it is made or from its record.
 
-    `heatmaps`: at how many log-spaced steps pictures of the weights are drawn; `which`: of their mean over
-    seeds, or of each. `Sigma_RDD`, if the law has one, whitens those of A. `live`: somebody may be watching,
-    so each picture is told when its step is reached; all of them, on one colour scale, come at the end.
+    `arrays`: the law's; a Sigma among them whitens pictures of A. `heatmaps`: which pictures are drawn.
+    `live`: somebody may be watching, so each is told when its step is reached; all of them, on one colour
+    scale, come at the end.
     """
 
     def __init__(
         self,
         sink: Sink,
-        Sigma_RDD: np.ndarray | None,
+        arrays: Mapping[str, np.ndarray],
         seeds: Sequence[int],
         total: int,
-        heatmaps: int,
-        which: str,
+        heatmaps: Sequence[Heatmaps],
         *,
         live: bool = False,
     ) -> None:
-        self.sink, self.seeds, self.which, self.live = sink, tuple(seeds), which, live
-        given = Sigma_RDD is not None
-        self.root_RDD = symmetric_root(torch.from_numpy(Sigma_RDD)).numpy() if given else None
-        self.steps = set(log_spaced_steps(total, heatmaps)) if heatmaps else set()
+        self.sink, self.seeds, self.heatmaps, self.live = sink, tuple(seeds), tuple(heatmaps), live
+        self.root_RDD = root_of(arrays)
+        self.steps = {step for heatmap in heatmaps for step in heatmap.chosen(total)}
         self.told: RunRecord | None = None  # once it has been told to its end
         self._moving: set[str] = set()  # metrics that have not been 0 throughout
         self.sink.config(made_by(provenance()))
 
-    def reach(self, step: int) -> None:
-        return
-
     def loggers(self) -> Sequence[Logger]:
         return self.sink.loggers()
 
-    def wants(self, step: int) -> bool:
-        return self.live and step in self.steps
-
-    def see(self, step: int, matrices: Mapping[str, Tensor]) -> None:
-        for name, labelled in self._panels({k: tensor.numpy() for k, tensor in matrices.items()}).items():
+    def on_weights(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+        if not self.live or step not in self.steps:
+            return
+        matrices = {name: M.numpy() for name, M in pl_module.look.matrices.items()}
+        for name, labelled in self._panels(matrices).items():
             caption = self._caption(name, step)
             self.sink.images(step, f"weights/{name}", [(caption, heatmap_png(labelled, caption))])
+
+    def on_rows(self, trainer: pl.Trainer, pl_module: Any, rows: Sequence[Row]) -> None:
+        self.rows(rows)
 
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and
@@ -140,15 +145,10 @@ class ToSink:
             yield caption, heatmap_png(panels[name], caption, vmax=vmax)
 
     def _panels(self, matrices: Mapping[str, np.ndarray]) -> Panels:
-        which, seeds, rest = self.which, self.seeds, dict(matrices)
-        panels: Panels = {}
-        if "A" in rest and self.root_RDD is not None:
-            panels |= weight_panels(rest.pop("A"), self.root_RDD, rest.pop("B", None), which, seeds)
-        if {"P", "Q"} <= set(rest):
-            P, Q = (m[:, :, None] if m.ndim == 4 else m for m in (rest.pop("P"), rest.pop("Q")))
-            panels |= stack_panels(P, Q, which, seeds)
-        stacks = {name: m.reshape(len(m), -1, *m.shape[-2:]) for name, m in rest.items()}
-        return panels | matrix_panels(stacks, which, seeds)
+        found: Panels = {}
+        for heatmap in self.heatmaps:
+            found |= panels_of(heatmap.chosen_of(matrices), self.root_RDD, heatmap.seeds, self.seeds)
+        return found
 
     def _caption(self, name: str, step: int) -> str:
         """The matrix, whose it is and when; layers (and heads) are its panels' own labels."""

@@ -6,7 +6,7 @@ R replicas, C chunks of prompts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -43,18 +43,15 @@ class CriticalPoint:
         self.exact = law.exact_risk(model)
         self.estimator = best_sampled(model, law)
 
-    def measure(self, model: LinearTransformer, step: int) -> GradientNorms:
-        """`model` in float64 on the CPU; `step` names the prompts, which training never sees."""
+    def measure(self, model: LinearTransformer, step: int, exact_R: Tensor | None = None) -> GradientNorms:
+        """`model` in float64 on the CPU; `step` names the prompts, which training never sees; `exact_R` is
+        the exact risk of this very model where it is known already."""
+        matrices = dict(zip(model.parametrization.shapes(), model.parametrization.parameters(), strict=True))
         if self.exact is not None:
-            risk_R = self.exact(model)
-            grads = torch.autograd.grad(risk_R.sum(), list(model.parametrization.parameters()))
-            chunks_CR = risk_R.detach()[None]
-            chunked = [grad[None] for grad in grads]
-        else:
-            chunks_CR, chunked = self._sampled(model, step)
-        named = dict(zip(model.parametrization.shapes(), chunked, strict=True))
-        norms = _norms(chunks_CR, named, self.exact is not None)
-        return norms if self.exact is not None else replace(norms, plain=self._plain(model, step))
+            known_R = self.exact(model) if exact_R is None else exact_R
+            return gradient_norms([known_R], matrices, exact=True)
+        norms = gradient_norms(self._estimates(model, step), matrices, exact=False)
+        return replace(norms, plain=self._plain(model, step))
 
     def _plain(self, model: LinearTransformer, step: int) -> tuple[Tensor, Tensor] | None:
         """What a batch of the law's own prompts shows of the risk."""
@@ -67,21 +64,30 @@ class CriticalPoint:
             risk_CR = torch.stack([plain.risk(model, plain.draw(streams, size)) for _ in range(CHUNKS)])
         return risk_CR.mean(0), risk_CR.std(0) / math.sqrt(CHUNKS)
 
-    def _sampled(self, model: LinearTransformer, step: int) -> tuple[Tensor, list[Tensor]]:
-        size = max(self.samples // CHUNKS, 1)
-        risks, grads = [], []
+    def _estimates(self, model: LinearTransformer, step: int) -> Iterator[Tensor]:
         streams = [generator(seed, "eval", step) for seed in self.seeds]
         for _ in range(CHUNKS):
-            risk_R = self.estimator.risk(model, self.estimator.draw(streams, size))
-            grads.append(torch.autograd.grad(risk_R.sum(), list(model.parametrization.parameters())))
-            risks.append(risk_R.detach())
-        return torch.stack(risks), [torch.stack(parts) for parts in zip(*grads, strict=True)]
+            yield self.estimator.risk(model, self.estimator.draw(streams, max(self.samples // CHUNKS, 1)))
 
 
-def _norms(risk_CR: Tensor, chunked: dict[str, Tensor], exact: bool) -> GradientNorms:
+def gradient_norms(risks: Iterable[Tensor], matrices: Mapping[str, Tensor], *, exact: bool) -> GradientNorms:
+    """Norms of the gradient, in each matrix, of a risk: one that is exact, or independent estimates of it.
+
+    A risk is a number for each replica, and `matrices` are stacks (R, ..., rows, columns); or it is one
+    number, and they may be plain matrices.
+    """
+    found, grads = [], []
+    for risk_R in risks:
+        grads.append(torch.autograd.grad(risk_R.sum(), list(matrices.values())))
+        found.append(risk_R.detach().reshape(-1))
+    risk_CR = torch.stack(found)
     per_matrix: dict[str, Tensor] = {}
-    for name, grad_CRX in chunked.items():
-        flat = grad_CRX.flatten(2, -3)  # (C, R, matrices, rows, columns)
+    for name, parts in zip(matrices, zip(*grads, strict=True), strict=True):
+        grad_CX = torch.stack(parts)
+        if grad_CX.ndim == 3:
+            per_matrix[name] = grad_CX[:, None].flatten(2)
+            continue
+        flat = grad_CX.flatten(2, -3)  # (C, R, matrices, rows, columns)
         per_matrix |= {f"{name}{i}": flat[:, :, i].flatten(2) for i in range(flat.shape[2])}
     norms, stderrs = {}, {}
     for label, grad_CRK in per_matrix.items():

@@ -6,9 +6,9 @@ The story: continue from the checkpoint or start, train, judge, finish. A run's 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.loggers import Logger
-from torch import Tensor
 from torch.utils.data import DataLoader
 
 from icl.errors import Interrupted
@@ -27,13 +26,14 @@ from icl.models import LinearTransformer
 from icl.models.coordinates import Coordinates
 from icl.runs.aggregate import aggregate
 from icl.tasks.law import Law
-from icl.training.critical_point import CriticalPoint
+from icl.training.checkpoints import Checkpoints
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
+from icl.training.measures import Measure, Row
 from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec
-from icl.training.recorder import Recorder, Row
-from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+from icl.training.recorder import Recorder
+from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
 
@@ -57,7 +57,7 @@ class TrainingPlan:
     optimizer: OptimizerSpec
     train: TrainSettings
     trainer: TrainerSettings
-    callbacks: CallbackSettings
+    callbacks: Sequence[pl.Callback]
     outputs: Path
     config: Mapping[str, Any] = field(repr=False)
     digest: str = ""
@@ -65,20 +65,14 @@ class TrainingPlan:
 
 
 class Follower(Protocol):
-    """Told of a run while it is made, or of the record that is there already. No number depends on it."""
-
-    def wants(self, step: int) -> bool: ...
-
-    def see(self, step: int, matrices: Mapping[str, Tensor]) -> None: ...
-
-    def reach(self, step: int) -> None:
-        """`step` optimizer steps have been taken."""
-
-    def rows(self, rows: Sequence[Row]) -> None:
-        """One step's row of each seed."""
+    """A callback (pl.Callback) of one attempt at a run, that is also told of the record, when it is done or
+    where it is there already. No number depends on it."""
 
     def loggers(self) -> Sequence[Logger]:
         """Lightning's own, for what a callback logs."""
+
+    def rows(self, rows: Sequence[Row]) -> None:
+        """Of a step before the run was interrupted: what it tells does not begin in the middle."""
 
     def done(self, record: RunRecord) -> None: ...
 
@@ -102,48 +96,45 @@ def _train_from(
     judge: Judge | None,
 ) -> RunRecord:
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    first_step = 0 if saved is None else int(saved["step"])
+    module = _module(plan)
     recorder = Recorder(
-        plan.model,
-        plan.law,
         plan.seeds,
         plan.train.steps,
         plan.train.log_every,
-        CriticalPoint(plan.model, plan.law, plan.seeds, plan.callbacks.gradient_samples),
-        plan.callbacks.gradient_count,
-        reliability_names=make_estimator(plan.train.estimator, plan.model, plan.law).reliability_names,
+        [callback for callback in plan.callbacks if isinstance(callback, Measure)],
+        make_estimator(plan.train.estimator, plan.model, plan.law).reliability_names,
     )
     if saved is not None:
         recorder.restore(saved["recorder"])
-    live = run.live_metrics(recorder.columns(), recorder.rows)
-
-    def on_rows(rows: list[Row]) -> None:
-        live.append(rows)
-        for follower in followers:
-            follower.rows(rows)
-
-    recorder.on_rows = on_rows
+        module.load(saved["parameters"])
+        module.saved_optimizer = saved["optimizer"]
+    columns = recorder.columns(module)
+    recorder.keep_rows = run.live_metrics(columns, recorder.rows).append
     for follower in followers:
-        follower.reach(first_step)
         for _, rows in itertools.groupby(recorder.rows, lambda row: row["step"]):
             follower.rows(list(rows))
     with Interrupts() as interrupts:
-        module = _module(plan)
-        if saved is not None:
-            module.load(saved["parameters"])
-        module.saved_optimizer = None if saved is None else saved["optimizer"]
-        keeper = _Keeper(run, recorder, plan.callbacks.checkpoint_seconds, interrupts)
+        stop = _Stop(interrupts)
+        for callback in plan.callbacks:
+            if isinstance(callback, Checkpoints):
+                callback.save = functools.partial(_save, run, recorder)
+                callback.is_stopping = stop.is_due
+        # The recorder comes after the measures, the stop after what saves.
+        callbacks: list[Any] = [*plan.callbacks, recorder, *followers, stop]
         loggers = [logger for follower in followers for logger in follower.loggers()]
-        _fit(plan, module, first_step, [recorder, _Told(followers), keeper], loggers)
-    judged = None if judge is None else list(judge(recorder.float64_model, plan.law))
-    unseen = recorder.unseen_tail()
-    for sentence in unseen:
+        first_step = 0 if saved is None else int(saved["step"])
+        _fit(plan, module, first_step, callbacks, loggers, run.path)
+    if recorder.final_model is None:
+        raise RuntimeError("training was stopped before train.steps; a record is of all its steps")
+    judged = None if judge is None else list(judge(recorder.final_model, plan.law))
+    remarks = recorder.remarks()
+    for sentence in remarks:
         logging.getLogger(__name__).warning("%s", sentence)
     return run.finish(
         metrics=recorder.rows,
-        columns=recorder.columns(),
+        columns=columns,
         weights=_arrays(plan, recorder),
-        summary=_aggregate(recorder),
+        summary={name: aggregate(by_seed) for name, by_seed in recorder.summary(columns).items()},
         steps=plan.train.steps,
         seeds=plan.seeds,
         verdicts=judged,
@@ -151,61 +142,38 @@ def _train_from(
             "threads": torch.get_num_threads(),
             "device": module.trained_on,
             "group": plan.group,
-            "notes": unseen,
+            "notes": remarks,
         },
     )
 
 
-class _Told(pl.Callback):
-    """What followers are told of."""
+class _Stop(pl.Callback):
+    """Ends a run that a signal asked to end, once what saves has saved."""
 
-    def __init__(self, followers: Sequence[Follower]) -> None:
-        self.followers = followers
+    def __init__(self, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
 
-    def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        for follower in self.followers:
-            if follower.wants(step):
-                follower.see(step, pl_module.look.matrices)
-
-    def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        for follower in self.followers:
-            follower.reach(step)
-
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
-        # What a callback logs, loggers put at this number, which else counts batches.
-        trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
-
-
-class _Keeper(pl.Callback):
-    """Saves a checkpoint every so many seconds, and when a signal has come; then raises Interrupted."""
-
-    def __init__(self, run: ActiveRun, recorder: Recorder, seconds: float, interrupts: Interrupts) -> None:
-        self.run, self.recorder, self.seconds, self.interrupts = run, recorder, seconds, interrupts
-        self.saved_at = time.monotonic()
+    def is_due(self) -> bool:
+        return self.interrupts.signum is not None
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.interrupts.listen()
 
     def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        due = time.monotonic() - self.saved_at >= self.seconds
-        # At the last step the final row is still to come: there is nothing to continue from here.
-        if step < pl_module.total_steps and (due or self.interrupts.signum is not None):
-            self._save(pl_module, step)
-            if self.interrupts.signum is not None:
-                raise Interrupted(self.interrupts.signum)
+        if self.interrupts.signum is not None and step < pl_module.total_steps:
+            raise Interrupted(self.interrupts.signum)
 
-    def _save(self, module: EnsembleModule, step: int) -> None:
-        parameters = {k: v.detach().cpu() for k, v in module.trained.items()}
-        self.run.save_checkpoint(
-            {
-                "step": step,
-                "parameters": parameters,
-                "optimizer": module.replicas.engine.state_dict(),
-                "recorder": self.recorder.state(),
-                "threads": torch.get_num_threads(),
-            }
-        )
-        self.saved_at = time.monotonic()
+
+def _save(run: ActiveRun, recorder: Recorder, module: EnsembleModule, step: int) -> None:
+    run.save_checkpoint(
+        {
+            "step": step,
+            "parameters": {k: v.detach().cpu() for k, v in module.trained.items()},
+            "optimizer": module.replicas.engine.state_dict(),
+            "recorder": recorder.state(),
+            "threads": torch.get_num_threads(),
+        }
+    )
 
 
 def _module(plan: TrainingPlan) -> EnsembleModule:
@@ -214,6 +182,7 @@ def _module(plan: TrainingPlan) -> EnsembleModule:
     alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()
     return EnsembleModule(
         model,
+        law,
         Coordinates(plan.train.maps(model, law), dtype),
         make_estimator(name, model, law).to(dtype),
         [make_estimator(name, model, law.replica(r)).to(dtype) for r in alone],
@@ -230,6 +199,7 @@ def _fit(
     first_step: int,
     callbacks: Sequence[pl.Callback],
     loggers: Sequence[Logger],
+    root: Path,
 ) -> None:
     stream = PromptStream(
         make_estimator(plan.train.estimator, plan.model, plan.law),
@@ -240,22 +210,9 @@ def _fit(
         first_step,
         plan.trainer.dtype,
     )
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
-        trainer = pl.Trainer(
-            accelerator=plan.trainer.accelerator,
-            devices=1,
-            precision=plan.trainer.precision,  # type: ignore[arg-type]
-            max_epochs=1,
-            callbacks=list(callbacks),
-            logger=list(loggers),
-            log_every_n_steps=1,  # of Lightning's, which are batches
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-        )
+        trainer = make_trainer(plan.trainer, callbacks, loggers, root)
         taken = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total
         taken.ready = taken.completed = first_step  # so that `trainer.global_step` goes on counting
         trainer.fit(module, DataLoader(stream, batch_size=None))
@@ -263,14 +220,11 @@ def _fit(
 
 def _arrays(plan: TrainingPlan, recorder: Recorder) -> dict[str, np.ndarray]:
     """Final matrices, their history (`A_history`, at `history_steps`), and what the law stores of itself."""
-    family = recorder.float64_model.parametrization
+    assert recorder.final_model is not None
+    family = recorder.final_model.parametrization
     arrays = {name: tensor.detach().numpy() for name, tensor in family.matrices().items()}
     for name, tensors in recorder.history.items():
         if name != "steps":
             arrays[f"{name}_history"] = torch.stack(tensors, dim=1).numpy()
     arrays |= {"history_steps": np.array(recorder.history["steps"]), "seeds": np.array(plan.seeds)}
     return arrays | dict(plan.law.arrays())
-
-
-def _aggregate(recorder: Recorder) -> dict[str, Any]:
-    return {name: aggregate(by_seed) for name, by_seed in recorder.summary().items()}

@@ -1,7 +1,7 @@
 """The Lightning module: an ensemble of replicas trained as one batched program.
 
 A Lightning batch is a fresh set of prompts with many optimizer steps on it, so that two hooks of ours stand
-beside Lightning's. Any callback that has them is called:
+beside Lightning's. Any callback that has one is called:
 
     on_weights(trainer, pl_module, step)   the weights after `step` optimizer steps, `pl_module.look` on them:
                                            at 0, 1, ..., total_steps
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from icl.models import LinearTransformer
 from icl.models.coordinates import Coordinates
-from icl.tasks.law import Estimator
+from icl.tasks.law import Estimator, Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
 
@@ -53,6 +53,19 @@ class Look:
     def matrices(self) -> dict[str, Tensor]:
         return {name: M.detach().double().cpu() for name, M in self._module.matrices().items()}
 
+    @functools.cached_property
+    def model(self) -> LinearTransformer:
+        """Of the same kind, with these weights."""
+        model = model_in_float64(self._module.model)
+        model.parametrization.load(self.matrices)
+        return model
+
+    @functools.cached_property
+    def exact_risk_R(self) -> Tensor:
+        """Where the law has one; differentiable."""
+        assert self._module.exact_risk is not None
+        return self._module.exact_risk(self.model)
+
     @property
     def rates_R(self) -> Tensor:
         return torch.tensor(self._module.replicas.rates(), dtype=self._module.trained_dtype)
@@ -63,12 +76,21 @@ class Look:
         return self._module.reliable
 
 
+def model_in_float64(model: LinearTransformer) -> LinearTransformer:
+    """A model of the same kind whose weights are loaded for evaluation, on the CPU."""
+    family = model.parametrization
+    zeros = {k: torch.zeros_like(v, device="cpu", dtype=torch.float64) for k, v in family.matrices().items()}
+    copy = family.sharing([torch.nn.Parameter(zero) for zero in zeros.values()])
+    return model.on(copy)
+
+
 class EnsembleModule(pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them."""
 
     def __init__(
         self,
         model: LinearTransformer,
+        law: Law,
         coordinates: Coordinates,
         estimator: Estimator,
         replica_estimators: Sequence[Estimator],
@@ -79,7 +101,7 @@ class EnsembleModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.model, self.coordinates = model, coordinates
+        self.model, self.law, self.coordinates = model, law, coordinates
         self.trained = nn.ParameterDict(coordinates.parameters_of(model.parametrization.matrices()))
         self._estimators = nn.ModuleList([estimator, *replica_estimators])  # moves with the module
         self.cut, self.reliability = estimator.pieces, estimator.reliability
@@ -90,6 +112,14 @@ class EnsembleModule(pl.LightningModule):
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
         self.look: Look
+
+    @functools.cached_property
+    def exact_risk(self) -> RiskFunction | None:
+        return self.law.exact_risk(self.model)
+
+    @functools.cached_property
+    def observables(self) -> Observables:
+        return self.law.observe(self.model)
 
     def load(self, parameters: Mapping[str, Tensor]) -> None:
         """What a checkpoint holds of `trained`."""
@@ -145,6 +175,10 @@ class EnsembleModule(pl.LightningModule):
                 hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
             self._show(self.total_steps, lambda: self._loss(draw))
+
+    def on_train_batch_end(self, *_: object) -> None:
+        # What a callback logs, loggers put at this number, which else counts batches.
+        self.trainer.fit_loop.epoch_loop._batches_that_stepped = self.trainer.global_step
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Callbacks' hooks of this name come before, and see the gradient unclipped."""

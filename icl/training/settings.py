@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+import pytorch_lightning as pl
 import torch
+from pytorch_lightning.callbacks import Checkpoint, ProgressBar
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
-from icl.errors import InputError, one_of, real, whole
+from icl.errors import InputError, one_line, one_of, whole
 from icl.models import LinearTransformer
 from icl.tasks.law import Law
 from icl.training.estimators import POPULATION
@@ -64,18 +71,26 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """`trainer.*`: where it runs. Only the precision belongs to the science."""
+    """`trainer.*`: where and how it runs. Only the precision belongs to the science. `options` are handed to
+    pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
-    devices: int = 1
+    devices: int | Sequence[int] = 1
     threads: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
         one_of("trainer.precision", self.precision, list(PRECISIONS))
-        if self.devices != 1:
-            raise InputError(f"trainer.devices={self.devices}: must be 1; spread a sweep's jobs instead")
+        several = not isinstance(self.devices, int) and (
+            isinstance(self.devices, str) or len(self.devices) != 1
+        )
+        if several or (isinstance(self.devices, int) and self.devices != 1):
+            raise InputError(
+                f"trainer.devices={self.devices}: must be 1 (or [2], that device alone): a run's seeds are "
+                "one batched program; what several devices are for is several runs, -m with a launcher"
+            )
         if self.threads is not None:
             whole("trainer.threads", self.threads, 1)
         missing = self.accelerator in ("gpu", "cuda") and not torch.cuda.is_available()
@@ -91,22 +106,40 @@ class TrainerSettings:
         return PRECISIONS[self.precision]
 
 
+def make_trainer(
+    settings: TrainerSettings,
+    callbacks: Sequence[pl.Callback] = (),
+    loggers: Sequence[Logger] = (),
+    root: str | Path | None = None,
+) -> pl.Trainer:
+    """For one pass over a prompt stream. What Lightning would add by itself is left out, unless listed."""
+
+    def listed(kind: type[pl.Callback]) -> bool:
+        return any(isinstance(callback, kind) for callback in callbacks)
+
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    try:
+        return pl.Trainer(
+            **{
+                "enable_model_summary": False,
+                "log_every_n_steps": 1,  # of Lightning's, which are batches
+                **settings.options,
+                "accelerator": settings.accelerator,
+                "devices": settings.devices,
+                "precision": settings.precision,
+                "max_epochs": 1,
+                "callbacks": list(callbacks),
+                "logger": list(loggers),
+                "enable_checkpointing": listed(Checkpoint),
+                "enable_progress_bar": listed(ProgressBar),
+                "use_distributed_sampler": False,
+                "default_root_dir": root,
+            }
+        )
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise InputError(f"trainer: {one_line(error)}") from error
+
+
 def _would_use_mps(accelerator: str) -> bool:
     found = torch.backends.mps.is_available() and not torch.cuda.is_available()
     return accelerator == "mps" or (accelerator == "auto" and found)
-
-
-@dataclass(frozen=True)
-class CallbackSettings:
-    """`callbacks.*`: what is watched. None of it changes the weights."""
-
-    checkpoint_seconds: float = 10.0
-    gradient_count: int = 8
-    gradient_samples: int = 20_000
-    heatmap_count: int = 5
-
-    def __post_init__(self) -> None:
-        real("callbacks.checkpoint_seconds", self.checkpoint_seconds, 0)
-        whole("callbacks.gradient_count", self.gradient_count, 0)
-        whole("callbacks.gradient_samples", self.gradient_samples, 64)
-        whole("callbacks.heatmap_count", self.heatmap_count, 0)

@@ -20,7 +20,7 @@ TINY = [
     "train.batch=8",
     "train.steps_per_batch=2",
     "train.log_every=2",
-    "callbacks.gradient_count=0",
+    "callbacks.gradient.count=0",
 ]
 
 

@@ -137,7 +137,7 @@ THEIRS = {
     "conf/task/mine.yaml": "_target_: mine_lab.mine.Task\ndim: 2\ncontext: 4\n",
     "conf/experiment/mine/first.yaml": "# @package _global_\n# paper: mine\n# reference: Figure 1\n"
     "defaults:\n  - override /task: mine\nname: mine/first\nseeds: [0]\n"
-    "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient_count: 0}\n",
+    "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient: {count: 0}}\n",
 }
 
 

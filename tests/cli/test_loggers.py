@@ -60,7 +60,7 @@ def test_a_logger_that_fails_is_said_and_told_again(
 
 
 def test_tensorboard_has_curves_and_pictures(tiny: Run, outputs: Path) -> None:
-    assert tiny("callbacks.heatmap_count=1", logger="tensorboard").code == 0
+    assert tiny("callbacks.heatmaps.count=1", logger="tensorboard").code == 0
     (file,) = (outputs / "tensorboard").rglob("events.*")  # its name is a second: another would replace it
     events = file.read_bytes()
     assert b"mean/loss" in events and b"weights/A/0" in events and b"\x89PNG" in events

@@ -91,8 +91,8 @@ expected: holds
 """
 ARGS = ["model=full", "model.layers=1", "model.init_std=0.3", "model.path=tokens", "train.estimator=sampled",
         "train.steps=300", "train.batch=64", "train.log_every=100", "train.clip=null", "optimizer.lr=0.02",
-        "seeds=[0,1]", "name=mylab/signs", "callbacks.gradient_count=2",
-        "callbacks.gradient_samples=4000"]  # fmt: skip
+        "seeds=[0,1]", "name=mylab/signs", "callbacks.gradient.count=2",
+        "callbacks.gradient.samples=4000"]  # fmt: skip
 TASK = "_target_: signs_lab.all.Signs\ncontext: 3\n"
 
 
@@ -162,7 +162,7 @@ def test_an_estimator_it_has_not_says_which_it_has(icl: Run, lab: list[str], out
 
 def test_pictures_of_a_law_without_sigma(icl: Run, lab: list[str], outputs: Path) -> None:
     found = icl(
-        "train", *lab, "train.steps=20", "callbacks.heatmap_count=1", "format=json", logger="wandb_offline"
+        "train", *lab, "train.steps=20", "callbacks.heatmaps.count=1", "format=json", logger="wandb_offline"
     )
     assert found.code == 0 and list(outputs.glob("wandb/**/*.png")), found.err
 
@@ -179,7 +179,7 @@ def test_own_data_in_the_sign_of_the_labels(icl: Run) -> None:
         "scale=smoke",
         "checks=[]",
         "train.steps=40",
-        "callbacks.gradient_count=0",
+        "callbacks.gradient.count=0",
     ]
     run = package.load_run(icl("train", *args, "format=json").json["run_dir"])
     rng = np.random.default_rng(0)

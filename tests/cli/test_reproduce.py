@@ -97,7 +97,7 @@ task: {dim: 2, context: 4}
 model: {layers: 1}
 train: {steps: 400, batch: 16, steps_per_batch: 10}
 optimizer: {schedule: {_target_: mylab.all.Held}}
-callbacks: {gradient_count: 0, checkpoint_seconds: 0.1}
+callbacks: {gradient: {count: 0}, checkpoint: {seconds: 0.1}}
 """
 
 

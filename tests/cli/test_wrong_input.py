@@ -130,7 +130,12 @@ def test_exit_2_one_line_and_nothing_written(
 
 def test_a_finished_run_does_not_excuse_wrong_input(tiny, icl) -> None:
     assert tiny().code == 0
-    for wrong in ("trainer.accelerator=foo", "callbacks.heatmap_count=-1", "task.dim=5.0", "logger.mode=foo"):
+    for wrong in (
+        "trainer.accelerator=foo",
+        "callbacks.heatmaps.count=-1",
+        "task.dim=5.0",
+        "logger.mode=foo",
+    ):
         result = tiny(wrong)
         assert (result.code, result.out) == (2, ""), wrong
 

@@ -35,7 +35,7 @@ TINY: dict[str, Any] = {
     "train.steps": 4,
     "train.batch": 8,
     "train.steps_per_batch": 2,
-    "callbacks.gradient_count": 0,
+    "callbacks.gradient.count": 0,
 }
 
 

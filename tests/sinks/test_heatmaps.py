@@ -62,7 +62,7 @@ def test_raw_stacks():
     one_head = stack_panels(P_RLHPP[:, :, :1], Q_RLHPP[:, :, :1], "each")
     assert list(one_head["Q/seed_2"]) == ["$Q_{0}$", "$Q_{1}$"]
     np.testing.assert_array_equal(one_head["Q/seed_2"]["$Q_{1}$"], Q_RLHPP[2, 1, 0])
-    with pytest.raises(InputError, match="heatmap_seeds=all"):
+    with pytest.raises(InputError, match="seeds=all"):
         stack_panels(P_RLHPP, Q_RLHPP, "all")
 
 

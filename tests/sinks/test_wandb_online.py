@@ -237,7 +237,7 @@ def test_the_sweep_of_the_example(tmp_path: Path) -> None:
     env, program, *arguments = sweep["command"]
     assert (env, program, arguments[-1]) == ("${env}", "icl", "${args_no_hyphens}")
     tiny = [arg for arg in TINY if not arg.startswith("experiment=")]
-    tiny += ["callbacks.heatmap_count=2", f"paths.outputs={tmp_path / 'outputs'}"]
+    tiny += ["callbacks.heatmaps.count=2", f"paths.outputs={tmp_path / 'outputs'}"]
     words = [*arguments[:-1], *macros["args_no_hyphens"], *tiny]
     body = f"from icl.cli import main; sys.exit(main({words!r}))"
     with Loopback() as server, script(tmp_path, body, **server.environment, **OF_AN_AGENT) as process:

@@ -323,7 +323,6 @@ def test_under_an_agent_online(no_wandb_variables: None, monkeypatch: pytest.Mon
     ("key", "value"),
     [
         ("mode", "ofline"),
-        ("heatmap_seeds", "all"),
         ("init_timeout", 0),
         ("init_timeout", math.inf),
         ("project", "a/b"),

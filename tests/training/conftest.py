@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytorch_lightning as pl
 import torch
 
 from icl.models import LinearTransformer, Parametrization, SparseA
 from icl.tasks import LinearRegression
+from icl.training.checkpoints import Checkpoints
 from icl.training.job import TrainingPlan
+from icl.training.measures import CriticalPointGradient, DistanceToSet, ExactRisk
 from icl.training.optimizers import OptimizerSpec
 from icl.training.schedules import Constant, Schedule
-from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+from icl.training.settings import TrainerSettings, TrainSettings
 
 MakePlan = Callable[..., TrainingPlan]
+
+
+def watching(
+    count: int = 1, samples: int = 64, seconds: float = 10.0, more: Sequence[pl.Callback] = ()
+) -> tuple[pl.Callback, ...]:
+    """As conf/callbacks/default.yaml lists them, without those who look only."""
+    gradient = CriticalPointGradient(count, samples=samples)
+    return (DistanceToSet(), ExactRisk(count), gradient, Checkpoints(seconds), *more)
 
 
 @pytest.fixture
@@ -51,7 +62,7 @@ def make_plan(tmp_path: Path) -> MakePlan:
                 )
             ),
             trainer=TrainerSettings(**({"accelerator": "cpu", "precision": "64-true"} | (trainer or {}))),
-            callbacks=CallbackSettings(**({"gradient_count": 1, "gradient_samples": 64} | (callbacks or {}))),
+            callbacks=watching(**(callbacks or {})),
             outputs=tmp_path,
             config={"name": name},
             digest="digest",

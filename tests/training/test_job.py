@@ -15,6 +15,7 @@ import pytest
 import torch
 from pytorch_lightning.loggers import CSVLogger
 
+from icl.callbacks import WeightHeatmaps
 from icl.errors import Interrupted
 from icl.models import Full, MultiHead, SparseA, SparseAB, YqLSA
 from icl.random import generator
@@ -23,6 +24,7 @@ from icl.runs.metrics import read_metrics
 from icl.runs.store import RunStore
 from icl.sinks.runs import ToSink
 from icl.training import job
+from icl.training.checkpoints import Checkpoints
 from icl.training.module import Diverged
 from icl.training.optimizers import ReplicaOptimizer
 from icl.training.schedules import StepHalving
@@ -179,7 +181,7 @@ def test_more_steps_go_on_where_fewer_ended(make_plan: Any) -> None:
 def test_columns_are_complete_and_the_same_throughout(
     make_plan: Any, family: Any, task: dict, present: set[str], count: int
 ) -> None:
-    record = run_plan(make_plan(family=family, task=task, callbacks={"gradient_count": count})).record
+    record = run_plan(make_plan(family=family, task=task, callbacks={"count": count})).record
     columns = set(record.metrics)
     optional = {name for name in present if name.startswith(("gradient", "risk_est"))}
     assert (present if count else present - optional) <= columns
@@ -201,7 +203,7 @@ def test_two_layers_of_eq_11_have_no_exact_risk(make_plan: Any) -> None:
         family=lambda dim: SparseAB(dim, 2, 0.6),
         task={"dim": 3, "context": 15},
         train={"steps": 2},
-        callbacks={"gradient_samples": 20_000},
+        callbacks={"samples": 20_000},
     )
     record = run_plan(plan).record
     metrics = {name: list(entry["by_seed"].values()) for name, entry in record.run["metrics"].items()}
@@ -220,7 +222,7 @@ def test_two_layers_of_eq_11_have_no_exact_risk(make_plan: Any) -> None:
 
 def test_the_exact_risk_at_the_end_does_not_depend_on_what_is_watched(make_plan: Any) -> None:
     watched, unwatched = (
-        run_plan(make_plan(name=f"count{n}", callbacks={"gradient_count": n})).record for n in (3, 0)
+        run_plan(make_plan(name=f"count{n}", callbacks={"count": n})).record for n in (3, 0)
     )
     assert watched.run["metrics"]["exact_risk"] == unwatched.run["metrics"]["exact_risk"]
     assert np.array_equal(watched.weights["A"], unwatched.weights["A"])
@@ -287,13 +289,13 @@ class RecordingSink:
 def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sinks: list[RecordingSink] = []
     monkeypatch.setattr(job, "_fit", _once(job._fit))
-    plan = make_plan(callbacks={"heatmap_count": 2})
+    plan = make_plan(callbacks={"more": [WeightHeatmaps(2)]})
 
     @contextlib.contextmanager
     def follow(attempt: int) -> Iterator[list[ToSink]]:
         with RecordingSink() as sink:
             sinks.append(sink)
-            yield [ToSink(sink, plan.law.arrays().get("Sigma"), plan.seeds, 12, 2, "mean")]
+            yield [ToSink(sink, plan.law.arrays(), plan.seeds, 12, [WeightHeatmaps(2)])]
 
     judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
     live, cached = (run_plan(plan, judge=judge, follow=follow) for _ in range(2))
@@ -452,19 +454,19 @@ def test_every_optimizer_resumes_bit_for_bit(
         "optimizer": OPTIMIZERS[name],
         "trainer": {"precision": precision},
         "train": {"clip": None if name == "lbfgs" else 0.01} | more,
-        "callbacks": {"checkpoint_seconds": 1000.0},
+        "callbacks": {"seconds": 1000.0},
         "schedule": StepHalving(3),
     }
     whole = run_plan(make_plan(name="whole", **settings)).record
-    on_step_end = job._Keeper.on_step_end
+    on_step_end = Checkpoints.on_step_end
     for stop in (3, 10):
 
         def interrupt(self: Any, trainer: Any, module: Any, step: int, stop: int = stop) -> None:
             if step == stop:
-                self.interrupts.signum = signal.SIGTERM
+                os.kill(os.getpid(), signal.SIGTERM)
             on_step_end(self, trainer, module, step)
 
-        monkeypatch.setattr(job._Keeper, "on_step_end", interrupt)
+        monkeypatch.setattr(Checkpoints, "on_step_end", interrupt)
         with pytest.raises(Interrupted):
             run_plan(make_plan(**settings))
     monkeypatch.undo()
@@ -477,15 +479,15 @@ def test_every_optimizer_resumes_bit_for_bit(
 def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
     used: list[int] = []
-    on_step_end = job._Keeper.on_step_end
+    on_step_end = Checkpoints.on_step_end
 
     def watch(self: Any, trainer: Any, module: Any, step: int) -> None:
         used.append(torch.get_num_threads())
         if step == 4 and len(used) == 4:
-            self.interrupts.signum = signal.SIGTERM
+            os.kill(os.getpid(), signal.SIGTERM)
         on_step_end(self, trainer, module, step)
 
-    monkeypatch.setattr(job._Keeper, "on_step_end", watch)
+    monkeypatch.setattr(Checkpoints, "on_step_end", watch)
     with pytest.raises(Interrupted):
         run_plan(make_plan(trainer={"threads": 2}))
     record = run_plan(make_plan(trainer={"threads": 1})).record
@@ -500,7 +502,7 @@ def test_checkpoints_hold_tensors_and_plain_data(make_plan: Any) -> None:
             name=name,
             optimizer=OPTIMIZERS[name],
             train={"clip": None if name == "lbfgs" else 0.01},
-            callbacks={"checkpoint_seconds": 0.0},
+            callbacks={"seconds": 0.0},
         )
         record = run_plan(plan).record
         path = next((record.path / "checkpoints").glob("*.pt"))

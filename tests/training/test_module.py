@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+import dataclasses
+import os
+import signal
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader
 
+from icl.callbacks import Measure
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
 from icl.random import generator
 from icl.training import job
+from icl.training.checkpoints import Checkpoints
 from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
 
@@ -104,7 +111,7 @@ def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., An
     prompt = plan.law.gram_prompts([generator(seed, "check") for seed in plan.seeds], 7)
     found_RB = module(prompt).detach()
     family = plan.model.parametrization.sharing([M.double() for M in module.matrices().values()])
-    expected_RB = LinearTransformer(family).predict(prompt)
+    expected_RB = LinearTransformer(family).predict(prompt).detach()
     eps = torch.finfo(module.trained_dtype).eps
     assert found_RB.shape == (2, 7) and found_RB.dtype == module.trained_dtype
     assert torch.allclose(
@@ -115,16 +122,59 @@ def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., An
 def test_a_resumed_run_goes_on_counting(
     make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_step_end, seen = job._Keeper.on_step_end, []
+    on_step_end, seen = Checkpoints.on_step_end, []
 
     def interrupt(self: Any, trainer: pl.Trainer, module: Any, step: int) -> None:
         seen.append((step, trainer.global_step))
         if len(seen) == 7:
-            self.interrupts.signum = 15
+            os.kill(os.getpid(), signal.SIGTERM)
         on_step_end(self, trainer, module, step)
 
-    monkeypatch.setattr(job._Keeper, "on_step_end", interrupt)
+    monkeypatch.setattr(Checkpoints, "on_step_end", interrupt)
     with pytest.raises(Interrupted):
         run_plan(make_plan())
     run_plan(make_plan())
     assert seen == [(step, step) for step in range(1, 13)]
+
+
+class Largest(Measure):
+    """A user's own column."""
+
+    def columns(self, pl_module: Any) -> list[str]:
+        return ["largest"]
+
+    def measure(self, pl_module: Any, step: int) -> Mapping[str, Tensor]:
+        return {"largest": torch.linalg.matrix_norm(pl_module.look.matrices["A"], 2).amax(-1)}
+
+
+def test_a_users_own_column(make_plan: Any) -> None:
+    record = run_plan(make_plan(callbacks={"more": [Largest(steps=[0, 12])]})).record
+    steps, seeds, column = (record.metrics[name] for name in ("step", "seed", "largest"))
+    for step, seed, value in zip(steps, seeds, column, strict=True):
+        if step not in (0, 12):
+            assert value is None
+            continue
+        A_LDD = record.weights["A_history"][seed, record.weights["history_steps"].tolist().index(step)]
+        assert value == pytest.approx(float(np.linalg.norm(A_LDD, 2, axis=(-2, -1)).max()), rel=1e-12)
+    assert set(record.run["metrics"]["largest"]["by_seed"]) == {"0", "1"}
+
+
+def test_a_record_has_its_last_numbers_whoever_was_listening(make_plan: Callable[..., Any]) -> None:
+    """Columns are those of the callbacks; the metrics at the end are not."""
+    plan = make_plan(name="bare")
+    bare = run_plan(dataclasses.replace(plan, callbacks=())).record
+    full = run_plan(make_plan()).record
+    assert set(bare.metrics) == {"step", "seed", "loss", "lr"}
+    assert {"dist_preconditioned", "exact_risk"} <= set(full.metrics)
+    for name in ("loss", "exact_risk", "dist_preconditioned", "dist_plain", "dist_plain_A1"):
+        assert bare.run["metrics"][name] == full.run["metrics"][name], name
+        assert None not in bare.run["metrics"][name]["by_seed"].values()
+
+
+def test_a_run_that_is_stopped_early_is_no_record(make_plan: Callable[..., Any]) -> None:
+    class Impatient(pl.Callback):
+        def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+            trainer.should_stop = True
+
+    with pytest.raises(RuntimeError, match=r"stopped before train\.steps"):
+        run_plan(make_plan(callbacks={"more": [Impatient()]}))

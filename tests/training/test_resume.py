@@ -30,8 +30,8 @@ def arguments(folder: Path, *more: str) -> list[str]:
     return [
         "train", "experiment=ahn/theorem3", "scale=smoke", "format=json", "logger=none", "checks=[]",
         "seeds=[0,1]", "task.dim=2", "model.layers=2", "train.steps=60", "train.batch=50",
-        "train.steps_per_batch=13", "train.log_every=1", "callbacks.checkpoint_seconds=0",
-        "callbacks.gradient_samples=64", "trainer.accelerator=cpu", f"paths.outputs={folder}", *more,
+        "train.steps_per_batch=13", "train.log_every=1", "callbacks.checkpoint.seconds=0",
+        "callbacks.gradient.samples=64", "trainer.accelerator=cpu", f"paths.outputs={folder}", *more,
     ]  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def assert_identical(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def uninterrupted(start: Callable[..., Command], *options: str) -> dict[str, Any]:
-    command = start(*options, "callbacks.checkpoint_seconds=1000", name="whole")
+    command = start(*options, "callbacks.checkpoint.seconds=1000", name="whole")
     assert command.end() == 0, command.err.read_text()
     document = command.document()
     assert document["status"] == "done" and not document["resumed"] and document["steps"] >= 60
@@ -157,8 +157,8 @@ def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Comman
 def test_killed_between_checkpoints(start: Callable[..., Command], options: tuple[str, ...]) -> None:
     """Before the first, which means from the start; then between two: rows after the last are made again."""
     whole = uninterrupted(start, *options)
-    assert start(*options, "callbacks.checkpoint_seconds=1000", rows=40).send(signal.SIGKILL) == -9
-    assert start(*options, "callbacks.checkpoint_seconds=0.03", rows=70).send(signal.SIGKILL) == -9
+    assert start(*options, "callbacks.checkpoint.seconds=1000", rows=40).send(signal.SIGKILL) == -9
+    assert start(*options, "callbacks.checkpoint.seconds=0.03", rows=70).send(signal.SIGKILL) == -9
     last = start(*options)
     assert last.end() == 0
     assert_identical(whole, last.document())
@@ -179,7 +179,7 @@ def test_a_nan_exits_4(start: Callable[..., Command]) -> None:
 def test_the_command_itself(start: Callable[..., Command], tmp_path: Path) -> None:
     """From nothing, with the interpreter's own start: SIGTERM at an arbitrary row, then to the end. Nothing
     slows it down, so it is long."""
-    long = ("train.steps=1500", "train.log_every=50", "callbacks.gradient_count=0")
+    long = ("train.steps=1500", "train.log_every=50", "callbacks.gradient.count=0")
     code = "import sys; from icl.cli import main; sys.exit(main())"
     call = [sys.executable, "-c", code, *arguments(tmp_path / "killed", *long)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

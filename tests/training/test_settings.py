@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from icl.errors import InputError
-from icl.training.settings import CallbackSettings, TrainerSettings, TrainSettings
+from icl.training.settings import TrainerSettings, TrainSettings
 
 TRAIN: list[tuple[dict[str, Any], str]] = [
     ({"steps": 0}, r"train\.steps=0: must be an integer of at least 1"),
@@ -68,17 +68,3 @@ def test_apples_gpu_has_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
             TrainerSettings(accelerator=accelerator, precision="64-true")
         assert TrainerSettings(accelerator=accelerator).dtype == torch.float32
     assert TrainerSettings(accelerator="cpu", precision="64-true").dtype == torch.float64
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"checkpoint_seconds": -1.0}, r"callbacks\.checkpoint_seconds=-1\.0"),
-        ({"gradient_count": -1}, r"callbacks\.gradient_count=-1"),
-        ({"gradient_samples": 63}, r"callbacks\.gradient_samples=63: must be an integer of at least 64"),
-        ({"heatmap_count": 1.0}, r"callbacks\.heatmap_count=1\.0"),
-    ],
-)
-def test_callbacks(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        CallbackSettings(**settings)

@@ -97,7 +97,7 @@ class Size:
         warmup = max(1, int(WARMUP * self.steps))
         settings: dict[str, Any] = {
             "seeds": list(self.seeds),
-            "callbacks.heatmap_count": 0,  # a run asked for by itself has its pictures
+            "callbacks.heatmaps.count": 0,  # a run asked for by itself has its pictures
             "task.setting": self.setting,
             "task.dim": self.dim,
             "task.length": self.length,

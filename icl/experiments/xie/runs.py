@@ -62,7 +62,7 @@ class Size:
         found: dict[str, Any] = {
             "seeds": list(self.seeds),
             "checks": [],
-            "callbacks.heatmap_count": 0,  # dozens of runs; a run asked for by itself has its pictures
+            "callbacks.heatmaps.count": 0,  # dozens of runs; a run asked for by itself has its pictures
             "task.dim": self.dim,
             "task.context": self.context,
             "task.prior_mean_norm": prior**0.5,

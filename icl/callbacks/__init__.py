@@ -1,0 +1,22 @@
+"""Callbacks (pl.Callback) that a config can list below `callbacks`. Write your own beside them.
+
+Every hook of Lightning is called, and for each of the many optimizer steps on a batch two of ours (see
+icl.training.module): `on_weights` and `on_step_end`; `on_rows(trainer, pl_module, rows)` for each row of
+metrics, one for each seed.
+"""
+
+from icl.callbacks.progress import Progress
+from icl.callbacks.weight_heatmaps import WeightHeatmaps
+from icl.training.checkpoints import Checkpoints
+from icl.training.measures import AtSteps, CriticalPointGradient, DistanceToSet, ExactRisk, Measure
+
+__all__ = [
+    "AtSteps",
+    "Checkpoints",
+    "CriticalPointGradient",
+    "DistanceToSet",
+    "ExactRisk",
+    "Measure",
+    "Progress",
+    "WeightHeatmaps",
+]

@@ -1,0 +1,71 @@
+"""What a config lists for the trainer, `trainer.*` and `callbacks.*`, as objects; or why not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import pytorch_lightning as pl
+
+from icl.config import instantiate
+from icl.errors import InputError, nearest
+from icl.training.settings import TrainerSettings, make_trainer
+
+REFUSED = {  # options of pl.Trainer that would not do what they say, and what does
+    **dict.fromkeys(
+        ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time", "limit_train_batches",
+         "overfit_batches", "fast_dev_run"),
+        "a run is of train.steps optimizer steps; scale=smoke makes it short",
+    ),
+    "accumulate_grad_batches": "a gradient is of all of train.batch; larger ones are cut to fit the cache",
+    **dict.fromkeys(
+        ("gradient_clip_val", "gradient_clip_algorithm"), "train.clip bounds each matrix of each seed"
+    ),
+    **dict.fromkeys(
+        ("num_nodes", "strategy", "sync_batchnorm", "use_distributed_sampler"),
+        "a run is one batched program on one device; spread runs: -m with a launcher",
+    ),
+    "plugins": "trainer.precision names it, which is part of what a run is",
+    "logger": "logger=... says it",
+    "callbacks": "callbacks.NAME._target_=... lists one",
+    "default_root_dir": "everything is written below paths.outputs",
+    "enable_checkpointing": "callbacks.checkpoint and checkpoint=true are there for it",
+    "enable_progress_bar": "callbacks.progress is it",
+    "barebones": "callbacks=none logger=none is as bare as a record allows",
+    "reload_dataloaders_every_n_epochs": "prompts are drawn afresh every train.steps_per_batch steps",
+}  # fmt: skip
+
+
+def trainer_of(node: Mapping[str, Any]) -> TrainerSettings:
+    """Ours, and the options of pl.Trainer that mean something here."""
+    own = [f.name for f in fields(TrainerSettings) if f.name != "options"]
+    known = [*own, *inspect.signature(pl.Trainer).parameters]
+    options = {}
+    for name, value in node.items():
+        if name in REFUSED:
+            raise InputError(f"trainer.{name}: not here: {REFUSED[name]}")
+        if name not in known:
+            raise InputError(f"trainer.{name}: pl.Trainer has no such option{nearest(name, known)}")
+        if name not in own:
+            nested = isinstance(value, Mapping) and "_target_" in value
+            options[name] = instantiate(f"trainer.{name}", value) if nested else value
+    settings = TrainerSettings(**{k: v for k, v in node.items() if k in own}, options=options)
+    make_trainer(settings)
+    return settings
+
+
+def callbacks_of(nodes: Mapping[str, Any]) -> tuple[pl.Callback, ...]:
+    """`callbacks.*`: by name, those that are not null, in the order of the config."""
+    found = []
+    for name, node in nodes.items():
+        if node is None:
+            continue
+        if not isinstance(node, Mapping):
+            raise InputError(f"callbacks.{name}={node}: must be null, or settings with a _target_")
+        callback = instantiate(f"callbacks.{name}", node)
+        if not isinstance(callback, pl.Callback):
+            raise InputError(f"callbacks.{name}._target_={node['_target_']}: must be a pl.Callback")
+        found.append(callback)
+    return tuple(found)
