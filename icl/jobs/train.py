@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
 from icl.config.logger import under_agent
-from icl.config.objects import instantiate, settings_of, target_class, target_of
+from icl.config.objects import settings_of, target_of
 from icl.config.session import Session
 from icl.config.values import by_content, resolved_seeds
 from icl.errors import InputError
@@ -26,7 +26,7 @@ from icl.events import Progress as Progressed
 from icl.jobs.request import Document, Found, obtain
 from icl.jobs.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.jobs.weights import of_model, of_run
-from icl.runs import atomic
+from icl.runs import atomic, layout
 from icl.runs.code import TRAINING, code_digest, targets
 from icl.runs.documents import same, write_json
 from icl.runs.fingerprint import fingerprint
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from icl.training.job import Follower, TrainingPlan
 
 SCIENCE = ("task", "model", "optimizer", "train")
-OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks", "optimized_metric")
+OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", "optimized_metric")
 _NOT_STORED = ("format", "force", "verbose", "paths", "optimized_metric")
 _ANY_TIME = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))
-_NOT_COMPARED = ("logger", "checks")  # validated in the request itself
+_NOT_COMPARED = ("logger", "checks", "checkpoint")  # validated in the request itself
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class TrainRequest:
         stale = complaint(record.path, record.run, self.digest) or ""
         unasked = [question.check for question in self._unanswered(record)]
         left = f"not asked yet: {', '.join(unasked)}" if unasked else ""
+        left = left or ("" if self._is_exported(record) else f"{layout.LIGHTNING} is not written yet")
         left = left or ("" if self._note(record, session).is_there else "W&B is to be told")
         return Found(self._document(record, cached=True), record.path, record.run, stale, left)
 
@@ -90,7 +91,7 @@ class TrainRequest:
     def _obtained(self, session: Session) -> tuple[RunRecord, bool]:
         record = None if session.force else self._stored(session)
         if record is not None and complaint(record.path, record.run, self.digest) is None:
-            record = self._with_verdicts(record, session)
+            record = self._completed(record, session)
             if self._note(record, session).is_there:
                 return record, True
         from icl.training.job import TrainingPlan
@@ -117,7 +118,7 @@ class TrainRequest:
         if result.cached and (late := self._too_late(result.record)):
             names = ", ".join(f"callbacks.{name}" for name in late)
             session.say(f"icl: {self.id}: was trained before; {names} saw nothing of it (force=true repeats)")
-        return self._with_verdicts(result.record, session), result.cached
+        return self._completed(result.record, session), result.cached
 
     def _too_late(self, record: RunRecord) -> list[str]:
         """Callbacks that would have done something while a finished run was made."""
@@ -138,7 +139,7 @@ class TrainRequest:
     @functools.cached_property
     def parts(self) -> dict[str, Any]:
         """The parts of a TrainingPlan, built and tried out against one another."""
-        from icl.training.listed import callbacks_of, trainer_of
+        from icl.training.listed import callbacks_of, optimizer_of, trainer_of
         from icl.training.restored import law_and_model
         from icl.training.settings import TrainSettings
 
@@ -147,7 +148,7 @@ class TrainRequest:
         parts = {
             "law": law,
             "model": model,
-            "optimizer": _optimizer(config["optimizer"]),
+            "optimizer": optimizer_of(config["optimizer"]),
             "train": settings_of(TrainSettings, "train", config["train"]),
             "trainer": trainer_of(config["trainer"]),
             "callbacks": callbacks_of(config["callbacks"]),
@@ -171,6 +172,18 @@ class TrainRequest:
         train.maps(model, law)
         model.parametrization.initialise(self.seeds)
         refuse_unanswerable(self.questions, model, law)
+
+    def _completed(self, record: RunRecord, session: Session) -> RunRecord:
+        """With what is asked of a finished run, whether it was asked before or not."""
+        if not self._is_exported(record):
+            from icl.training.exported import export
+
+            with atomic.writing(session.outputs):
+                export(record)
+        return self._with_verdicts(record, session)
+
+    def _is_exported(self, record: RunRecord) -> bool:
+        return not self.config["checkpoint"] or (record.path / layout.LIGHTNING).exists()
 
     def _unanswered(self, record: RunRecord) -> list[Question]:
         known = {verdict["question"] for verdict in record.verdicts}
@@ -254,6 +267,7 @@ class TrainRequest:
             "steps": run["steps"],
             "seconds": seconds if cached else run["seconds"],
             "metrics": run["metrics"],
+            "checkpoint": str(record.path / layout.LIGHTNING) if self.config["checkpoint"] else None,
             "verdicts": [verdict for verdict in record.verdicts if verdict["question"] in wanted],
         }
 
@@ -268,6 +282,8 @@ def request(composed: Composed, session: Session) -> TrainRequest:
             raise InputError(f"{key}={config[key]}: must be a group of settings")
     if not isinstance(config["optimized_metric"], str | None):
         raise InputError(f"optimized_metric={config['optimized_metric']}: must be the name of a metric")
+    if not isinstance(config["checkpoint"], bool):
+        raise InputError(f"checkpoint={config['checkpoint']}: must be true or false")
     science = {key: by_content(config[key]) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
     for key in ("task", "model", "optimizer"):
@@ -286,21 +302,6 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         scale=scale,
         questions=questions([names] if isinstance(names, str) else names, scale, about, session),
     )
-
-
-def _optimizer(node: Mapping[str, Any]) -> Any:
-    import torch
-
-    from icl.training.optimizers import OptimizerSpec
-
-    options = {k: v for k, v in node.items() if k not in ("_target_", "schedule")}
-    cls = target_class("optimizer", node.get("_target_"))
-    if not issubclass(cls, torch.optim.Optimizer):
-        raise InputError(f"optimizer._target_={node['_target_']}: must be a torch.optim.Optimizer")
-    schedule = instantiate("optimizer.schedule", node.get("schedule") or {})
-    if not hasattr(schedule, "rate"):
-        raise InputError(f"optimizer.schedule._target_={node['schedule']['_target_']}: must be a schedule")
-    return OptimizerSpec(cls, options, schedule)
 
 
 def _experiment_name(name: Any) -> str:

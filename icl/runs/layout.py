@@ -19,6 +19,7 @@ SCHEMA = 1
 RUNS = "runs"
 JSON_KINDS = ("checks", "figures")
 TEMPORARY = re.compile(r"\..+\.tmp")
+LIGHTNING = "checkpoints/lightning.ckpt"  # of a run with checkpoint=true
 SUPERSEDED = "superseded"
 _FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 _ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)*")

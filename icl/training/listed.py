@@ -1,4 +1,4 @@
-"""What a config lists for the trainer, `trainer.*` and `callbacks.*`, as objects; or why not."""
+"""What a config says of training, `trainer.*`, `callbacks.*` and `optimizer.*`, as objects; or why not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import fields
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 
-from icl.config import instantiate
+from icl.config import instantiate, target_class
 from icl.errors import InputError, nearest
+from icl.training.optimizers import OptimizerSpec
 from icl.training.settings import TrainerSettings, make_trainer
 
 REFUSED = {  # options of pl.Trainer that would not do what they say, and what does
@@ -69,3 +71,15 @@ def callbacks_of(nodes: Mapping[str, Any]) -> tuple[pl.Callback, ...]:
             raise InputError(f"callbacks.{name}._target_={node['_target_']}: must be a pl.Callback")
         found.append(callback)
     return tuple(found)
+
+
+def optimizer_of(node: Mapping[str, Any]) -> OptimizerSpec:
+    """`optimizer.*`: of torch.optim, with its schedule."""
+    options = {k: v for k, v in node.items() if k not in ("_target_", "schedule")}
+    cls = target_class("optimizer", node.get("_target_"))
+    if not issubclass(cls, torch.optim.Optimizer):
+        raise InputError(f"optimizer._target_={node['_target_']}: must be a torch.optim.Optimizer")
+    schedule = instantiate("optimizer.schedule", node.get("schedule") or {})
+    if not hasattr(schedule, "rate"):
+        raise InputError(f"optimizer.schedule._target_={node['schedule']['_target_']}: must be a schedule")
+    return OptimizerSpec(cls, options, schedule)

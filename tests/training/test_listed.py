@@ -1,0 +1,74 @@
+"""What a config may list for the trainer: handed through, or refused with what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint, TQDMProgressBar
+from pytorch_lightning.profilers import SimpleProfiler
+
+from icl.errors import InputError
+from icl.training.listed import REFUSED, callbacks_of, trainer_of
+from icl.training.settings import make_trainer
+
+NODE = {"accelerator": "cpu", "precision": "64-true", "devices": 1, "threads": None}
+
+
+def test_options_are_handed_to_the_trainer() -> None:
+    profiler = {"_target_": "pytorch_lightning.profilers.SimpleProfiler"}
+    more: dict[str, Any] = {"detect_anomaly": True, "log_every_n_steps": 7, "profiler": profiler}
+    trainer = make_trainer(trainer_of(NODE | more))
+    assert (trainer._detect_anomaly, trainer.log_every_n_steps) == (True, 7)
+    assert isinstance(trainer.profiler, SimpleProfiler) and trainer.precision == "64-true"
+    plain = make_trainer(trainer_of(NODE))
+    assert (plain._detect_anomaly, plain.max_epochs, plain.num_devices) == (False, 1, 1)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_says_what_there_is(name: str) -> None:
+    with pytest.raises(InputError, match=rf"trainer\.{name}: not here: .*\b\w+"):
+        trainer_of(NODE | {name: 2})
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"accumulate_grad_batches": 2}, r"train\.batch"),
+        ({"max_epochs": 3}, r"train\.steps"),
+        ({"devices": 2}, r"trainer\.devices=2: must be 1 .*several runs, -m with a launcher"),
+        ({"devices": [0, 1]}, r"trainer\.devices=\[0, 1\]: must be 1"),
+        ({"devices": "auto"}, r"trainer\.devices=auto: must be 1"),
+        ({"strategy": "ddp"}, "one device; spread runs"),
+        (
+            {"detect_anomly": True},
+            r"trainer\.detect_anomly: pl\.Trainer has no such option; did you mean",
+        ),
+        ({"profiler": "slow"}, "trainer: "),
+    ],
+)
+def test_refusals(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        trainer_of(NODE | more)
+
+
+def test_every_refused_option_is_one_of_the_trainers() -> None:
+    """A list that outlived Lightning's own would refuse nothing."""
+    import inspect
+
+    assert set(REFUSED) <= set(inspect.signature(pl.Trainer).parameters)
+
+
+def test_lightnings_own_callbacks_bring_what_they_need() -> None:
+    nodes = {
+        "bar": {"_target_": "pytorch_lightning.callbacks.TQDMProgressBar", "refresh_rate": 5},
+        "off": None,
+        "best": {"_target_": "pytorch_lightning.callbacks.ModelCheckpoint", "dirpath": "somewhere"},
+    }
+    found = callbacks_of(nodes)
+    assert [type(callback) for callback in found] == [TQDMProgressBar, ModelCheckpoint]
+    trainer = make_trainer(trainer_of(NODE), found)
+    assert set(found) <= set(trainer.callbacks)
+    plain = make_trainer(trainer_of(NODE)).callbacks
+    assert not any(isinstance(callback, TQDMProgressBar | ModelCheckpoint) for callback in plain)
