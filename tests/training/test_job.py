@@ -328,17 +328,17 @@ def test_a_run_that_is_continued_is_told_from_its_start(
     def follow(attempt: int) -> Iterator[list[ToSink]]:
         with RecordingSink() as sink:
             sinks.append(sink)
-            yield [ToSink(sink, None, plan.seeds, 12, 0, "mean")]
+            yield [ToSink(sink, {}, plan.seeds, 12, [])]
 
-    on_step_end = job._Keeper.on_step_end
+    on_step_end = Checkpoints.on_step_end
 
     def interrupt(self: Any, trainer: Any, module: Any, step: int) -> None:
         if step == 7:
-            self.interrupts.signum = signal.SIGTERM
+            os.kill(os.getpid(), signal.SIGTERM)
         on_step_end(self, trainer, module, step)
 
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(job._Keeper, "on_step_end", interrupt)
+        patched.setattr(Checkpoints, "on_step_end", interrupt)
         run_plan(plan, follow=follow)
     run_plan(plan, follow=follow)
     steps = [[step for step, _ in sink.scalars] for sink in sinks]
@@ -358,15 +358,15 @@ def test_what_a_callback_logs_stands_at_its_optimizer_step(
 
     @contextlib.contextmanager
     def follow(attempt: int) -> Iterator[list[ToSink]]:
-        yield [Hands(RecordingSink(), None, plan.seeds, 12, 0, "mean")]
+        yield [Hands(RecordingSink(), {}, plan.seeds, 12, [])]
 
-    on_step_end = job._Keeper.on_step_end
+    on_step_end = Checkpoints.on_step_end
 
     def logs(self: Any, trainer: Any, module: Any, step: int) -> None:
         module.log("taken", float(step))
         on_step_end(self, trainer, module, step)
 
-    monkeypatch.setattr(job._Keeper, "on_step_end", logs)
+    monkeypatch.setattr(Checkpoints, "on_step_end", logs)
     run_plan(plan, follow=follow)
     table = read_metrics(tmp_path / "lab" / "run" / "metrics.csv")
     assert table["step"] == table["taken"] == [5, 10, 12]
