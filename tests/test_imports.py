@@ -29,6 +29,7 @@ LAYERS = {
     "models": {"models", "tasks", "theory"} | BOTTOM,
     "constructions": {"constructions", "models", "tasks", "theory"} | BOTTOM,
     "training": {"training", "tasks", "models", "theory", "runs", "config"} | BOTTOM,
+    "callbacks": {"callbacks", "training", "sinks", "tasks", "models", "theory", "runs", "config"} | BOTTOM,
     "checks": {"checks", "theory", "tasks", "models", "constructions", "algorithms"} | BOTTOM,
     "experiments": {
         "experiments", "theory", "tasks", "models", "constructions", "algorithms", "training", "checks",
