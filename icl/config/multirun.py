@@ -8,6 +8,7 @@ gets lost on the way.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import shutil
 import sys
@@ -146,9 +147,14 @@ class Multirun:
     ) -> Sequence[JobReturn]:
         files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
         _keep_files_in(files, self.config)
-        returns = Plugins.instance().instantiate_launcher(context, task, self.config).launch(jobs, first)
-        shutil.rmtree(files)  # submitit pickles what was typed; if a worker has died, its logs stay
-        return returns
+        try:
+            launcher = Plugins.instance().instantiate_launcher(context, task, self.config)
+            returns = launcher.launch(jobs, first)
+            shutil.rmtree(files)  # submitit pickles what was typed
+            return returns
+        finally:
+            with contextlib.suppress(OSError):
+                files.rmdir()  # if a worker has died, its logs stay
 
     def _composed(self, jobs: Iterable[Sequence[str]]) -> Iterator[Composed]:
         for job in jobs:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
@@ -124,6 +125,26 @@ def test_a_failing_job_of_submitit(tiny: Run, outputs: Path) -> None:
     assert "Diverged" in found.json["results"][0]["error"]
     assert [path.name for path in outputs.glob("sweeps/*/*")] == ["summary.csv"]
     assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize("log", [None, "worker.log"])
+def test_a_launcher_that_dies(
+    log: str | None, tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has written stays, what it has not leaves no trace."""
+
+    def launch(self: BasicLauncher, *_: Any) -> Any:
+        if log is not None:
+            Path(self.config.hydra.sweep.dir, log).touch()
+        raise RuntimeError("a worker was killed")
+
+    launcher = Plugins.instance().class_name_to_class[f"{BasicLauncher.__module__}.BasicLauncher"]
+    monkeypatch.setattr(launcher, "launch", launch)
+    found = tiny("-m", "seed=0,1")
+    assert (found.code, found.out) == (4, "") and "RuntimeError: a worker was killed" in found.err
+    left = [path.name for path in outputs.glob("sweeps/*/**/*") if path.is_file()]
+    assert left == ([] if log is None else [log])
+    assert len(list(outputs.glob("sweeps/*/.launcher-*"))) == len(left)
 
 
 def test_batches_of_a_grid(tiny: Run, outputs: Path) -> None:
