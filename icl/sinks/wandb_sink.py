@@ -181,6 +181,9 @@ def _open(
 
         def opened(mode: str, run_id: str) -> Any:
             private = _private_settings(settings, home) | identity | {"run_id": run_id, "mode": mode}
+            # A copy on disk begins at the run's start; `wandb sync` would put a resumed one's steps behind an
+            # earlier copy's.
+            private["resume"] = "allow" if mode == "online" else None
             run: Any = wandb.init(settings=wandb.Settings(**private), config=config)
             run._cached_public_api = _NoQuestions()
             return run
@@ -250,7 +253,6 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
         "root_dir": str(home.parent),
         "use_dot_wandb": False,
         "reinit": "create_new",
-        "resume": "allow",
         "init_timeout": settings.init_timeout,
         "console": "off",
         "program": "icl",

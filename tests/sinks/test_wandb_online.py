@@ -58,6 +58,7 @@ with opened("run-1") as sink:  # continued, or told again: from its start
         sink.log(step, {"mean/loss": 1 / (step + 1)})
 """
 
+
 AGENT = """
 with Guarded(opened("ours"), "x", print, strict=True) as sink:
     sink.log(0, {"loss": 1.0})
@@ -201,6 +202,24 @@ for name in ("run-1", "run-2"):
     (line,) = said.splitlines()
     assert "permission denied" in line
     assert [row["loss"] for row in uploaded_by(line, tmp_path).runs["run-1"].rows] == [1.0]
+
+
+def test_two_copies_on_disk_are_uploaded_at_their_own_steps(tmp_path: Path) -> None:
+    """As of a run that was interrupted and continued."""
+    body = """
+for steps in (2, 4):
+    with opened("run-1") as sink:
+        for step in range(steps):
+            sink.log(step, {"loss": 1 / (step + 1)})
+    import time; time.sleep(1.1)  # a folder's name is a second
+"""
+    with script(tmp_path, body, "offline") as process:
+        process.communicate(timeout=120)
+    folders = sorted((tmp_path / "outputs" / "wandb").glob("offline-run-*"))
+    assert len(folders) == 2
+    sync = f"upload with: {shlex.join(['wandb', 'sync', *map(str, folders)])} ("
+    rows = uploaded_by(sync, tmp_path).runs["run-1"].rows
+    assert {(row["_step"], row["loss"]) for row in rows} == {(step, 1 / (step + 1)) for step in range(4)}
 
 
 def test_under_an_agent_the_run_is_the_agents(tmp_path: Path) -> None:

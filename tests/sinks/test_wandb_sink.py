@@ -149,7 +149,6 @@ def test_identity(offline):
         "run_group": "group1",
         "job_type": "train",
         "project": "icl",
-        "resume": True,
     }
     assert {key: run.get(key) for key in expected} == expected
     assert run["display_name"] == "a run"
