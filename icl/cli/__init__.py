@@ -17,7 +17,7 @@ usage: icl VERB [KEY=VALUE ...]
 {verbs}
 
 Everything after a verb is a Hydra override. On every verb that runs something:
-  scale=smoke|laptop|paper   format=text|json   force=true   logger=none|wandb_offline|wandb_online
+  scale=smoke|laptop|paper   format=text|json   force=true   logger=none|csv|wandb_offline|...
   paths.outputs=DIR          verbose=true       -m (multirun) --config-dir DIR
 `icl VERB --help` shows what can be set. Start with: icl list, icl train experiment=ahn/theorem3
 
