@@ -152,6 +152,8 @@ def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Except
         path = re.search(r"full_key: (\S+)", text)
         key = (path[1] if path else unknown[1]).removeprefix("/")
         known = [name for name in _keys(configs, verb, overrides) if name != key]
+        if key.startswith(("trainer.", "callbacks.")):  # groups that take what they do not list
+            return f"{key}: not in the config{nearest(key, known)} (+{key}=... adds it)"
         return f"{key}: no such key or group{nearest(key, known)} (icl {verb} --help shows them)"
     many = re.search(r"(?:argument|parameters) '([^']+)'", text)
     if many and ("Ambiguous value" in text or "requires --multirun" in text):

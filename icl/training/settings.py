@@ -22,7 +22,7 @@ from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
 
 COORDINATES = ("plain", "whitened")
-PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64}
+PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64, "bf16-mixed": torch.float32}  # of weights
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
 
 

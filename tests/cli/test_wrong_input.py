@@ -39,6 +39,8 @@ WRONG = {
     f"{T} format=xml": "must be one of text, json",
     f"{T} force=maybe": "force=maybe: must be true or false",
     f"{T} trainer.accelerator=foo": "trainer.accelerator=foo: must be one of",
+    f"{T} trainer.max_epochs=2": "(+trainer.max_epochs=... adds it)",
+    f"{T} +trainer.max_epochs=2": "trainer.max_epochs: not here: a run is of train.steps optimizer steps",
     f"{T} name=../x": "name=../x: must be a relative name",
     f"{T} task._target_=os.system": "task._target_=os.system: must be in one of icl",
     f"{T} task._target_=icl.models.SparseA": "task.",

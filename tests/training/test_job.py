@@ -443,6 +443,7 @@ class Stop(BaseException):
     ("name", "precision", "more"),
     [
         *((name, precision, {}) for name in OPTIMIZERS for precision in ("32-true", "64-true")),
+        ("adam", "bf16-mixed", {}),
         *((name, "32-true", {"estimator": "population", "batch": None}) for name in ("adam", "lbfgs")),
     ],
 )
