@@ -1,4 +1,4 @@
-"""`icl bench bench=train|ahn|xie|calibration`: speed, as ratios with both figures, and error rates."""
+"""`icl bench bench=train|ahn|xie|lds|calibration`: speed, as ratios with both figures, and error rates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from icl.errors import one_of, whole
 
-BENCHES = ("train", "ahn", "xie", "calibration")
+BENCHES = ("train", "ahn", "xie", "lds", "calibration")
 
 
 def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
