@@ -31,6 +31,8 @@ class AtSteps(pl.Callback, ABC):
     `count` log-spaced steps, or `steps` themselves; 0 means the weights at the start.
     """
 
+    # Lightning enters a profile for every hook of every callback at each step, but passes over None.
+    on_before_backward = on_after_backward = None  # type: ignore[assignment]
     from_start = True  # log-spaced steps begin with the untrained weights
 
     def __init__(self, count: int = 8, steps: Sequence[int] | None = None) -> None:
