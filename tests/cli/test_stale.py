@@ -98,6 +98,8 @@ ON_THE_WAY = (
     "icl.events",
     "icl.progress",
     "icl.sinks",
+    "icl.callbacks",  # that watch; those whose numbers are recorded are in icl.training.measures
+    "icl.training.listed",  # trainer, callbacks and optimizer as the config says, or why not
     "icl.training.restored",  # law and model as the config says, no more: the config is what names a record
     "icl.training.stored",
     "icl.training.threads",
