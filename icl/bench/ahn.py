@@ -94,7 +94,7 @@ def tail_ratio(run: TrainedRun, batches: int) -> dict[str, Any]:
     S_RBDD, weight_RB = law.tilted_grams(streams, BATCH * batches, tilted.inflations_R)
     ratios = []
     for r, inflations in enumerate(tilted.inflations_R):
-        gradient_BX = prompt_gradients(model, law, r, S_RBDD[r])
+        gradient_BX = torch.cat([prompt_gradients(model, law, r, S_BDD) for S_BDD in S_RBDD[r].split(BATCH)])
         terms_BX = weight_RB[r, :, None] * gradient_BX
         plain = float((terms_BX * gradient_BX).mean(0).sum() - terms_BX.mean(0).square().sum())
         strata = [terms_BX[c :: len(inflations)] for c in range(len(inflations))]

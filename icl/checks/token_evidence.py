@@ -99,20 +99,18 @@ def by_tokens_of_all_tasks(
     may be left out.
     """
 
-    def attend(x_BMD: Tensor, y_BMT: Tensor) -> tuple[Tensor, Tensor]:
-        scores_BNM = x_BND @ (A_LDD[layer] @ x_BMD.mT / x_BND.shape[1])  # [i, j] = x_i^T A x_j / N
-        if B_LDD is not None and not last:
-            x_BMD = x_BMD + scores_BNM.mT @ x_BND @ B_LDD[layer].T
-        return x_BMD, y_BMT + scores_BNM.mT @ y_BNT
+    def attend(x_BMD: Tensor, y_BMT: Tensor, A_DD: Tensor, B_DD: Tensor | None) -> tuple[Tensor, Tensor]:
+        scores_BNM = x_BND @ (A_DD @ x_BMD.mT / x_BND.shape[1])  # [i, j] = x_i^T A x_j / N
+        y_BMT = y_BMT + scores_BNM.mT @ y_BNT
+        return x_BMD if B_DD is None else x_BMD + scores_BNM.mT @ x_BND @ B_DD.T, y_BMT
 
     x_KD, w_DT = law.root_RDD[0].T, torch.cat([law.task_root_RDD[0], law.mean_RD[0][:, None]], 1)
     target_KT, y_BNT = x_KD @ w_DT, x_BND @ w_DT
     query = x_KD, torch.zeros_like(target_KT)
-    for layer in range(len(A_LDD)):
-        last = layer + 1 == len(A_LDD)
-        query = attend(*query)
-        if not last:
-            x_BND, y_BNT = attend(x_BND, y_BNT)
+    for layer, A_DD in enumerate(A_LDD[:-1]):
+        layers = A_DD, None if B_LDD is None else B_LDD[layer]
+        query, (x_BND, y_BNT) = attend(*query, *layers), attend(x_BND, y_BNT, *layers)
+    query = attend(*query, A_LDD[-1], None)
     return (law.read_out * query[1] - target_KT).square().sum((1, 2))
 
 

@@ -23,7 +23,7 @@ from icl.sinks.wandb_sink import WandbSink
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
 SECRET = "5ecret" * 8
-ARGUMENT = "seeds=[31337]"
+ARGUMENT = "seeds=[313373133731]"
 
 PREAMBLE = """
 import os, sys
@@ -51,7 +51,7 @@ weights = outputs / "runs" / "weights[1].npz"
 weights.parent.mkdir()
 weights.write_bytes(b"weights")
 with opened("full-1", optimizer={"lr": 0.02}, mail={"password": "hunter2"}, note=f"key {key}") as sink:
-    print("spoken 31337")
+    print("spoken 313373133731")
     sink.log(0, {"loss": 3.5, "dist": None, "norm": float("nan"), "mean/risk": 0.125, "band/risk/low": 0.0})
     sink.log(2, {"loss": np.float32(0.5), "dist": 0.25, "mean/risk": 0.5, "band/risk/low": 0.25})
     sink.images(2, "weights/A", [("step 1", png), ("step 2", png)])
@@ -203,7 +203,7 @@ def test_no_secret_and_no_argument_is_stored(offline):
     assert not {path.name for path in files} & {"wandb-metadata.json", "requirements.txt", "output.log"}
     for path in files:
         content = path.read_bytes()
-        for hidden in (SECRET, "hunter2", "31337", "script.py"):
+        for hidden in (SECRET, "hunter2", "313373133731", "script.py"):
             assert hidden.encode() not in content, (hidden, path)
 
 
@@ -228,7 +228,7 @@ def test_every_run_is_its_own_and_closed(offline, run_id, exit_code, losses):
 
 def test_writes_only_under_outputs_and_says_nothing(offline):
     outputs, done = offline
-    assert (done.stdout, done.stderr) == ("spoken 31337\n", "")
+    assert (done.stdout, done.stderr) == ("spoken 313373133731\n", "")
     assert {path.name for path in outputs.iterdir()} == {"wandb", "runs"}
     written = {path.name for path in outputs.parent.iterdir()}
     assert written == {"home", "outputs", "script.py"}

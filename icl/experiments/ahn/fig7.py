@@ -28,8 +28,8 @@ class Fig7:
         found = {}
         for depth in self.layers:
             plain = runner.train("ahn/fig7", {"model.layers": depth})
-            task = {"model.layers": depth, "task.context": 20, "seeds": plain.run["seeds"]}
-            trained = runner.train("ahn/tail", task)
+            same = {"task.context": plain.config["task"]["context"], "seeds": plain.run["seeds"]}
+            trained = runner.train("ahn/tail", same | {"model.layers": depth})
             found[f"trained_L{depth}"], found[f"plain_L{depth}"] = trained, plain
             found[f"losses_L{depth}"] = compare(runner, "ahn/fig7_losses", trained, plain, self.sizes)
         return found

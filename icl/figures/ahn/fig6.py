@@ -56,7 +56,7 @@ def _least_squares(found: Losses) -> Claim:
     left_R = found.exact_R["ols"]
     error = float(np.abs(found.loss_RC["ols"] - left_R[:, None]).max())
     few = np.flatnonzero(left_R > 0)
-    raw = [losses.mean_interval(found.plain("ols_raw", r) - left_R[r]) for r in few]
+    raw = [losses.mean_interval(found.on_plain_contexts("ols_raw", r) - left_R[r]) for r in few]
     others = [name for name in found.loss_RC if name != "ols"]
     margin = min(
         (float((found.loss_RC[name][r] - left_R[r]).min()) for name in others for r in few), default=0
@@ -68,7 +68,10 @@ def _least_squares(found: Losses) -> Claim:
         measured={
             "largest error": error,
             "least margin of the others": margin,
-            **{f"raw x, N={found.x_R[r]}": float(found.plain("ols_raw", r).mean()) for r in few[::-1]},
+            **{
+                f"raw x, N={found.x_R[r]}": float(found.on_plain_contexts("ols_raw", r).mean())
+                for r in few[::-1]
+            },
         },
         bound=f"rounding {losses.ZERO:g}; raw mean above d - N, {losses.LEVEL:.1%} interval",
         verdict=joint(verdicts + ["holds" if interval.low > 0 else "undecided" for interval in raw]),

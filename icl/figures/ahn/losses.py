@@ -106,8 +106,7 @@ class Losses:
     def exact(self, name: str, x: int) -> float:
         return float(self.exact_R[name][self.at(x)[0]])
 
-    def plain(self, name: str, r: int | np.integer[Any]) -> np.ndarray:
-        """The losses on the plain contexts."""
+    def on_plain_contexts(self, name: str, r: int | np.integer[Any]) -> np.ndarray:
         return self.loss_RC[name][r, :: self.components_R[r]]
 
     def terms(self, name: str, r: int) -> np.ndarray:
@@ -115,14 +114,14 @@ class Losses:
         return self.weight_RC[r] * self.loss_RC[name][r]
 
     def medians(self, name: str) -> np.ndarray:
-        return np.array([np.median(self.plain(name, r)) for r in range(len(self.x_R))])
+        return np.array([np.median(self.on_plain_contexts(name, r)) for r in range(len(self.x_R))])
 
     def means(self, name: str) -> np.ndarray:
         return np.array([self.terms(name, r).mean() for r in range(len(self.x_R))])
 
     def ratio(self, name: str, other: str, r: int) -> Interval:
         """Of two predictors on the same contexts, the median ratio of losses with its sign interval."""
-        return median_interval(self.plain(name, r) / self.plain(other, r))
+        return median_interval(self.on_plain_contexts(name, r) / self.on_plain_contexts(other, r))
 
     def difference(self, name: str, other: str, r: int) -> Interval:
         """The mean difference on the same contexts, in units of the other's mean."""
@@ -272,23 +271,32 @@ def along_the_best(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
 
 
 def plain_batches_miss_the_tail(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
-    """What the paper's own protocol makes of the mean: its batches do not hold the prompts that carry it."""
-    ratio_R = losses.means("plain") / losses.means("trained")
-    share_R = [tail_share(losses.plain("plain", r), 1) for r in range(len(losses.x_R))]
-    measured = {
-        f"{letter}={x}": {
-            "mean over that of weighted prompts": float(ratio_R[losses.at(x)].max()),
-            "largest share of one plain context": max(share_R[r] for r in losses.at(x)),
-        }
-        for x in values
+    """What the paper's own protocol makes of the mean.
+
+    Such a mean hangs on a few contexts, so no interval about it means anything. But losses are not negative:
+    by Markov's inequality the true mean is below 1/k of a sample's with a chance of 1/k at most.
+    """
+    replicas = np.concatenate([losses.at(x) for x in values])
+    certain = (1 - LEVEL) / len(replicas)  # of the mean, with LEVEL for all replicas together
+    mean_R, pgd_R = losses.means("plain"), losses.exact_R["pgd_optimum"]
+    below = [losses.difference("plain", "pgd_steps", r).below(0) for r in replicas]
+    worse = (certain * mean_R > pgd_R)[replicas].any()
+    share = {
+        x: max(tail_share(losses.on_plain_contexts("plain", r), 1) for r in losses.at(x)) for x in values
     }
-    worst = float(max(ratio_R[losses.at(x)].max() for x in values))
     return Claim(
-        claim="Trained on plain batches of this size, (11) does not see the prompts that carry its mean loss",
-        measured=measured,
-        bound="some replica's mean loss more than ten times that of weights trained on weighted prompts "
-        "(largest shown)",
-        verdict="holds" if worst > 10 else "fails",
+        claim="Trained on plain batches of this size, (11) can lose to PGD by the mean: they do not hold the "
+        "prompts that carry it",
+        measured={
+            f"{letter}={x}": {
+                "mean over PGD's": float((mean_R / pgd_R)[losses.at(x)].max()),
+                "largest share of one plain context": share[x],
+            }
+            for x in values
+        },
+        bound=f"{certain:.1g} of some replica's mean above PGD's exact optimum: Markov's inequality at "
+        f"{LEVEL:.1%} for all replicas together (largest shown)",
+        verdict="holds" if worse else "fails" if set(below) == {"holds"} else "undecided",
         whose="project",
     )
 

@@ -19,13 +19,13 @@ def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch: pytest.Mon
 
         def train(self, experiment: str, overrides: Any = None) -> Any:
             asked.append((experiment, overrides))
-            return SimpleNamespace(run={"seeds": [4, 7]})
+            return SimpleNamespace(run={"seeds": [4, 7]}, config={"task": {"context": 9}})
 
     monkeypatch.setattr(fig7, "compare", lambda runner, name, trained, plain, sizes: name)
     records = fig7.Fig7([1, 3], test_contexts=5, search_contexts=6).records(Runner())  # type: ignore[arg-type]
     for depth, (plain, trained) in zip([1, 3], [asked[:2], asked[2:]], strict=True):
         assert plain == ("ahn/fig7", {"model.layers": depth})
-        assert trained == ("ahn/tail", {"model.layers": depth, "task.context": 20, "seeds": [4, 7]})
+        assert trained == ("ahn/tail", {"model.layers": depth, "task.context": 9, "seeds": [4, 7]})
     assert records["losses_L3"] == "ahn/fig7_losses"
     assert list(records) == [
         f"{kind}_L{depth}" for depth in (1, 3) for kind in ("trained", "plain", "losses")

@@ -68,7 +68,7 @@ def test_every_claim_can_hold_and_is_plain_data(
 ) -> None:
     arrays = stored(tmp_path, varied, values)["losses_all"].weights
     plain_RC, loss_RC = arrays["loss_plain"].copy(), arrays["loss_trained"].copy()
-    plain_RC[-1, 7] = 1e6  # one context carries it all
+    plain_RC[-1, 7] = 1e9  # one context carries it all
     one_R = arrays[varied] == 1  # where trained weights can only equal PGD
     loss_RC[one_R] = arrays["loss_pgd_steps"][one_R]
     pgd_R, best_R = arrays["loss_pgd_steps"].mean(1), loss_RC.mean(1)
@@ -143,6 +143,15 @@ def test_a_mean_that_one_context_makes_decides_nothing(tmp_path: Path) -> None:
     assert terms_C.mean() + 3.3 * terms_C.std() / CONTEXTS**0.5 < 0
     found = Losses.of(stored(tmp_path, "layers", [2], loss_trained=loss_RC), "layers")
     assert losses.means_ordered(found, "trained", "gd_one", "L", [2]).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("mean", "verdict"), [(1e5, "holds"), (50.0, "undecided"), (0.5, "fails")])
+def test_a_mean_on_one_context_is_certain_by_markov_alone(tmp_path: Path, mean: float, verdict: str) -> None:
+    """Two replicas, PGD's optimum 1: more than 2,000 is needed at 99.9 %."""
+    loss_RC = stored(tmp_path, "layers", [2])["losses_all"].weights["loss_plain"].copy()
+    loss_RC[0, 3] += max(mean - 0.5, 0) * CONTEXTS
+    found = Losses.of(stored(tmp_path, "layers", [2], loss_plain=loss_RC), "layers")
+    assert losses.plain_batches_miss_the_tail(found, "L", [2]).verdict == verdict
 
 
 def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path: Path) -> None:
