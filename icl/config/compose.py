@@ -95,18 +95,19 @@ def _compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
 
 @contextlib.contextmanager
 def hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
-    """Hydra over these configs; one that the process already has is put aside meanwhile."""
+    """Hydra over these configs; what the process already has of Hydra is put aside meanwhile."""
     register_resolvers()
     setbase("1.3")
     search = create_config_search_path(str(conf_dir()))
     for folder in configs.folders[1:]:
         search.prepend("icl", f"file://{folder}", SearchPathQuery(provider="schema"))
     with _lock:
-        held = GlobalHydra.instance().hydra
+        held, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
         GlobalHydra.instance().clear()
         try:
             yield Hydra.create_main_hydra2(f"icl {verb}", search)
         finally:
+            HydraConfig.instance().cfg = config  # a launcher has left its last job's
             GlobalHydra.instance().clear()
             if held is not None:
                 GlobalHydra.instance().initialize(held)

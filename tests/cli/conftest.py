@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 
 from icl.cli import main
 
@@ -59,6 +61,7 @@ def icl(
         common = [f"paths.outputs={outputs}", *([f"logger={logger}"] if logger and runs_something else [])]
         capfd.readouterr()
         code = main([verb, *args, *common])
+        assert not GlobalHydra.instance().is_initialized() and HydraConfig.instance().cfg is None
         return Result(code, *capfd.readouterr())
 
     return run

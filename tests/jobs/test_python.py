@@ -47,10 +47,10 @@ def process_left_alone() -> Iterator[None]:
         own = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
         return set(own.items()), Path.cwd(), [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
 
-    before, hydra = state(), HydraConfig.instance().cfg  # which a multirun of an earlier test has set
+    before = state()
     yield
     assert state()[0] ^ before[0] == set() and state()[1:] == before[1:]
-    assert not GlobalHydra.instance().is_initialized() and HydraConfig.instance().cfg is hydra
+    assert not GlobalHydra.instance().is_initialized() and HydraConfig.instance().cfg is None
 
 
 @pytest.fixture
