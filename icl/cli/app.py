@@ -89,6 +89,7 @@ def _dispatch(verb: str, args: list[str]) -> int:
 
         return show_help(verb, args)
     from icl.cli.verbs import command
+    from icl.config.session import caches_dropped_on_refusal
 
-    with packages.fixed(packages.allowed()):
+    with caches_dropped_on_refusal(), packages.fixed(packages.allowed()):
         return command(verb, args)

@@ -15,10 +15,10 @@ from icl.cli.output import emit, stdout_kept_for_results
 from icl.config import multirun as hydra_run
 from icl.config.compose import Composed, compose, multirun_meant
 from icl.config.places import Configs
-from icl.config.session import Session, keep_caches_in
+from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError
 from icl.jobs import many, multirun, report, reproduce
-from icl.jobs.kinds import requested
+from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
 
@@ -85,9 +85,10 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
     for override in kept:
         if override.partition("=")[0] not in common:
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
-    tasks = many.tasks_of(verb, which, kept, configs)
     composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
-    jobs, session = composed.settings["jobs"], tasks[0].session
+    session, jobs = session_of(verb, OWN[verb], composed, configs), composed.settings["jobs"]
+    keep_caches_in(session.outputs)
+    tasks = many.tasks_of(verb, which, kept, configs)
     display = Display(quiet=True, verbose=_verbose(composed))
     failed = 0
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from icl.events import Listener, Said, quiet
 COMMON = ("scale", "format", "force", "verbose", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
 _CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+_made: set[Path] = set()  # the caches' folders, and those above, that were not there; the process's
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,27 @@ def _outputs(paths: Any) -> Path:
 
 
 def keep_caches_in(outputs: Path) -> None:
-    """Libraries keep what they cache between processes below `outputs`, unless the user chose a place."""
+    """Libraries keep what they cache between processes below `outputs`, unless the user chose a place.
+
+    To be called before validation, which imports them: matplotlib and inductor then make their folders.
+    """
     for variable, name in _CACHES.items():
-        os.environ.setdefault(variable, str(outputs / "cache" / name))
+        folder = outputs / "cache" / name
+        if os.environ.setdefault(variable, str(folder)) == str(folder):
+            _made.update(path for path in (folder, *folder.parents) if not path.exists())
+
+
+@contextlib.contextmanager
+def caches_dropped_on_refusal() -> Iterator[None]:
+    """Where input turns out to be unusable, folders that are there for caches alone go again."""
+    _made.clear()
+    try:
+        yield
+    except InputError:
+        fonts = Path(os.environ.get("MPLCONFIGDIR", ""))
+        if fonts in _made:  # matplotlib has listed them there, and knows them by now
+            shutil.rmtree(fonts, ignore_errors=True)
+        for path in sorted(_made, reverse=True):  # the inner ones first
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise

@@ -98,6 +98,7 @@ class Sweep:
 
     def _validated(self, composed: Composed) -> Job:
         request, session = requested(self.kind, composed, self.configs)
+        keep_caches_in(session.outputs)
         document = prepare(request, session)
         return Job(
             id=request.id,
@@ -109,7 +110,6 @@ class Sweep:
 
     def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
         self.outputs, self.form, self.fingerprint = outputs, form, fingerprint(about)
-        keep_caches_in(outputs)
 
 
 @dataclass(frozen=True)
