@@ -109,10 +109,13 @@ class FigureRequest:
         digest = made_from(code_digest(self.roots), made)
         store = JsonRecords(session.outputs, "figures")
         with store.lock(self._key, self.identity, session.say):
+            folder = store.path(self._key, self.identity).parent
             stored = None if session.force else store.find(self._key, self.identity, digest)
-            cached = stored is not None and "drawn_from" in stored and not _damage(stored)
+            damage = _damage(stored) if stored is not None else ""
+            if damage:
+                session.say(f"{folder}: {damage}; it is drawn again")
+            cached = stored is not None and "drawn_from" in stored and not damage
             if stored is None or not cached:
-                folder = store.path(self._key, self.identity).parent
                 stored = self._drawn(records, folder, session, started)
             if not cached or stored["configs"] != configs:
                 stored = {**stored, "configs": configs}
@@ -225,7 +228,7 @@ class Runner:
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
         roots = (compute.__module__,) if code is None else code
         mark, digest, say = fingerprint(science), code_digest(roots), self.session.say
-        with store.begin(name, mark, config, digest, roots, on_wait=say) as run:
+        with store.begin(name, mark, config, digest, roots, say=say) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))

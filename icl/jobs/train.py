@@ -28,7 +28,7 @@ from icl.jobs.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.jobs.weights import of_model, of_run
 from icl.runs import atomic, layout
 from icl.runs.code import TRAINING, code_digest, targets
-from icl.runs.documents import same, write_json
+from icl.runs.documents import read_json, same, write_record
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, complaint, find_done, load_run
 from icl.runs.redact import redact
@@ -194,11 +194,14 @@ class TrainRequest:
         unanswered = self._unanswered(record)
         if not unanswered:
             return record
+        path = record.path / "verdicts.json"
+        if path.exists() and read_json(path) is None:
+            session.say(f"{path}: is damaged; its checks are asked again")
         new = ask(unanswered, of_run(record.path))
         names = {verdict["check"] for verdict in new}
         kept = [verdict for verdict in record.verdicts if verdict["check"] not in names]
         with atomic.writing(session.outputs):
-            write_json(record.path / "verdicts.json", {"verdicts": [*kept, *new]})
+            write_record(path, {"verdicts": [*kept, *new]})
         return RunRecord(record.path, record.run)  # the old one has read its verdicts
 
     def _note(self, record: RunRecord, session: Session) -> Note:

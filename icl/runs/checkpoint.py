@@ -6,7 +6,6 @@ A file cut short or altered no longer fits its name, and the one before it is us
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import re
 from collections import OrderedDict
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.runs import atomic
+from icl.runs.documents import digest
 
 KEPT = 2
 _PLAIN = {type(None), bool, int, float, str, bytes}
@@ -34,7 +34,7 @@ def save(folder: Path, state: dict[str, Any]) -> Path:
     folder.mkdir(exist_ok=True)
     earlier = _numbered(folder)
     number = earlier[0][0] + 1 if earlier else 1
-    path = folder / f"{number:06d}-{_digest(content)}.pt"
+    path = folder / f"{number:06d}-{digest(content)}.pt"
     atomic.write_bytes(path, content)
     for _, old in earlier[KEPT - 1 :]:
         with contextlib.suppress(OSError):
@@ -81,10 +81,6 @@ def _numbered(folder: Path) -> list[tuple[int, Path]]:
 def _is_intact(path: Path) -> bool:
     match = _NAME.fullmatch(path.name)
     try:
-        return match is not None and _digest(path.read_bytes()) == match[2]
+        return match is not None and digest(path.read_bytes()) == match[2]
     except OSError:
         return False
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

@@ -85,7 +85,7 @@ def _why_worthless(folder: Path, digest: str | None) -> str | None:
         return None
     run = documents.read_json(folder / "run.json")
     if run is None:
-        return "orphaned: no run.json"
+        return f"orphaned: {complaint(folder, run)}"
     if run.get("status") in ("running", "interrupted"):
         if run.get("schema") != layout.SCHEMA or digest not in (None, run.get("digest")):
             return "stale: interrupted, and made with code or a schema that are no longer current"

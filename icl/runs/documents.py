@@ -1,7 +1,12 @@
-"""JSON as the contract wants it: NaN is null, paths are absolute, no numpy left."""
+"""JSON as the contract wants it: NaN is null, paths are absolute, no numpy left.
+
+A record carries a seal, a digest of its content: what was changed after it was written is not read.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import math
 import os
@@ -10,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from icl.runs import atomic
+
+_SEAL = "seal"
 
 
 def to_json(document: Any) -> Any:
@@ -47,10 +54,38 @@ def write_json(path: Path, document: Any) -> None:
     atomic.write_bytes(path, (dumps(document) + "\n").encode())
 
 
+def write_record(path: Path, document: Mapping[str, Any]) -> None:
+    """`write_json` with a seal."""
+    clean = to_json(document)
+    write_json(path, {**clean, _SEAL: _seal(clean)})
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in `path`, or None where there is no file or no JSON object in it."""
+    """The object in `path`, without its seal; None where there is no file, no object, or a broken seal."""
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        return None
+    seal = document.pop(_SEAL, None)  # older records have none
+    return document if seal is None or seal == _seal(document) else None
+
+
+def _seal(clean: Mapping[str, Any]) -> str:
+    return digest(json.dumps(clean, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def file_digest(path: Path) -> str:
+    """Digest of a file that is there. One that was not touched since is not read twice."""
+    now = path.stat()
+    return _file_digest(path, now.st_ino, now.st_size, now.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _file_digest(path: Path, *touched: int) -> str:
+    return digest(path.read_bytes())

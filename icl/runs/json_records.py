@@ -14,6 +14,8 @@ from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
 from icl.runs.provenance import provenance
 from icl.runs.redact import redact
 
+DAMAGED = "it is damaged"
+
 
 class JsonRecords:
     """Records of one kind, "checks" or "figures": OUTPUTS/KIND/ID/FINGERPRINT.json.
@@ -74,16 +76,19 @@ class JsonRecords:
         with atomic.writing(self.outputs):
             path = self.path(id, fingerprint)
             path.parent.mkdir(parents=True, exist_ok=True)
-            documents.write_json(path, clean)
+            documents.write_record(path, clean)
         return clean["document"]
 
     @contextlib.contextmanager
-    def lock(self, id: str, fingerprint: str, on_wait: Callable[[str], None] = say) -> Iterator[None]:
-        """One process at a time on this record; the others wait."""
+    def lock(self, id: str, fingerprint: str, say: Callable[[str], None] = say) -> Iterator[None]:
+        """One process at a time on this record; the others wait. `say` is told of that, and of damage."""
         lock = Lock(self.path(id, fingerprint).with_suffix(".lock"), self.heartbeat, self.stale_after)
         with atomic.writing(self.outputs):
-            lock.acquire(on_wait)
+            lock.acquire(say)
         try:
+            path = self.path(id, fingerprint)
+            if path.exists() and complaint(documents.read_json(path), None) == DAMAGED:
+                say(f"{path}: is damaged; it is made again")
             yield
         finally:
             lock.release()
@@ -92,7 +97,7 @@ class JsonRecords:
 def complaint(record: Mapping[str, Any] | None, digest: str | None) -> str | None:
     """Why `record` does not count (for code `digest`, if given), or None if it does."""
     if record is None or not isinstance(record.get("document"), dict):
-        return "it is damaged"
+        return DAMAGED
     if record.get("schema") != layout.SCHEMA:
         return f"it has schema version {record.get('schema')}, this is version {layout.SCHEMA}"
     if digest is not None and record.get("digest") != digest:

@@ -92,17 +92,20 @@ def load_run(path: str | Path) -> RunRecord:
 def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = None) -> str | None:
     """Why the run in `folder` is no finished run (of code `digest`, if given), or None if it is one."""
     if run is None:
-        return "it has no run.json"
+        return "its run.json is damaged" if (folder / "run.json").exists() else "it has no run.json"
     if run.get("schema") != layout.SCHEMA:
         return f"it has schema version {run.get('schema')}, this is version {layout.SCHEMA}"
     if run.get("status") != "done":
         return f"its status is {run.get('status')}"
     if digest is not None and run.get("digest") != digest:
         return f"it was made with other code ({run.get('digest')}, now {digest})"
-    for name, size in run.get("files", {}).items():
+    for name, written in run.get("files", {}).items():
+        size = written if isinstance(written, int) else written["bytes"]  # older records: the size alone
         there = (folder / name).stat().st_size if (folder / name).is_file() else 0
         if there != size:
             return f"its {name} is damaged ({there} of {size} bytes)"
+        if written != size and documents.file_digest(folder / name) != written["digest"]:
+            return f"its {name} is damaged (not the bytes that were written)"
     return None
 
 

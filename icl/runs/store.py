@@ -72,15 +72,16 @@ class RunStore:
         roots: Sequence[str] = (),
         *,
         force: bool = False,
-        on_wait: Callable[[str], None] = say,
+        say: Callable[[str], None] = say,
     ) -> Iterator[ActiveRun]:
         """`with store.begin(...) as run`: the one process at a time that makes this run.
 
         `digest` is that of the code it depends on, which `roots` reach (icl.runs.code).
-        Waits while another process has it. If the run is done, now or when the wait is over, `run.cached` is
-        its record and there is nothing to do. Otherwise `run.checkpoint` is where to continue, or None, and
-        the block must end with `run.finish`. An exception that leaves the block marks the run interrupted
-        (Interrupted, KeyboardInterrupt, a full disk) or failed, and is raised again.
+        Waits while another process has it; `say` is told of that, and of a damaged record. If the run is
+        done, now or when the wait is over, `run.cached` is its record and there is nothing to do. Otherwise
+        `run.checkpoint` is where to continue, or None, and the block must end with `run.finish`. An exception
+        that leaves the block marks the run interrupted (Interrupted, KeyboardInterrupt, a full disk) or
+        failed, and is raised again.
         """
         folder = self.path(experiment, fingerprint)
         run = ActiveRun(self.outputs, folder, experiment, fingerprint, digest, roots)
@@ -91,8 +92,10 @@ class RunStore:
             return
         lock = Lock(folder / "lock", self.heartbeat, self.stale_after)
         with atomic.writing(self.outputs):
-            lock.acquire(on_wait)
+            lock.acquire(say)
         try:
+            if damage := _damage(folder):
+                say(f"{folder}: {damage}; it is made again")
             with atomic.writing(self.outputs):
                 run._open(lock, config, force)
             if run.cached is None:
@@ -172,8 +175,8 @@ class ActiveRun:
             write_metrics(self.path / "metrics.csv", metrics, columns)
             _write_weights(self.path / "weights.npz", weights)
             if verdicts is not None:
-                documents.write_json(self.path / "verdicts.json", {"verdicts": verdicts})
-            files = {name: (self.path / name).stat().st_size for name in DATA_FILES}
+                documents.write_record(self.path / "verdicts.json", {"verdicts": verdicts})
+            files = {name: _written(self.path / name) for name in DATA_FILES}
             result = {"steps": steps, "seeds": list(seeds), "metrics": summary, "files": files}
             self._write_run("done", {**(extras or {}), **result, **provenance()})
         with contextlib.suppress(OSError):  # only in the way by now, and `icl clean` finds it
@@ -279,7 +282,7 @@ class ActiveRun:
         }  # fmt: skip
         # Named first for the reader's order, last because extras must not change them.
         document = {**own, **(more or {}), **own}
-        documents.write_json(self.path / "run.json", redact(documents.to_json(document)))
+        documents.write_record(self.path / "run.json", redact(documents.to_json(document)))
 
     def _is_done(self) -> bool:
         """By the file itself, since an interruption may fall between its rename and the next statement."""
@@ -290,6 +293,14 @@ class ActiveRun:
             raise RuntimeError(f"{self.path}: the run is finished")
         if not self._lock.is_held():
             raise RuntimeError(f"{self.path}: another process has taken this run over")
+
+
+def _damage(folder: Path) -> str | None:
+    """What is wrong with a record that was finished once."""
+    root = documents.read_json(folder / "run.json")
+    if root is None:
+        return complaint(folder, root) if (folder / "run.json").exists() else None
+    return complaint(folder, root) if root.get("status") == "done" else None
 
 
 def _can_continue(error: BaseException) -> bool:
@@ -314,6 +325,11 @@ def _write_weights(path: Path, weights: Mapping[str, np.ndarray]) -> None:
             raise ValueError(f"weights[{name!r}]: must be a named array of numbers, not {array.dtype}")
     with atomic.replacing(path) as file:
         np.savez(file, **arrays)
+
+
+def _written(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    return {"bytes": len(content), "digest": documents.digest(content)}
 
 
 def _write_yaml(path: Path, document: Any) -> None:

@@ -39,7 +39,7 @@ def run_plan(
     """
     store = RunStore(plan.outputs)
     identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
-    with store.begin(*identity, force=force, on_wait=say) as run:
+    with store.begin(*identity, force=force, say=say) as run:
         if run.cached is not None:
             with follow(run.cached.run["attempt"]) as followers:
                 for follower in followers:

@@ -119,6 +119,12 @@ def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
         "ahn/lemma1": verdict["verdict"],
     }
     assert {v["check"] for v in json.loads(stored.read_text())["verdicts"]} == {"ahn/theorem3", "ahn/lemma1"}
+    stored.write_text(stored.read_text().replace("lemma1", "lemma2", 1))
+    again = tiny("checks=[ahn/theorem3,ahn/lemma1]", "format=json")
+    assert f"{stored}: is damaged" in again.err
+    assert {v["check"]: v["verdict"] for v in again.json["verdicts"]} == {
+        v["check"]: v["verdict"] for v in both.json["verdicts"]
+    }
     assert tiny("format=json").json["verdicts"] == []  # asked for none
 
 

@@ -40,17 +40,34 @@ def test_stale_by_code_schema_or_damage(records, monkeypatch):
         assert records.find(ID, FINGERPRINT, "d1") is None and "schema" in records.stale(
             ID, FINGERPRINT, "d1"
         )
+
+
+@pytest.mark.parametrize("harm", ["torn", "a digit", "not a number", "empty"])
+def test_damage_is_said_and_never_served(records, harm):
+    records.save(ID, FINGERPRINT, "d1", {"bound": 0.97531})
     path = records.path(ID, FINGERPRINT)
-    path.write_bytes(path.read_bytes()[:-5])
+    content = path.read_bytes()
+    damaged = {
+        "torn": content[:-5], "a digit": content.replace(b": 0.97531", b": 0.97532"),
+        "not a number": content.replace(b": 0.97531", b": NaN"), "empty": b"{}",
+    }[harm]  # fmt: skip
+    assert damaged != content
+    path.write_bytes(damaged)
     assert records.find(ID, FINGERPRINT, "d1") is None
     assert records.stale(ID, FINGERPRINT, "d1") == "it is damaged"
+    said = []
+    with records.lock(ID, FINGERPRINT, say=said.append):
+        assert said == [f"{path}: is damaged; it is made again"]
+        records.save(ID, FINGERPRINT, "d1", {"bound": 0.5})
+    with records.lock(ID, FINGERPRINT, say=said.append):
+        assert len(said) == 1
 
 
 def test_under_the_lock_it_is_computed_once(records):
     computed = []
 
     def work():
-        with records.lock(ID, FINGERPRINT, on_wait=lambda _: None):
+        with records.lock(ID, FINGERPRINT, say=lambda _: None):
             if records.find(ID, FINGERPRINT, "d1") is None:
                 computed.append(1)
                 records.save(ID, FINGERPRINT, "d1", {})

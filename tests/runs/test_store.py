@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from icl.errors import InputError, Interrupted
-from icl.runs import atomic, layout
+from icl.runs import atomic, documents, layout
 from icl.runs.lock import is_live
 from icl.runs.record import load_run
 from icl.runs.redact import HIDDEN
@@ -39,7 +39,7 @@ def stale(store, digest=DIGEST):
 
 
 def run_json(path):
-    return json.loads((path / "run.json").read_text())
+    return documents.read_json(path / "run.json")
 
 
 def killed(begin, store, steps=(), **options):
@@ -348,28 +348,54 @@ def test_other_schema_is_neither_found_nor_continued(store, path, begin, finish,
 
 
 @pytest.mark.parametrize("file", ["weights.npz", "metrics.csv", "config.yaml"])
-@pytest.mark.parametrize("harm", ["gone", "cut short"])
-def test_a_damaged_record_is_not_done(store, path, begin, finish, file, harm):
+@pytest.mark.parametrize("harm", ["gone", "cut short", "one bit flipped"])
+def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, file, harm):
     with begin(store) as run:
         finish(run)
     content = (path / file).read_bytes()
     (path / file).unlink()
     if harm == "cut short":
         (path / file).write_bytes(content[:-1])
+    elif harm == "one bit flipped":
+        (path / file).write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
     assert find(store) is None and f"its {file} is damaged" in stale(store)
     with pytest.raises(InputError, match="damaged"):
         load_run(path)
-    with begin(store) as run:
+    said = []
+    with begin(store, say=said.append) as run:
         assert run.cached is None and run.attempt == 2
         finish(run)
+    (line,) = said
+    assert str(path) in line and f"its {file} is damaged" in line
     assert find(store) is not None
+
+
+def test_a_changed_digit_of_run_json_is_not_served(store, path, begin, finish):
+    with begin(store) as run:
+        finish(run)
+    text = (path / "run.json").read_text()
+    steps = json.loads(text)["steps"]
+    (path / "run.json").write_text(text.replace(f'"steps": {steps}', f'"steps": {steps + 1}'))
+    assert find(store) is None and stale(store) == "its run.json is damaged"
+
+
+def test_records_of_before_contents_had_digests_still_count(store, path, begin, finish):
+    with begin(store) as run:
+        finish(run)
+    older = json.loads((path / "run.json").read_text())
+    del older["seal"]
+    older["files"] = {name: written["bytes"] for name, written in older["files"].items()}
+    (path / "run.json").write_text(json.dumps(older))
+    assert find(store) is not None
+    (path / "config.yaml").write_bytes(b"")
+    assert "its config.yaml is damaged" in stale(store)
 
 
 def test_a_torn_run_json_is_no_record(store, path, begin, finish):
     with begin(store) as run:
         finish(run)
     (path / "run.json").write_bytes((path / "run.json").read_bytes()[:-10])
-    assert find(store) is None and stale(store) == "it has no run.json"
+    assert find(store) is None and stale(store) == "its run.json is damaged"
     with begin(store) as run:
         assert run.cached is None
 
@@ -529,7 +555,7 @@ def test_a_waiting_start_gets_what_the_other_finished(store, begin, finish):
     thread = threading.Thread(target=first)
     thread.start()
     assert holding.wait(10)
-    with begin(store, on_wait=lambda message: (results.append(message), said.set())) as run:
+    with begin(store, say=lambda message: (results.append(message), said.set())) as run:
         assert run.cached.A.max() == 3.0
     thread.join()
     assert len(results) == 1 and f"process {os.getpid()}" in results[0]
