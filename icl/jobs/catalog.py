@@ -77,7 +77,7 @@ def has_result(outputs: Path, kind: Kind, id: str) -> bool:
         return any(record.find_done(path, None) is not None for path in _folders(folder))
     scales = SCALES if kind.records == "figures" else ()
     return any(
-        json_records.complaint(documents.read_json(path), None) is None
+        json_records.complaint(documents.read_record(path), None) is None
         for place in (folder, *(folder / scale for scale in scales))
         for path in place.glob("*.json")
     )

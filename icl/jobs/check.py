@@ -20,7 +20,7 @@ from icl.jobs.request import Document, Found
 from icl.jobs.verdicts import roots_of, verdict_document
 from icl.progress import listening
 from icl.runs.code import code_digest
-from icl.runs.documents import read_json, same, to_json
+from icl.runs.documents import read_record, same, to_json
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.sinks.sink import Sink
@@ -74,7 +74,7 @@ class CheckRequest:
 
     def found(self, session: Session) -> Found | None:
         path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
-        record = read_json(path)
+        record = read_record(path)
         if record is None or complaint(record, None) is not None:
             return None
         stored = record["document"]

@@ -29,7 +29,7 @@ from icl.errors import InputError, nearest
 from icl.jobs import train
 from icl.jobs.request import Document, Found
 from icl.runs.code import DRAWING, code_digest, made_from, noted, targets, todays_digest
-from icl.runs.documents import read_json, same
+from icl.runs.documents import read_record, same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.runs.record import RunRecord
@@ -82,7 +82,7 @@ class FigureRequest:
 
     def found(self, session: Session) -> Found | None:
         path = JsonRecords(session.outputs, "figures").path(self._key, self.identity)
-        record = read_json(path)
+        record = read_record(path)
         if record is None or complaint(record, None) is not None:
             return None
         document = {**record["document"], "cached": True}

@@ -40,7 +40,7 @@ def find_garbage(outputs: str | Path, digest_of: Digest = todays_digest) -> list
         if place.kind == layout.RUNS:
             found += _in_run(place.path.parent, digest)
         elif not is_live(place.path.with_suffix(".lock")):
-            why = json_records.complaint(record, digest)
+            why = json_records.complaint(documents.read_record(place.path), digest)
             found += [_garbage(place.path, f"stale: {why}")] if why else []
     for kind in (layout.RUNS, *layout.JSON_KINDS):
         found += _leftovers(top / kind)

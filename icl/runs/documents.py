@@ -60,7 +60,12 @@ def write_record(path: Path, document: Mapping[str, Any]) -> None:
     write_json(path, {**clean, _SEAL: _seal(clean)})
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_record(path: Path) -> dict[str, Any] | None:
+    """`read_json` of what must have a seal."""
+    return read_json(path, sealed=True)
+
+
+def read_json(path: Path, *, sealed: bool = False) -> dict[str, Any] | None:
     """The object in `path`, without its seal; None where there is no file, no object, or a broken seal."""
     try:
         document = json.loads(path.read_bytes())
@@ -68,8 +73,8 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return None
     if not isinstance(document, dict):
         return None
-    seal = document.pop(_SEAL, None)  # older records have none
-    return document if seal is None or seal == _seal(document) else None
+    seal = document.pop(_SEAL, None)
+    return document if (seal is None and not sealed) or seal == _seal(document) else None
 
 
 def _seal(clean: Mapping[str, Any]) -> str:

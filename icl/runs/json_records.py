@@ -14,7 +14,7 @@ from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
 from icl.runs.provenance import provenance
 from icl.runs.redact import redact
 
-DAMAGED = "it is damaged"
+DAMAGED = "it is damaged, or of an older version"
 
 
 class JsonRecords:
@@ -44,7 +44,7 @@ class JsonRecords:
 
     def find(self, id: str, fingerprint: str, digest: str) -> Any | None:
         """The stored document made with this very code, or None."""
-        record = documents.read_json(self.path(id, fingerprint))
+        record = documents.read_record(self.path(id, fingerprint))
         if record is None or complaint(record, digest) is not None:
             return None
         return record["document"]
@@ -52,7 +52,7 @@ class JsonRecords:
     def stale(self, id: str, fingerprint: str, digest: str) -> str | None:
         """Why `find` finds nothing where a file is; None where no file is or `find` finds it."""
         path = self.path(id, fingerprint)
-        return complaint(documents.read_json(path), digest) if path.exists() else None
+        return complaint(documents.read_record(path), digest) if path.exists() else None
 
     def save(
         self,
@@ -87,8 +87,8 @@ class JsonRecords:
             lock.acquire(say)
         try:
             path = self.path(id, fingerprint)
-            if path.exists() and complaint(documents.read_json(path), None) == DAMAGED:
-                say(f"{path}: is damaged; it is made again")
+            if path.exists() and complaint(documents.read_record(path), None) == DAMAGED:
+                say(f"{path}: {DAMAGED}; it is made again")
             yield
         finally:
             lock.release()

@@ -16,7 +16,7 @@ from icl.config.places import Configs
 from icl.config.session import Session
 from icl.jobs import report
 from icl.jobs.catalog import papers
-from icl.runs.documents import read_json
+from icl.runs.documents import read_json, write_record
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def test_only_the_shipped_settings_at_this_scale_count(icl: Run, outputs: Path) 
 def test_a_record_of_other_code_is_shown_as_stale(icl: Run, outputs: Path) -> None:
     icl(*LEMMA)
     (stored,) = outputs.glob("checks/ahn/lemma1/*.json")
-    stored.write_text(json.dumps(json.loads(stored.read_text()) | {"digest": "0" * 16}))
+    write_record(stored, (read_json(stored) or {}) | {"digest": "0" * 16})
     icl("report", "scale=smoke")
     assert "stale record" in page(outputs)
     assert entries(outputs)["ahn/lemma1"].state == "stale"
@@ -103,7 +103,7 @@ def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -
     assert "csv file is gone or was changed" in entries(outputs)["ahn/fig2"].reason
     csv.write_bytes(before)
     run = Path(drawn["runs"][0]) / "run.json"
-    record = json.loads(run.read_text())
+    record = read_json(run) or {}
     run.write_text(json.dumps(record | {"digest": "0" * 16}))
     assert "made with other code" in entries(outputs)["ahn/fig2"].reason
     run.write_text(json.dumps(record | {"attempt": 2}))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from icl.config.places import Configs
 from icl.jobs.catalog import KINDS, has_result, listing
+from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 
 CHECK, EXPERIMENT, FIGURE = KINDS
@@ -16,7 +16,7 @@ CHECK, EXPERIMENT, FIGURE = KINDS
 
 def write(path: Path, **document: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"schema": SCHEMA, **document}))
+    write_record(path, {"schema": SCHEMA, **document})
     return path
 
 

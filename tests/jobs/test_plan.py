@@ -24,6 +24,7 @@ from icl.jobs.workers import Task, carry_out, following
 from icl.report.book import Book, Entry
 from icl.runs.atomic import Unwritable
 from icl.runs.code import TRAINING, code_digest
+from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 
 
@@ -70,7 +71,7 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True)
         settings = dict(request.settings)  # type: ignore[attr-defined]
         told = {"schema": SCHEMA, "digest": "other", "document": {"settings": settings, **document}}
-        file.write_text(json.dumps(told))
+        write_record(file, told)
 
     runs = [str(tmp_path / name) for name in ("other", "current")]
     for path, digest in zip(runs, ("0" * 16, code_digest(TRAINING)), strict=True):

@@ -83,6 +83,18 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     assert "1 holds and 1 fails, all as expected." in picture["alt"]
 
 
+def test_a_picture_that_is_gone_is_said(tmp_path: Path, figure: Make) -> None:
+    entry = figure()
+    assert entry.document is not None
+    Path(entry.document["files"]["png"]).unlink()
+    found = page(tmp_path, book(entry))
+    assert (
+        not list(found.all("img"))
+        and "The picture is gone." in found.text
+        and "the curve falls" in found.text
+    )
+
+
 def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, figure: Make) -> None:
     own = {"claim": "(a) and (b) agree", "measured": 0.0, "bound": "0", "whose": "project"}
     text = squeezed(page(tmp_path, book(check(), figure(claims=[*CLAIMS, own]))).text)

@@ -9,7 +9,7 @@ import pytest
 
 from icl.errors import InputError
 from icl.runs import layout
-from icl.runs.json_records import JsonRecords
+from icl.runs.json_records import DAMAGED, JsonRecords
 
 ID, FINGERPRINT = "ahn/theorem1", "0123456789ab"
 
@@ -54,10 +54,10 @@ def test_damage_is_said_and_never_served(records, harm):
     assert damaged != content
     path.write_bytes(damaged)
     assert records.find(ID, FINGERPRINT, "d1") is None
-    assert records.stale(ID, FINGERPRINT, "d1") == "it is damaged"
+    assert records.stale(ID, FINGERPRINT, "d1") == DAMAGED
     said = []
     with records.lock(ID, FINGERPRINT, say=said.append):
-        assert said == [f"{path}: is damaged; it is made again"]
+        assert said == [f"{path}: {DAMAGED}; it is made again"]
         records.save(ID, FINGERPRINT, "d1", {"bound": 0.5})
     with records.lock(ID, FINGERPRINT, say=said.append):
         assert len(said) == 1
