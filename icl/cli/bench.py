@@ -43,7 +43,8 @@ def _line(row: dict[str, Any]) -> str:
         target = f" ({row['target']})" if row["target"] else ""
         return (
             f"{mark} {row['name']}: {row['ratio']:.2f}{target}; "
-            f"{row['first']} {row['first_ms']:.2f} ms, {row['second']} {row['second_ms']:.2f} ms"
+            f"{row['first']} {row['first_ms']:.2f} ms (CPU {row['first_cpu_ms']:.2f}), "
+            f"{row['second']} {row['second_ms']:.2f} ms (CPU {row['second_cpu_ms']:.2f})"
         )
     if "variance_ratio" in row:
         by_seed = ", ".join(f"{ratio:.3g}" for ratio in row["by_seed"])

@@ -22,11 +22,13 @@ R replicas, B sequences, D states, T observations, s window, N = T - s - 1 conte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -44,6 +46,8 @@ from icl.theory.dynamical_system import (
     quadratic_risk,
 )
 from icl.theory.quadratic import QuadraticRisk
+
+Array = npt.NDArray[np.float64]
 
 SETTINGS = ("a", "b", "c", "d")
 SPECTRA = ("uniform", "sphere", "ball", "positive")
@@ -122,7 +126,7 @@ class DynamicalSystem:
         if self.setting != "d":
             return self.process_noise**0.5 * torch.eye(self.states, dtype=torch.float64)
         spread_D = torch.linspace(*SPREAD, self.states, dtype=torch.float64)
-        Q_DD = _orthogonal(generator(seed, "task"), 1, self.states)[0]
+        Q_DD = torch.from_numpy(_orthogonal(generator(seed, "task"), 1, self.states)[..., 0])
         return self.process_noise**0.5 * Q_DD.T * spread_D.sqrt()
 
 
@@ -258,30 +262,21 @@ class DynamicalSystemLaw(TokenLaw):
 
     def systems(self, generators: Sequence[np.random.Generator], batch: int) -> Systems:
         """A system for each sequence."""
-        drawn = [
-            self._systems(rng, batch) if self.pool is None else self.pool.some(rng, batch)
-            for rng in generators
-        ]
-        return Systems(*(torch.stack(part) for part in zip(*drawn, strict=True)))
+        if self.pool is not None:
+            chosen = [self.pool.some(rng, batch) for rng in generators]
+            return Systems(*(torch.stack(part) for part in zip(*chosen, strict=True)))
+        drawn = [self._systems(rng, batch) for rng in generators]
+        A_RDDB, c_RDB = (torch.from_numpy(np.stack(part)) for part in zip(*drawn, strict=True))
+        return Systems(A_RDDB.permute(0, 3, 1, 2), c_RDB.mT)
 
     def observations(self, systems: Systems, generators: Sequence[np.random.Generator]) -> Tensor:
-        """y_1 .. y_T of each system, (R, B, T). Only time is a loop; the batch is the last axis in it."""
-        R, B, D = systems.c_RBD.shape
-        T, start, noise = self.length, self.initial_variance**0.5, self.observation_noise**0.5
-        w_RTDB = torch.empty(R, T + 1, D, B, dtype=torch.float64)
-        v_RTB = torch.empty(R, T, B, dtype=torch.float64)
-        # Most of the time goes into normal numbers: drawn in place, nothing is copied.
-        for rng, w_TDB, v_TB in zip(generators, w_RTDB.numpy(), v_RTB.numpy(), strict=True):
-            rng.standard_normal(out=w_TDB)
-            rng.standard_normal(out=v_TB)
+        """y_1 .. y_T of each system, (R, B, T), as many replicas at a time as torch has threads."""
         A_RDDB, c_RDB = systems.A_RBDD.permute(0, 2, 3, 1).contiguous(), systems.c_RBD.mT.contiguous()
-        diagonal_RDB = A_RDDB.diagonal(dim1=1, dim2=2).mT.contiguous() if self.setting == "a" else None
-        x_RDB, y_TRB = start * w_RTDB[:, 0], noise * v_RTB.transpose(0, 1).contiguous()
-        for t in range(T):
-            moved_RDB = diagonal_RDB * x_RDB if diagonal_RDB is not None else (A_RDDB * x_RDB[:, None]).sum(2)
-            x_RDB = moved_RDB + self.root_w_RDD @ w_RTDB[:, t + 1]
-            y_TRB[t] += (c_RDB * x_RDB).sum(1)
-        return y_TRB.permute(1, 2, 0)
+        y_RTB = torch.empty(len(c_RDB), self.length, c_RDB.shape[-1], dtype=torch.float64)
+        replicas = A_RDDB.numpy(), c_RDB.numpy(), self.root_w_RDD.numpy(), generators, y_RTB.numpy()
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            list(pool.map(self._observe, *replicas))
+        return y_RTB.mT
 
     def sequences(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
         """y_1 .. y_T, (R, B, T), of fresh systems."""
@@ -293,18 +288,46 @@ class DynamicalSystemLaw(TokenLaw):
     def gram_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> GramPrompt:
         return gram_prompts(self.sequences(generators, batch), self.window)
 
-    def _systems(self, rng: np.random.Generator, B: int) -> tuple[Tensor, Tensor]:
+    def _observe(
+        self, A_DDB: Array, c_DB: Array, root_w_DD: Array, rng: np.random.Generator, y_TB: Array
+    ) -> None:
+        """One replica's, into y_TB. Only time is a loop, and a step's arrays stay in the cache: what takes
+        the time are the normal numbers."""
+        diagonal_DB = np.ascontiguousarray(A_DDB.diagonal().T) if self.setting == "a" else None
+        x_DB, w_DB = rng.standard_normal(c_DB.shape), np.empty(c_DB.shape)
+        x_DB *= self.initial_variance**0.5
+        for y_B in y_TB:
+            rng.standard_normal(out=w_DB)
+            if diagonal_DB is not None:
+                x_DB *= diagonal_DB
+            else:
+                x_DB = np.einsum("ijb,jb->ib", A_DDB, x_DB)
+            if self.setting == "d":
+                x_DB += root_w_DD @ w_DB
+            else:
+                w_DB *= self.process_noise**0.5
+                x_DB += w_DB
+            np.einsum("ib,ib->b", c_DB, x_DB, out=y_B)
+        for y_B in y_TB:
+            y_B += self.observation_noise**0.5 * rng.standard_normal(out=w_DB[0])
+
+    def _systems(self, rng: np.random.Generator, B: int) -> tuple[Array, Array]:
+        """A (D, D, B) and c (D, B)."""
         D = self.states
-        v_BD = _eigenvalues(rng, self.spectrum, B, D)
+        v_DB = np.ascontiguousarray(_eigenvalues(rng, self.spectrum, B, D).T)
         if self.setting == "a":
-            return torch.diag_embed(v_BD), torch.ones(B, D, dtype=torch.float64)
+            A_DDB = np.zeros((D, D, B))
+            A_DDB[range(D), range(D)] = v_DB
+            return A_DDB, np.ones((D, B))
         if self.setting == "c":
-            P_BDD = _well_conditioned(rng, B, D)
-            A_BDD = torch.linalg.solve(P_BDD, v_BD[..., None] * P_BDD)
+            Q_DDB, R_DDB = _well_conditioned(rng, B, D)
+            A_DDB = np.einsum("ijb,jkb->ikb", _with_eigenvalues(v_DB, Q_DDB), R_DDB)
+            for i in reversed(range(D)):  # R^-1 of it, by back substitution
+                A_DDB[i] -= np.einsum("jb,jkb->kb", R_DDB[i, i + 1 :], A_DDB[i + 1 :])
+                A_DDB[i] /= R_DDB[i, i]
         else:
-            Q_BDD = _orthogonal(rng, B, D)
-            A_BDD = Q_BDD.mT @ (v_BD[..., None] * Q_BDD)
-        return A_BDD, torch.from_numpy(rng.uniform(-HALF_WIDTH, HALF_WIDTH, (B, D)))
+            A_DDB = _with_eigenvalues(v_DB, _orthogonal(rng, B, D))
+        return A_DDB, np.ascontiguousarray(rng.uniform(-HALF_WIDTH, HALF_WIDTH, (B, D)).T)
 
 
 class _HalfGram(SampledGram):
@@ -342,39 +365,53 @@ def _tokens(y_RBT: Tensor, window: int) -> tuple[Tensor, Tensor]:
     return z_RBXP[:, :, :-1], query_RBP
 
 
-def _eigenvalues(rng: np.random.Generator, spectrum: str | tuple[float, ...], B: int, D: int) -> Tensor:
+def _eigenvalues(rng: np.random.Generator, spectrum: str | tuple[float, ...], B: int, D: int) -> Array:
+    """(B, D)."""
     if not isinstance(spectrum, str):
-        return torch.from_numpy(rng.choice([-1.0, 1.0], (B, 1)) * np.array(spectrum))
+        return rng.choice([-1.0, 1.0], (B, 1)) * np.array(spectrum)
     if spectrum in ("uniform", "positive"):
-        return torch.from_numpy(rng.uniform(-1.0 if spectrum == "uniform" else 0.0, 1.0, (B, D)))
+        return rng.uniform(-1.0 if spectrum == "uniform" else 0.0, 1.0, (B, D))
     v_BD = rng.standard_normal((B, D))
     v_BD /= np.linalg.norm(v_BD, axis=1, keepdims=True)
-    return torch.from_numpy(v_BD if spectrum == "sphere" else v_BD * rng.random((B, 1)) ** (1 / D))
+    return v_BD if spectrum == "sphere" else v_BD * rng.random((B, 1)) ** (1 / D)
 
 
-def _orthogonal(rng: np.random.Generator, B: int, D: int) -> Tensor:
-    """Haar matrices: Gram and Schmidt's on normal rows, twice, vectorised over the batch."""
-    rows_DDB = torch.from_numpy(rng.standard_normal((D, D, B)))
-    for row in range(D):
-        for _ in range(2):  # once is not orthogonal to rounding where the rows are nearly dependent
-            for before in range(row):
-                along_B = (rows_DDB[before] * rows_DDB[row]).sum(0)
-                rows_DDB[row] -= along_B * rows_DDB[before]
-            rows_DDB[row] /= rows_DDB[row].norm(dim=0)
-    return rows_DDB.permute(2, 0, 1).contiguous()
+def _with_eigenvalues(v_DB: Array, Q_DDB: Array) -> Array:
+    """Q^T diag(v) Q."""
+    return np.einsum("kib,kjb->ijb", v_DB[:, None] * Q_DDB, Q_DDB)
 
 
-def _well_conditioned(rng: np.random.Generator, B: int, D: int) -> Tensor:
-    """Appendix B.6: P = Q R with uniform entries; |R_ii| moved affinely to [r / 2, r], r their largest.
+def _orthogonal(rng: np.random.Generator, B: int, D: int) -> Array:
+    """Haar matrices (D, D, B): Q of a normal matrix's QR with R's diagonal made positive."""
+    Q_DDB, R_DDB = _qr(rng.standard_normal((D, D, B)))
+    return Q_DDB * np.sign(R_DDB[range(D), range(D)])
+
+
+def _well_conditioned(rng: np.random.Generator, B: int, D: int) -> tuple[Array, Array]:
+    """Q and R (D, D, B) of appendix B.6's P = Q R: a uniform matrix's, |R_ii| moved affinely to [r / 2, r], r
+    their largest.
 
     The paper says only that the ratio is made 2; order and signs are kept here.
     """
-    Q_BDD, R_BDD = torch.linalg.qr(torch.from_numpy(rng.uniform(-1.0, 1.0, (B, D, D))))
-    if D == 1:
-        return Q_BDD @ R_BDD
-    diagonal_BD = R_BDD.diagonal(dim1=-2, dim2=-1)
-    size_BD = diagonal_BD.abs()
-    low_B1, high_B1 = size_BD.min(-1, keepdim=True).values, size_BD.max(-1, keepdim=True).values
-    place_BD = (size_BD - low_B1) / (high_B1 - low_B1)
-    moved_BD = high_B1 * (1 / RATIO + (1 - 1 / RATIO) * place_BD) * diagonal_BD.sign()
-    return Q_BDD @ (R_BDD + torch.diag_embed(moved_BD - diagonal_BD))
+    Q_DDB, R_DDB = _qr(rng.uniform(-1.0, 1.0, (D, D, B)))
+    if D > 1:
+        diagonal_DB = R_DDB[range(D), range(D)]
+        size_DB = np.abs(diagonal_DB)
+        low_B, high_B = size_DB.min(0), size_DB.max(0)
+        place_DB = (size_DB - low_B) / (high_B - low_B)
+        moved_DB = high_B * (1 / RATIO + (1 - 1 / RATIO) * place_DB)
+        R_DDB[range(D), range(D)] = np.copysign(moved_DB, diagonal_DB)
+    return Q_DDB, R_DDB
+
+
+def _qr(M_DDB: Array) -> tuple[Array, Array]:
+    """Householder's, vectorised over the batch: many small matrices take LAPACK five times as long."""
+    D, B = len(M_DDB), M_DDB.shape[-1]
+    R_DDB, transposed_DDB = M_DDB.copy(), np.repeat(np.eye(D)[..., None], B, -1)
+    for k in range(D - 1):
+        u_IB = R_DDB[k:, k].copy()
+        u_IB[0] += np.copysign(np.sqrt(np.einsum("ib,ib->b", u_IB, u_IB)), u_IB[0])
+        u_IB *= np.sqrt(2 / np.einsum("ib,ib->b", u_IB, u_IB))
+        for part_IJB in (R_DDB[k:, k:], transposed_DDB[k:]):
+            part_IJB -= u_IB[:, None] * np.einsum("ib,ijb->jb", u_IB, part_IJB)  # 1 - u u^T
+    return transposed_DDB.swapaxes(0, 1), R_DDB

@@ -9,6 +9,7 @@ from icl.models import Full, LinearTransformer, MultiHead
 from icl.random import generator
 from icl.tasks import dynamical_system as lds
 from icl.tasks.dynamical_system import DynamicalSystem, Systems, gram_prompts, token_prompts
+from icl.training.threads import threads
 
 
 def law_of(**settings):
@@ -63,14 +64,41 @@ def test_settings_are_the_papers():
 
 
 def test_the_mixing_matrix_of_c_has_a_diagonal_of_ratio_two():
-    P = lds._well_conditioned(np.random.default_rng(0), 50, 5)
-    diagonal = torch.linalg.qr(P).R.diagonal(dim1=1, dim2=2).abs()
-    assert torch.allclose(diagonal.max(-1).values / diagonal.min(-1).values, torch.tensor(2.0).double())
-    assert lds._well_conditioned(np.random.default_rng(0), 4, 1).shape == (4, 1, 1)
+    Q, R = lds._well_conditioned(np.random.default_rng(0), 50, 5)
+    diagonal = np.abs(R[range(5), range(5)])
+    assert np.allclose(diagonal.max(0) / diagonal.min(0), 2.0)
+    assert np.allclose(np.einsum("ijb,ikb->jkb", Q, Q), np.eye(5)[..., None], atol=1e-13)
+    assert lds._well_conditioned(np.random.default_rng(0), 4, 1)[1].shape == (1, 1, 4)
+
+
+def test_systems_of_c_are_those_of_their_mixing_matrix():
+    """A = P^-1 diag(v) P by LAPACK, with the v and P that the law draws; P as the paper makes it."""
+    law, B, D = law_of(setting="c"), 20, 5
+    rngs = [generator(0, "check") for _ in range(2)]
+    A = law.systems(rngs[:1], B).A_RBDD[0].numpy()
+    v = lds._eigenvalues(rngs[1], "uniform", B, D)
+    M = np.moveaxis(rngs[1].uniform(-1.0, 1.0, (D, D, B)), -1, 0)
+    Q, R = np.linalg.qr(M)
+    size = np.abs(np.diagonal(R, axis1=1, axis2=2))
+    low, high = size.min(1, keepdims=True), size.max(1, keepdims=True)
+    moved = (high / 2 + high / 2 * (size - low) / (high - low)) * np.sign(np.diagonal(R, axis1=1, axis2=2))
+    R[:, range(D), range(D)] = moved
+    P = Q @ R
+    assert np.allclose(A, np.linalg.solve(P, v[..., None] * P), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_qr_of_many_matrices_is_lapacks_up_to_signs(size):
+    M = np.random.default_rng(0).standard_normal((size, size, 30))
+    Q, R = lds._qr(M)
+    assert np.allclose(np.einsum("ijb,jkb->ikb", Q, R), M, atol=1e-13)
+    expected = np.linalg.qr(np.moveaxis(M, -1, 0)).R
+    upper = np.triu(np.ones((size, size)))[..., None]
+    assert np.allclose(np.abs(R * upper), np.abs(np.moveaxis(expected, 0, -1)), atol=1e-12)
 
 
 def test_orthogonal_matrices_are_haar():
-    Q = lds._orthogonal(np.random.default_rng(0), 40_000, 3)
+    Q = torch.from_numpy(lds._orthogonal(np.random.default_rng(0), 40_000, 3)).permute(2, 0, 1)
     assert torch.allclose(Q @ Q.mT, torch.eye(3).double().expand_as(Q), atol=1e-13)
     assert torch.allclose(Q.square().mean(0), torch.full((3, 3), 1 / 3).double(), atol=0.01)
     assert torch.allclose(Q.pow(4).mean(0), torch.full((3, 3), 3 / 15).double(), atol=0.01)
@@ -93,8 +121,8 @@ def test_A_and_minus_A_have_the_same_law(setting, spectrum):
 def test_spectra():
     rng, B = np.random.default_rng(0), 4000
     sphere = lds._eigenvalues(rng, "sphere", B, 4)
-    assert torch.allclose(sphere.norm(dim=1), torch.ones(B).double())
-    ball = lds._eigenvalues(rng, "ball", B, 4).norm(dim=1)
+    assert np.allclose(np.linalg.norm(sphere, axis=1), 1)
+    ball = np.linalg.norm(lds._eigenvalues(rng, "ball", B, 4), axis=1)
     assert ball.max() <= 1 and abs(float(ball.mean()) - 4 / 5) < 0.02
     assert lds._eigenvalues(rng, "positive", B, 4).min() >= 0
     listed = lds._eigenvalues(rng, (0.5, -0.25), B, 2)
@@ -135,6 +163,16 @@ def test_a_replicas_stream_is_its_own():
         assert torch.equal(alone.gram_prompts([generator(seed, "train")], 7).gram_RBPP[0], together[r])
         assert torch.equal(both.replica(r).root_w_RDD, alone.root_w_RDD)
     assert not torch.equal(together[0], together[1])
+
+
+@pytest.mark.parametrize("setting", ["a", "d"])
+def test_threads_change_no_number(setting):
+    law = DynamicalSystem(setting=setting).law([3, 4, 5])
+    drawn = []
+    for count in (1, 3):
+        with threads(count):
+            drawn.append(law.sequences([generator(seed, "train") for seed in (3, 4, 5)], 7))
+    assert torch.equal(*drawn)
 
 
 @pytest.mark.parametrize(
