@@ -13,7 +13,7 @@ SETTINGS = ("a", "b", "c", "d")
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_toeplitz(setting):
-    finding = Toeplitz(setting=setting, window=2, length=15, dim=2, samples=400).measure()
+    finding = Toeplitz(setting=setting, window=2, length=15, dim=2).measure()
     assert finding.verdict == "holds" and finding.control.rejected
     assert finding.measured["distances"] == sorted(finding.measured["distances"], reverse=True)
 
