@@ -36,6 +36,7 @@ from icl.training.stream import PromptStream
 
 BATCH, SMALL = 20_000, 64
 STEPS, OVERHEAD_MS = 100, 0.3
+PAIRS = 3  # for each repeat: a difference of a tenth needs more of them than ratios do
 LAPTOP_SECONDS, LAPTOP_MB = 60, 1536
 
 
@@ -89,7 +90,7 @@ def overhead(repeats: int) -> dict[str, Any]:
     bare = Step(SparseA, estimator="expected", batch=SMALL)
     model = LinearTransformer(SparseA(5, 3, 0.1))
     model.parametrization.initialise((0,), torch.float32)
-    total = STEPS * (1 + repeats)  # the first batch warms up
+    total = STEPS * (1 + PAIRS * repeats)  # the first batch warms up
     module = EnsembleModule(
         model, bare.law, Coordinates({}, torch.float32), bare.estimator, [], bare.spec, [0.01], (0,), total
     )  # fmt: skip

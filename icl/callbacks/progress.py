@@ -15,8 +15,6 @@ class Progress(pl.Callback):
     """Tells of steps taken and the loss last recorded, at most every so many seconds. It looks at no weights,
     so that nothing is computed for it."""
 
-    on_before_backward = on_after_backward = on_before_optimizer_step = None  # type: ignore[assignment]  # costs nothing
-
     def __init__(self, seconds: float = 0.1) -> None:
         self.seconds = real("Progress.seconds", seconds, 0)
         self.tell: Callable[[float, str], None] = lambda done, text: None

@@ -17,8 +17,6 @@ class Checkpoints(pl.Callback):
     Without it a run that is stopped begins again. Lightning's own file is written by `checkpoint=true`.
     """
 
-    on_before_backward = on_after_backward = on_before_optimizer_step = None  # type: ignore[assignment]  # costs nothing
-
     def __init__(self, seconds: float = 10.0) -> None:
         self.seconds = real("Checkpoints.seconds", seconds, 0)
         self.save: Callable[[EnsembleModule, int], None] | None = None  # of the run in hand

@@ -150,8 +150,6 @@ def _train_from(
 class _Stop(pl.Callback):
     """Ends a run that a signal asked to end, once what saves has saved."""
 
-    on_before_backward = on_after_backward = on_before_optimizer_step = None  # type: ignore[assignment]  # costs nothing
-
     def __init__(self, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from icl.errors import InputError, whole
 from icl.runs.steps import log_spaced_steps
 from icl.training.critical_point import CriticalPoint, GradientNorms, gradient_norms
-from icl.training.module import EnsembleModule
+from icl.training.module import EnsembleModule, pass_over
 
 SIGMAS = 4.0  # of a Student variable with CHUNKS - 1 degrees of freedom each: about 99.9 %
 Row = dict[str, Any]
@@ -31,8 +31,6 @@ class AtSteps(pl.Callback, ABC):
     `count` log-spaced steps, or `steps` themselves; 0 means the weights at the start.
     """
 
-    # Lightning enters a profile for every hook of every callback at each step, but passes over None.
-    on_before_backward = on_after_backward = None  # type: ignore[assignment]
     from_start = True  # log-spaced steps begin with the untrained weights
 
     def __init__(self, count: int = 8, steps: Sequence[int] | None = None) -> None:
@@ -59,6 +57,9 @@ class AtSteps(pl.Callback, ABC):
                 raise InputError(f"{type(self).__name__}.count: of how many steps is not known; give steps")
             total = max(self.given, default=0)
         self._left = self.chosen(int(total))
+        vars(self).pop("on_before_optimizer_step", None)  # passed over with another module
+        if isinstance(pl_module, EnsembleModule):  # whose own hook comes to every step
+            pass_over(self, AtSteps)
 
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         self._reach(trainer, pl_module, step)

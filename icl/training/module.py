@@ -27,6 +27,7 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
 
 Pieces = Sequence[tuple[float, dict[str, Tensor]]]
+EACH_STEP = ("on_before_backward", "on_after_backward", "on_before_optimizer_step")  # hooks of Lightning's
 
 
 class Diverged(RuntimeError):
@@ -157,8 +158,19 @@ class EnsembleModule(pl.LightningModule):
             self.replicas.engine.load_state_dict(self.saved_optimizer)
         return self.replicas.engine
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Lightning notes the hook it is in, before and after each; torch's way looks among parameters,
+        # buffers and modules first.
+        if name in ("_current_fx_name", "look"):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     def on_train_start(self) -> None:
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
+        pass_over(self, pl.LightningModule)
+        for callback in callbacks:
+            pass_over(callback, pl.Callback)
         self._on_weights, self._on_step_end = (
             [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
             for name in ("on_weights", "on_step_end")
@@ -237,3 +249,11 @@ class EnsembleModule(pl.LightningModule):
         self.look = Look(self, step, loss_R)
         for hook in self._on_weights:
             hook(self.trainer, self, step)
+
+
+def pass_over(owner: object, base: type) -> None:
+    """Hooks of each step that `owner` has as `base` has them. Lightning enters a profile for every hook,
+    empty or not, but passes over None."""
+    for name in EACH_STEP:
+        if name not in vars(owner) and getattr(type(owner), name) is getattr(base, name):
+            setattr(owner, name, None)

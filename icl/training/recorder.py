@@ -26,8 +26,6 @@ class Recorder(pl.Callback):
     Each step's rows go to every callback that has `on_rows(trainer, pl_module, rows)`.
     """
 
-    on_before_backward = on_after_backward = on_before_optimizer_step = None  # type: ignore[assignment]  # costs nothing
-
     def __init__(
         self,
         seeds: Sequence[int],

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from icl.callbacks import Measure
+from icl.callbacks import DistanceToSet, Measure
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
 from icl.random import generator
 from icl.training import job
 from icl.training.checkpoints import Checkpoints
+from icl.training.module import EACH_STEP
 from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
 
@@ -52,7 +53,9 @@ class Counts(pl.Callback):
 HOOKS = [name for name in dir(pl.Callback) if name.startswith("on_")]
 
 
-def fit(plan: job.TrainingPlan, counts: Counts, **options: Any) -> tuple[Any, pl.Trainer]:
+def fit(
+    plan: job.TrainingPlan, counts: Counts, others: Sequence[pl.Callback] = (), **options: Any
+) -> tuple[Any, pl.Trainer]:
     """The module under a stock trainer, without a run."""
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
     module = job._module(plan)
@@ -62,8 +65,9 @@ def fit(plan: job.TrainingPlan, counts: Counts, **options: Any) -> tuple[Any, pl
         estimator, plan.seeds, train.batch, train.steps_per_batch, train.steps, 0, plan.trainer.dtype
     )
     trainer = pl.Trainer(
-        max_epochs=1, callbacks=[counts], logger=False, enable_checkpointing=False, accelerator="cpu",
-        precision=plan.trainer.precision, enable_progress_bar=False, enable_model_summary=False, **options,
+        max_epochs=1, callbacks=[counts, *others], logger=False, accelerator="cpu",
+        precision=plan.trainer.precision, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, **options,
     )  # fmt: skip
     trainer.fit(module, DataLoader(stream, batch_size=None))
     return module, trainer
@@ -78,6 +82,36 @@ def test_every_hook_of_every_step(make_plan: Callable[..., Any]) -> None:
     assert counts.calls["on_weights"] == 13
     assert counts.calls["on_train_batch_start"] == counts.calls["on_train_batch_end"] == 3
     assert isinstance(trainer.optimizers[0], ADAM) and len(trainer.optimizers) == 1
+
+
+def test_hooks_that_nobody_fills_are_passed_over(make_plan: Callable[..., Any]) -> None:
+    """Ours and anybody's; those that a class or an instance has are called at each step."""
+    measure = DistanceToSet()
+
+    class OnlyOne(pl.Callback):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+            self.on_after_backward = lambda *_: self.seen.append("after")  # type: ignore[method-assign]
+
+        def on_before_optimizer_step(self, *_: Any) -> None:
+            self.seen.append("before")
+
+    class Own(DistanceToSet):
+        seen = 0
+
+        def on_before_optimizer_step(self, *_: Any) -> None:
+            self.seen += 1
+
+    mine, own = OnlyOne(), Own()
+    module, _ = fit(make_plan(), Counts(), others=[measure, mine, own])
+    assert mine.seen == ["after", "before"] * 12 and own.seen == 12
+    passed_over = [
+        (module, ["on_before_backward", "on_after_backward"]),
+        (measure, ["on_before_backward", "on_after_backward", "on_before_optimizer_step"]),
+        (mine, ["on_before_backward"]),
+    ]
+    for owner, names in passed_over:
+        assert [name for name in EACH_STEP if getattr(owner, name) is None] == names
 
 
 def test_lbfgs_is_one_optimizer_whose_closures_are_seen(make_plan: Callable[..., Any]) -> None:
