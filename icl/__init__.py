@@ -4,6 +4,7 @@
     icl.train("ahn/theorem3", seeds=[0, 1], **{"optimizer.lr": 0.02})   a training run, all its seeds at once
     icl.figure("ahn/fig1", scale="smoke")                               a figure and its claims
     icl.reproduce(only=["ahn"])                                         every check, every figure, the report
+    icl.sweep(path)                                                     a sweep's table: rows, or a DataFrame
     icl.load_run(path)                                                  a finished run: model, law, metrics
     icl.exact_risk(P, Q, context=20)                                    the risk of given weights, not sampled
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "train"]
+__all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "sweep", "train"]
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from icl.events import Listener
     from icl.jobs.document import Shown
+    from icl.runs.sweeps import Table
     from icl.training.restored import TrainedRun
 
     Folder = str | PathLike[str]
@@ -92,6 +94,15 @@ def reproduce(
     from icl.jobs.python import run_all
 
     return run_all(settings, outputs, config_dir, tell)
+
+
+def sweep(path: Folder) -> Table:
+    """What the jobs of the sweep in this folder have found: a list of rows with the columns of sweep.csv, one
+    for each job and seed; `.to_pandas()` makes a DataFrame of it. Jobs that are not done have no numbers."""
+    from icl.runs.sweeps import read_sweep
+
+    stored = read_sweep(str(path))
+    return stored.table([stored.outcome(job) for job in stored.jobs])
 
 
 def load_run(path: Folder) -> TrainedRun:

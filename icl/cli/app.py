@@ -21,9 +21,6 @@ QUICK = {
     "completion": ("completion", "completion_command"),
     "clean": ("clean", "clean_command"),
 }
-NOTHING_YET = {
-    "sweep": "stored sweeps come with a later version; icl train -m runs one now",
-}
 
 
 def run(verb: str, args: Sequence[str]) -> int:
@@ -82,8 +79,6 @@ def _dispatch(verb: str, args: list[str]) -> int:
     if verb in QUICK:  # without Hydra
         module, name = QUICK[verb]
         return getattr(importlib.import_module(f"icl.cli.{module}"), name)(args)
-    if verb in NOTHING_YET:
-        raise InputError(f"icl {verb} has nothing to do yet: {NOTHING_YET[verb]}")
     if "--help" in args or "-h" in args:
         from icl.cli.help import show_help
 

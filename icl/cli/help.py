@@ -32,6 +32,7 @@ EXAMPLES = {
     "reproduce": ["icl reproduce scale=smoke", "icl reproduce only=[ahn]"],
     "report": ["icl report", "icl report scale=smoke only=[ahn]"],
     "bench": ["icl bench bench=train"],
+    "sweep": ["icl sweep sweep=outputs/sweeps/FINGERPRINT"],
 }
 
 
@@ -48,7 +49,9 @@ def show_help(verb: str, args: Sequence[str]) -> int:
     print("\nsettings (KEY=VALUE, dotted: train.steps=100), here as they stand:")
     text = yaml.safe_dump(settings, sort_keys=False, default_flow_style=None, width=110)
     print("".join(f"  {line}\n" for line in text.splitlines()))
-    many = "" if verb in ("reproduce", "report") else "-m (every combination of a,b,c or range(n))   "
+    many = (
+        "" if verb in ("reproduce", "report", "sweep") else "-m (every combination of a,b,c or range(n))   "
+    )
     print(f"flags: {many}--config-dir DIR   --cfg job   --info")
     return OK
 

@@ -223,13 +223,12 @@ def _cell(cell: Cell) -> str:
     return f"{shown} \N{PLUS-MINUS SIGN} {error:.2g}" if value is not None and error else shown
 
 
-def multirun(document: Mapping[str, Any]) -> None:
-    """One row a job, then what failed, then where the numbers are."""
+def multirun(results: Sequence[Mapping[str, Any]]) -> None:
+    """One row a job."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    results = document["results"]
     documents = [result["document"] for result in results]
     measured = [found.get("metrics", {}) for found in documents]
     metrics = [name for name in SHOWN if any(m.get(name, {}).get("mean") is not None for m in measured)]
@@ -245,12 +244,7 @@ def multirun(document: Mapping[str, Any]) -> None:
         means = [_mean(found.get("metrics", {}), name) for name in metrics]
         verdict = [found.get("verdict", "")] if judged else []
         table.add_row(" ".join(result["overrides"]), state, *verdict, *means)
-    console = Console()
-    console.print(table)
-    for result in results:
-        if result["status"] == "failed":
-            console.print(f"{' '.join(result['overrides'])}: {result['error']}", soft_wrap=True, markup=False)
-    console.print(f"summary: {document['sweep_csv']}", soft_wrap=True, markup=False)
+    Console().print(table)
 
 
 def report(document: Mapping[str, Any], told: Book) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from icl.cli import hydra, show
+from icl.cli import sweep as swept_runs
 from icl.cli.display import Display
 from icl.cli.flags import chosen, parse_flags
 from icl.cli.output import emit, stdout_kept_for_results
@@ -18,6 +19,7 @@ from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError
 from icl.jobs import many, multirun, report, reproduce
+from icl.jobs import sweep as stored_sweep
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
@@ -58,7 +60,7 @@ def command(verb: str, args: Sequence[str]) -> int:
         if verb not in SWEPT:
             raise InputError(f"{verb}: runs many already; -m is for the settings of one")
         return _multirun(verb, flags, configs)
-    run = {"reproduce": _reproduce, "report": _report, "bench": _bench}.get(verb)
+    run = {"reproduce": _reproduce, "report": _report, "bench": _bench, "sweep": _sweep}.get(verb)
     return _one(verb, composed, configs) if run is None else run(composed, configs)
 
 
@@ -106,10 +108,10 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
 def _multirun(verb: str, flags: argparse.Namespace, configs: Configs) -> int:
     started, sweep = time.monotonic(), multirun.Sweep(verb, configs)
     attempt = multirun.Attempt(verb, configs, os.getpid())
-    with stdout_kept_for_results():
+    with stdout_kept_for_results(), swept_runs.Watch(sweep):
         ran = hydra_run.run(verb, flags.overrides, configs, attempt, sweep)
-    document = multirun.conclude(sweep, ran.overrides, ran.results, time.monotonic() - started)
-    emit(document, lambda: show.multirun(document), sweep.form)
+    document = multirun.conclude(sweep, ran.results, time.monotonic() - started)
+    emit(document, lambda: swept_runs.show(document), sweep.form)
     return worst([result["exit_code"] for result in document["results"]])
 
 
@@ -126,6 +128,13 @@ def _report(composed: Composed, configs: Configs) -> int:
     document, told = report.make(request, session)
     emit(document, lambda: show.report(document, told), composed.settings["format"])
     return OK
+
+
+def _sweep(composed: Composed, configs: Configs) -> int:
+    request, _ = stored_sweep.requested(composed, configs)
+    document = stored_sweep.make(request)
+    emit(document, lambda: swept_runs.show(document), composed.settings["format"])
+    return FAILED if document["failed"] else OK
 
 
 def _bench(composed: Composed, configs: Configs) -> int:

@@ -10,7 +10,7 @@ VERBS = {
     "report": "outputs/report/index.html from what is done",
     "list": "every check, experiment and figure, and whether its result exists here",
     "bench": "speed, as ratios measured in one run: bench=train",
-    "sweep": "status of a sweep: sweep=PATH",
+    "sweep": "how far a sweep is and what it has found: sweep=PATH",
     "clean": "shows sizes, then removes failed, stale and orphaned records",
     "completion": "prints shell completion: completion bash | zsh",
 }

@@ -64,10 +64,19 @@ def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> boo
 def plain(cfg: DictConfig) -> Composed:
     """A config with Hydra's own part still in it."""
     with in_force(cfg):
-        own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-        settings: Any = OmegaConf.to_container(own, resolve=True)
-        choices: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
-        return Composed(settings, choices, _is_multirun(cfg.hydra.mode))
+        return plain_apart_from_hydra(cfg)
+
+
+def plain_apart_from_hydra(cfg: DictConfig) -> Composed:
+    """Such a config, where no value speaks of Hydra's own part or that is in force."""
+    settings = {str(key): _resolved(cfg, str(key)) for key in cfg if key != "hydra"}
+    choices: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
+    return Composed(settings, choices, _is_multirun(cfg.hydra.mode))
+
+
+def _resolved(cfg: DictConfig, key: str) -> Any:
+    value = "???" if OmegaConf.is_missing(cfg, key) else cfg[key]
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
 
 
 @contextlib.contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import sys
@@ -21,7 +19,9 @@ from icl.errors import InputError, Interrupted, full_errors, nearest, one_line
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, code_of
 from icl.jobs.request import Document, obtain, prepare
+from icl.jobs.sweep import told
 from icl.runs.fingerprint import fingerprint
+from icl.runs.sweeps import SWEEPS, Outcome, StoredSweep, SweptJob
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
 _OF_NO_NUMBER = (
@@ -41,10 +41,10 @@ class JobFailed(Exception):
 class Job:
     """A job that can be run, or that is done: then `result` says how it ended."""
 
-    id: str
-    identity: str
+    swept: SweptJob
     scale: str
     place: tuple[Path, str]
+    metric: str | None
     result: Result | None
 
 
@@ -58,35 +58,53 @@ class Sweep:
     fingerprint: str = ""
     outputs: Path = Path()
     form: str = "text"
+    metric: str | None = None
+    jobs: list[SweptJob] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
-        return self.outputs / "sweeps" / self.fingerprint
+        return self.outputs / SWEEPS / self.fingerprint
 
-    def grid(self, composed: Iterable[Composed]) -> list[Result | None]:
-        jobs = [self._validated(one) for one in composed]
-        if not jobs:
+    @property
+    def stored(self) -> StoredSweep:
+        return StoredSweep(self.folder, self.kind, tuple(self.jobs), self.metric)
+
+    def grid(self, jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> list[Result | None]:
+        found = [self._validated(job, one) for job, one in zip(jobs, composed, strict=True)]
+        if not found:
             raise InputError("-m: a range or a glob without a value leaves no job")
-        if len({job.place for job in jobs}) != 1:
-            raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
-        if len({(job.id, job.identity, job.scale) for job in jobs}) < len(jobs):
+        if len({(*job.place, job.metric) for job in found}) != 1:
+            raise InputError("paths.outputs, format, optimized_metric: must be the same in all jobs")
+        swept = [job.swept for job in found]
+        if len({(job.swept.id, job.swept.fingerprint, job.scale) for job in found}) < len(found):
             raise InputError(f"-m: two jobs are one and the same {self.kind}")
-        self._settle(*jobs[0].place, {"jobs": [job.identity for job in jobs]})
-        return [job.result for job in jobs]
+        self.jobs, self.metric = swept, found[0].metric
+        self._settle(*found[0].place, {"jobs": [job.fingerprint for job in swept]})
+        return [job.result for job in found]
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
         name = composed.choices.get("hydra/sweeper")
-        if name in OPTIMISERS and composed.settings.get("optimized_metric") is None:
+        self.metric = composed.settings.get("optimized_metric")
+        if name in OPTIMISERS and self.metric is None:
             raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
         outputs = session_of(self.kind, OWN[self.kind], composed, self.configs).outputs
         asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in _OF_NO_NUMBER)
         self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
 
-    def admit(self, composed: Composed) -> Result | None:
-        job = self._validated(composed)
-        if job.place != (self.outputs, self.form):
+    def admit(self, job: Sequence[str], composed: Composed) -> Result | None:
+        found = self._validated(job, composed)
+        if found.place != (self.outputs, self.form):
             raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
-        return job.result
+        self.jobs.append(found.swept)
+        return found.result
+
+    def begin(self) -> None:
+        self.stored.write()
+
+    def refused(self, job: Sequence[str], error: InputError) -> Result:
+        result = _failure(error)
+        self.jobs.append(SweptJob(tuple(job), error=result["error"]))
+        return result
 
     def failed(self, error: Exception) -> Result:
         return _failure(error)
@@ -96,15 +114,17 @@ class Sweep:
             raise Interrupted(result["exit_code"] - 128)
         return JobFailed(result["error"]) if result["status"] == "failed" else result["objective"]
 
-    def _validated(self, composed: Composed) -> Job:
+    def _validated(self, job: Sequence[str], composed: Composed) -> Job:
         request, session = requested(self.kind, composed, self.configs)
         keep_caches_in(session.outputs)
         document = prepare(request, session)
+        id = f"{request.id}/{composed.settings['scale']}" if self.kind == "figure" else request.id
+        group, seeds = getattr(request, "group", ""), getattr(request, "seeds", ())
         return Job(
-            id=request.id,
-            identity=request.identity,
+            swept=SweptJob(tuple(job), id, request.identity, group, seeds),
             scale=composed.settings["scale"],
             place=(session.outputs, composed.settings["format"]),
+            metric=composed.settings.get("optimized_metric"),
             result=None if document is None else _success(document, composed),
         )
 
@@ -160,46 +180,22 @@ def _objective(document: Document, metric: str | None) -> float | None:
     return float(mean)
 
 
-def conclude(
-    sweep: Sweep, jobs: Sequence[Sequence[str]], results: Sequence[Result], seconds: float
-) -> Document:
+def conclude(sweep: Sweep, results: Sequence[Result], seconds: float) -> Document:
     """The document of a finished multirun, and its CSV."""
-    from icl.runs.atomic import write_bytes, writing
-
-    varying = [[o for o in job if len(jobs) == 1 or not all(o in other for other in jobs)] for job in jobs]
-    summary = [row for job, result in zip(varying, results, strict=True) for row in _rows(job, result)]
-    path = sweep.folder / "summary.csv"
-    with writing(sweep.outputs):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, _csv(summary).encode())
-    failed = sum(result["status"] == "failed" for result in results)
+    stored = sweep.stored
+    outcomes = [_outcome(stored, job, result) for job, result in zip(stored.jobs, results, strict=True)]
+    own = [stored.own_overrides(job) for job in stored.jobs]
     return {
-        "jobs": len(results),
-        "done": len(results) - failed,
+        **told(stored, outcomes),
         "cached": sum(bool(result["document"].get("cached")) for result in results),
-        "failed": failed,
         "seconds": seconds,
-        "summary": summary,
-        "sweep_csv": str(path),
-        "results": [{"overrides": job, **result} for job, result in zip(varying, results, strict=True)],
+        "results": [{"overrides": job, **result} for job, result in zip(own, results, strict=True)],
     }
 
 
-def _rows(job: Sequence[str], result: Result) -> list[dict[str, Any]]:
-    """A run's metrics over its seeds; a check's measured numbers, which have no seeds."""
-    from icl.runs.aggregate import interval
-
-    document = result["document"]
-    values = {name: list(entry["by_seed"].values()) for name, entry in document.get("metrics", {}).items()}
-    numbers = {k: v for k, v in document.get("measured", {}).items() if isinstance(v, int | float)}
-    values |= {name: [number] for name, number in numbers.items()}
-    return [{"overrides": list(job), "metric": name, **interval(entries)} for name, entries in values.items()]
-
-
-def _csv(summary: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(["overrides", "metric", "mean", "low", "high"])
-    for row in summary:
-        writer.writerow([" ".join(row["overrides"]), row["metric"], row["mean"], row["low"], row["high"]])
-    return text.getvalue()
+def _outcome(stored: StoredSweep, job: SweptJob, result: Result) -> Outcome:
+    """As its record has it; of a failure before there was one, as it was told."""
+    found = stored.outcome(job)
+    if result["status"] != "failed":
+        return found
+    return Outcome("failed", found.path, error=found.error or " ".join(result["error"].split()))

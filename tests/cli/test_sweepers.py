@@ -78,7 +78,7 @@ def test_a_search_is_told_the_metric(search: Run, outputs: Path) -> None:
     means = {row["overrides"][0]: row["mean"] for row in document["summary"] if row["metric"] == "exact_risk"}
     assert Search.told == [means[job] for batch in batches for job in batch] and len(set(Search.told)) == 3
     folder = Path(document["sweep_csv"]).parent
-    assert {path.name for path in folder.iterdir()} == {"summary.csv", "best.json"}
+    assert {path.name for path in folder.iterdir()} == {"sweep.csv", "sweep.json", "best.json"}
     assert list(Path.cwd().iterdir()) == []
     again = search(batches, "optimized_metric=exact_risk", "format=json", "verbose=true").json
     assert again["cached"] == 3 and again["sweep_csv"] == document["sweep_csv"]
@@ -123,7 +123,7 @@ def test_a_failing_job_of_submitit(tiny: Run, outputs: Path) -> None:
     assert found.code == 4
     assert [found.json[key] for key in ("jobs", "done", "failed")] == [2, 1, 1]
     assert "Diverged" in found.json["results"][0]["error"]
-    assert [path.name for path in outputs.glob("sweeps/*/*")] == ["summary.csv"]
+    assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
     assert list(Path.cwd().iterdir()) == []
 
 
@@ -142,7 +142,7 @@ def test_a_launcher_that_dies(
     monkeypatch.setattr(launcher, "launch", launch)
     found = tiny("-m", "seed=0,1")
     assert (found.code, found.out) == (4, "") and "RuntimeError: a worker was killed" in found.err
-    left = [path.name for path in outputs.glob("sweeps/*/**/*") if path.is_file()]
+    left = [path.name for path in outputs.glob("sweeps/*/.launcher-*/**/*") if path.is_file()]
     assert left == ([] if log is None else [log])
     assert len(list(outputs.glob("sweeps/*/.launcher-*"))) == len(left)
 

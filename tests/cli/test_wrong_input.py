@@ -98,7 +98,7 @@ WRONG = {
     "reproduce -m scale=smoke,laptop": "runs many already",
     "report jobs=2": "jobs: no such key",
     "report only=[anh]": "only=anh: no such paper; did you mean ahn?",
-    "sweep sweep=x": "has nothing to do yet",
+    "sweep sweep=x": "must be the folder of a sweep",
     "list foo": "foo: icl list takes",
     "clean yes=maybe": "must be one of true, false",
     "completion fish": "must be one of bash, zsh",

@@ -1,0 +1,134 @@
+"""A sweep in the terminal: how far it is while it runs, and what it has found."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from icl.cli import show as shown
+from icl.jobs.multirun import Sweep
+from icl.runs.kinds import RISKS, kind_of
+from icl.runs.sweeps import STATES
+
+METRICS = (*RISKS, "loss", "dist_preconditioned")  # of a table, as many as fit; sweep.csv has them all
+FEW = 24  # jobs that are told one by one
+_COLOURS = {"running": "cyan", "failed": "red", "interrupted": "yellow"}
+
+
+def show(document: Mapping[str, Any]) -> None:
+    """What each job (of a few) and each configuration came to, which is best, what failed and where."""
+    from rich.console import Console
+
+    console = Console()
+    results = document.get("results", [])
+    if 0 < len(results) <= FEW:
+        shown.multirun(results)
+    if not results or len(results) > FEW or any(row["low"] is not None for row in document["summary"]):
+        metrics = [m for m in METRICS if any(_is_mean_of(m, row) for row in document["summary"])]
+        while len(metrics) > 1 and _width(_configurations(document["summary"], metrics)) > console.width:
+            metrics.pop()
+        if metrics:
+            console.print(_configurations(document["summary"], metrics))
+    counts = [f"{count} {state}" for state, count in document["states"].items() if count]
+    console.print(f"{document['jobs']} jobs: {', '.join(counts)}", highlight=False)
+    best = document["best"]
+    if best is not None and best["overrides"]:
+        what = f"{best['metric']} {_interval(best)}"
+        console.print(f"best: {' '.join(best['overrides'])}: {what}", soft_wrap=True, markup=False)
+    for failure in document["failures"]:
+        line = f"failed: {' '.join(failure['overrides'])}: {failure['error']}\n  {failure['run_dir']}"
+        console.print(line, soft_wrap=True, markup=False, style="red", highlight=False)
+    console.print(f"table: {document['sweep_csv']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _is_mean_of(metric: str, row: Mapping[str, Any]) -> bool:
+    return row["metric"] == metric and row["mean"] is not None
+
+
+def _width(table: Any) -> int:
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+
+
+def _configurations(summary: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Any:
+    """Mean and interval of these metrics."""
+    from rich import box
+    from rich.table import Table
+
+    rows: dict[str, dict[str, Any]] = {}
+    for row in summary:
+        rows.setdefault(" ".join(row["overrides"]), {})[row["metric"]] = row
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("mean over seeds", overflow="fold")
+    for name in metrics:
+        heading = f"{name}\n{kind_of(name)}" if kind_of(name) else name
+        table.add_column(heading, justify="right", no_wrap=True)
+    for overrides, by_metric in rows.items():
+        table.add_row(overrides or "all", *(_interval(by_metric.get(name, {})) for name in metrics))
+    return table
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    if row.get("mean") is None:
+        return "-"
+    between = "" if row["low"] is None else f" ({row['low']:.3g}, {row['high']:.3g})"
+    return f"{row['mean']:.4g}{between}"
+
+
+class Watch:
+    """`with Watch(sweep):` a table of how far its jobs are, on a terminal, read from their records every
+    `seconds`, wherever and by whatever launcher they run."""
+
+    def __init__(self, sweep: Sweep, seconds: float = 1.0) -> None:
+        self.sweep, self.seconds = sweep, seconds
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Watch:
+        if sys.stderr.isatty():
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=sys.stderr)
+        with Live(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as live:
+            while not self._stop.wait(self.seconds):
+                live.update(self.table())
+
+    def table(self) -> Any:
+        """How many jobs are in each state, and the first of those that are not over or went wrong."""
+        from rich.console import Group
+        from rich.text import Text
+
+        stored = self.sweep.stored
+        outcomes = [stored.outcome(job) for job in stored.jobs]
+        counts = Counter(outcome.state for outcome in outcomes)
+        lines = [Text("  ".join(f"{counts[state]} {state}" for state in STATES if counts[state]))]
+        told = [
+            (outcome, job)
+            for state in ("failed", "running", "interrupted")
+            for job, outcome in zip(stored.jobs, outcomes, strict=True)
+            if outcome.state == state
+        ]
+        for outcome, job in told[:FEW]:
+            text = f"{outcome.state:<12}{' '.join(stored.own_overrides(job))} {outcome.error}"
+            lines.append(Text(text, style=_COLOURS[outcome.state], no_wrap=True, overflow="ellipsis"))
+        return Group(*lines)

@@ -1,0 +1,67 @@
+"""How far a sweep is and what it has found, from the records of its jobs: `icl sweep sweep=PATH`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icl.config.compose import Composed
+from icl.config.places import Configs
+from icl.config.session import Session, session_of
+from icl.errors import InputError, nearest
+from icl.jobs.request import Document
+from icl.runs.sweeps import STATES, Outcome, StoredSweep, read_sweep, stored_sweeps
+
+OWN = ("sweep",)
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    stored: StoredSweep
+
+
+def requested(composed: Composed, configs: Configs) -> tuple[SweepRequest, Session]:
+    session, path = session_of("sweep", OWN, composed, configs), composed.settings["sweep"]
+    if not isinstance(path, str) or not path:
+        known = [str(folder) for folder in stored_sweeps(session.outputs)]
+        there = f"one of {', '.join(known)}" if known else f"there is none in {session.outputs}"
+        raise InputError(f"sweep={'null' if path is None else path}: must be the folder of a sweep: {there}")
+    try:
+        return SweepRequest(read_sweep(path)), session
+    except InputError as error:
+        close = nearest(path, [str(folder) for folder in stored_sweeps(session.outputs)])
+        raise InputError(f"{error}{close}") from None
+
+
+def make(request: SweepRequest) -> Document:
+    """Writes its table anew: the jobs may have been run by whomever."""
+    started, stored = time.monotonic(), request.stored
+    outcomes = [stored.outcome(job) for job in stored.jobs]
+    document = told(stored, outcomes)
+    return document | {"seconds": time.monotonic() - started}
+
+
+def told(stored: StoredSweep, outcomes: Sequence[Outcome]) -> Document:
+    """What there is to say of a sweep whose jobs are as far as this."""
+    summary = stored.summary(outcomes)
+    states = Counter(outcome.state for outcome in outcomes)
+    failures = [
+        {"overrides": stored.own_overrides(job), "error": outcome.error, "run_dir": str(outcome.path)}
+        for job, outcome in zip(stored.jobs, outcomes, strict=True)
+        if outcome.state == "failed"
+    ]
+    path = stored.write_table(stored.table(outcomes))
+    return {
+        "sweep": str(stored.folder),
+        "jobs": len(stored.jobs),
+        "done": states["done"],
+        "cached": states["done"],
+        "failed": states["failed"],
+        "states": {state: states[state] for state in STATES},
+        "summary": summary,
+        "best": stored.best(summary),
+        "failures": failures,
+        "sweep_csv": str(path),
+    }

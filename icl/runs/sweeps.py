@@ -1,0 +1,244 @@
+"""A sweep on disk: its jobs, how far each of them is, and the table of what they found.
+
+    OUTPUTS/sweeps/FINGERPRINT/
+        sweep.json   the jobs, written before the first of them starts
+        sweep.csv    a row for each job and seed
+
+The fingerprint is that of the jobs themselves. What became of a job is asked of its own record, wherever and
+by whatever launcher it ran, so that there is nothing here to get out of step; and neither file holds a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icl.errors import InputError, Unavailable
+from icl.runs import atomic, documents, layout
+from icl.runs.bootstrap import bootstrap
+from icl.runs.lock import is_live
+from icl.runs.record import complaint
+from icl.runs.redact import redact
+
+if TYPE_CHECKING:
+    import pandas
+
+SWEEPS, PLAN, TABLE = "sweeps", "sweep.json", "sweep.csv"
+SEEDS = ("seed", "seeds")
+STATES = ("done", "running", "interrupted", "failed", "waiting")
+DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
+_OF_NO_NUMBER = ("format", "force", "verbose", "paths", "logger", "hydra")  # keys that no number depends on
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SweptJob:
+    """One job: a run of these seeds, or a check or figure, which has none. Jobs of one `group` differ in
+    their seeds alone. One that a search asked for in vain has an `error` and is nothing else."""
+
+    overrides: tuple[str, ...]
+    id: str = ""
+    fingerprint: str = ""
+    group: str = ""
+    seeds: tuple[int, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a job is; its numbers by metric and seed ("" where there are no seeds), once it is done."""
+
+    state: str
+    path: Path
+    metrics: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict, repr=False)
+    error: str = ""
+
+
+class Table(list[Row]):
+    """Rows with the columns of sweep.csv."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        try:
+            import pandas
+        except ImportError:
+            raise Unavailable("to_pandas needs pandas, which is not installed; these are its rows") from None
+        return pandas.DataFrame(list(self))
+
+
+@dataclass(frozen=True)
+class StoredSweep:
+    """Jobs of one kind (train, check or figure) in the outputs folder that `folder` lies in."""
+
+    folder: Path
+    kind: str
+    jobs: tuple[SweptJob, ...]
+    metric: str | None = None  # that a search goes by
+
+    @property
+    def outputs(self) -> Path:
+        return self.folder.parent.parent
+
+    def write(self) -> None:
+        """Whoever looks from now on finds these jobs."""
+        plan = {
+            "schema": layout.SCHEMA, "kind": self.kind, "metric": self.metric,
+            "jobs": [asdict(job) for job in self.jobs],
+        }  # fmt: skip
+        with atomic.writing(self.outputs):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            documents.write_json(self.folder / PLAN, redact(plan))
+
+    def outcome(self, job: SweptJob) -> Outcome:
+        if job.error:
+            return Outcome("failed", self.folder, error=job.error)
+        if self.kind == "train":
+            return _of_run(layout.record_path(self.outputs, layout.RUNS, job.id, job.fingerprint).parent)
+        return _of_document(layout.record_path(self.outputs, f"{self.kind}s", job.id, job.fingerprint))
+
+    @property
+    def keys(self) -> list[str]:
+        """Swept keys: those whose values differ between jobs; of a single job all that are given."""
+        return [key for key in self._varying if key not in SEEDS]
+
+    @functools.cached_property
+    def _varying(self) -> list[str]:
+        given = [_values(job.overrides) for job in self.jobs]
+        names = dict.fromkeys(name for values in given for name in values)
+        first = given[0] if given else {}
+        return [
+            name
+            for name in names
+            if len(given) == 1 or any(other.get(name) != first.get(name) for other in given)
+        ]
+
+    def own_overrides(self, job: SweptJob) -> list[str]:
+        """The swept keys, as they were typed."""
+        return [override for override in job.overrides if _key(override) in self._varying]
+
+    def table(self, outcomes: Sequence[Outcome]) -> Table:
+        """A row for each job and seed; numbers are missing where a job is not done."""
+        metrics = list(dict.fromkeys(name for outcome in outcomes for name in outcome.metrics))
+        keys, rows = self.keys, Table()
+        for job, outcome in zip(self.jobs, outcomes, strict=True):
+            given = _values(job.overrides)
+            for seed in job.seeds or [None]:
+                row: Row = {key: given.get(key, "") for key in keys}
+                row |= {"seed": seed, "run_dir": str(outcome.path), "fingerprint": job.fingerprint}
+                at = "" if seed is None else str(seed)
+                rows.append(row | {name: outcome.metrics.get(name, {}).get(at) for name in metrics})
+        return rows
+
+    def write_table(self, rows: Sequence[Row]) -> Path:
+        """Rows to sweep.csv; floats read back bit for bit."""
+        text = io.StringIO(newline="")
+        if rows:
+            writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(
+                {k: redact(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows
+            )
+        path = self.folder / TABLE
+        with atomic.writing(self.outputs):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            atomic.write_bytes(path, text.getvalue().encode())
+        return path
+
+    def summary(self, outcomes: Sequence[Outcome]) -> list[Row]:
+        """Mean and bootstrap interval over seeds, of each metric of each configuration.
+
+        What is not done yet does not count; where a seed has failed there is no mean: it is not averaged out.
+        """
+        together: dict[tuple[str, str], list[int]] = {}
+        for i, job in enumerate(self.jobs):
+            together.setdefault((job.id, job.group or job.fingerprint), []).append(i)
+        found = []
+        for members in together.values():
+            own = [o for o in self.own_overrides(self.jobs[members[0]]) if _key(o) not in SEEDS]
+            names = dict.fromkeys(name for i in members for name in outcomes[i].metrics)
+            for name in names:
+                interval = bootstrap(self._by_seed(name, members, outcomes))
+                found.append({"overrides": own, "metric": name, **interval})
+        return found
+
+    def _by_seed(
+        self, metric: str, members: Sequence[int], outcomes: Sequence[Outcome]
+    ) -> list[float | None]:
+        values: dict[str, float | None] = {}
+        for i in members:
+            known = outcomes[i].metrics.get(metric, {})
+            failed = outcomes[i].state == "failed"
+            values |= {str(seed): None for seed in self.jobs[i].seeds} if failed else known
+        return list(values.values())
+
+    def best(self, summary: Sequence[Row]) -> Row | None:
+        """The configuration with the least mean of the metric that is sought."""
+        for metric in [self.metric] if self.metric else DEFAULT_METRICS:
+            rows = [row for row in summary if row["metric"] == metric]
+            defined = [row for row in rows if row["mean"] is not None]
+            if defined:
+                return dict(min(defined, key=lambda row: row["mean"]))
+        return None
+
+
+def read_sweep(path: str | Path) -> StoredSweep:
+    """The sweep in this folder, or that this file of it belongs to."""
+    folder = Path(path).absolute()
+    folder = folder.parent if folder.name in (PLAN, TABLE) else folder
+    plan = documents.read_json(folder / PLAN)
+    if plan is None or plan.get("schema") != layout.SCHEMA or folder.parent.name != SWEEPS:
+        raise InputError(f"sweep={path}: must be the folder of a sweep, such as outputs/sweeps/FINGERPRINT")
+    jobs = tuple(
+        SweptJob(**{**job, "overrides": tuple(job["overrides"]), "seeds": tuple(job["seeds"])})
+        for job in plan["jobs"]
+    )
+    return StoredSweep(folder, plan["kind"], jobs, plan["metric"])
+
+
+def stored_sweeps(outputs: Path) -> list[Path]:
+    return sorted(path.parent for path in (outputs / SWEEPS).glob(f"*/{PLAN}"))
+
+
+def _of_run(folder: Path) -> Outcome:
+    run = documents.read_json(folder / "run.json")
+    if run is None:
+        return Outcome("waiting", folder)
+    if run.get("status") == "done" and complaint(folder, run) is None:
+        return Outcome("done", folder, {k: entry["by_seed"] for k, entry in run["metrics"].items()})
+    if run.get("status") == "failed":
+        return Outcome("failed", folder, error=_last_line(folder / "traceback.txt"))
+    return Outcome("running" if is_live(folder / "lock") else "interrupted", folder)
+
+
+def _of_document(path: Path) -> Outcome:
+    record = documents.read_json(path)
+    if record is None or not isinstance(record.get("document"), dict):
+        return Outcome("running" if is_live(path.with_suffix(".lock")) else "waiting", path)
+    measured = record["document"].get("measured", {})
+    return Outcome("done", path, {k: {"": v} for k, v in measured.items() if isinstance(v, int | float)})
+
+
+def _last_line(path: Path) -> str:
+    """Of a traceback: what went wrong."""
+    try:
+        lines = path.read_text(encoding="utf-8").strip().splitlines()
+    except OSError:
+        return ""
+    # An exception's message may have lines of its own; the error begins after the last line of a frame.
+    frames = [i for i, line in enumerate(lines) if line.startswith("  ")]
+    return lines[min(frames[-1] + 1, len(lines) - 1)] if frames else "".join(lines[-1:])
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].lstrip("+")
+
+
+def _values(overrides: Sequence[str]) -> dict[str, str]:
+    pairs = (override.partition("=") for override in overrides)
+    named = {key.lstrip("+"): value for key, _, value in pairs}
+    return {k: v for k, v in named.items() if k.partition(".")[0].partition("/")[0] not in _OF_NO_NUMBER}

@@ -1,0 +1,122 @@
+"""`icl sweep`, the table of a multirun, and what is done again when the command is repeated."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+
+import icl as package
+from icl.cli.sweep import Watch
+from icl.config.places import Configs
+from icl.errors import Unavailable
+from icl.jobs.multirun import Sweep
+from icl.runs.sweeps import read_sweep
+from tests.cli.conftest import Run
+from tests.cli.test_multirun import DIVERGES
+
+GRID = ["-m", "seed=range(2)", "optimizer.lr=0.01,0.02", "format=json"]
+
+
+def test_status_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
+    document = tiny(*GRID).json
+    folder = Path(document["sweep"])
+    before = Path(document["sweep_csv"]).read_bytes()
+    shutil.rmtree(document["results"][3]["document"]["run_dir"])
+    found = icl("sweep", f"sweep={folder}", "format=json")
+    assert found.code == 0 and found.json["states"]["done"] == 3 and found.json["states"]["waiting"] == 1
+    assert Path(document["sweep_csv"]).read_bytes() != before
+    again = tiny(*GRID).json
+    assert again["cached"] == 3 and again["sweep"] == str(folder)
+    assert Path(document["sweep_csv"]).read_bytes() == before  # of an interrupted sweep as of one left alone
+    text = icl("sweep", f"sweep={folder}").out
+    assert "4 jobs: 4 done" in text and "best: optimizer.lr=" in text
+    rows = package.sweep(folder)
+    assert len(rows) == 4 and rows[0]["optimizer.lr"] == "0.01" and rows[0]["seed"] == 0
+    assert [row["loss"] for row in rows] == [
+        float(row["loss"]) for row in csv.DictReader(io.StringIO(before.decode()))
+    ]
+    if importlib.util.find_spec("pandas") is None:
+        with pytest.raises(Unavailable, match="needs pandas"):
+            rows.to_pandas()
+    else:
+        assert list(rows.to_pandas()["loss"]) == [row["loss"] for row in rows]
+
+
+def test_best_and_failed(tiny: Run, icl: Run) -> None:
+    document = tiny("-m", "format=json", *DIVERGES).json
+    assert document["best"]["overrides"] == ["optimizer.lr=0.01"]
+    (failure,) = document["failures"]
+    assert failure["overrides"] == ["optimizer.lr=1e+20"] and failure["error"].startswith(
+        "icl.training.module.Div"
+    )
+    assert (Path(failure["run_dir"]) / "traceback.txt").is_file()
+    found = icl("sweep", f"sweep={document['sweep']}")
+    assert found.code == 4 and failure["run_dir"] in found.out and "Diverged: the loss of seeds" in found.out
+
+
+def test_which_sweeps_there_are(tiny: Run, icl: Run, outputs: Path) -> None:
+    none = icl("sweep")
+    assert none.code == 2 and "there is none in" in none.err and not outputs.exists()
+    folder = tiny(*GRID).json["sweep"]
+    for asked in ("", f"sweep={outputs}", f"sweep={folder[:-1]}"):
+        refused = icl("sweep", *([asked] if asked else []))
+        assert (refused.code, refused.out) == (2, "") and "must be the folder of a sweep" in refused.err
+    assert f"did you mean {folder}?" in refused.err
+
+
+def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
+    for key in ("optimizer.lrr=0.01,0.02", "model.layes=1,2", "optimiser=adam,sgd"):
+        refused = tiny("-m", "seed=range(2)", key)
+        assert (refused.code, refused.out) == (2, "") and "did you mean" in refused.err
+    late = tiny("-m", "experiment=ahn/theorem3", "optimizer=adam,sgd", "optimizer.momentum=0.1")
+    assert late.code == 2
+    assert not outputs.exists()
+
+
+def test_one_compose_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:
+    """And what is composed so is what Hydra composes: the same runs are found by a launcher's own compose."""
+    swept = ["-m", "seed=0,1", "train.clip=null,0.1", "model=sparse_a,sparse_ab",
+             "optimizer.betas=[0.9,0.99]", "train.steps=1", "format=json"]  # fmt: skip
+    first = tiny(*swept).json
+    assert first["jobs"] == first["done"] == 8
+    composed: list[object] = []
+    load = ConfigLoaderImpl.load_sweep_config
+    monkeypatch.setattr(
+        ConfigLoaderImpl, "load_sweep_config", lambda *args: composed.append(args) or load(*args)
+    )
+    assert tiny(*swept).json["cached"] == 8 and len(composed) == 2
+    for value in ("{lr:0.01}", "{lr:0.02}"):  # merged, so that each starts from the config
+        assert tiny("-m", f"optimizer={value}", "seed=0,1").code == 0
+
+
+def test_values_that_speak_of_hydra(tiny: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "conf" / "experiment"
+    folder.mkdir(parents=True)
+    name = "name: mylab/${hydra:job.override_dirname}"
+    (folder / "named.yaml").write_text(
+        f"# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n{name}\n"
+    )
+    args = ["--config-dir", str(tmp_path / "conf"), "experiment=named", "-m", "seed=0,1", "format=json"]
+    others = "experiment,scale,checks,train.steps,train.batch,train.steps_per_batch,train.log_every"
+    others += ",callbacks.gradient.count,format,paths.outputs,logger"
+    exclude = f"hydra.job.config.override_dirname.exclude_keys=[{others}]"
+    document = tiny(*args, exclude, "hydra.job.config.override_dirname.kv_sep=-").json
+    assert [Path(r["document"]["run_dir"]).parent.name for r in document["results"]] == ["seed-0", "seed-1"]
+
+
+def test_how_far_it_is(tiny: Run) -> None:
+    from rich.console import Console
+
+    stored = read_sweep(tiny("-m", "format=json", *DIVERGES).json["sweep"])
+    sweep = Sweep("train", Configs())
+    sweep.outputs, sweep.fingerprint, sweep.jobs = stored.outputs, stored.folder.name, list(stored.jobs)
+    console = Console(width=100, file=io.StringIO(), record=True)
+    console.print(Watch(sweep).table())
+    shown = console.export_text()
+    assert "1 done  1 failed" in shown and "optimizer.lr=1e+20" in shown and "Diverged" in shown

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from icl.runs.bootstrap import RESAMPLES, bootstrap
+
+NOTHING = {"mean": None, "low": None, "high": None}
+
+
+def test_intervals_that_say_nothing() -> None:
+    assert bootstrap([3.0]) == {"mean": 3.0, "low": None, "high": None}
+    assert bootstrap([]) == NOTHING
+    assert bootstrap([1.0, math.nan]) == bootstrap([1.0, None, 2.0]) == bootstrap([math.inf, 1.0]) == NOTHING
+    assert bootstrap([2.0, 2.0]) == {"mean": 2.0, "low": 2.0, "high": 2.0}
+
+
+def test_against_all_resamples() -> None:
+    """Of four values there are 4^4 resamples, so the distribution of their mean is known."""
+    values = [1.0, 2.0, 4.0, 11.0]
+    means = np.sort([np.mean(resample) for resample in itertools.product(values, repeat=4)])
+    found = bootstrap(values)
+    assert found["mean"] == 4.5
+    for name, level in (("low", 0.025), ("high", 0.975)):
+        # The share of resampled means below a quantile errs by a binomial's deviation; five of them.
+        error = 5 * math.sqrt(level * (1 - level) / RESAMPLES)
+        low, high = np.quantile(means, [max(level - error, 0), min(level + error, 1)])
+        assert low <= found[name] <= high
+
+
+def test_against_scipy() -> None:
+    values = np.random.default_rng(3).normal(size=12)
+    found = bootstrap(values.tolist(), level=0.9)
+    other = stats.bootstrap(
+        (values,), np.mean, method="percentile", confidence_level=0.9, n_resamples=100_000,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    spread = found["high"] - found["low"]
+    # A normal 5 % quantile has the standard error 2.12 sigma / sqrt(n); 3.29 sigma lie between both.
+    for one, two in zip((found["low"], found["high"]), other.confidence_interval, strict=True):
+        assert abs(one - two) < 5 * 2.12 / 3.29 / math.sqrt(RESAMPLES) * spread
+
+
+def test_it_is_the_same_every_time_and_follows_shifts_and_scales() -> None:
+    values = [0.3, 1.7, 0.4, 0.9, 1.1]
+    assert bootstrap(values) == bootstrap(values)
+    moved, plain = bootstrap([2 * value + 1 for value in values]), bootstrap(values)
+    assert all(moved[name] == pytest.approx(2 * plain[name] + 1, rel=1e-12) for name in plain)
+
+
+def test_how_often_it_covers() -> None:
+    """What its docstring says, within four standard deviations of a binomial and the rounding to 1 in 100."""
+    for count, share in ((5, 0.85), (10, 0.91)):
+        draws = np.random.default_rng(count).normal(1.0, 2.0, size=(1500, count))
+        covered = [found["low"] <= 1.0 <= found["high"] for found in map(bootstrap, draws.tolist())]
+        assert abs(np.mean(covered) - share) < 4 * math.sqrt(share * (1 - share) / 1500) + 0.01
