@@ -216,7 +216,7 @@ def _of_run(folder: Path) -> Outcome:
 
 
 def _of_document(path: Path) -> Outcome:
-    record = documents.read_json(path)
+    record = documents.read_record(path)
     if record is None or not isinstance(record.get("document"), dict):
         return Outcome("running" if is_live(path.with_suffix(".lock")) else "waiting", path)
     measured = record["document"].get("measured", {})
