@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+INT64 = 2**63 - 1
+
 
 class InputError(ValueError):
     """Unusable input: the command line prints it as one line and exits 2."""
@@ -50,10 +52,12 @@ def one_of(key: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def whole(key: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` as an int in [low, high]; booleans and fractions are refused."""
+    """`value` as an int in [low, high], or in what 64 bits hold; booleans and fractions are refused."""
     fits = isinstance(value, int) and not isinstance(value, bool)
-    if not fits or value < low or (high is not None and value > high):
-        span = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    most = INT64 if high is None else high
+    if not fits or value < low or value > most:
+        open_ended = high is None and not (fits and value > most)
+        span = f"an integer of at least {low}" if open_ended else f"an integer from {low} to {most}"
         raise InputError(f"{key}={value}: must be {span}")
     return int(value)
 

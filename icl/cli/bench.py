@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from icl.config.places import SCALES
 from icl.errors import one_of, whole
 
 BENCHES = ("train", "ahn", "xie", "lds", "calibration")
@@ -16,6 +17,7 @@ BENCHES = ("train", "ahn", "xie", "lds", "calibration")
 def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
     """Name, repeats and threads, validated."""
     one_of("format", settings["format"], ("text", "json"))
+    one_of("scale", settings["scale"], SCALES)
     threads = None if settings["threads"] is None else whole("threads", settings["threads"], 1)
     return one_of("bench", settings["bench"], BENCHES), whole("repeats", settings["repeats"], 1), threads
 

@@ -76,8 +76,8 @@ def target_class(key: str, name: Any) -> type:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
-    if not isinstance(found, type):
-        raise InputError(f"{key}._target_={name}: is not a class")
+    if not isinstance(found, type) or issubclass(found, BaseException):
+        raise InputError(f"{key}._target_={name}: is not a class of parts")
     return found
 
 

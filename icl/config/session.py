@@ -68,7 +68,10 @@ def _outputs(paths: Any) -> Path:
     if not isinstance(value, str) or not value:
         raise InputError(f"paths.outputs={value}: must be a folder")
     path = Path(value).expanduser().absolute()
-    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    try:
+        existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    except OSError as error:
+        raise InputError(f"paths.outputs={value[:80]}: cannot be a folder ({error.strerror})") from None
     if not existing.is_dir():
         raise InputError(f"paths.outputs={value}: {existing} is not a folder")
     return path

@@ -50,7 +50,7 @@ def requested(composed: Composed, configs: Configs) -> tuple[ReportRequest, Sess
 
 def papers_of(only: Any, configs: Configs) -> tuple[str, ...]:
     """`only` as a tuple of papers that there are."""
-    listed = [only] if isinstance(only, str) else [] if only is None else only
+    listed = [only] if isinstance(only, str) else only
     if not isinstance(listed, list):
         raise InputError(f"only={only}: must be a list of papers")
     catalog.insist_on_papers(listed, configs)

@@ -168,6 +168,7 @@ class TrainRequest:
             raise InputError(
                 "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
             )
+        train.insist_it_fits(model, replicas)
         make_estimator(train.estimator, model, law)
         train.maps(model, law)
         model.parametrization.initialise(self.seeds)
@@ -314,7 +315,7 @@ def _experiment_name(name: Any) -> str:
     try:
         record_path(Path(), "runs", str(name), "0" * 12)
     except InputError:
-        raise InputError(f"name={name}: must be a relative name such as mylab/first") from None
+        raise InputError(f"name={str(name)[:80]}: must be a relative name such as mylab/first") from None
     return str(name)
 
 

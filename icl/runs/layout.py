@@ -21,6 +21,7 @@ JSON_KINDS = ("checks", "figures")
 TEMPORARY = re.compile(r"\..+\.tmp")
 LIGHTNING = "checkpoints/lightning.ckpt"  # of a run with checkpoint=true
 SUPERSEDED = "superseded"
+_LONGEST = 200  # file systems take 255, and a figure's file says more than its name
 _FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 _ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)*")
 
@@ -38,8 +39,10 @@ def is_fingerprint(name: str) -> bool:
 
 def record_path(outputs: Path, kind: str, id: str, fingerprint: str) -> Path:
     """The JSON file of a record, which need not exist."""
-    if not _ID.fullmatch(id):
-        raise InputError(f"{kind} id={id!r}: must be names of letters, digits, _ . - joined by /")
+    if not _ID.fullmatch(id) or max(map(len, id.split("/"))) > _LONGEST:
+        raise InputError(
+            f"{kind} id={id!r}: must be names of letters, digits, _ . -, none above {_LONGEST}, joined by /"
+        )
     if not is_fingerprint(fingerprint):
         raise InputError(f"fingerprint={fingerprint!r}: must be 12 hexadecimal digits")
     folder = outputs / kind / id

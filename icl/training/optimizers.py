@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from icl.errors import InputError, real, reals
+from icl.errors import InputError, one_line, real, reals
 from icl.training.schedules import Schedule
 
 PAIRS = ("betas", "etas", "step_sizes")  # options of torch.optim that are pairs of numbers
@@ -46,18 +46,46 @@ class OptimizerSpec:
         options = [
             {k: _of_replica(k, v, r, replicas) for k, v in self.options.items()} for r in range(replicas)
         ]
+        tried: list[dict[str, Any]] = []
         for chosen in options:
             real("optimizer.lr", chosen["lr"], 0, open_low=True)
             self.schedule.rate(chosen["lr"], 0)
-            try:
-                self.cls([torch.zeros(1, requires_grad=True)], **chosen)
-            except (ValueError, TypeError, RuntimeError) as error:
-                raise InputError(f"optimizer: {error}") from None
+            if chosen not in tried[-1:]:
+                self._try_out(chosen)
+                tried.append(chosen)
         return options
+
+    def _try_out(self, chosen: Mapping[str, Any]) -> None:
+        """Three steps on one number: what options are worth shows only when they are used."""
+        known = inspect.signature(self.cls).parameters
+        for key, value in chosen.items():
+            if isinstance(value, bool) and type(known[key].default) in (int, float):
+                raise InputError(f"optimizer.{key}={value}: must be a number")
+        number = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+
+        def loss() -> torch.Tensor:
+            engine.zero_grad()
+            distance = (number - 1).cosh().sum()
+            distance.backward()  # type: ignore[no-untyped-call]
+            return distance
+
+        try:
+            engine = self.cls([number], **chosen)
+            for _ in range(3):
+                engine.step(loss)  # type: ignore[arg-type]
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise InputError(f"optimizer: {one_line(error)}") from None
+        except LookupError as error:  # not looked at before it is used
+            said = f"{type(error).__name__}: {one_line(error)}"
+            raise InputError(f"optimizer: {self.cls.__name__} fails with these options ({said})") from None
+        if float(number.detach()) == 0:
+            raise InputError(f"optimizer: with these options {self.cls.__name__} moves nothing")
 
 
 def _of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:
     """Scalars serve all replicas; a list is one entry per replica (for betas, a list of pairs)."""
+    if isinstance(value, Mapping):
+        raise InputError(f"optimizer.{key}={dict(value)}: must be a number, or a list")
     if not isinstance(value, Sequence) or isinstance(value, str):
         return value
     if key in PAIRS:

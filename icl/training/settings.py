@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
 
 COORDINATES = ("plain", "whitened")
+ROWS = 1_000_000  # of metrics.csv: every checkpoint holds them
 PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64, "bf16-mixed": torch.float32}  # of weights
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
 
@@ -45,6 +47,11 @@ class TrainSettings:
     def __post_init__(self) -> None:
         for key in ("steps", "steps_per_batch", "log_every"):
             whole(f"train.{key}", getattr(self, key), 1)
+        if self.steps > ROWS * self.log_every:
+            raise InputError(
+                f"train.log_every={self.log_every}: makes {self.steps // self.log_every} rows of metrics, "
+                f"{ROWS} at most"
+            )
         one_of("train.coordinates", self.coordinates, COORDINATES)
         if not isinstance(self.estimator, str):  # which there are, the law knows
             raise InputError(f"train.estimator={self.estimator}: must be a name, such as sampled")
@@ -53,6 +60,18 @@ class TrainSettings:
         elif self.batch is not None:
             raise InputError(
                 f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
+            )
+
+    def insist_it_fits(self, model: LinearTransformer, replicas: int) -> None:
+        """That the Gram matrices of one batch, at least, have room in this machine."""
+        if self.batch is None or not hasattr(os, "sysconf"):
+            return
+        needed = 8 * replicas * self.batch * model.parametrization.dim**2
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > there:
+            raise InputError(
+                f"train.batch={self.batch}: one batch takes {needed / 2**30:,.0f} GiB, "
+                f"this machine has {there / 2**30:,.0f}"
             )
 
     def maps(self, model: LinearTransformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
@@ -92,7 +111,7 @@ class TrainerSettings:
                 "one batched program; what several devices are for is several runs, -m with a launcher"
             )
         if self.threads is not None:
-            whole("trainer.threads", self.threads, 1)
+            whole("trainer.threads", self.threads, 1, 4096)
         missing = self.accelerator in ("gpu", "cuda") and not torch.cuda.is_available()
         if missing or (self.accelerator == "mps" and not torch.backends.mps.is_available()):
             raise InputError(f"trainer.accelerator={self.accelerator}: no such device here; use auto or cpu")

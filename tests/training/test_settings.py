@@ -9,6 +9,7 @@ from icl.errors import InputError
 from icl.training.settings import TrainerSettings, TrainSettings
 
 TRAIN: list[tuple[dict[str, Any], str]] = [
+    ({"steps": 10**12}, r"train\.log_every=10: makes 100000000000 rows of metrics, 1000000 at most"),
     ({"steps": 0}, r"train\.steps=0: must be an integer of at least 1"),
     ({"batch": 0}, r"train\.batch=0"),
     ({"batch": 1.5}, r"train\.batch=1\.5"),
