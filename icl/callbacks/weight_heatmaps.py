@@ -14,7 +14,7 @@ import pytorch_lightning as pl
 from torch import Tensor
 
 from icl.errors import InputError, one_of
-from icl.sinks.heatmaps import Panels, heatmap_png, panels_of, root_of
+from icl.sinks.heatmaps import Panels, free_of, heatmap_png, panels_of, root_of
 from icl.training.measures import AtSteps, Matrices, recorders_of
 
 
@@ -47,8 +47,9 @@ class WeightHeatmaps(AtSteps):
     def at(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
         if recorders_of(trainer):
             return  # who follows a run draws what is set here, all steps on one scale
+        free = free_of(self._arrays(pl_module))
         for name, labelled in self.panels(pl_module).items():
-            png = heatmap_png(labelled, f"{name}, step {step}")
+            png = heatmap_png(labelled, f"{name}, step {step}", free=free.get(name.partition("/")[0]))
             for logger in trainer.loggers:
                 show(logger, step, f"weights/{name}", png)
 
@@ -57,9 +58,15 @@ class WeightHeatmaps(AtSteps):
             raise InputError("WeightHeatmaps.matrices: missing; a function of the module that names matrices")
         found = pl_module.look.matrices if self.matrices is None else self.matrices(pl_module)
         arrays = {name: _stack(tensor).numpy() for name, tensor in self.chosen_of(found).items()}
+        of_law = self._arrays(pl_module)
+        return panels_of(
+            arrays, root_of(of_law), self.seeds, getattr(pl_module, "seeds", None), free_of(of_law)
+        )
+
+    def _arrays(self, pl_module: Any) -> Mapping[str, Any]:
+        """What the law says of how a run's own matrices are seen."""
         law = getattr(pl_module, "law", None)
-        root_RDD = None if law is None or self.matrices is not None else root_of(law.arrays())
-        return panels_of(arrays, root_RDD, self.seeds, getattr(pl_module, "seeds", None))
+        return {} if law is None or self.matrices is not None else law.arrays()
 
     def chosen_of(self, matrices: Mapping[str, Any]) -> dict[str, Any]:
         """Those that are shown."""

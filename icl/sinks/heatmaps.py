@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,10 +33,14 @@ def panels_of(
     root_RDD: Array | None,
     seeds: str = "mean",
     labels: Sequence[int] | None = None,
+    free: Collection[str] = (),
 ) -> Panels:
-    """All matrices (R, ..., rows, columns) by name, A in coordinates in which Sigma is the identity."""
+    """All matrices (R, ..., rows, columns) by name, A in coordinates in which Sigma is the identity; P and Q
+    as W_V and W_QK where these are the names with free entries."""
     panels: Panels = {}
     rest = dict(matrices)
+    if {"P", "Q"} <= set(rest) and {"W_V", "W_QK"} <= set(free):
+        rest |= {"W_V": rest.pop("P").swapaxes(-1, -2), "W_QK": rest.pop("Q").swapaxes(-1, -2)}
     if "A" in rest and root_RDD is not None:
         panels |= weight_panels(rest.pop("A"), root_RDD, rest.pop("B", None), seeds, labels)
     if {"P", "Q"} <= set(rest):
@@ -54,6 +58,21 @@ def root_of(arrays: Mapping[str, Array]) -> Array | None:
 
     Sigma_RDD = arrays.get("Sigma")
     return None if Sigma_RDD is None else symmetric_root(torch.from_numpy(Sigma_RDD)).numpy()
+
+
+def free_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The entries (rows, columns) that a theorem leaves free, by the matrix's name, as a law stores them."""
+    stored = {name.removeprefix("free_"): M for name, M in arrays.items() if name.startswith("free_")}
+    return {name: mask_RIJ[0] for name, mask_RIJ in stored.items()}
+
+
+def outline(axes: Axes, mask_IJ: Array) -> None:
+    """Squares around these entries of a matrix that `imshow` drew."""
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(mask_IJ):
+        corner = column - 0.5, row - 0.5
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=0.9))
 
 
 def weight_panels(
@@ -102,12 +121,16 @@ def matrix_panels(
 ) -> Panels:
     """Stacks of matrices (R, L, rows, columns) as they are, one picture for each name."""
     return {
-        name + suffix: {
-            f"${name}$" if len(stack) == 1 else f"${name}_{{{i}}}$": M for i, M in enumerate(stack)
-        }
+        name + suffix: {_label(name, i if len(stack) > 1 else None): M for i, M in enumerate(stack)}
         for name, stack_RLIJ in stacks.items()
         for suffix, stack in _by_seed(stack_RLIJ, seeds, labels)
     }
+
+
+def _label(name: str, index: int | None) -> str:
+    """In mathematics, W_QK's letters together below W."""
+    letter, *below = name.split("_", 1) + ([] if index is None else [str(index)])
+    return f"${letter}_{{{','.join(below)}}}$" if below else f"${letter}$"
 
 
 def _by_seed(stack_R: Array, seeds: str, labels: Sequence[int] | None) -> list[tuple[str, Array]]:
@@ -119,9 +142,15 @@ def _by_seed(stack_R: Array, seeds: str, labels: Sequence[int] | None) -> list[t
 
 
 def heatmap_png(
-    matrices: Mapping[str, Array], title: str, *, annotate: bool = True, vmax: float | None = None
+    matrices: Mapping[str, Array],
+    title: str,
+    *,
+    annotate: bool = True,
+    vmax: float | None = None,
+    free: Array | None = None,
 ) -> bytes:
-    """The matrices side by side in one PNG, on one colour scale from -vmax to vmax (their largest entry).
+    """The matrices side by side in one PNG, on one colour scale from -vmax to vmax (their largest entry), the
+    entries of the mask `free` outlined.
 
     Entries are written into matrices of at most 8 x 8 where they are at most 256 in all, without the zero
     before the point; entries that are not finite are grey.
@@ -160,6 +189,8 @@ def heatmap_png(
         axes.set_title(label, fontsize=9, pad=4)
         if annotate:
             _write_entries(axes, matrix, bound, power)
+        if free is not None:
+            outline(axes, free)
 
     bar_axes = add_axes(width - _BAR, _TITLE + _LABEL, 0.1, _PANEL)
     bar = figure.colorbar(image, cax=bar_axes, ticks=[-bound, 0, bound])

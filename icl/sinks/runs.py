@@ -16,7 +16,7 @@ import pytorch_lightning as pl
 from icl.runs.kinds import of_one_matrix
 from icl.runs.provenance import provenance
 from icl.runs.record import RunRecord
-from icl.sinks.heatmaps import Panels, heatmap_png, largest, panels_of, root_of
+from icl.sinks.heatmaps import Panels, free_of, heatmap_png, largest, panels_of, root_of
 from icl.sinks.sink import Sink
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Heatmaps(Protocol):
 class ToSink(pl.Callback):
     """Follows a run (`icl.training.job.Follower`) and tells `sink` of it, as it is made or from its record.
 
-    `arrays`: the law's; a Sigma among them whitens pictures of A. `heatmaps`: which pictures are drawn.
-    `live`: somebody may be watching, so each is told when its step is reached; all of them, on one colour
-    scale, come at the end.
+    `arrays`: the law's; a Sigma among them whitens pictures of A, masks of free entries are outlined.
+    `heatmaps`: which pictures are drawn. `live`: somebody may be watching, so each is told when its step is
+    reached; all of them, on one colour scale, come at the end.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ToSink(pl.Callback):
         live: bool = False,
     ) -> None:
         self.sink, self.seeds, self.heatmaps, self.live = sink, tuple(seeds), tuple(heatmaps), live
-        self.root_RDD = root_of(arrays)
+        self.root_RDD, self.free = root_of(arrays), free_of(arrays)
         self.steps = {step for heatmap in heatmaps for step in heatmap.chosen(total)}
         self.told: RunRecord | None = None  # once it has been told to its end
         self._moving: set[str] = set()  # metrics that have not been 0 throughout
@@ -69,7 +69,8 @@ class ToSink(pl.Callback):
         matrices = {name: M.numpy() for name, M in pl_module.look.matrices.items()}
         for name, labelled in self._panels(matrices).items():
             caption = self._caption(name, step)
-            self.sink.images(step, f"weights/{name}", [(caption, heatmap_png(labelled, caption))])
+            png = heatmap_png(labelled, caption, free=self._free(name))
+            self.sink.images(step, f"weights/{name}", [(caption, png)])
 
     def on_rows(self, trainer: pl.Trainer, pl_module: Any, rows: Sequence[Row]) -> None:
         self.rows(rows)
@@ -142,13 +143,18 @@ class ToSink(pl.Callback):
     def _pictures(self, name: str, by_step: Mapping[int, Panels], vmax: float) -> Iterator[tuple[str, bytes]]:
         for step, panels in by_step.items():
             caption = self._caption(name, step)
-            yield caption, heatmap_png(panels[name], caption, vmax=vmax)
+            yield caption, heatmap_png(panels[name], caption, vmax=vmax, free=self._free(name))
 
     def _panels(self, matrices: Mapping[str, np.ndarray]) -> Panels:
         found: Panels = {}
         for heatmap in self.heatmaps:
-            found |= panels_of(heatmap.chosen_of(matrices), self.root_RDD, heatmap.seeds, self.seeds)
+            chosen = heatmap.chosen_of(matrices)
+            found |= panels_of(chosen, self.root_RDD, heatmap.seeds, self.seeds, self.free)
         return found
+
+    def _free(self, name: str) -> np.ndarray | None:
+        """What pictures of this name outline."""
+        return self.free.get(name.partition("/")[0])
 
     def _caption(self, name: str, step: int) -> str:
         """The matrix, whose it is and when; layers (and heads) are its panels' own labels."""

@@ -43,6 +43,7 @@ from icl.theory.dynamical_system import (
     covariances_of_independent_modes,
     covariances_of_systems,
     moments,
+    parity_mask,
     quadratic_risk,
 )
 from icl.theory.quadratic import QuadraticRisk
@@ -234,7 +235,13 @@ class DynamicalSystemLaw(TokenLaw):
         )
 
     def arrays(self) -> Mapping[str, np.ndarray]:
-        return {"Sigma_w": self.Sigma_w_RDD.numpy()}
+        """With pattern (13)'s free entries, which pictures of the weights outline."""
+        mask_P, free_QK_PP = parity_mask(self.window)
+        free_V_PP = torch.zeros_like(free_QK_PP)
+        free_V_PP[:, -1] = mask_P
+        free = {"free_W_V": free_V_PP, "free_W_QK": free_QK_PP}
+        each = {name: mask_PP.expand(len(self.root_w_RDD), -1, -1).numpy() for name, mask_PP in free.items()}
+        return {"Sigma_w": self.Sigma_w_RDD.numpy()} | each
 
     @property
     def Sigma_w_RDD(self) -> Tensor:

@@ -170,7 +170,8 @@ class Law(DrawsPrompts, Protocol):
 
     def arrays(self) -> Mapping[str, np.ndarray]:
         """What a run stores of its law, the replica axis first. Where there is a `Sigma`, pictures show A in
-        the coordinates in which it is the identity."""
+        the coordinates in which it is the identity; with `free_W_V` and `free_W_QK`, masks, they show P and Q
+        as W_V = P^T and W_QK = Q^T with these entries outlined."""
 
 
 class Task(Protocol):

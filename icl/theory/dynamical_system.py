@@ -53,6 +53,14 @@ class Moments:
     constant: Tensor
 
 
+def parity_mask(window: int) -> tuple[Tensor, Tensor]:
+    """Pattern (13): the free entries of W_V's last column (P,) and of W_QK (P, P)."""
+    i_P = torch.arange(1, window + 2)
+    query_PP = (i_P[:, None] + i_P) % 2 == 0
+    query_PP[-1] = False
+    return (i_P + window + 1) % 2 == 0, query_PP
+
+
 def covariances_of_systems(
     A_BDD: Tensor, c_BD: Tensor, Sigma_w_DD: Tensor, noise: float, start: float, length: int
 ) -> Tensor:

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from icl.errors import InputError
-from icl.sinks.heatmaps import heatmap_png, stack_panels, weight_panels
+from icl.sinks.heatmaps import free_of, heatmap_png, matrix_panels, panels_of, stack_panels, weight_panels
+from icl.tasks import DynamicalSystem
 
 RNG = np.random.default_rng(0)
 R, L, H, D = 3, 2, 2, 4
@@ -64,6 +65,36 @@ def test_raw_stacks():
     np.testing.assert_array_equal(one_head["Q/seed_2"]["$Q_{1}$"], Q_RLHPP[2, 1, 0])
     with pytest.raises(InputError, match="seeds=all"):
         stack_panels(P_RLHPP, Q_RLHPP, "all")
+
+
+def test_a_law_of_dynamical_systems_has_its_weights_seen_as_the_papers_with_pattern_13_outlined():
+    free = free_of(DynamicalSystem(window=2).law([0, 1]).arrays())
+    assert free["W_V"].tolist() == [[False, False, True], [False] * 3, [False, False, True]]
+    assert free["W_QK"].tolist() == [[True, False, True], [False, True, False], [False] * 3]
+    P, Q = RNG.normal(size=(2, 2, 1, 3, 3))
+    panels = panels_of({"P": P, "Q": Q}, None, "each", [7, 3], free)
+    assert list(panels) == ["W_V/seed_7", "W_V/seed_3", "W_QK/seed_7", "W_QK/seed_3"]
+    np.testing.assert_array_equal(panels["W_QK/seed_3"]["$W_{QK}$"], Q[1, 0].T)
+    np.testing.assert_array_equal(panels["W_V/seed_7"]["$W_{V}$"], P[0, 0].T)
+    assert list(panels_of({"P": P, "Q": Q}, None)) == ["P", "Q"]
+    assert list(matrix_panels({"W_V": RNG.normal(size=(1, 2, 3, 3)), "v": P})["W_V"]) == [
+        "$W_{V,0}$",
+        "$W_{V,1}$",
+    ]
+
+
+def test_free_entries_are_outlined():
+    """Cells are as they were, but for the edges of those that are free."""
+    matrix, free = np.zeros((3, 3)), np.eye(3, dtype=bool)
+    plain, marked = (pixels(heatmap_png({"M": matrix}, "", annotate=False, free=f)) for f in (None, free))
+    left, top, cell = 120 * 0.16, 120 * 0.6, 120 * 1.7 / 3
+    for row, column in np.ndindex(3, 3):
+        y, x = round(top + (row + 0.5) * cell), round(left + (column + 0.5) * cell)
+        np.testing.assert_array_equal(marked[y, x], plain[y, x])
+        edge = slice(x - round(cell / 2) - 2, x - round(cell / 2) + 4)
+        drawn = (marked[y, edge] != plain[y, edge]).any()
+        if column:  # the first one's edge is the panel's
+            assert drawn == (free[row, column - 1] or free[row, column])
 
 
 def test_colours_diverge_from_zero_on_one_scale():

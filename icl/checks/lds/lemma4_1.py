@@ -29,14 +29,13 @@ from icl.checks.lds.population import (
     in_standard_errors,
     mean_over,
     of_mean_square_one,
-    parity_mask,
     quantile,
 )
 from icl.checks.lds.sequences import Windows
 from icl.checks.settings import limited
 from icl.checks.verdict import Control, Finding, at_most, deciding
 from icl.random import generator
-from icl.theory.dynamical_system import Covariances, Moments, coefficients, moments, pairs
+from icl.theory.dynamical_system import Covariances, Moments, coefficients, moments, pairs, parity_mask
 from icl.theory.quadratic import EPSILON
 from icl.theory.value_search import search_values
 

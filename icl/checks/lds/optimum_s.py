@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from icl.checks.lds import evidence
-from icl.checks.lds.population import CONFIDENCE, Population, balanced, enough, parity_mask
+from icl.checks.lds.population import CONFIDENCE, Population, balanced, enough
 from icl.checks.lds.sequences import Windows
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import InputError, whole
 from icl.random import generator
-from icl.theory.dynamical_system import Moments, coefficients, half_squared_error
+from icl.theory.dynamical_system import Moments, coefficients, half_squared_error, parity_mask
 from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
 from icl.theory.value_search import search_values
 

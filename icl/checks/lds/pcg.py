@@ -22,7 +22,7 @@ from torch import Tensor
 
 from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter
 from icl.checks.lds.evidence import on_tokens, without_signs
-from icl.checks.lds.population import PARTS, Population, balanced, parity_mask
+from icl.checks.lds.population import PARTS, Population, balanced
 from icl.checks.lds.sequences import Windows
 from icl.checks.sequential import ALPHA
 from icl.checks.settings import limited
@@ -30,7 +30,7 @@ from icl.checks.verdict import Bound, Control, Finding, at_most, decide, decidin
 from icl.errors import InputError, whole
 from icl.random import generator
 from icl.tasks.dynamical_system import gram_prompts, token_prompts
-from icl.theory.dynamical_system import coefficients
+from icl.theory.dynamical_system import coefficients, parity_mask
 from icl.theory.quadratic import EPSILON
 from icl.theory.value_search import search_values
 

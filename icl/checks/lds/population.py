@@ -116,14 +116,6 @@ def average(parts: list[Moments]) -> Moments:
     )
 
 
-def parity_mask(window: int) -> tuple[Tensor, Tensor]:
-    """Pattern (13): the free entries of W_V's last column (P,) and of W_QK (P, P)."""
-    i_P = torch.arange(1, window + 2)
-    query_PP = (i_P[:, None] + i_P) % 2 == 0
-    query_PP[-1] = False
-    return (i_P + window + 1) % 2 == 0, query_PP
-
-
 def balanced(optimum: HeadsOptimum, window: int) -> tuple[Tensor, Tensor]:
     """(b, a_KP) of one head at ||b|| = ||a||, b's last entry not below zero."""
     b_P, a_KP = optimum.b_HP[0], optimum.a_HKP[0, :window]

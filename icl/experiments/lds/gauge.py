@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.checks.lds.population import parity_mask
+from icl.theory.dynamical_system import parity_mask
 
 TOLERANCE = 0.1  # appendix B.3: entries below are zero
 

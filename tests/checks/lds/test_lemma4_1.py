@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from icl.checks.lds import lemma4_1, population
+from icl.checks.lds import lemma4_1
 from icl.checks.lds.lemma4_1 import Lemma41
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
@@ -31,7 +31,7 @@ def test_lemma_4_1_counts_the_zeros_of_12():
 
 def test_lemma_4_1_fails_for_another_pattern(monkeypatch):
     def mixed(window):
-        mask_P, query_PP = population.parity_mask(window)
+        mask_P, query_PP = theory.parity_mask(window)
         return mask_P, ~query_PP | query_PP
 
     monkeypatch.setattr(lemma4_1, "parity_mask", mixed)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from icl.checks.lds import optimum_s, population
+from icl.checks.lds import optimum_s
 from icl.checks.lds.optimum_s import OptimumS
 from icl.checks.lds.pcg import Pcg
 from icl.errors import InputError
 from icl.tasks import dynamical_system as task
+from icl.theory import dynamical_system as theory
 
 SMALL = {"dim": 2, "length": 10, "restarts": 4}
 ONE_START = SMALL | {"restarts": 1}
@@ -44,7 +45,7 @@ def test_averaged_settings_have_an_error():
 
 def test_another_pattern_is_noticed(monkeypatch):
     def swapped(window):
-        mask_P, query_PP = population.parity_mask(window)
+        mask_P, query_PP = theory.parity_mask(window)
         return ~mask_P, query_PP
 
     monkeypatch.setattr(optimum_s, "parity_mask", swapped)

@@ -7,6 +7,7 @@ import torch
 from icl.algorithms import ConjugateGradient
 from icl.checks.lds import population, sequences
 from icl.checks.lds.pcg import Layer, Pcg
+from icl.theory import dynamical_system as theory
 from icl.theory.value_search import search_values
 
 
@@ -75,7 +76,7 @@ def test_pcg_fails_for_the_printed_form(monkeypatch):
 def test_pcg_measures_the_layer_that_the_search_found():
     law = sequences.law_of("a", 2, 10, 2, 0)
     risk = population.Population(law, 1000, 0).risk
-    best = search_values(risk, 1, np.random.default_rng(0), 3, population.parity_mask(2)[0])
+    best = search_values(risk, 1, np.random.default_rng(0), 3, theory.parity_mask(2)[0])
     b, a = population.balanced(best, 2)
     assert float(b.norm()) == pytest.approx(float(a.norm()), rel=1e-12) and float(b[-1]) > 0
     assert float(risk.value_of_heads(b[None], torch.cat([a, 0 * a[:1]])[None])) == pytest.approx(best.value)
