@@ -67,9 +67,13 @@ class Account:
     rows: Mapping[str, int]
     attention: str  # whom a column attends to
     parts: Sequence[Part]
+    title: str = ""  # where it is not the only one
+    other: Account | None = None  # of the same statement
 
     def lines(self) -> list[str]:
-        """One line for the rows, then one for each layer, head and ReLU layer."""
+        """One line for the rows, then one for each layer, head and ReLU layer; the other's after it."""
         sizes = ", ".join(f"{name} {size}" for name, size in self.rows.items())
         told = [line for part in self.parts for line in part.lines()]
-        return [f"rows: {sizes} = {sum(self.rows.values())}", *told]
+        title = [f"{self.title}:"] if self.title else []
+        others = self.other.lines() if self.other is not None else []
+        return [*title, f"rows: {sizes} = {sum(self.rows.values())}", *told, *others]

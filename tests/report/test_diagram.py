@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from html import unescape
 from pathlib import Path
@@ -103,6 +104,17 @@ def test_text_is_escaped(tmp_path: Path) -> None:
     assert HOSTILE in texts(svg, "block") and not list(svg.iter("script"))
     page = write_report(tmp_path, book(check(construction=told, details=[HOSTILE]))).read_text()
     assert '<svg class="construction"' in page and "<script>alert" not in page and "<img src=x" not in page
+
+
+def test_the_page_draws_both_stacks_of_a_statement(tmp_path: Path) -> None:
+    both = describe(
+        STACKS["lemma4_1"], "two layers", describe(inversion.lemma4_1_one_layer(3), "one <layer>")
+    )
+    entries = [check(construction=asdict(both), details=both.lines())]
+    page = write_report(tmp_path, book(*entries)).read_text()
+    assert page.count('class="construction"') == 2 and "<p>one &lt;layer&gt;</p>" in page
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(set(ids)) == len(ids) and "check-one-theorem1-construction-other-title" in ids
 
 
 def test_the_page_draws_it_beside_the_words(tmp_path: Path) -> None:

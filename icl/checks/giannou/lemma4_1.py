@@ -75,7 +75,11 @@ class Lemma4_1:
             bound,
             least_wrong("error of a wrong stack", wrong, bound.value),
             remarks=REMARKS,
-            details=describe(two),
+            details=describe(
+                two,
+                "Two layers, A in the block A, as the proof has it",
+                describe(one, "One layer, A^T in the block A, as the statement has it"),
+            ),
         )
 
 

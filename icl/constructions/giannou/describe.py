@@ -11,8 +11,8 @@ from icl.models.columns import ColumnStack, Head, Layer, Rows
 ATTENTION = "every column attends to every column: no mask, no softmax"
 
 
-def describe(stack: ColumnStack) -> Account:
-    """The account of a stack, read off its weights.
+def describe(stack: ColumnStack, title: str = "", other: Account | None = None) -> Account:
+    """The account of a stack, read off its weights, and of another for the same statement.
 
     A head's equation is what it adds to H: `X += -X (R)^T X` for V writing -X into block X, K reading R, Q
     reading X. Equal layers in a row are told once.
@@ -24,7 +24,7 @@ def describe(stack: ColumnStack) -> Account:
         length, times = _repetition(told, start)
         parts.append(Part(start + 1, times, told[start : start + length]))
         start += length * times
-    return Account(dict(rows.sizes), ATTENTION, parts)
+    return Account(dict(rows.sizes), ATTENTION, parts, title, other)
 
 
 def _repetition(told: list[LayerAccount], start: int) -> tuple[int, int]:

@@ -16,7 +16,9 @@ def test_lemma_holds_and_rejects_its_control(settings):
     assert measured["width"] == 4 * settings.get("dim", 5)
     if settings.get("dim") != 1:
         assert measured["error_two_layers_transpose_stored"] > 0.01
-    assert finding.details.lines()[0].startswith("rows: X")
+    lines = finding.details.lines()
+    assert [line for line in lines if line.startswith(("Two", "One"))] == [lines[0], lines[-5]]
+    assert "head 1: X += -X (A)^T X" in lines[-2]
 
 
 def test_a_wrong_lemma_fails(monkeypatch):
