@@ -17,27 +17,20 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
 from icl.errors import InputError, Unavailable, nearest, one_of, whole
 from icl.experiments.runner import Runner
 from icl.experiments.xie import hub
 from icl.experiments.xie.answers import parse_score
-from icl.experiments.xie.guess import GuessTraining, embed, train_guess_model
-from icl.experiments.xie.language import (
-    DEVICES,
-    DTYPES,
-    LanguageModel,
-    gib,
-    quiet_libraries,
-    resolve_device,
-    total_memory,
-)
+from icl.experiments.xie.settings import DEVICES, DTYPES, GuessTraining
 from icl.experiments.xie.similarity import Similarity, digest, read_split
 from icl.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from icl.experiments.xie.language import LanguageModel
 
 KEY = "figure.experiment"
 PACKAGES = {"transformers": "transformers", "sentence_transformers": "sentence-transformers"}
@@ -120,6 +113,8 @@ class Fig6:
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         places = self._places()
+        from icl.experiments.xie.language import resolve_device
+
         device = resolve_device(self.device)
         self._refuse_too_large(places, device)
         task = Similarity(*read_split(self.data.key, places.data, self.seed), self.examples, self.seed)
@@ -201,6 +196,8 @@ class Fig6:
 
     def _refuse_too_large(self, places: Places, device: str) -> None:
         """Before anything is computed. What is free at the moment counts when a model is loaded."""
+        from icl.experiments.xie.language import gib, total_memory
+
         for label, folder in places.models.items():
             size = hub.weight_bytes(folder, self.dtype_of(folder))
             for where in dict.fromkeys((device, "cpu")):  # weights come through the machine's own memory
@@ -220,6 +217,11 @@ class Fig6:
         }
 
         def compute() -> dict[str, np.ndarray]:
+            import torch
+
+            from icl.experiments.xie.guess import embed, train_guess_model
+            from icl.experiments.xie.language import quiet_libraries
+
             quiet_libraries()
             pairs = [*task.pool, *task.queries]
             embedded_N2E = embed(folder, [(pair.first, pair.second) for pair in pairs], device)
@@ -320,6 +322,8 @@ class Interview:
         return found
 
     def _loaded(self) -> LanguageModel:
+        from icl.experiments.xie.language import LanguageModel, quiet_libraries
+
         if self._model is None:
             quiet_libraries()
             settings = self.settings

@@ -6,30 +6,14 @@ N pairs, E width of an embedding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from icl.errors import real, whole
+from icl.experiments.xie.settings import GuessTraining
 from icl.random import generator
-
-
-@dataclass(frozen=True)
-class GuessTraining:
-    """Adam on the squared error, `batch` pairs at a time."""
-
-    hidden: int = 16
-    lr: float = 1e-3
-    epochs: int = 10
-    batch: int = 8
-
-    def __post_init__(self) -> None:
-        for name in ("hidden", "epochs", "batch"):
-            whole(f"figure.experiment.guess.{name}", getattr(self, name), 1)
-        real("figure.experiment.guess.lr", self.lr, 0, open_low=True)
 
 
 class GuessModel(nn.Module):

@@ -18,9 +18,8 @@ import torch
 
 from icl.errors import InputError, Unavailable, one_of
 from icl.experiments.xie import hub
+from icl.experiments.xie.settings import DEVICES
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 # Some templates write today's date into the prompt; a run must not depend on the day.
 DATE = "26 Jul 2024"
 GIB = 1024**3

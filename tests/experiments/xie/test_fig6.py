@@ -17,7 +17,7 @@ import torch
 
 from icl.cli import main
 from icl.errors import InputError, Interrupted, Unavailable
-from icl.experiments.xie import fig6, hub
+from icl.experiments.xie import fig6, guess, hub, language
 from icl.experiments.xie.language import Answer
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord
@@ -84,9 +84,9 @@ def embedded(folder: Path, pairs: Sequence[tuple[str, str]], device: str) -> tor
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> type[Scripted]:
-    monkeypatch.setattr(fig6, "LanguageModel", Scripted)
-    monkeypatch.setattr(fig6, "embed", embedded)
-    monkeypatch.setattr(fig6, "quiet_libraries", lambda: None)
+    monkeypatch.setattr(language, "LanguageModel", Scripted)
+    monkeypatch.setattr(guess, "embed", embedded)
+    monkeypatch.setattr(language, "quiet_libraries", lambda: None)
     monkeypatch.setattr(fig6, "PACKAGES", {})
     monkeypatch.setattr(Scripted, "asked", [])
     monkeypatch.setattr(Scripted, "say", staticmethod(lambda prompt: f"Score: {len(prompt) % 50 / 10}"))
@@ -186,8 +186,8 @@ KILLED = """
 import os, sys, json
 from pathlib import Path
 from tests.experiments.xie import test_fig6 as t
-t.fig6.LanguageModel, t.fig6.embed, t.fig6.PACKAGES = t.Scripted, t.embedded, {}
-t.fig6.quiet_libraries = lambda: None
+t.language.LanguageModel, t.guess.embed, t.fig6.PACKAGES = t.Scripted, t.embedded, {}
+t.language.quiet_libraries = lambda: None
 given = t.Scripted.answers
 def answers(self, prompts):
     if len(t.Scripted.asked) == 2:
@@ -297,7 +297,7 @@ def test_the_network_is_used_where_it_is_asked_for(
 def test_a_model_larger_than_the_machine_is_refused_before_anything(
     tmp_path: Path, scripted: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fig6, "total_memory", lambda device: 10_000)
+    monkeypatch.setattr(language, "total_memory", lambda device: 10_000)
     with pytest.raises(Unavailable, match=r"models=one: its weights take .* as bfloat16, cpu has"):
         fig6.Fig6(**settings).records(Runner(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

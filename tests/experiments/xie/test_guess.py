@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from icl.errors import InputError
-from icl.experiments.xie.guess import GuessModel, GuessTraining, embed, train_guess_model
+from icl.experiments.xie.guess import GuessModel, embed, train_guess_model
+from icl.experiments.xie.settings import GuessTraining
 from icl.random import generator
 
 
