@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -44,6 +46,19 @@ class Configs:
     @property
     def groups(self) -> set[str]:
         return {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
+
+    def files(self) -> Iterator[tuple[Path, str]]:
+        """Every file of every folder, and what it is called there."""
+        for folder in self.folders:
+            yield from ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*.yaml"))
+
+    def digest(self) -> str:
+        """Of all configs, ours and the user's."""
+        digest = hashlib.sha256()
+        for path, name in sorted(self.files(), key=lambda file: (file[1], file[0])):
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        return digest.hexdigest()[:16]
 
     def options(self, group: str) -> list[str]:
         """Every option of a config group, nested ones too, ours and the user's."""

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import csv
 import functools
-import hashlib
 import io
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
 from icl.config.objects import instantiate, target_of
-from icl.config.places import Configs
 from icl.config.session import Session, session_of
 from icl.config.values import file_digest, literal
 from icl.errors import InputError, nearest
@@ -94,7 +92,7 @@ class FigureRequest:
             today = todays_digest({**record, "code": self.roots}, session.outputs)
             stale = complaint(record, today) or ""
         left = ""
-        if document["configs"] != _digest_of(session.configs):
+        if document["configs"] != session.configs.digest():
             left = "a config has changed, and with it perhaps the runs it needs"
         elif _names_a_place([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
             left = "a file or folder in its settings may have changed"
@@ -105,7 +103,7 @@ class FigureRequest:
     def make(self, session: Session) -> Document:
         started = time.monotonic()
         records = self.experiment.records(Runner(self.scale, session))
-        made, configs = noted(records), _digest_of(session.configs)
+        made, configs = noted(records), session.configs.digest()
         digest = made_from(code_digest(self.roots), made)
         store = JsonRecords(session.outputs, "figures")
         with store.lock(self._key, self.identity, session.say):
@@ -300,17 +298,3 @@ def _names_a_place(node: Any) -> bool:
     return (
         isinstance(node, str) and ("/" in node or node.endswith(".npy")) and Path(node).expanduser().exists()
     )
-
-
-def _digest_of(configs: Configs) -> str:
-    """Of all configs, ours and the user's."""
-    digest = hashlib.sha256()
-    for path, name in sorted(_files_of(configs), key=lambda file: (file[1], file[0])):
-        content = path.read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:16]
-
-
-def _files_of(configs: Configs) -> Iterator[tuple[Path, str]]:
-    for folder in configs.folders:
-        yield from ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*.yaml"))

@@ -26,7 +26,13 @@ def requested(kind: str, composed: Composed, configs: Configs) -> tuple[Request,
     return _REQUEST[kind](composed, session), session
 
 
-def named(kind: str, id: str, overrides: Sequence[str], configs: Configs) -> tuple[Request, Session]:
+def named(
+    kind: str,
+    id: str,
+    overrides: Sequence[str],
+    configs: Configs,
+    compose: Callable[[Configs, str, Sequence[str]], Composed] = compose,
+) -> tuple[Request, Session]:
     """A check or figure by name, of many: `check.seed` counts only where a check has one."""
     seedless = [override for override in overrides if not override.startswith("check.seed=")]
     composed = compose(configs, kind, [f"{kind}={id}", *seedless])

@@ -16,6 +16,7 @@ from icl.errors import Unavailable, one_line
 from icl.events import Item
 from icl.jobs.figure import FigureRequest
 from icl.jobs.kinds import named
+from icl.jobs.remembered import Memory, remembering
 from icl.jobs.report import SHOWN, ReportRequest, blanks, with_found
 from icl.jobs.request import Found
 from icl.jobs.workers import Task
@@ -42,7 +43,8 @@ class Part:
 
 def parts_of(request: ReportRequest, session: Session) -> list[Part]:
     """Every check and figure of these papers, or of all; what is found is done. Nothing has run."""
-    parts = [_part(entry, request.scale, session) for entry in blanks(request, session.configs)]
+    with remembering(session) as memory:
+        parts = [_part(entry, request.scale, session, memory) for entry in blanks(request, session.configs)]
 
     def turn(part: Part) -> tuple[int, float, str]:
         seconds = float("inf") if part.past is None else sum(part.past.values())
@@ -51,10 +53,10 @@ def parts_of(request: ReportRequest, session: Session) -> list[Part]:
     return sorted(parts, key=turn)
 
 
-def _part(entry: Entry, scale: str, session: Session) -> Part:
+def _part(entry: Entry, scale: str, session: Session, memory: Memory) -> Part:
     """What cannot even be planned is a failure like any other."""
     try:
-        request, _ = named(entry.group, entry.id, [f"scale={scale}"], session.configs)
+        request, _ = named(entry.group, entry.id, [f"scale={scale}"], session.configs, memory)
         alike = ""
         if isinstance(request, FigureRequest):
             alike = fingerprint({"experiment": request.settings["experiment"]})

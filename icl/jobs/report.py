@@ -19,6 +19,7 @@ from icl.config.session import Session, session_of
 from icl.errors import InputError
 from icl.jobs import catalog
 from icl.jobs.kinds import named
+from icl.jobs.remembered import Memory, remembering
 from icl.jobs.request import Document, Found
 from icl.report.book import Book, Entry, Paper
 from icl.runs import atomic
@@ -61,8 +62,9 @@ def make(request: ReportRequest, session: Session) -> tuple[Document, Book]:
     """Writes the page, and the Report where it is asked for; its document, and all that it shows."""
     started = time.monotonic()
     online = _online(request, session) if request.wandb else None  # refused before anything is written
-    told = book([_looked_up(entry, request.scale, session) for entry in blanks(request, session.configs)],
-                request.scale, session.configs)  # fmt: skip
+    with remembering(session) as memory:
+        found = [_looked_up(e, request.scale, session, memory) for e in blanks(request, session.configs)]
+    told = book(found, request.scale, session.configs)
     shown = {
         kind.plural: sum(e.group == kind.group and e.document is not None for e in told.entries)
         for kind in SHOWN
@@ -127,12 +129,13 @@ def with_found(entry: Entry, found: Found) -> Entry:
     return replace(entry, state=state, reason=found.stale, document=found.document, record=about)
 
 
-def _looked_up(entry: Entry, scale: str, session: Session) -> Entry:
+def _looked_up(entry: Entry, scale: str, session: Session, memory: Memory) -> Entry:
     """With its record at this scale, of today's code or not, where there is one."""
     kind = next(kind for kind in SHOWN if kind.group == entry.group)
     if catalog.has_result(session.outputs, kind, entry.id):  # to compose settings takes the most time
         try:
-            found = named(entry.group, entry.id, [f"scale={scale}"], session.configs)[0].found(session)
+            request, _ = named(entry.group, entry.id, [f"scale={scale}"], session.configs, memory)
+            found = request.found(session)
         except InputError as error:  # a config that cannot be composed does not hide the others
             return replace(entry, state="failed", reason=str(error))
         if found is not None:

@@ -18,7 +18,6 @@ import torch
 
 from icl.errors import InputError, Unavailable, one_of
 from icl.experiments.xie import hub
-from icl.experiments.xie.settings import DEVICES
 
 # Some templates write today's date into the prompt; a run must not depend on the day.
 DATE = "26 Jul 2024"
@@ -136,8 +135,8 @@ def quiet_libraries() -> None:
 def resolve_device(device: str) -> str:
     """`auto` is the accelerator there is, else the CPU."""
     key = "figure.experiment.device"
-    one_of(key, device, DEVICES)
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    one_of(key, device, ("auto", *here))
     if device == "auto":
         return next(name for name, there in here.items() if there)
     if not here[device]:

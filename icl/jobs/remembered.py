@@ -1,0 +1,76 @@
+"""Composed configs, kept between processes: each takes Hydra a tenth of a second, and a reproduce has sixty.
+
+What is composed follows from the config files, the overrides, the variables that a file names as in
+${oc.env:WANDB_MODE,auto}, and from Hydra's code and ours: under a digest of these it is kept. Nothing is kept
+where a file asks for anything else, such as the time, and no config that holds a secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hydra
+import omegaconf
+
+from icl.config.compose import Composed, compose
+from icl.config.places import Configs
+from icl.config.session import Session
+from icl.runs import atomic
+from icl.runs.code import code_digest
+from icl.runs.documents import read_json
+from icl.runs.redact import redact
+
+PLACE = "cache/composed.json"
+_ASKS = re.compile(r"\$\{\s*(?:(\$)|([\w.]+)\s*:\s*(\w*))|searchpath")  # a resolver, or for other files
+
+
+@dataclass
+class Memory:
+    """As icl.config.compose.compose, of what is in `kept` without Hydra."""
+
+    kept: dict[str, Any]
+
+    def __call__(self, configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
+        asked = " ".join([verb, *overrides])
+        if asked in self.kept:
+            settings, choices = self.kept[asked]
+            return Composed(settings, choices)
+        composed = compose(configs, verb, overrides)
+        content = [composed.settings, dict(composed.choices)]
+        if "${" not in asked and not composed.multirun and json.loads(json.dumps(content)) == redact(content):
+            self.kept[asked] = content
+        return composed
+
+
+@contextlib.contextmanager
+def remembering(session: Session) -> Iterator[Memory]:
+    """With what was composed the last time here, and for the next."""
+    path, mark = session.outputs / PLACE, _mark(session.configs)
+    found = read_json(path) or {}
+    memory = Memory(dict(found.get("kept", {})) if mark is not None and found.get("mark") == mark else {})
+    before = len(memory.kept)
+    yield memory
+    if mark is not None and len(memory.kept) > before:
+        with atomic.writing(session.outputs):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_bytes(path, json.dumps({"mark": mark, "kept": memory.kept}).encode())
+
+
+def _mark(configs: Configs) -> str | None:
+    variables: dict[str, str | None] = {}
+    for path, _ in configs.files():
+        for nested, resolver, argument in _ASKS.findall(path.read_text(encoding="utf-8")):
+            if resolver == "oc.env" and argument:
+                variables[argument] = os.environ.get(argument)
+            elif nested or resolver != "at":
+                return None
+    about = [configs.digest(), variables, code_digest(["icl.config.compose"])]
+    text = json.dumps([*about, hydra.__version__, omegaconf.__version__], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
