@@ -1,8 +1,10 @@
 """xie, Theorem 2: as C -> infinity, w* != 0, the "risk admits no non-trivial stationary point".
 
-It has. d heads with fixed weights, those of least risk in the limit (eta = 1, and a guess at the constant w*
-by tau tr(S), tau = 1/d), have risk (d (d + 1) + 2 |w*|^2 / d) / C: a nonnegative risk whose limit at these
-weights is 0 has its global minimum, hence a stationary point, there. Measured: risk and gradient at them as C
+It has, for any number of heads. One suffices: eq. (7) with w* = 0, eta = 1 and y_q = 0 predicts <(1/C) sum_i
+y_i x_i, x_q>, in the limit <w, x_q> itself, at a risk of (d + 1) (d + |w*|^2) / C; further heads may be zero.
+d heads come closer at finite C: fixed weights, those of least risk in the limit (eta = 1, and a guess at the
+constant w* by tau tr(S), tau = 1/d), have risk (d (d + 1) + 2 |w*|^2 / d) / C. A nonnegative risk whose limit at
+fixed weights is 0 has its global minimum, hence a stationary point, there. Measured: risk and gradient at them as C
 grows and with the moments of the limit itself, and the gradient at each finite C's own minimiser.
 
 H = d heads, D covariates, C = `contexts` tokens, P = K = D + 1. y_q = 0.
@@ -73,6 +75,8 @@ class Theorem2:
         least, at_least = zip(*(case.at(*its) for case, its in zip(cases, own, strict=True)), strict=True)
         own_bounds = [case.rounding_at(*its)[1] for case, its in zip(cases, own, strict=True)]
         excess = [abs(r - case.least.value) / case.rounding for r, case in zip(least, cases, strict=True)]
+        one_head = [matrix[None] for matrix in one_step_gd(torch.zeros_like(limit.w_star_D), eta=1.0)]
+        (one_risk, one_gradient), one_bounds = limit.at(*one_head), limit.rounding_at(*one_head)
         factorised, least_factorised = self._factorised_gradient(limit, *heads)
         C = self.contexts[-1]
         descent = [matrix[None] for matrix in one_step_gd(limit.w_star_D, eta=1.0)]
@@ -88,6 +92,8 @@ class Theorem2:
             [
                 at_most("gradient_norm_in_the_limit", gradient, bound, SOURCE),
                 at_most("risk_in_the_limit", risk, risk_bound, RISK_SOURCE),
+                at_most("one_head_gradient_norm_in_the_limit", one_gradient, one_bounds[1], SOURCE),
+                at_most("one_head_risk_in_the_limit", one_risk, one_bounds[0], RISK_SOURCE),
                 at_most("largest_gradient_of_minimisers", largest_gradient, 1.0, SHARE),
                 at_most("largest_excess_of_minimisers", largest_excess, 1.0, SHARE),
             ]
@@ -104,6 +110,9 @@ class Theorem2:
                 "gradient_norm_slope": _log_slope(self.contexts, gradients),
                 "risk_in_the_limit": risk,
                 "gradient_norm_in_the_limit": gradient,
+                "one_head_risk_by_context": [case.at(*one_head)[0] for case in cases],
+                "one_head_risk_in_the_limit": one_risk,
+                "one_head_gradient_norm_in_the_limit": one_gradient,
                 "weights_norm": float(torch.stack(heads).norm()),
                 "gradient_norm_at_minimiser_by_context": at_least,
                 "risk_at_minimiser_by_context": least,
@@ -160,6 +169,8 @@ def _remarks(dim: int, risk_by_C: float, norm_by_C: float, factorised: float, le
         "is no mean square.",
         "Nor are the stationary points that A.3 grants at finite C mere plateaus: at every C measured there "
         "is one, the global minimum. The gap to gradient descent is real at every C and closes like 1 / C.",
-        "With more than d heads let the others be zero. All-zero weights are stationary too, but trivially: "
+        "Nor does it take d heads: eq. (7) with w* = 0, eta = 1 and y_q = 0 is one head of risk "
+        "(d + 1) (d + |w*|^2) / C, in the limit 0. Whatever the number of heads, let the others be zero. "
+        "All-zero weights are stationary too, but trivially: "
         "every gradient is a product with P_h or Q_h.",
     ]

@@ -94,3 +94,24 @@ def test_the_factorised_moment_at_zero_weights_and_by_hand():
     second = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0]]).double()
     rest = first - (first * mean).sum() / mean.square().sum() * mean
     assert least == pytest.approx(2 * float(rest.square().sum() + second.square().sum()) ** 0.5)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_one_head_is_stationary_in_the_limit_whatever_the_dimension(settings):
+    check = Theorem2(**settings)
+    measured = check.measure().measured
+    d, square = check.dim, float(check.law.mean_RD.square().sum())
+    exact = [(d + 1) * (d + square) / C for C in check.contexts]
+    assert measured["one_head_risk_by_context"] == pytest.approx(exact, rel=1e-5)
+    limit = check._at(theorem2.LIMIT)
+    head = [matrix[None] for matrix in theorem2.one_step_gd(torch.zeros(d).double(), 1.0)]
+    risk_bound, bound = limit.rounding_at(*head)
+    assert measured["one_head_risk_in_the_limit"] < risk_bound
+    assert measured["one_head_gradient_norm_in_the_limit"] < bound
+
+
+def test_one_head_with_another_step_refutes_nothing(monkeypatch):
+    right = theorem2.one_step_gd
+    monkeypatch.setattr(theorem2, "one_step_gd", lambda w, eta: right(w, eta * (1 + 1e-6)))
+    finding = Theorem2(dim=3).measure()
+    assert finding.verdict == "undecided" and finding.bound.of == "one_head_gradient_norm_in_the_limit"

@@ -1,0 +1,185 @@
+"""ahn, section 5.1 and appendix D: each layer's B improves the conditioning of the covariates.
+
+Observation 1: on S, in coordinates in which Sigma = I, X_{l+1} = X_l (I - |a_l b_l| M X_l^T X_l / N), with
+the sign of a descent on the covariates. Observation 2 and appendix D: X_2 is better conditioned than X_1,
+which is why the last step is the large one.
+
+On S the Gram matrix of X_l has the eigenvalues s p_l(s)^2 over those s of the first one's, p_{l+1} = p_l (1 -
+beta_l s p_l^2): a condition number for every drawn prompt. That S says what attention does is held to tokens.
+Asked where training ends: at the local minimum on S that most searches reach. The others are reported.
+
+A_l = -a_l Sigma^{-1}, B_l = b_l I, beta_l = a_l b_l. B prompts, L layers, D covariates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+from icl.checks import attention
+from icl.checks.ahn.points_of_s import Point, starts_tracked
+from icl.checks.ahn.settings import MAX_DIM, Prompts
+from icl.checks.rounding import along_a_path
+from icl.checks.settings import limited
+from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
+from icl.errors import InputError, whole
+from icl.models.parametrizations import sparse_stack
+from icl.random import generator
+from icl.theory.polynomial import InvariantRisk
+
+LEVEL = 0.999
+TOKENS = 32  # prompts on which attention itself is asked
+MAX_LAYERS = 4
+MIN_SAMPLES = 1000
+MOST_PROMPTS = (
+    f"a half: binomial quantile at {LEVEL:.1%} of as many coins, over the number of prompts; X_l and X_(l+1) "
+    "are those of the same prompt"
+)
+
+
+@dataclass(eq=False)
+class Conditioning(Prompts):
+    """Settings: of the prompts, their number (`samples`), the layers, and the starts of the search on S."""
+
+    context: int = 10
+    layers: int = 3
+    starts: int = 64
+    samples: int = 4000
+
+    task_covariance = "inverse"
+
+    reference = "Section 5.1, observations 1 and 2; Appendix D"
+    claim = (
+        "Where training of eq. (11) ends, B_l moves the covariates against their own Gram matrix, and the "
+        "covariates X_(l+1) of the next layer are better conditioned than X_l on most prompts."
+    )
+
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 2, MAX_DIM, "a prompt takes dim^3 operations")
+        reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
+        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        super().__post_init__()
+        if self.context < self.dim:
+            raise InputError(
+                f"check.context={self.context}: must be at least check.dim={self.dim}, or no Gram matrix has "
+                "an inverse"
+            )
+        whole("check.starts", self.starts, 1)
+        whole("check.samples", self.samples, MIN_SAMPLES)
+        attention.affordable(TOKENS * self.layers, self.context)
+        self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
+
+    def measure(self) -> Finding:
+        minima = self.risk.minimise(generator(self.seed, "search"), self.starts, starts_tracked)
+        if not minima:
+            why = "no local minimum was reached"
+            bound = Bound(0.0, why, "found", ">")
+            return Finding("undecided", {"found": 0}, bound, Control(f"none: {why}", 0.0, False))
+        chosen = max(minima, key=lambda minimum: minimum.found)
+        s_BD = self._spectra()
+        worst, medians = better_conditioned(chosen.beta_L, s_BD)
+        error, rounding = self._error_on_tokens(Point(self.risk, self.law, chosen.a_L, chosen.b_L))
+        control, _ = better_conditioned(-chosen.beta_L, s_BD)
+        least = float(binom.ppf(LEVEL, self.samples, 0.5)) / self.samples
+        verdict, bound = deciding(
+            [
+                self._most(worst, least),
+                ("holds" if chosen.beta_L.min() > 0 else "fails", Bound(0.0, "a sign", "least_beta", ">")),
+                at_most("token_error", error, rounding.value, rounding.source),
+            ]
+        )
+        others = {f"{other.risk:.6g}": better_conditioned(other.beta_L, s_BD)[0] for other in minima}
+        return Finding(
+            verdict,
+            {
+                "share_of_prompts": worst,
+                "median_condition_by_layer": medians,
+                "risk": chosen.risk,
+                "found": chosen.found,
+                "starts": self.starts,
+                "beta": chosen.beta_L.tolist(),
+                "least_beta": float(chosen.beta_L.min()),
+                "token_error": error,
+                "share_of_prompts_by_risk": others,
+            },
+            bound,
+            Control(
+                "share of the prompts with the sign of every B turned",
+                control,
+                self._most(control, least)[0] != "holds",
+            ),
+            notes=[
+                "share_of_prompts is the least over the layers but the last, whose B has no effect. "
+                "Condition numbers are those of whitened covariates: Sigma's own is common to all layers.",
+            ],
+            remarks=self._remarks(minima[0].risk, others),
+        )
+
+    def _most(self, share: float, least: float) -> Condition:
+        """More than half of all prompts?"""
+        verdict = "holds" if share > least else "fails" if share < 1 - least else "undecided"
+        return verdict, Bound(least, MOST_PROMPTS, "share_of_prompts", ">")
+
+    def _remarks(self, best: float, others: dict[str, float]) -> list[str]:
+        at_best = others[f"{best:.6g}"]
+        remarks = [
+            "The observation's formula leaves out 1/n and, where Sigma is not I, Sigma^-1 inside X_k^T X_k."
+        ]
+        if at_best < 0.5:
+            remarks.append(
+                f"Not so at the best point found on S, of risk {best:.4g}: there some X_(l+1) is better "
+                f"conditioned than X_l on {at_best:.1%} of the prompts only. A well-conditioned X_2 is no "
+                "necessity of a small risk."
+            )
+        return remarks
+
+    def _spectra(self) -> Tensor:
+        """(B, D): eigenvalues of whitened Gram matrices."""
+        grams_RBDD = self.law.covariate_grams([generator(self.seed, "check")], self.samples)
+        root_DD = torch.linalg.inv(self.law.root_RDD[0])
+        return torch.linalg.eigvalsh(root_DD @ grams_RBDD[0] @ root_DD.mT)
+
+    def _error_on_tokens(self, point: Point) -> tuple[float, Bound]:
+        """Largest difference of the covariates of any token after any layer from those of observation 1."""
+        law = self.law
+        Z_BPM = attention.tokens_of(law.token_prompts([generator(self.seed, "check", 1)], TOKENS))
+        inverse_DD, identity_DD = torch.linalg.inv(law.Sigma_RDD[0]), torch.eye(self.dim, dtype=torch.float64)
+        A_LDD = -torch.from_numpy(point.a_L)[:, None, None] * inverse_DD
+        B_LDD = torch.from_numpy(np.append(point.b_L, 0.0))[:, None, None] * identity_DD
+        P_LPP, Q_LPP = (stack[0, :, 0] for stack in sparse_stack(A_LDD[None], B_LDD[None]))
+        found_LBPM = attention.every_layer(P_LPP, Q_LPP, Z_BPM)
+        sizes_LBPM = attention.every_layer(P_LPP.abs(), Q_LPP.abs(), Z_BPM.abs())
+        expected_LBDM = observed(point.beta_L, inverse_DD, Z_BPM[:, :-1])
+        error = ((found_LBPM[:-1, :, :-1] - expected_LBDM).abs() / sizes_LBPM[:-1, :, :-1]).max()
+        layer = 3 * (self.dim + 1) + (self.context + 1) + 3
+        return float(error), along_a_path(4 * (layer * (3**self.layers - 1) // 2 + 1), "token_error")
+
+
+def better_conditioned(beta_L: Sequence[float] | np.ndarray, s_BD: Tensor) -> tuple[float, list[float]]:
+    """The least share, over the layers, of prompts on which X_(l+1) is better conditioned than X_l; the
+    median condition number of every X_l X_l^T, X_0 first."""
+    p_BD, conditions = torch.ones_like(s_BD), []
+    for beta in (*beta_L, 0.0):
+        moved_BD = s_BD * p_BD.square()
+        conditions.append(moved_BD.amax(1) / moved_BD.amin(1))
+        p_BD = p_BD * (1 - beta * moved_BD)
+    return (
+        min(float((after < before).double().mean()) for before, after in pairwise(conditions)),
+        [float(condition_B.median()) for condition_B in conditions],
+    )
+
+
+def observed(beta_L: Sequence[float] | np.ndarray, inverse_DD: Tensor, X_BDM: Tensor) -> Tensor:
+    """(L - 1, B, D, M): X <- X (I - |a b| M X^T Sigma^{-1} X / N), token by token."""
+    N, layers = X_BDM.shape[-1] - 1, []
+    for beta in beta_L:
+        scores_BNM = X_BDM[..., :N].mT @ inverse_DD @ X_BDM
+        X_BDM = X_BDM - abs(beta) / N * X_BDM[..., :N] @ scores_BNM
+        layers.append(X_BDM)
+    return torch.stack(layers)

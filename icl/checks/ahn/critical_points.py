@@ -1,0 +1,118 @@
+"""ahn, section 6: the loss has several critical points.
+
+Counted on the sets S, where a critical point of the restriction is one of the whole family (Theorems 3 and
+4). Eq. (8): the minimum on S has L different scalars, and their L! orders are as many critical points of one
+risk (Lemma 4). Eq. (11): local minima of different risks, as many as a search of S finds.
+
+A_l = -a_l Sigma^{-1} in the sign of (11). L layers, P points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise, permutations
+
+import numpy as np
+
+from icl.checks.ahn.points_of_s import Point, starts_tracked
+from icl.checks.ahn.settings import MAX_DIM, Prompts
+from icl.checks.settings import limited
+from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
+from icl.errors import whole
+from icl.random import generator
+from icl.theory.polynomial import InvariantRisk
+
+MAX_LAYERS = 4
+APART = 1e-6  # of two points, relative: the search's own measure
+GRADIENT = (
+    "largest share, over the points, of what rounding can make of its gradient (64 eps, as in Theorem 4)"
+)
+
+
+@dataclass(eq=False)
+class CriticalPoints(Prompts):
+    """Settings: of the prompts, the layers (two at least), and the starts of the search on S of (11)."""
+
+    context: int = 10
+    layers: int = 3
+    starts: int = 64
+
+    task_covariance = "inverse"
+
+    reference = "Section 6, after Theorem 5; Lemma 4"
+    claim = "The in-context loss of several layers has more than one critical point."
+
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 1, MAX_DIM, "the Wishart moments' terms grow with the dimension")
+        reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
+        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        super().__post_init__()
+        whole("check.starts", self.starts, 1)
+
+    def measure(self) -> Finding:
+        orders, minima = self._orders(), self._minima()
+        points = [*orders, *minima]
+        shares = [share_of_rounding(point) for point in points]
+        risks = [point.value() for point in minima]
+        different = sum(abs(one / other - 1) > APART for one, other in pairwise(risks))
+        apart = min(distance(*pair) for some in (orders, minima) for pair in combinations(some, 2))
+        between = share_of_rounding(halfway(orders[0], orders[1]))
+        count = len(points)
+        verdict, bound = deciding(
+            [
+                at_most("largest_gradient", max(shares), 1.0, GRADIENT),
+                ("holds" if apart > APART else "fails", Bound(APART, "of the search", "least_distance", ">")),
+            ]
+        )
+        return Finding(
+            verdict,
+            {
+                "critical_points": count,
+                "of_eq_8": len(orders),
+                "of_eq_11": len(minima),
+                "risk_of_eq_8": orders[0].value(),
+                "risks_of_eq_11": risks,
+                "different_risks_of_eq_11": different + 1,
+                "largest_gradient": max(shares),
+                "least_distance": apart,
+                "starts": self.starts,
+            },
+            bound,
+            Control("the same share halfway between two of the points of (8)", between, between > 1),
+            notes=["A count of what was found: saddle points, and points off S, are not searched for."],
+            remarks=[
+                f"Lemma 4 gives the {len(orders)} orders of one minimum, all of one risk. With B there "
+                f"are also local minima of different risks ({different + 1} of them found), so which of them "
+                "training reaches matters.",
+            ],
+        )
+
+    def _orders(self) -> list[Point]:
+        """Of the minimum on S of (8)."""
+        risk = InvariantRisk(self.dim, self.context, self.layers)
+        best = risk.optimum()
+        return [
+            Point(risk, self.law, best.a_L[list(order)], np.zeros(0))
+            for order in permutations(range(self.layers))
+        ]
+
+    def _minima(self) -> list[Point]:
+        """Local minima on S of (11), best first."""
+        risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
+        found = risk.minimise(generator(self.seed, "search"), self.starts, starts_tracked)
+        return [Point(risk, self.law, minimum.a_L, minimum.b_L) for minimum in found]
+
+
+def share_of_rounding(point: Point) -> float:
+    """The gradient's norm over what rounding can make of 0."""
+    norm, bound = point.gradient_norm()
+    return norm / bound
+
+
+def distance(one: Point, other: Point) -> float:
+    here, there = (np.concatenate([point.a_L, point.beta_L]) for point in (one, other))
+    return float(np.linalg.norm(here - there) / np.linalg.norm(here))
+
+
+def halfway(one: Point, other: Point) -> Point:
+    return Point(one.risk, one.law, (one.a_L + other.a_L) / 2, (one.b_L + other.b_L) / 2)

@@ -1,0 +1,126 @@
+"""ahn, section 3, the first property of eq. (6): for large n the preconditioner of the best single layer
+approaches Sigma^{-1}.
+
+In Sigma's eigenbasis (6) has the entries 1 / (lambda_i (1 + r_i / N)), r_i = 1 + tr(Sigma) / lambda_i, so
+||Sigma^{1/2} A Sigma^{1/2} - I||_2 = r / (N + r) with r the largest r_i: below r / N at every N, and of that
+size for N beyond r. That (6) is the best matrix is asked again at every N, by words in S.
+
+D covariates, N = `contexts` tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.ahn.settings import Eigenvalues, Matrix
+from icl.checks.rounding import ROUNDING
+from icl.checks.settings import law_of, limited
+from icl.checks.verdict import Control, Finding, at_most, deciding
+from icl.errors import InputError
+from icl.theory.closed_forms import theorem1_preconditioner
+from icl.theory.distance import symmetric_root
+from icl.theory.words import sparse_a_risk
+
+MAX_DIM = 64
+MAX_CONTEXT = 10**9
+RATE = "1 / N exactly: r / (N + r) < r / N, r = 1 + tr(Sigma) / (least eigenvalue), all numbers positive"
+GRADIENT = "rounding: 64 eps times the condition number of Sigma, as a share of the gradient at A = 0"
+
+
+@dataclass(eq=False)
+class LargeContext:
+    """Settings: dimension, context lengths in rising order, eigenvalues or covariance Sigma of x, seed."""
+
+    dim: int = 5
+    contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000)
+    eigenvalues: Eigenvalues = None
+    covariance: Matrix = None
+    seed: int = 0
+
+    reference = "Section 3, the first property of eq. (6)"
+    claim = "As n grows the preconditioner of the best single layer, eq. (6), approaches Sigma^-1."
+
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 1, MAX_DIM, "the risk's words take dim^3 operations each")
+        if (
+            isinstance(self.contexts, str)
+            or not isinstance(self.contexts, Sequence)
+            or len(self.contexts) < 2
+        ):
+            raise InputError(f"check.contexts={self.contexts}: must be a list of at least 2 context lengths")
+        reason = "1 / context falls into rounding"
+        self.contexts = [limited("check.contexts", N, 1, MAX_CONTEXT, reason) for N in self.contexts]
+        if any(later <= N for N, later in zip(self.contexts, self.contexts[1:], strict=False)):
+            raise InputError(f"check.contexts={self.contexts}: must be in rising order")
+        given = {"eigenvalues": self.eigenvalues, "covariance": self.covariance}
+        self.Sigma = law_of(self.dim, self.contexts[0], self.seed, **given).Sigma_RDD[0]
+
+    def measure(self) -> Finding:
+        eigenvalues_D = torch.linalg.eigvalsh(self.Sigma)
+        condition = float(eigenvalues_D[-1] / eigenvalues_D[0])
+        rate = 1 + float(eigenvalues_D.sum() / eigenvalues_D[0])
+        distances = self._distances(theorem1_preconditioner, self.contexts)
+        scaled = [N * distance for N, distance in zip(self.contexts, distances, strict=True)]
+        gradient = max(self._gradient(N) for N in self.contexts)
+        long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
+        control = long * self._distances(_trace_undivided, [long])[0]
+        verdict, bound = deciding(
+            [
+                at_most("largest_context_times_distance", max(scaled), rate, RATE),
+                at_most("largest_gradient", gradient, ROUNDING * condition, GRADIENT),
+            ]
+        )
+        return Finding(
+            verdict,
+            {
+                "contexts": list(self.contexts),
+                "distance_by_context": distances,
+                "context_times_distance": scaled,
+                "largest_context_times_distance": max(scaled),
+                "slope": float(np.polyfit(np.log(self.contexts), np.log(distances), 1)[0]),
+                "largest_gradient": gradient,
+            },
+            bound,
+            Control(
+                f"N times the distance at N = {long}, with the trace in (6) not divided by n",
+                control,
+                control > rate,
+            ),
+            remarks=[
+                "The block approximates -Sigma^-1 and not Sigma^-1: Q_0 is minus the preconditioner, as in "
+                "(6). Nor is Sigma^-1 close to the x's Gram matrix, but to n times its inverse.",
+                f"Large means n well beyond 1 + tr(Sigma)/lambda_min = {rate:.4g}.",
+            ],
+        )
+
+    def _distances(
+        self, preconditioner: Callable[[Tensor, int], Tensor], contexts: Sequence[int]
+    ) -> list[float]:
+        """||Sigma^{1/2} A Sigma^{1/2} - I||_2 at every context length."""
+        root_DD, identity_DD = symmetric_root(self.Sigma), torch.eye(self.dim, dtype=torch.float64)
+        return [
+            float(
+                torch.linalg.matrix_norm(root_DD @ preconditioner(self.Sigma, N) @ root_DD - identity_DD, 2)
+            )
+            for N in contexts
+        ]
+
+    def _gradient(self, context: int) -> float:
+        """Of the exact risk of eq. (8) in A, at (6), as a share of that at A = 0."""
+        identity_DD, zero_DD = torch.eye(self.dim, dtype=torch.float64), torch.zeros_like(self.Sigma)
+        norms = []
+        for A_DD in (theorem1_preconditioner(self.Sigma, context), zero_DD):
+            A_LDD = A_DD[None].clone().requires_grad_()
+            risk = sparse_a_risk(A_LDD, self.Sigma, identity_DD, context)
+            norms.append(float(torch.autograd.grad(risk, A_LDD)[0].norm()))
+        return norms[0] / norms[1]
+
+
+def _trace_undivided(Sigma: Tensor, context: int) -> Tensor:
+    return torch.linalg.inv((context + 1) / context * Sigma + Sigma.trace() * torch.eye(len(Sigma)).double())

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from icl.algorithms import GDPlusPlus
+from icl.checks import attention
+from icl.checks.ahn import gd_plus_plus
+from icl.checks.ahn.gd_plus_plus import GdPlusPlus
+from icl.random import generator
+
+SETTINGS = [
+    {},
+    {"dim": 1, "context": 1, "layers": 1, "samples": 5},
+    {"dim": 3, "context": 2, "layers": 4, "seed": 3},
+    {"dim": 8, "context": 9, "layers": 2, "samples": 7},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_holds_and_rejects_its_control(settings):
+    finding = GdPlusPlus(**settings).measure()
+    assert finding.verdict == "holds"
+    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+
+
+def test_the_iteration_is_the_library_s_for_the_query():
+    check = GdPlusPlus(dim=3, context=7, layers=3, samples=5)
+    prompt = check.law.token_prompts([generator(0, "check")], 5)
+    eta, gamma = [0.3, 0.5, 0.7], [0.2, 0.1, 0.4]
+    tokens = gd_plus_plus.gd_plus_plus(eta, gamma, attention.tokens_of(prompt))
+    predicted = GDPlusPlus(eta, gamma[:-1], 3).predict(prompt)[0]
+    np.testing.assert_allclose(-tokens[-1, :, -1, -1], predicted, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda eta, gamma, Z, right: right(eta, -gamma, Z),
+        lambda eta, gamma, Z, right: right(eta, 0 * gamma, Z),
+        lambda eta, gamma, Z, right: right(eta * (1 + 1e-9), gamma, Z),
+        lambda eta, gamma, Z, right: right(eta, gamma, Z).flip(0),
+        lambda eta, gamma, Z, right: torch.cat([Z[:, :-1], right(eta, gamma, Z)[-1, :, -1:]], 1)[None],
+    ],
+)
+def test_any_other_iteration_fails(monkeypatch, wrong):
+    right = gd_plus_plus.gd_plus_plus
+    monkeypatch.setattr(gd_plus_plus, "gd_plus_plus", lambda eta, gamma, Z: wrong(eta, gamma, Z, right))
+    assert GdPlusPlus().measure().verdict == "fails"

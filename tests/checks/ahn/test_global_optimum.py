@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.ahn import global_optimum
+from icl.checks.ahn.global_optimum import GlobalOptimum
+from icl.theory.polynomial import InvariantRisk
+from tests.checks import refused
+
+SMALL = {"dim": 2, "context": 10, "starts": 6}
+
+
+def test_no_start_ends_lower_and_most_end_there():
+    finding = GlobalOptimum(**SMALL).measure()
+    assert finding.verdict == "undecided" and finding.control.rejected
+    assert finding.measured["lowest_excess"] > finding.bound.value
+    assert min(finding.measured["starts_that_end_there"].values()) > 3
+    assert finding.measured["one_layer_excess"] < 1e-13
+
+
+def test_a_lower_point_refutes_it(monkeypatch):
+    right = InvariantRisk.optimum
+
+    def worse(self):
+        from dataclasses import replace
+
+        best = right(self)
+        return replace(best, risk=best.risk * (1 + 1e-5))
+
+    monkeypatch.setattr(InvariantRisk, "optimum", worse)
+    finding = GlobalOptimum(**SMALL).measure()
+    assert finding.verdict == "fails" and finding.measured["lowest_excess"] < finding.bound.value
+
+
+def test_a_search_that_does_not_move_is_not_rejected_by_the_control(monkeypatch):
+    monkeypatch.setattr(global_optimum, "descend", lambda risk, start: start)
+    assert not GlobalOptimum(**SMALL).measure().control.rejected
+
+
+def test_starts_are_not_symmetric_and_risks_are_those_of_the_polynomial_on_s():
+    check = GlobalOptimum(**SMALL)
+    start = check._starts(3)
+    assert start.shape == (6, 3, 2, 2) and not torch.allclose(start, start.mT)
+    a = np.array([0.3, 0.5])
+    on_s = torch.from_numpy(a)[:, None, None] * torch.eye(2).double()
+    expected = InvariantRisk(2, 10, 2).value(a.tolist())
+    assert float(check._risk(on_s)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_refuses_impossible_settings():
+    refused.insist(GlobalOptimum, [("dim", {"dim": n}) for n in (1, 7)])
+    refused.insist(GlobalOptimum, [("layers", {"layers": n}) for n in (1, 4)])
+    refused.insist(GlobalOptimum, [("starts", {"starts": 0}), ("context", {"context": 10**6})])
