@@ -31,7 +31,7 @@ class LeastSquares:
     def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
         S_RBDD, g_RBD, x_RBD = moments(prompt, self.root_RDD)
         D = x_RBD.shape[-1]
-        eigenvalues_RBD, U_RBDD = torch.linalg.eigh(S_RBDD)
+        eigenvalues_RBD, U_RBDD = _spectra(S_RBDD)
         # The rank is known: beyond min(N, D) an eigenvalue is rounding, and its inverse would be noise. The
         # cutoff is for contexts with dependent tokens.
         rank_R = per_replica("context", self.context_R, len(x_RBD)).clamp(max=D)
@@ -98,6 +98,15 @@ class Ridge:
         if self.root_RDD is not None:
             mean_RD1 = torch.linalg.solve(self.root_RDD, mean_RD1)
         return mean_RD1[:, None]
+
+
+def _spectra(S_RBDD: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and -vectors; of prompts that follow one another on the same context, once."""
+    new_B = (S_RBDD[:, 1:] != S_RBDD[:, :-1]).flatten(2).any(-1).any(0)
+    at_B = torch.cat([torch.zeros(1, dtype=torch.long), new_B.cumsum(0)])
+    first_B = torch.cat([torch.ones(1, dtype=torch.bool), new_B])
+    eigenvalues_RBD, U_RBDD = torch.linalg.eigh(S_RBDD[:, first_B])
+    return eigenvalues_RBD[:, at_B], U_RBDD[:, at_B]
 
 
 def _contexts(context: int | Sequence[int]) -> Tensor:

@@ -183,3 +183,20 @@ def test_bayes_beats_any_other_penalty_and_tends_to_minimum_norm():
 def test_unusable_input(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_prompts_that_share_a_context_are_answered_like_others():
+    """In runs, and where a context comes again later; of two replicas only one may repeat."""
+    its = law([7, 2])
+    prompt = its.gram_prompts(streams(), 6)
+    gram = prompt.gram_RBPP.clone()
+    gram[:, 2], gram[:, 5] = gram[:, 1], gram[:, 0]
+    gram[0, 4] = gram[0, 3]
+    together = GramPrompt(gram, prompt.query_RBP, prompt.target_RB, prompt.read_out)
+    one_by_one = [
+        GramPrompt(gram[:, b], prompt.query_RBP[:, b], prompt.target_RB[:, b], prompt.read_out)
+        for b in torch.arange(6).split(1)
+    ]
+    for method in (LeastSquares([7, 2]), LeastSquares([7, 2], its.Sigma_RDD)):
+        alone_RB = torch.cat([method.predict(one) for one in one_by_one], dim=1)
+        torch.testing.assert_close(method.predict(together), alone_RB, rtol=1e-12, atol=1e-12)
