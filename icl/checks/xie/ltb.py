@@ -2,8 +2,8 @@
 descent"; its MLP "fails to bridge the performance gap between one-step GD and single-head LSA".
 
 It does not fail. By Lemma 3 every y_q-LSA is such a block (eq. (30)), among them the gradient step from w* at
-its best eta. Its risk is the least of all blocks, of any width, and no larger than the step's: it is the step.
-For x ~ N(0, I) the best preconditioner is a multiple of I: a Newton step with it is that gradient step too.
+its best eta. Its risk is the least of all blocks, of any width, and it is the step's: it is the step. For x ~
+N(0, I) the best preconditioner is a multiple of I: a Newton step with it is that gradient step too.
 
 B prompts, C = `context` tokens, D covariates, P = D + 1 token width.
 """

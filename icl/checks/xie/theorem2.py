@@ -3,9 +3,9 @@
 It has, for any number of heads. One suffices: eq. (7) with w* = 0, eta = 1 and y_q = 0 predicts <(1/C) sum_i
 y_i x_i, x_q>, in the limit <w, x_q> itself, at a risk of (d + 1) (d + |w*|^2) / C; further heads may be zero.
 d heads come closer at finite C: fixed weights, those of least risk in the limit (eta = 1, and a guess at the
-constant w* by tau tr(S), tau = 1/d), have risk (d (d + 1) + 2 |w*|^2 / d) / C. A nonnegative risk whose limit at
-fixed weights is 0 has its global minimum, hence a stationary point, there. Measured: risk and gradient at them as C
-grows and with the moments of the limit itself, and the gradient at each finite C's own minimiser.
+constant w* by tau tr(S), tau = 1/d), have risk (d (d + 1) + 2 |w*|^2 / d) / C. A nonnegative risk whose limit
+at fixed weights is 0 has its global minimum, hence a stationary point, there. Measured: risk and gradient at
+them as C grows and with the moments of the limit itself, and the gradient at each finite C's own minimiser.
 
 H = d heads, D covariates, C = `contexts` tokens, P = K = D + 1. y_q = 0.
 """

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.ahn.softmax import Softmax, losses
+from icl.models import LinearTransformer, MultiHead
+from icl.random import generator
+from icl.theory.closed_forms import isotropic_risk
+from tests.checks import refused
+
+SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000}
+
+
+def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
+    finding = Softmax(**SMALL).measure()
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["linear_optimum"] == isotropic_risk(2, 8)
+    assert finding.measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
+
+
+@pytest.mark.parametrize("activation", ["softmax", "identity"])
+def test_losses_are_those_of_the_models(activation):
+    law = Softmax(dim=3, context=6).law
+    prompt = law.token_prompts([generator(0, "check")], 20)
+    model = MultiHead(3, 1, heads=2, init_std=0.5)
+    model.initialise([0])
+    P_HPP, Q_HPP = model.P.detach()[0, 0], model.Q.detach()[0, 0]
+    predicted = LinearTransformer(model, "tokens", activation).predict(prompt)[0].detach()
+    expected = (predicted - prompt.target_RB[0]).square()
+    found = losses(P_HPP[:, -1], Q_HPP[:, :, :-1], prompt, activation)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_a_softmax_that_is_linear_attention_fails(monkeypatch):
+    right = Softmax._excess
+    monkeypatch.setattr(Softmax, "_excess", lambda self, *given: right(self, *given[:3], "identity"))
+    assert Softmax(**SMALL).measure().verdict == "fails"
+    monkeypatch.setattr(Softmax, "_excess", lambda self, *given: right(self, *given[:3], "softmax"))
+    finding = Softmax(**SMALL).measure()
+    assert not finding.control.rejected and finding.verdict == "undecided"
+
+
+def test_refuses_impossible_settings():
+    refused.insist(Softmax, [("heads", {"heads": heads}) for heads in ([2], "two", [1, 1], [0, 1])])
+    refused.insist(Softmax, [("samples", {"samples": 10}), ("starts", {"starts": 0}), ("dim", {"dim": 0})])
+    refused.insist(Softmax, [("context", {"context": 10**6})])
+
+
+def test_weights_sum_over_the_query_key_too():
+    """So that on a prompt of equal scores the context gets N / (N + 1)."""
+    law = Softmax(dim=1, context=4).law
+    prompt = law.token_prompts([generator(0, "check")], 3)
+    b_HP, K_HPD = torch.tensor([[0.0, 1.0]]).double(), torch.zeros(1, 2, 1).double()
+    mean = prompt.context_RBNP[0, ..., -1].sum(1) / 5
+    expected = (prompt.read_out * mean - prompt.target_RB[0]).square()
+    np.testing.assert_allclose(losses(b_HP, K_HPD, prompt, "softmax"), expected, rtol=1e-12)
