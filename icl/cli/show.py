@@ -177,6 +177,8 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
     console.print(table)
     for verdict in document["verdicts"]:
         console.print(f"{verdict['check']} at these weights: {coloured(verdict)}")
+    if document["error"]:
+        console.print(f"[red]failed: {document['error']}[/]", soft_wrap=True, highlight=False)
     console.print(f"run: {document['run_dir']}", soft_wrap=True, markup=False, highlight=False)
 
 

@@ -157,6 +157,8 @@ class Attempt:
 
 
 def _success(document: Document, composed: Composed) -> Result:
+    if document.get("status") == "failed":  # in some seeds; what the others made of it is there
+        return {"status": "failed", "exit_code": FAILED, "document": document, "error": document["error"]}
     objective = _objective(document, composed.settings.get("optimized_metric"))
     code = code_of(document)
     return {"status": "done", "exit_code": code, "document": document, "objective": objective}

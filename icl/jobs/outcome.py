@@ -21,7 +21,8 @@ def code_of(document: Mapping[str, Any]) -> int:
         [document] if "verdict" in document else [*document.get("claims", []), *document.get("verdicts", [])]
     )
     codes = [_code(claim["verdict"], claim["expected"]) for claim in said] + [code_of(part) for part in parts]
-    return worst([*codes, *[FAILED] * len(document.get("failures", []))])
+    failed = len(document.get("failures", [])) + (document.get("status") == "failed")
+    return worst([*codes, *[FAILED] * failed])
 
 
 def _code(verdict: str, expected: str) -> int:

@@ -86,7 +86,10 @@ class TrainRequest:
 
     def run(self, session: Session) -> RunRecord:
         """The finished run with the verdicts asked for, told to the logger asked for."""
-        return load_run(obtain(self, session)["run_dir"])
+        document = obtain(self, session)
+        if document["status"] == "failed":
+            raise RuntimeError(f"{self.id}: {document['error']}")
+        return load_run(document["run_dir"])
 
     def _obtained(self, session: Session) -> tuple[RunRecord, bool]:
         record = None if session.force else self._stored(session)
@@ -187,6 +190,8 @@ class TrainRequest:
         return not self.config["checkpoint"] or (record.path / layout.LIGHTNING).exists()
 
     def _unanswered(self, record: RunRecord) -> list[Question]:
+        if record.run.get("diverged"):
+            return []  # the answers would be about other seeds than asked
         known = {verdict["question"] for verdict in record.verdicts}
         return [question for question in self.questions if question.fingerprint not in known]
 
@@ -262,10 +267,12 @@ class TrainRequest:
     def _document(self, record: RunRecord, *, cached: bool, seconds: float = 0.0) -> Document:
         run = record.run
         wanted = {question.fingerprint for question in self.questions}
+        error = run["notes"][-1] if run.get("diverged") else None
         return {
             "run_dir": str(record.path),
             "fingerprint": run["fingerprint"],
-            "status": run["status"],
+            "status": "failed" if error else run["status"],
+            "error": error,
             "cached": cached,
             "resumed": run["resumed"] > 0,
             "steps": run["steps"],

@@ -32,7 +32,7 @@ from icl.training.interrupts import Interrupts
 from icl.training.measures import Measure, Row
 from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec
-from icl.training.recorder import Recorder
+from icl.training.recorder import Recorder, told_of
 from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
@@ -126,14 +126,15 @@ def _train_from(
         _fit(plan, module, first_step, callbacks, loggers, run.path)
     if recorder.final_model is None:
         raise RuntimeError("training was stopped before train.steps; a record is of all its steps")
-    judged = None if judge is None else list(judge(recorder.final_model, plan.law))
-    remarks = recorder.remarks()
+    diverged = recorder.diverged
+    judged = None if judge is None or diverged else list(judge(recorder.final_model, plan.law))
+    remarks = [*recorder.remarks(), *([told_of(diverged)] if diverged else [])]
     for sentence in remarks:
         logging.getLogger(__name__).warning("%s", sentence)
     return run.finish(
         metrics=recorder.rows,
         columns=columns,
-        weights=_arrays(plan, recorder),
+        weights=_arrays(plan, recorder.history),
         summary={name: aggregate(by_seed) for name, by_seed in recorder.summary(columns).items()},
         steps=plan.train.steps,
         seeds=plan.seeds,
@@ -143,6 +144,7 @@ def _train_from(
             "device": module.trained_on,
             "group": plan.group,
             "notes": remarks,
+            "diverged": {str(seed): step for seed, step in diverged.items()},
         },
     )
 
@@ -218,13 +220,11 @@ def _fit(
         trainer.fit(module, DataLoader(stream, batch_size=None))
 
 
-def _arrays(plan: TrainingPlan, recorder: Recorder) -> dict[str, np.ndarray]:
-    """Final matrices, their history (`A_history`, at `history_steps`), and what the law stores of itself."""
-    assert recorder.final_model is not None
-    family = recorder.final_model.parametrization
-    arrays = {name: tensor.detach().numpy() for name, tensor in family.matrices().items()}
-    for name, tensors in recorder.history.items():
-        if name != "steps":
-            arrays[f"{name}_history"] = torch.stack(tensors, dim=1).numpy()
-    arrays |= {"history_steps": np.array(recorder.history["steps"]), "seeds": np.array(plan.seeds)}
+def _arrays(plan: TrainingPlan, history: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:
+    """Final matrices, their history (`A_history`, at `history_steps`, of which the end is the last), and what
+    the law stores of itself."""
+    stacks = {k: torch.stack(tensors, dim=1).numpy() for k, tensors in history.items() if k != "steps"}
+    arrays = {name: stack[:, -1] for name, stack in stacks.items()}
+    arrays |= {f"{name}_history": stack for name, stack in stacks.items()}
+    arrays |= {"history_steps": np.array(history["steps"]), "seeds": np.array(plan.seeds)}
     return arrays | dict(plan.law.arrays())

@@ -11,7 +11,6 @@ beside Lightning's. Any callback that has one is called:
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ EACH_STEP = ("on_before_backward", "on_after_backward", "on_before_optimizer_ste
 
 
 class Diverged(RuntimeError):
-    """A loss stopped being a number."""
+    """The loss of every seed stopped being a number."""
 
 
 class Look:
@@ -42,17 +41,20 @@ class Look:
 
     @functools.cached_property
     def loss_R(self) -> Tensor:
-        loss_R = self._loss_R().detach()
-        if not torch.isfinite(loss_R).all():
-            seeds = zip(self._module.seeds, loss_R.tolist(), strict=True)
-            bad = [seed for seed, loss in seeds if not math.isfinite(loss)]
-            advice = "lower optimizer.lr or set train.clip"
-            raise Diverged(f"the loss of seeds {bad} is not finite at step {self.step}: {advice}")
-        return loss_R.double().cpu()
+        return self._loss_R().detach().double().cpu()
+
+    @functools.cached_property
+    def weights(self) -> dict[str, Tensor]:
+        """As they are, numbers or not."""
+        return {name: M.detach().double().cpu() for name, M in self._module.matrices().items()}
 
     @functools.cached_property
     def matrices(self) -> dict[str, Tensor]:
-        return {name: M.detach().double().cpu() for name, M in self._module.matrices().items()}
+        """The weights, zeros for a replica whose loss is no number, so that nothing fails over it."""
+        sound_R = torch.isfinite(self.loss_R)
+        if sound_R.all():
+            return self.weights
+        return {k: torch.where(sound_R.view(-1, *[1] * (M.ndim - 1)), M, 0) for k, M in self.weights.items()}
 
     @functools.cached_property
     def model(self) -> LinearTransformer:

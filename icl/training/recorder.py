@@ -15,7 +15,7 @@ from torch import Tensor
 from icl.models import LinearTransformer
 from icl.runs.steps import log_spaced_steps
 from icl.training.measures import DistanceToSet, ExactRisk, Measure, Row
-from icl.training.module import EnsembleModule
+from icl.training.module import Diverged, EnsembleModule
 
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
@@ -43,6 +43,7 @@ class Recorder(pl.Callback):
         self.keep_rows: Callable[[list[Row]], None] = lambda rows: None
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}
+        self.diverged: dict[int, int] = {}  # seeds, and the row at which their loss was no number any more
         self.final_model: LinearTransformer | None = None  # in float64, once all steps are taken
         self._found: dict[str, Tensor] = {}
         self._at_end: dict[str, list[float | None]] = {}
@@ -54,7 +55,7 @@ class Recorder(pl.Callback):
         look = pl_module.look
         if step in self.history_steps:
             self.history["steps"].append(step)
-            for name, tensor in look.matrices.items():
+            for name, tensor in look.weights.items():
                 self.history.setdefault(name, []).append(tensor.clone())
         if step in self.row_steps:
             self._write(trainer, pl_module, step)
@@ -63,12 +64,17 @@ class Recorder(pl.Callback):
 
     def _write(self, trainer: pl.Trainer, module: EnsembleModule, step: int) -> None:
         look = module.look
+        for seed, loss in zip(self.seeds, look.loss_R.tolist(), strict=True):
+            if not math.isfinite(loss):
+                self.diverged.setdefault(seed, step)
+        if len(self.diverged) == len(self.seeds):
+            raise Diverged(told_of(self.diverged))
         columns = {"loss": look.loss_R, "lr": look.rates_R, **look.reliability, **self._found}
         self._found = {}
         rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
         for name, value_R in columns.items():
             for row, value in zip(rows, _numbers(value_R), strict=True):
-                row[name] = value
+                row[name] = None if row["seed"] in self.diverged else value
         self.rows += rows
         self.keep_rows(rows)
         for callback in trainer.callbacks:  # type: ignore[attr-defined]
@@ -93,10 +99,11 @@ class Recorder(pl.Callback):
         return [sentence for measure in self.measures for sentence in measure.remarks(last)]
 
     def state(self) -> dict[str, Any]:
-        return {"rows": self.rows, "history": self.history}
+        return {"rows": self.rows, "history": self.history, "diverged": self.diverged}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.rows, self.history = list(state["rows"]), {k: list(v) for k, v in state["history"].items()}
+        self.diverged = dict(state["diverged"])
 
     def summary(self, columns: Sequence[str]) -> dict[str, dict[str, float | None]]:
         """The last value of each metric, by seed; None where undefined."""
@@ -105,9 +112,19 @@ class Recorder(pl.Callback):
         at_end = {name: dict(zip(self.seeds, values, strict=True)) for name, values in self._at_end.items()}
         last = {row["seed"]: row for row in self.rows[-len(self.seeds) :]}
         return {
-            name: {str(s): last[s].get(name, at_end.get(name, {}).get(s)) for s in self.seeds}
+            name: {
+                str(s): None if s in self.diverged else last[s].get(name, at_end.get(name, {}).get(s))
+                for s in self.seeds
+            }
             for name in names
         }
+
+
+def told_of(diverged: Mapping[int, int]) -> str:
+    """Which seeds, when, and what helps."""
+    last = max(diverged.values())
+    advice = "lower optimizer.lr or set train.clip" if last else "its prompts or first weights are too large"
+    return f"the loss of seeds {sorted(diverged)} is not finite at step {last}: {advice}"
 
 
 def _numbers(value_R: Tensor) -> list[float | None]:

@@ -206,3 +206,21 @@ def test_everything_written_is_below_outputs(tmp_path: Path, outputs: Path) -> N
     assert written == []
     assert {path.name for path in outputs.iterdir()} == {"runs", "wandb", "cache"}
     assert any((outputs / "cache" / "matplotlib").iterdir())
+
+
+def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
+    """The others' numbers are there, the bad one is named, and it is a failure whenever it is found again."""
+    options = ["seeds=[3,4]", "optimizer.lr=[0.01,1e30]", "train.clip=null", "train.steps=12", "format=json"]
+    for cached in (False, True):
+        found = tiny(*options, "checks=[ahn/theorem3]")
+        document = found.json
+        assert (found.code, document["status"], document["cached"]) == (4, "failed", cached)
+        assert "the loss of seeds [4] is not finite" in document["error"]
+        assert document["verdicts"] == []
+        by_seed = document["metrics"]["loss"]["by_seed"]
+        assert by_seed["3"] > 0 and by_seed["4"] is None
+    swept = tiny("-m", *options, "train.log_every=2,3")
+    assert swept.code == 4 and [r["status"] for r in swept.json["results"]] == ["failed", "failed"]
+    assert [r["document"]["cached"] for r in swept.json["results"]] == [True, False]
+    shown = tiny(*options[:-1])
+    assert shown.code == 4 and "failed: the loss of seeds [4]" in " ".join(shown.out.split())

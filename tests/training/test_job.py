@@ -243,10 +243,41 @@ def test_a_loss_that_is_no_number_fails_the_run(make_plan: Any) -> None:
         assert '"status": "failed"' in run and f'"attempt": {attempt}' in run
 
 
-def test_only_the_bad_seed_is_named(make_plan: Any) -> None:
-    plan = make_plan(optimizer=(SGD, {"lr": [0.01, 1e30]}), train={"clip": None})
-    with pytest.raises(Diverged, match=r"seeds \[1\]"):
-        run_plan(plan)
+def test_a_bad_seed_is_named_and_the_others_finish(make_plan: Any) -> None:
+    """With the numbers and weights, to the bit, that they have beside a seed that is sound."""
+    asked: list[Any] = []
+    both = make_plan(optimizer=(SGD, {"lr": [0.01, 1e30]}), train={"clip": None, "log_every": 3})
+    tame = make_plan(optimizer=(SGD, {"lr": 0.01}), train={"clip": None, "log_every": 3}, name="tame")
+    record = run_plan(both, judge=lambda *given: asked.append(given) or []).record
+    sound = run_plan(tame).record
+    assert not asked  # about both seeds nothing can be said
+    (step,) = {record.run["diverged"].pop("1")}
+    assert record.run["diverged"] == {} and 0 < step < 12
+    (sentence,) = [note for note in record.run["notes"] if "finite" in note]
+    assert sentence.startswith(f"the loss of seeds [1] is not finite at step {step}: lower optimizer.lr")
+    for name, column in record.metrics.items():
+        for row, (seed, at) in enumerate(zip(record.metrics["seed"], record.metrics["step"], strict=True)):
+            if seed == 0:
+                assert column[row] == sound.metrics[name][row], (name, at)
+            elif at >= step and name not in ("step", "seed"):
+                assert column[row] is None, (name, at)
+    for name, entry in record.run["metrics"].items():
+        assert entry["by_seed"] == {"0": sound.run["metrics"][name]["by_seed"]["0"], "1": None}, name
+        assert entry["mean"] is None
+    assert np.array_equal(record.A[0], sound.A[0]) and not np.isfinite(record.A[1]).all()
+
+
+def test_a_loss_that_is_no_number_from_the_start(make_plan: Any) -> None:
+    def huge(self: Any, seeds: Any, dtype: Any = torch.float64) -> None:
+        initialise(self, seeds, dtype)
+        with torch.no_grad():
+            self.A.fill_(1e300)
+
+    initialise = SparseA.initialise
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparseA, "initialise", huge)
+        with pytest.raises(Diverged, match="at step 0: its prompts or first weights are too large"):
+            run_plan(make_plan(trainer={"precision": "64-true"}))
 
 
 class RecordingSink:
