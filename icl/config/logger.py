@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from icl.errors import InputError, one_of, real
 
 # What WANDB_MODE may say, in our words.
 _MODES = {"disabled": "none", "dryrun": "offline", "run": "online"}
+_KEY = re.compile(r"[0-9a-f]{40}|wandb_v\d+_\S+")  # as W&B gives them out
 
 
 def under_agent() -> bool:
@@ -42,6 +44,10 @@ class LoggerSettings:
             raise InputError(
                 "logger.mode=offline: must be online under a W&B agent, whose sweep loses the run"
             )
+        for name in ("entity", "project"):
+            value = str(getattr(self, name))
+            if _KEY.fullmatch(value) or value == os.environ.get("WANDB_API_KEY"):
+                raise InputError(f"logger.{name}: must be a name; this looks like a key to W&B")
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):
             raise InputError(f"logger.project={self.project}: must be a name without any of / \\ # ? % :")

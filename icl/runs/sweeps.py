@@ -140,9 +140,7 @@ class StoredSweep:
         if rows:
             writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(
-                {k: redact(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows
-            )
+            writer.writerows(redact(list(rows)))
         path = self.folder / TABLE
         with atomic.writing(self.outputs):
             self.folder.mkdir(parents=True, exist_ok=True)

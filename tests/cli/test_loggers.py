@@ -91,3 +91,15 @@ def test_what_is_no_logger_is_refused(tiny: Run, outputs: Path, override: str, c
     result = tiny(override, logger="csv")
     assert result.code == 2 and complaint in result.err and result.err.count("\n") <= 2
     assert not (outputs / "runs").exists()
+
+
+def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:
+    """Of what a sweep is given: in no file of the run, of a logger of Lightning's, of W&B or of the sweep."""
+    mine = "+logger.mine={_target_:pytorch_lightning.loggers.CSVLogger,save_dir:" + f"{outputs}/mine}}"
+    address = 'callbacks.heatmaps.which=["mlflow://me:hunter2hunter2@db.local"]'
+    made = tiny("-m", "seed=3", mine, address, "callbacks.heatmaps.count=0", logger="wandb_offline")
+    assert made.code == 0, made.err
+    files = [path for path in outputs.rglob("*") if path.is_file()]
+    assert {"sweep.csv", "sweep.json", "config.yaml", "hparams.yaml"} <= {path.name for path in files}
+    assert [path for path in files if b"hunter2" in path.read_bytes()] == []
+    assert "me:<redacted>@db.local" in next(outputs.glob("sweeps/*/sweep.csv")).read_text()

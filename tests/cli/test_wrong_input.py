@@ -105,6 +105,7 @@ WRONG = {
     "reproduce check.dim=3": "check.dim: no such key",
     "reproduce +foo=1": "foo: no such key in icl reproduce",
     "reproduce logger.mode=foo": "logger.mode=foo: must be one of",
+    f"{C} logger.entity={'0a' * 20}": "logger.entity: must be a name",
     "reproduce -m scale=smoke,laptop": "runs many already",
     "report jobs=2": "jobs: no such key",
     "report only=[anh]": "only=anh: no such paper; did you mean ahn?",

@@ -35,3 +35,28 @@ def test_values_of_secret_environment_variables_are_hidden_wherever_they_stand(m
     document = {"url": "https://u:0123456789abcdef@host", "words": ("ab", "in-context-learning", 5)}
     assert redact(document) == {"url": f"https://u:{HIDDEN}@host", "words": ["ab", "in-context-learning", 5]}
     assert document["url"].count("0123456789abcdef") == 1, "the caller's own is left alone"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgres://me:hunter2@db/x?y=1", f"postgres://me:{HIDDEN}@db/x?y=1"),
+        ("mlflow+https://me:p@ss@host:80/a, x@y", f"mlflow+https://me:{HIDDEN}@host:80/a, x@y"),
+        ("redis://:hunter2@host", f"redis://:{HIDDEN}@host"),
+        ("logger.password='a b'", f"logger.password={HIDDEN}"),
+        ("+logger.mine={name:x,auth_token:abc,b:1}", f"+logger.mine={{name:x,auth_token:{HIDDEN},b:1}}"),
+        ("entity=wandb_v1_abcdefghij0123456789", f"entity={HIDDEN}"),
+        ("to hf_abcdefghij0123456789.", f"to {HIDDEN}."),
+    ],
+)
+def test_secrets_in_text(text, shown):
+    assert redact({"a": [text]}) == {"a": [shown]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://host:8080/path@x", "git@github.com:lab/icl", "of each token: 1", "sk-learn", "https://host/a:b",
+     "0123456789abcdef0123456789abcdef01234567"],
+)  # fmt: skip
+def test_text_without_secrets(text):
+    assert redact(text) == text
