@@ -198,6 +198,6 @@ def conclude(sweep: Sweep, results: Sequence[Result], seconds: float) -> Documen
 def _outcome(stored: StoredSweep, job: SweptJob, result: Result) -> Outcome:
     """As its record has it; of a failure before there was one, as it was told."""
     found = stored.outcome(job)
-    if result["status"] != "failed":
+    if result["status"] != "failed" or found.error:
         return found
-    return Outcome("failed", found.path, error=found.error or " ".join(result["error"].split()))
+    return Outcome("failed", found.path, error=" ".join(result["error"].split()))

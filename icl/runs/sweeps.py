@@ -207,7 +207,9 @@ def _of_run(folder: Path) -> Outcome:
     if run is None:
         return Outcome("waiting", folder)
     if run.get("status") == "done" and complaint(folder, run) is None:
-        return Outcome("done", folder, {k: entry["by_seed"] for k, entry in run["metrics"].items()})
+        error = run["notes"][-1] if run.get("diverged") else ""
+        metrics = {k: entry["by_seed"] for k, entry in run["metrics"].items()}
+        return Outcome("failed" if error else "done", folder, metrics, error)
     if run.get("status") == "failed":
         return Outcome("failed", folder, error=_last_line(folder / "traceback.txt"))
     return Outcome("running" if is_live(folder / "lock") else "interrupted", folder)
