@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,11 +78,17 @@ def _outputs(paths: Any) -> Path:
     return path
 
 
+def process_tree() -> str:
+    """A name that this process, or who started it, shares with all that it starts from here on."""
+    return os.environ.setdefault("ICL_PROCESS_TREE", f"{os.getpid()}-{time.time_ns()}")
+
+
 def keep_caches_in(outputs: Path) -> None:
     """Libraries keep what they cache between processes below `outputs`, unless the user chose a place.
 
     To be called before validation, which imports them: matplotlib and inductor then make their folders.
     """
+    process_tree()
     for variable, name in _CACHES.items():
         folder = outputs / "cache" / name
         if os.environ.setdefault(variable, str(folder)) == str(folder):

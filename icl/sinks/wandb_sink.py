@@ -15,10 +15,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.logger import LoggerSettings, under_agent
+from icl.config.session import process_tree
+from icl.runs.fingerprint import fingerprint
 from icl.runs.redact import redact
 from icl.sinks.guarded import Say
 from icl.sinks.sink import NullSink, Pictures, Sink
@@ -143,11 +146,10 @@ def open_sink(
         yield WandbSink(run, home)
         exit_code = 0
     finally:
-        _close(settings, run, exit_code, say)
+        _close(settings, home, run, exit_code, say)
 
 
 _lock = threading.RLock()
-_gone_offline: set[LoggerSettings] = set()
 
 
 @contextmanager
@@ -189,13 +191,12 @@ def _open(
             return run
 
         run_id = identity["run_id"]
-        if settings.mode == "offline" or settings in _gone_offline:
+        if settings.mode == "offline" or _given_up(settings, home).exists():
             return opened("offline", run_id)
         if under_agent():
             return opened("online", os.environ.get("WANDB_RUN_ID", run_id))
         if reason := _unusable():
-            # Later jobs of this process do not wait for the server again.
-            _gone_offline.add(settings)
+            _give_up(settings, home)
             return _say_offline(say, reason, opened("offline", run_id))
         before = set(home.glob(f"run-*-{run_id}"))
         try:
@@ -203,10 +204,21 @@ def _open(
         except wandb.Error as error:
             for abandoned in set(home.glob(f"run-*-{run_id}")) - before:
                 shutil.rmtree(abandoned, ignore_errors=True)
-            _gone_offline.add(settings)
+            _give_up(settings, home)
             # W&B's service keeps the id of a run that did not open for as long as the process lives.
             run = opened("offline", f"{run_id}-offline")
             return _say_offline(say, _first_line(error), run, f"--id {shlex.quote(run_id)} ")
+
+
+def _given_up(settings: LoggerSettings, home: Path) -> Path:
+    """Is there once the server has failed this process, or one that shares its tree: none waits again."""
+    return home / "given_up" / f"{process_tree()}-{fingerprint(asdict(settings))}"
+
+
+def _give_up(settings: LoggerSettings, home: Path) -> None:
+    path = _given_up(settings, home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
 
 
 class _NoQuestions:
@@ -270,14 +282,14 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
     }
 
 
-def _close(settings: LoggerSettings, run: Any, exit_code: int, say: Say) -> None:
+def _close(settings: LoggerSettings, home: Path, run: Any, exit_code: int, say: Say) -> None:
     seconds = AGENTS_FINISH_TIMEOUT if under_agent() else FINISH_TIMEOUT
     if _finish(run, exit_code, seconds):
         return
     reason = f"W&B did not take all data within {seconds:g} s"
     if under_agent():
         raise TimeoutError(reason)
-    _gone_offline.add(settings)
+    _give_up(settings, home)
     # `wandb sync` leaves runs that were opened online alone unless told otherwise.
     _say_offline(say, reason, run, "--include-online ")
 

@@ -46,7 +46,8 @@ class Artifact:
 
 
 class Loopback:
-    """`with Loopback() as server:` answers at `server.url`, but `refuses` these questions."""
+    """`with Loopback() as server:` answers at `server.url`, but `refuses` these questions; or `storage`, to
+    take any file."""
 
     def __init__(self, *refuses: str) -> None:
         self.refuses = set(refuses)
@@ -226,6 +227,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         kept, body = self._kept, self._body()
         if kept.is_dead:
             self.close_connection = True
+            return
+        if "storage" in kept.refuses:
+            self._reply(500, {})
             return
         kind, owner, name = self.path.lstrip("/").split("/", 2)
         with kept.arrived:

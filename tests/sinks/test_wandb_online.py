@@ -204,6 +204,26 @@ for name in ("run-1", "run-2"):
     assert [row["loss"] for row in uploaded_by(line, tmp_path).runs["run-1"].rows] == [1.0]
 
 
+def test_a_server_that_takes_no_files_is_waited_for_once(tmp_path: Path) -> None:
+    """By a process and those that it starts."""
+    body = """
+import subprocess
+with opened(f"run-{len(sys.argv)}") as sink:
+    sink.log(0, {"loss": 1.0})
+    sink.table("verdicts", ["claim"], [["falls"]])
+if len(sys.argv) == 3:
+    sys.exit(subprocess.run([*sys.orig_argv, "again"]).returncode)
+"""
+    with Loopback("storage") as server, script(tmp_path, body, **server.environment) as process:
+        said, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    (line,) = said.splitlines()
+    assert "did not take all data within 2 s" in line
+    uploaded = uploaded_by(line, tmp_path).runs["run-3"]
+    assert b"falls" in uploaded.files[uploaded.summary["verdicts"]["path"]]
+    assert list((tmp_path / "outputs" / "wandb").glob("offline-run-*-run-4"))
+
+
 def test_two_copies_on_disk_are_uploaded_at_their_own_steps(tmp_path: Path) -> None:
     """As of a run that was interrupted and continued."""
     body = """
