@@ -73,7 +73,7 @@ def row_against_minima(
     """Theorem 4's weights against the local minimum below the nearest point of S, and the least one found."""
     point = nearest_point(stack, law)
     risk = point.value()
-    below = min(risk, _descend(point))
+    below = min(risk, minimum_below(point))
     shift, shift_error, gradient, stderr = sampled_near(stack, point, generator(seed, "eval"), samples)
     return {
         "distance": _distance_to_s(stack),
@@ -99,7 +99,7 @@ def _distance_to_s(stack: Stack) -> float:
     return float(torch.cat([distance_to_identity(M_LDD) for M_LDD in stack if M_LDD is not None]).max())
 
 
-def _descend(point: Point) -> float:
+def minimum_below(point: Point) -> float:
     """Exact risk of the local minimum below a point of S."""
     layers, risk = len(point.a_L), point.risk
 

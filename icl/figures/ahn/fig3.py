@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,12 +12,13 @@ from icl.figures.ahn.almost_zero import ALMOST_ZERO
 from icl.figures.ahn.fig4 import ON_S
 from icl.figures.claims import Claim, above, below
 from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
-from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis, panels
+from icl.figures.style import BLUE, GREY, ORANGE, RED, SKY, log_axis, panels
 from icl.runs.record import RunRecord
 from icl.verdicts import joint
 
 Records = Mapping[str, RunRecord]
 QUANTILE = 3.2905  # 99.9 %, two-sided
+PLAIN_LOSS = "plain training prompts"
 PANELS_OF_B, PANELS_OF_A = ("a", "b"), ("d", "e", "f")
 
 
@@ -28,15 +30,16 @@ class Fig3:
         "what a fresh batch of the paper's 20,000 plain prompts shows at the same weights. Dashed, the best "
         "point of S found from many starts; dotted, the least risk any polynomial of that degree could have. "
         "(d)-(f): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, Sigma^-1 "
-        "itself. The risk is a moment of degree 26 of the prompt's spectrum and is carried by rare prompts. "
+        "itself. (g): the same training on plain prompts, its own loss and the exact risk of its weights "
+        "projected on S. The risk is a moment of degree 26 of the prompt's spectrum: rare prompts carry it. "
         "At smoke and laptop scale L-BFGS is run in whitened coordinates on one fixed set of weighted "
         "prompts; the same on plain prompts ends at a risk that no batch shows (see the claims). Adam on "
         "fresh plain prompts as in the paper is scale=paper."
     )
 
     def draw(self, records: Records) -> Figure:
-        figure, axes = panels(2, 3, (2.35, 1.9))
-        by_panel = dict(zip("abcdef", axes.flat, strict=True))
+        figure, axes = panels(2, 4, (1.9, 1.9))
+        by_panel = dict(zip("abcgdef", axes.flat, strict=False))
         draw_panels(by_panel, self.curves(records))
         for layer, panel in enumerate(PANELS_OF_B):
             by_panel[panel].set(title=f"({panel}) $B_{layer}$", xlabel="step", ylim=(0, 1.02))
@@ -44,10 +47,16 @@ class Fig3:
             by_panel[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
         for panel in ("a", "d"):
             by_panel[panel].set_ylabel("Dist")
-        by_panel["c"].set(title="(c) loss", xlabel="step")
-        log_axis(by_panel["c"])
-        for panel in ("c", "f"):
-            by_panel[panel].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for panel, title in (("c", "loss"), ("g", "loss, plain prompts")):
+            by_panel[panel].set(title=f"({panel}) {title}", xlabel="step")
+            log_axis(by_panel[panel])
+        shown: dict[str, Any] = {}
+        for panel in ("c", "g", "f"):
+            handles, labels = by_panel[panel].get_legend_handles_labels()
+            shown |= dict(zip(labels, handles, strict=True))
+        beside = axes[1, 3]
+        beside.axis("off")
+        beside.legend(shown.values(), shown.keys(), loc="upper left", bbox_to_anchor=(-0.15, 1.05))
         return figure
 
     def table(self, records: Records) -> Rows:
@@ -66,6 +75,12 @@ class Fig3:
             Curve("c", "batch of 20,000", GREY, exact["steps"], exact["batch_RT"], {"linewidth": 0.7}),
             Level("c", f"best on S found {best:.3g}", best),
             Level("c", f"lower bound {bound:.3g}", bound, "dotted"),
+        ]
+        plain = records["plain"]
+        drawn += [
+            Curve("g", "exact, projected on S", ORANGE, *metric(plain, "risk_on_s")),
+            Curve("g", PLAIN_LOSS, SKY, *metric(plain, "loss")),
+            Level("g", f"best on S found {best:.3g}", best),
         ]
         for layer, panel in enumerate(PANELS_OF_A):
             blue, red = metric(run, f"dist_preconditioned_A{layer}"), metric(run, f"dist_plain_A{layer}")

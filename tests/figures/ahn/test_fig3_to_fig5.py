@@ -116,7 +116,9 @@ def test_tame_weights_cost_on_batches_what_they_cost_exactly(trained: Any, law: 
 def test_everything_drawn_is_in_the_table(trained: Any, law: LinearRegressionLaw) -> None:
     records = records_of(trained, law, on_s(law))
     lines = sum(len(axes.lines) for axes in Fig3().draw(records).axes)
-    assert lines == len({(row["panel"], row["series"]) for row in Fig3().table(records)}) == 16
+    assert lines == len({(row["panel"], row["series"]) for row in Fig3().table(records)}) == 19
+    plain = [row for row in Fig3().table(records) if row["panel"] == "g"]
+    assert {row["series"] for row in plain} > {"plain training prompts", "exact, projected on S"}
     for figure, matrices in ((Fig4(), 2), (Fig5(), 3)):
         rows = figure.table(records)
         assert len(rows) == 2 * matrices * law.dim**2

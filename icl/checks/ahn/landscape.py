@@ -1,0 +1,230 @@
+"""ahn, section 6: which of the critical points does training of eq. (11) reach?
+
+"It will be interesting to analyze the set of all critical points [...] as well as quantify their
+(sub)optimality": section 5.1 has the parameters converge to a point of S, and the loss to the global minimum.
+Asked of many random small initialisations, all trained at once, each on weighted prompts of its own that show
+the risk's tail (icl.tasks.tilted): does each end near S; at which local minimum on S, by exact descent from
+its projection; and does any have a risk below the best known on S?
+
+The risk at an end point is sampled on fresh weighted prompts. Whitened throughout, where Sigma drops out.
+K starts, B prompts, L layers, D covariates, V = (2L - 1) D^2 variables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import beta, norm
+from torch import Tensor
+
+from icl.checks.ahn.ensemble import Risk, descend_each
+from icl.checks.ahn.near_s import minimum_below
+from icl.checks.ahn.points_of_s import nearest_point, starts_tracked
+from icl.checks.settings import law_of, limited
+from icl.checks.verdict import Bound, Control, Finding
+from icl.errors import whole
+from icl.models.gram import sparse_expected_risk
+from icl.progress import track
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw
+from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.theory.distance import distance_to_identity
+from icl.theory.polynomial import InvariantRisk, Minimum
+from icl.weighted import stratified_error
+
+INIT_STD = 0.1
+LEVEL = 0.999
+MOST = 0.5
+NEAR_S = 0.1  # as in Figures 3 to 5
+DISTURBED = 0.02
+SAME = 1e-4  # relative difference of risks of one and the same minimum
+ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves half of the time
+SEARCHES = 64  # from which the minima on S are known
+
+
+class End(NamedTuple):
+    """Where one start ended: how far from S, at which risk, and below which minimum on S."""
+
+    distance: float
+    risk: float
+    stderr: float
+    minimum: float
+
+
+@dataclass(eq=False)
+class Landscape:
+    """Settings: dimension, context length, layers, random initialisations (`starts`), weighted prompts that
+    each is trained on, iterations, fresh ones that each is measured on (`samples`), seed of all draws."""
+
+    dim: int = 5
+    context: int = 10
+    layers: int = 3
+    starts: int = 64
+    prompts: int = 1000
+    iterations: int = 100
+    samples: int = 5000
+    seed: int = 0
+
+    reference = "Section 5.1 and section 6, on the landscape; Theorem 4"
+    claim = (
+        "Training of eq. (11) from small random initialisations converges to the global minimum: most starts "
+        "end at the least minimum on S."
+    )
+
+    def __post_init__(self) -> None:
+        limited("check.dim", self.dim, 1, 10, "all starts are trained at once")
+        limited("check.layers", self.layers, 2, 3, "deeper stacks take many more weighted prompts")
+        limited("check.starts", self.starts, 1, 1024, "all starts are trained at once")
+        for name, least in (("prompts", 300), ("iterations", 1), ("samples", 1000)):
+            whole(f"check.{name}", getattr(self, name), least)
+        law_of(self.dim, self.context, self.seed)  # refuses the rest
+        self.inflations = inflations_for(3**self.layers - 1, self.context, self.dim)
+
+    def measure(self) -> Finding:
+        risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
+        minima = risk.minimise(generator(self.seed, "search"), SEARCHES, starts_tracked)
+        known, best = [minimum.risk for minimum in minima], minima[0].risk
+        ends = [self._end(k, *stack) for k, stack in enumerate(self._train())]
+        quantile = float(norm.isf((1 - LEVEL) / (2 * self.starts)))
+        below = sum(end.risk + quantile * end.stderr < best for end in ends)
+        at_best = sum(end.minimum / best - 1 < SAME for end in ends)
+        reached = Counter(_named(end.minimum, known) for end in ends)
+        distances, least = [end.distance for end in ends], min(ends, key=lambda end: end.risk)
+        share, (low, high) = at_best / self.starts, share_interval(at_best, self.starts)
+        return Finding(
+            "holds" if low > MOST and not below else "fails" if high < MOST else "undecided",
+            {
+                "share_at_best": share,
+                "share_low": low,
+                "share_high": high,
+                "reached_by_risk": dict(sorted(reached.items(), key=lambda pair: float(pair[0]))),
+                "minima_on_s": known,
+                "best_on_s": best,
+                "below_best_on_s": below,
+                "least_risk_over_best": least.risk / best,
+                "least_risk_stderr": least.stderr / best,
+                "median_distance": float(np.median(distances)),
+                "largest_distance": max(distances),
+                "share_near_s": float(np.mean(np.array(distances) < NEAR_S)),
+                "starts": self.starts,
+            },
+            Bound(
+                MOST,
+                f"half of the starts; the {LEVEL:.1%} interval of the share (Clopper and Pearson) decides, "
+                f"and that no risk is below the best on S, by intervals of {LEVEL:.1%} for all together",
+                "share_at_best",
+                ">",
+            ),
+            self._control(minima[0]),
+            notes=[
+                f"Each start had {ROUGH_ITERATIONS} iterations of L-BFGS on a third of its {self.prompts} "
+                f"weighted prompts and {self.iterations} on all: its distance to S is also that of so few "
+                "prompts. Risks at the end points are sampled.",
+                "reached_by_risk: exact risk of the local minimum on S to which the projection of an end "
+                f"point descends, and how many do. share_near_s: every Dist below {NEAR_S:g}.",
+                "The best minimum on S is the best known: global optimality is left open, as in the paper.",
+            ],
+            remarks=self._remarks(reached, at_best, below, best),
+        )
+
+    def _train(self) -> list[tuple[Tensor, Tensor]]:
+        """Whitened A_LDD and B_LDD where each start ends."""
+        W_KBDD, weight_KB = (
+            torch.stack(parts) for parts in zip(*map(self._prompts, range(self.starts)), strict=True)
+        )
+        S_KDDB = W_KBDD.movedim(1, -1).contiguous()
+
+        def risk_on(prompts: int) -> Risk:
+            def risk(theta_KV: Tensor, index: Tensor) -> Tensor:
+                terms_KB = _risks(*self._matrices(theta_KV), S_KDDB[index, ..., :prompts])
+                return (weight_KB[index, :prompts] * terms_KB).mean(1)
+
+            return risk
+
+        size = (2 * self.layers - 1) * self.dim**2
+        streams = [generator(self.seed, "init", k) for k in range(self.starts)]
+        start_KV = torch.from_numpy(np.stack([INIT_STD * rng.standard_normal(size) for rng in streams]))
+        rough_KV, _ = descend_each(risk_on(self.prompts // ROUGH), start_KV, ROUGH_ITERATIONS, _tracked)
+        end_KV, _ = descend_each(risk_on(self.prompts), rough_KV, self.iterations, _tracked)
+        return list(zip(*self._matrices(end_KV), strict=True))
+
+    def _prompts(self, k: int) -> tuple[Tensor, Tensor]:
+        rng = generator(self.seed, "train", k)
+        W_BDD, weight_B = draw_tilted(rng, self.context, self.dim, self.prompts, self.inflations)
+        return torch.from_numpy(W_BDD), torch.from_numpy(weight_B)
+
+    def _matrices(self, theta_KV: Tensor) -> tuple[Tensor, Tensor]:
+        theta_KMDD = theta_KV.view(len(theta_KV), 2 * self.layers - 1, self.dim, self.dim)
+        return theta_KMDD[:, : self.layers], theta_KMDD[:, self.layers :]
+
+    def _end(self, k: int, A_LDD: Tensor, B_LDD: Tensor) -> End:
+        W_BDD, weight_B = draw_tilted(
+            generator(self.seed, "eval", k), self.context, self.dim, self.samples, self.inflations
+        )
+        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
+        terms_B = weight_B * _risks(A_LDD[None], B_LDD[None], S_1DDB)[0].numpy()
+        return End(
+            float(torch.cat([distance_to_identity(M_LDD) for M_LDD in (A_LDD, B_LDD)]).max()),
+            float(terms_B.mean()),
+            stratified_error(terms_B, len(self.inflations)),
+            minimum_below(nearest_point((A_LDD, B_LDD), self._white())),
+        )
+
+    def _control(self, best: Minimum) -> Control:
+        """Weights at the best minimum on S, disturbed: they must not be taken for another's."""
+        rng, identity_DD = generator(self.seed, "control"), torch.eye(self.dim, dtype=torch.float64)
+        scalars = (torch.from_numpy(-best.a_L), torch.from_numpy(best.b_L))
+        A_LDD, B_LDD = (
+            c_L[:, None, None]
+            * (
+                identity_DD
+                + DISTURBED * torch.from_numpy(rng.standard_normal((len(c_L), *identity_DD.shape)))
+            )
+            for c_L in scalars
+        )
+        excess = minimum_below(nearest_point((A_LDD, B_LDD), self._white())) / best.risk - 1
+        return Control(
+            f"excess over the best of the minimum found below the best itself, disturbed by {DISTURBED:.0%}",
+            excess,
+            excess < SAME,
+        )
+
+    def _white(self) -> LinearRegressionLaw:
+        return law_of(self.dim, self.context, self.seed, covariance="identity", task_covariance="inverse")
+
+    def _remarks(self, reached: Counter[str], at_best: int, below: int, best: float) -> list[str]:
+        often, count = reached.most_common(1)[0]
+        lower = f"{below} of them have a risk below it" if below else "none has a risk below it"
+        return [
+            f"{at_best} of {self.starts} starts end at the best minimum known on S, of risk {best:.4g}, and "
+            f"{lower}; most ({count}) end at one of risk {float(often):.4g}. Convergence to S is not "
+            "convergence to the global minimum, as section 5.1 takes it to suggest.",
+        ]
+
+
+def share_interval(count: int, of: int) -> tuple[float, float]:
+    """Clopper and Pearson's, at LEVEL."""
+    tail = (1 - LEVEL) / 2
+    low = float(beta.ppf(tail, count, of - count + 1)) if count else 0.0
+    high = float(beta.isf(tail, count + 1, of - count)) if count < of else 1.0
+    return low, high
+
+
+def _tracked(steps: range) -> Iterator[int]:
+    return track(steps, "iterations of all starts", len(steps))
+
+
+def _risks(A_KLDD: Tensor, B_KLDD: Tensor, S_KDDB: Tensor) -> Tensor:
+    """(K, B): risk given each context, x and w ~ N(0, I)."""
+    identity_KDD = torch.eye(A_KLDD.shape[-1], dtype=torch.float64).expand(len(A_KLDD), -1, -1)
+    return sparse_expected_risk(A_KLDD, B_KLDD, S_KDDB, identity_KDD, identity_KDD)
+
+
+def _named(risk: float, known: Sequence[float]) -> str:
+    """The minimum as the search on S has it, where it has."""
+    return next((f"{one:.6g}" for one in known if abs(risk / one - 1) < SAME), f"{risk:.6g}")

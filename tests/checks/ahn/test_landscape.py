@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from icl.checks.ahn import landscape
+from icl.checks.ahn.landscape import Landscape, share_interval
+from icl.theory.polynomial import InvariantRisk
+from tests.checks import refused
+
+SMALL = {"starts": 16, "prompts": 300, "iterations": 30, "samples": 1000}
+
+
+def test_most_starts_end_at_another_minimum():
+    finding = Landscape(**SMALL).measure()
+    assert finding.verdict == "fails" and finding.control.rejected
+    measured = finding.measured
+    assert sum(measured["reached_by_risk"].values()) == 16
+    assert measured["best_on_s"] == pytest.approx(0.0392593, rel=1e-5)
+    assert measured["share_high"] < 0.5 and measured["below_best_on_s"] == 0
+
+
+def stacks(point, starts, noise):
+    rng, identity = np.random.default_rng(0), torch.eye(5).double()
+    a, b = torch.from_numpy(point.a_L), torch.from_numpy(point.b_L)
+    return [
+        tuple(
+            c[:, None, None] * (identity + noise * torch.from_numpy(rng.standard_normal((len(c), 5, 5))))
+            for c in (-a, b)
+        )
+        for _ in range(starts)
+    ]
+
+
+def test_ends_at_the_best_minimum_would_make_it_hold(monkeypatch):
+    best = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)[0]
+    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(best, 16, 0.01))
+    finding = Landscape(**SMALL).measure()
+    assert finding.verdict == "holds" and finding.measured["share_at_best"] == 1
+    assert finding.measured["largest_distance"] < 0.1
+
+
+def test_an_end_below_the_best_is_seen(monkeypatch):
+    right = InvariantRisk.minimise
+
+    def without_the_best(self, *given):
+        return [minimum for minimum in right(self, *given) if minimum.risk > 0.06]
+
+    best = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)[0]
+    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(best, 16, 0.0))
+    monkeypatch.setattr(InvariantRisk, "minimise", without_the_best)
+    finding = Landscape(**SMALL | {"samples": 4000}).measure()
+    assert finding.measured["below_best_on_s"] == 16 and finding.verdict == "undecided"
+
+
+def test_training_lowers_every_start_s_own_risk(monkeypatch):
+    """Untrained, the same starts are far from S."""
+    check = Landscape(**SMALL | {"starts": 3})
+    trained = [check._end(k, *stack) for k, stack in enumerate(check._train())]
+    monkeypatch.setattr(landscape, "descend_each", lambda risk, start, *_: (start, None))
+    untrained = [check._end(k, *stack) for k, stack in enumerate(check._train())]
+    for after, before in zip(trained, untrained, strict=True):
+        assert after.risk < 0.1 * before.risk and after.distance < 0.5 * before.distance
+
+
+def test_share_interval():
+    assert share_interval(0, 64)[1] == pytest.approx(1 - 0.0005 ** (1 / 64))
+    assert share_interval(64, 64) == (pytest.approx(0.0005 ** (1 / 64)), 1)
+    low, high = share_interval(20, 64)
+    assert low < 20 / 64 < high
+
+
+def test_refuses_impossible_settings():
+    refused.insist(Landscape, [("layers", {"layers": n}) for n in (1, 4)])
+    refused.insist(Landscape, [("dim", {"dim": 11}), ("starts", {"starts": 0}), ("prompts", {"prompts": 9})])
+    refused.insist(Landscape, [("iterations", {"iterations": 0}), ("samples", {"samples": 9})])
