@@ -6,7 +6,7 @@ import argparse
 
 from hydra._internal.utils import get_args_parser
 
-from icl.config.compose import ERRORS, explain, hydra_of
+from icl.config.compose import hydra_of
 from icl.config.places import Configs
 from icl.errors import InputError
 
@@ -14,7 +14,7 @@ FLAGS = ("cfg", "info", "hydra_help", "shell_completion")
 
 
 def show(verb: str, flags: argparse.Namespace, configs: Configs) -> None:
-    with hydra_of(configs, verb) as hydra:
+    with hydra_of(configs, verb, flags.overrides) as hydra:
         try:
             if flags.hydra_help:
                 hydra.hydra_help(verb, get_args_parser(), flags)
@@ -24,8 +24,6 @@ def show(verb: str, flags: argparse.Namespace, configs: Configs) -> None:
                 hydra.show_info(flags.info, verb, flags.overrides)
             else:
                 hydra.shell_completion(verb, flags.overrides)
-        except ERRORS as error:
-            raise InputError(explain(configs, verb, flags.overrides, error)) from error
         except ValueError as error:
             raise InputError(f"icl {verb}: {error}") from error
         except SystemExit as error:  # it has said why

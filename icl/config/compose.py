@@ -49,15 +49,13 @@ class Composed:
 
 def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
     """conf/VERB.yaml with `overrides`."""
-    try:
-        return _compose(configs, verb, overrides)
-    except ERRORS as error:
-        raise InputError(explain(configs, verb, overrides, error)) from error
+    with hydra_of(configs, verb, overrides) as hydra:
+        return _composed(hydra, verb, overrides)
 
 
 def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> bool:
     """Whether hydra.mode is MULTIRUN, which an experiment may say as well: then a,b are several values."""
-    with hydra_of(configs, verb) as hydra:
+    with hydra_of(configs, verb, overrides) as hydra:
         return _is_multirun(hydra.get_mode(verb, list(overrides)))
 
 
@@ -97,14 +95,29 @@ def plain_in_job(cfg: DictConfig) -> Composed:
     return Composed(settings, dict(HydraConfig.get().runtime.choices))
 
 
-def _compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
-    with hydra_of(configs, verb) as hydra:
-        return plain(hydra.compose_config(verb, list(overrides), RunMode.RUN))
+def _composed(hydra: Hydra, verb: str, overrides: Sequence[str]) -> Composed:
+    return plain(hydra.compose_config(verb, list(overrides), RunMode.RUN))
 
 
 @contextlib.contextmanager
-def hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
-    """Hydra over these configs; what the process already has of Hydra is put aside meanwhile."""
+def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[Hydra]:
+    """Hydra over these configs, to be asked about `overrides`; what it has against them is one line."""
+    try:
+        with _hydra_of(configs, verb) as hydra:
+            yield hydra
+    except ERRORS as error:
+        raise InputError(explain(configs, verb, overrides, error)) from error
+    except ValueError as error:
+        if str(error).startswith("Config group override must be"):
+            for key, _, value in (override.lstrip("+").partition("=") for override in overrides):
+                if key in configs.groups:
+                    configs.one_option(key, value)
+        raise
+
+
+@contextlib.contextmanager
+def _hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
+    """What the process already has of Hydra is put aside meanwhile."""
     register_resolvers()
     setbase("1.3")
     search = create_config_search_path(str(conf_dir()))
@@ -195,8 +208,8 @@ def _keys(configs: Configs, verb: str, overrides: Sequence[str]) -> list[str]:
     """The keys of the config with the groups as chosen: what a misspelt key could have meant."""
     groups = configs.groups
     for kept in ([o for o in overrides if o.partition("=")[0].lstrip("+") in groups], []):
-        with contextlib.suppress(*ERRORS):
-            return [*leaves(_compose(configs, verb, kept).settings), *groups]
+        with contextlib.suppress(*ERRORS), _hydra_of(configs, verb) as hydra:
+            return [*leaves(_composed(hydra, verb, kept).settings), *groups]
     return sorted(groups)
 
 

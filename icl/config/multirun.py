@@ -31,7 +31,6 @@ from icl.config import packages
 from icl.config.compose import (
     ERRORS,
     Composed,
-    explain,
     hydra_of,
     in_force,
     plain,
@@ -120,7 +119,10 @@ class Multirun:
         if isinstance(sweeper, BasicSweeper):
             parser = OverridesParser.create(config_loader=self.context.config_loader)
             parsed = parser.parse_overrides([*sweeper._parse_config(), *swept])
-            jobs = sweeper.split_arguments(parsed, None)[0]
+            try:
+                jobs = sweeper.split_arguments(parsed, None)[0]
+            except ValueError as error:
+                raise InputError(f"-m: {one_line(error)}") from error
             self.known = self.jobs.grid(jobs, self._composed(jobs))
             setattr(sweeper, "validate_batch_is_legal", lambda _: None)  # noqa: B010, it has just been seen
         else:
@@ -258,15 +260,12 @@ def run(
 ) -> Multirun:
     """`job` must not raise; it runs wherever the launcher says."""
     global _current
-    with hydra_of(configs, verb) as hydra:
-        try:
-            config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
-            _refuse(config)
-            callbacks = Callbacks(config)
-            _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), jobs)
-            callbacks.on_multirun_start(config=config, config_name=verb)
-            _current.sweep(Task(job))
-            callbacks.on_multirun_end(config=config, config_name=verb)
-        except ERRORS as error:
-            raise InputError(explain(configs, verb, overrides, error)) from error
+    with hydra_of(configs, verb, overrides) as hydra:
+        config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
+        _refuse(config)
+        callbacks = Callbacks(config)
+        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), jobs)
+        callbacks.on_multirun_start(config=config, config_name=verb)
+        _current.sweep(Task(job))
+        callbacks.on_multirun_end(config=config, config_name=verb)
         return _current
