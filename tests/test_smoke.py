@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,19 @@ def run(capsys: pytest.CaptureFixture[str], outputs: Path, *args: str) -> dict:
     captured = capsys.readouterr()
     assert code == 0, captured.err
     return json.loads(captured.out)
+
+
+def nothing_heavy_is_loaded(outputs: Path, *args: str) -> None:
+    """By a process in which all is done already."""
+    argv = [*args, "scale=smoke", "logger=none", f"paths.outputs={outputs}"]
+    script = (
+        f"import sys\nfrom icl.cli import main\ncode = main({argv})\n"
+        "heavy = {'torch', 'scipy', 'matplotlib', 'pytorch_lightning', 'wandb'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, (code, heavy)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and "nothing to run" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", named("experiment"))
@@ -51,5 +67,7 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
         assert all(claim["verdict"] == claim["expected"] for claim in document["claims"]), document["figure"]
     again = run(capsys, tmp_path, "reproduce")
     assert all(document["cached"] for document in [*again["checks"], *again["figures"]])
+    papers = sorted({part["paper"] for part in first["checks"]} - {id.partition("/")[0] for _, id in skipped})
+    nothing_heavy_is_loaded(tmp_path, "reproduce", f"only=[{','.join(papers)}]")
     assert main(["clean", "format=json", f"paths.outputs={tmp_path}"]) == 0
     assert json.loads(capsys.readouterr().out)["found"] == []

@@ -311,26 +311,6 @@ def test_what_is_not_available_is_skipped_and_alone_is_an_error(
     assert "needs a language model" not in page.read_text()
 
 
-def test_nothing_heavy_is_loaded_where_all_is_done(icl: Run, two_checks: None, outputs: Path) -> None:
-    assert icl(*SMOKE).code == 0
-    assert icl("figure", "figure=ahn/fig2", "scale=smoke", "logger=none").code == 0
-    script = (
-        "import sys\nfrom icl.cli import main\nfrom icl.jobs import plan, report\n"
-        "names = ('ahn/lemma1', 'ahn/theorem1', 'ahn/fig2')\n"
-        "every = report.blanks(report.ReportRequest('smoke'), report.Configs())\n"
-        "kept = [entry for entry in every if entry.id in names]\n"
-        "plan.blanks = lambda *asked: kept\n"
-        f"code = main([{', '.join(map(repr, SMOKE))}, 'logger=none', 'paths.outputs={outputs}'])\n"
-        "heavy = {'torch', 'scipy', 'matplotlib', 'pytorch_lightning', 'wandb'} & set(sys.modules)\n"
-        "assert code == 0 and not heavy, (code, heavy)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
-    )
-    assert done.returncode == 0 and "3 of 3 done already, nothing to run" in done.stderr, done.stderr
-
-
 WANDB = Path(sys.executable).with_name("wandb")
 
 
