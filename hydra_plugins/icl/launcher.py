@@ -1,4 +1,4 @@
-"""Stands before the launcher that was chosen, under every sweeper: see icl.config.multirun."""
+"""`Before` stands before the launcher that was chosen, under every sweeper; `Vectorized` is one of these."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,3 +17,18 @@ class Before(Launcher):
         from icl.config.multirun import current
 
         return current().launch([list(job) for job in job_overrides], initial_job_idx, *self.hands_on_to)
+
+
+class Vectorized(Launcher):
+    """Jobs that differ in numbers of single replicas only train as one ensemble (icl.jobs.together)."""
+
+    def __init__(self, max_replicas: int | None = None) -> None:
+        self.max_replicas = max_replicas
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """All that is needed was seen when the jobs were validated."""
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        from icl.config.multirun import current
+
+        return current().together([list(job) for job in job_overrides], self.max_replicas)

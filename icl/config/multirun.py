@@ -23,7 +23,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobReturn, JobStatus, env_override
 from hydra.types import HydraContext, RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
@@ -72,6 +72,12 @@ class Jobs(Protocol):
     def failed(self, error: Exception) -> Result:
         """What a job left that did not get as far as its task."""
 
+    def refuse_together(self, max_replicas: int | None) -> None:
+        """Raises InputError where jobs cannot be run as one."""
+
+    def together(self, jobs: Sequence[Overrides], max_replicas: int | None) -> Sequence[Result]:
+        """What jobs gave back that were seen before, of which those that can be run as one."""
+
     def answer(self, result: Result) -> Any:
         """What an optimising sweeper is told: a number, or the exception that stands for none."""
 
@@ -109,6 +115,8 @@ class Multirun:
         hydra = self.config.hydra
         if hydra.runtime.choices["hydra/launcher"] == "submitit_slurm" and shutil.which("srun") is None:
             raise InputError("hydra/launcher=submitit_slurm: no srun here; submitit_local needs none")
+        if hydra.runtime.choices["hydra/launcher"] == "vectorized":
+            self.jobs.refuse_together(hydra.launcher.max_replicas)
         watched = copy.deepcopy(self.config)
         with read_write(watched.hydra), open_dict(watched.hydra):
             watched.hydra.launcher = _BEFORE
@@ -207,6 +215,16 @@ class Multirun:
             is_plain = is_plain and not loader.repository.group_exists(parsed.key_or_group)
             self._parsed[override] = parsed if is_plain else None
         return self._parsed[override]
+
+    def together(self, jobs: list[Overrides], max_replicas: int | None) -> Sequence[JobReturn]:
+        """For the launcher that runs jobs as one. They are composed and validated already."""
+        set_by_hydra: Any = OmegaConf.to_container(self.config.hydra.job.env_set, resolve=True)
+        with env_override(set_by_hydra):
+            results = self.jobs.together(jobs, max_replicas)
+        return [
+            JobReturn(job, status=JobStatus.COMPLETED, _return_value=result)
+            for job, result in zip(jobs, results, strict=True)
+        ]
 
     def _known(self, jobs: Sequence[Overrides]) -> list[Result | None]:
         """Of a search: what is done already, and what is unusable, which fails. Of the first batch, before

@@ -9,16 +9,16 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from icl.config.compose import Composed
 from icl.config.multirun import Result
 from icl.config.places import Configs
-from icl.config.session import keep_caches_in, session_of
-from icl.errors import InputError, Interrupted, full_errors, nearest, one_line
+from icl.config.session import Session, keep_caches_in, session_of
+from icl.errors import InputError, Interrupted, full_errors, nearest, one_line, whole
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, code_of
-from icl.jobs.request import Document, obtain, prepare
+from icl.jobs.request import Document, Request, obtain, prepare
 from icl.jobs.sweep import told
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import SWEEPS, Outcome, StoredSweep, SweptJob
@@ -48,6 +48,12 @@ class Job:
     result: Result | None
 
 
+class Asked(NamedTuple):
+    request: Request
+    session: Session
+    composed: Composed
+
+
 @dataclass
 class Sweep:
     """The jobs of a multirun of `kind`: of a grid, all known before the first starts, or of a search."""
@@ -60,6 +66,7 @@ class Sweep:
     form: str = "text"
     metric: str | None = None
     jobs: list[SweptJob] = field(default_factory=list)
+    _asked: dict[tuple[str, ...], Asked] = field(default_factory=dict)  # what is not done
 
     @property
     def folder(self) -> Path:
@@ -109,6 +116,25 @@ class Sweep:
     def failed(self, error: Exception) -> Result:
         return _failure(error)
 
+    def refuse_together(self, max_replicas: int | None) -> None:
+        if self.kind != "train":
+            raise InputError(f"hydra/launcher=vectorized: is for icl train; use joblib for a {self.kind}")
+        if max_replicas is not None:
+            whole("hydra.launcher.max_replicas", max_replicas, 1)
+
+    def together(self, jobs: Sequence[Sequence[str]], max_replicas: int | None) -> list[Result]:
+        from icl.jobs.together import obtain_together
+
+        asked = [self._asked.pop(tuple(job)) for job in jobs]
+        requests: Any = [one.request for one in asked]
+        found = obtain_together(requests, asked[0].session, max_replicas)
+        return [
+            _failed(document, one.composed)
+            if isinstance(document, Exception)
+            else _success(document, one.composed)
+            for one, document in zip(asked, found, strict=True)
+        ]
+
     def answer(self, result: Result) -> Any:
         if result["status"] == "interrupted":
             raise Interrupted(result["exit_code"] - 128)
@@ -118,6 +144,8 @@ class Sweep:
         request, session = requested(self.kind, composed, self.configs)
         keep_caches_in(session.outputs)
         document = prepare(request, session)
+        if document is None:
+            self._asked[tuple(job)] = Asked(request, session, composed)
         id = f"{request.id}/{composed.settings['scale']}" if self.kind == "figure" else request.id
         group, seeds = getattr(request, "group", ""), getattr(request, "seeds", ())
         return Job(
@@ -150,10 +178,14 @@ class Attempt:
             signum = error.signum if isinstance(error, Interrupted) else 2
             return {"status": "interrupted", "exit_code": 128 + signum, "document": {}}
         except BaseException as error:
-            print(f"icl: job failed: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
-            if composed.settings.get("verbose") is True or full_errors():
-                traceback.print_exception(error)
-            return _failure(error)
+            return _failed(error, composed)
+
+
+def _failed(error: BaseException, composed: Composed) -> Result:
+    print(f"icl: job failed: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
+    if composed.settings.get("verbose") is True or full_errors():
+        traceback.print_exception(error)
+    return _failure(error)
 
 
 def _success(document: Document, composed: Composed) -> Result:

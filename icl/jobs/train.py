@@ -36,8 +36,11 @@ from icl.runs.store import RunStore
 from icl.sinks.telling import Note
 
 if TYPE_CHECKING:
+    from icl.models import LinearTransformer
     from icl.sinks.guarded import Guarded
+    from icl.tasks.law import Law
     from icl.training.job import Follower, TrainingPlan
+    from icl.training.stored import TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", "optimized_metric")
@@ -97,10 +100,26 @@ class TrainRequest:
             record = self._completed(record, session)
             if self._note(record, session).is_there:
                 return record, True
-        from icl.training.job import TrainingPlan
         from icl.training.stored import run_plan
 
-        plan = TrainingPlan(
+        plan = self.plan(session)
+        result = run_plan(
+            plan,
+            force=session.force,
+            judge=self.judge,
+            follow=lambda attempt: self.followers(plan, session, attempt),
+            say=session.say,
+        )
+        return self._with_what_is_left(result, session), result.cached
+
+    def needs_training(self, session: Session) -> bool:
+        record = None if session.force else self._stored(session)
+        return record is None or complaint(record.path, record.run, self.digest) is not None
+
+    def plan(self, session: Session) -> TrainingPlan:
+        from icl.training.job import TrainingPlan
+
+        return TrainingPlan(
             experiment=self.id,
             fingerprint=self.identity,
             group=self.group,
@@ -111,17 +130,20 @@ class TrainRequest:
             roots=self.roots,
             **self.parts,
         )
-        result = run_plan(
-            plan,
-            force=session.force,
-            judge=lambda model, law: ask(self.questions, of_model(model, law)) if self.questions else [],
-            follow=lambda attempt: self._followers(plan, session, attempt),
-            say=session.say,
-        )
+
+    def judge(self, model: LinearTransformer, law: Law) -> Sequence[Mapping[str, Any]]:
+        return ask(self.questions, of_model(model, law)) if self.questions else []
+
+    def trained(self, result: TrainResult, session: Session) -> Document:
+        """The document of a run that was just trained, or found when it was its turn."""
+        record = self._with_what_is_left(result, session)
+        return self._document(record, cached=result.cached)
+
+    def _with_what_is_left(self, result: TrainResult, session: Session) -> RunRecord:
         if result.cached and (late := self._too_late(result.record)):
             names = ", ".join(f"callbacks.{name}" for name in late)
             session.say(f"icl: {self.id}: was trained before; {names} saw nothing of it (force=true repeats)")
-        return self._completed(result.record, session), result.cached
+        return self._completed(result.record, session)
 
     def _too_late(self, record: RunRecord) -> list[str]:
         """Callbacks that would have done something while a finished run was made."""
@@ -217,7 +239,7 @@ class TrainRequest:
         return Note(session.logger, session.outputs, run_id, content)
 
     @contextlib.contextmanager
-    def _followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
+    def followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
         """W&B and other loggers where they are asked for; who listens to the session hears of progress."""
         from icl.callbacks import Progress, WeightHeatmaps
         from icl.sinks.runs import ToSink

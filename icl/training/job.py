@@ -96,7 +96,7 @@ def _train_from(
     judge: Judge | None,
 ) -> RunRecord:
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    module = _module(plan)
+    module = make_module(plan)
     recorder = Recorder(
         plan.seeds,
         plan.train.steps,
@@ -109,12 +109,9 @@ def _train_from(
         module.load(saved["parameters"])
         module.saved_optimizer = saved["optimizer"]
     columns = recorder.columns(module)
-    recorder.keep_rows = run.live_metrics(columns, recorder.rows).append
-    for follower in followers:
-        for _, rows in itertools.groupby(recorder.rows, lambda row: row["step"]):
-            follower.rows(list(rows))
+    follow(recorder, run, columns, followers)
     with Interrupts() as interrupts:
-        stop = _Stop(interrupts)
+        stop = Stop(interrupts)
         for callback in plan.callbacks:
             if isinstance(callback, Checkpoints):
                 callback.save = functools.partial(_save, run, recorder)
@@ -122,8 +119,28 @@ def _train_from(
         # The recorder comes after the measures, the stop after what saves.
         callbacks: list[Any] = [*plan.callbacks, recorder, *followers, stop]
         loggers = [logger for follower in followers for logger in follower.loggers()]
-        first_step = 0 if saved is None else int(saved["step"])
-        _fit(plan, module, first_step, callbacks, loggers, run.path)
+        stream = _stream(plan, 0 if saved is None else int(saved["step"]))
+        fit(plan, module, stream, callbacks, loggers, run.path)
+    return finish(plan, run, recorder, columns, judge, module.trained_on)
+
+
+def follow(recorder: Recorder, run: ActiveRun, columns: Sequence[str], followers: Sequence[Follower]) -> None:
+    """The rows so far are told, and those to come are kept."""
+    recorder.keep_rows = run.live_metrics(columns, recorder.rows).append
+    for follower in followers:
+        for _, rows in itertools.groupby(recorder.rows, lambda row: row["step"]):
+            follower.rows(list(rows))
+
+
+def finish(
+    plan: TrainingPlan,
+    run: ActiveRun,
+    recorder: Recorder,
+    columns: Sequence[str],
+    judge: Judge | None,
+    device: str,
+) -> RunRecord:
+    """What was recorded to its end, judged, as the record."""
     if recorder.final_model is None:
         raise RuntimeError("training was stopped before train.steps; a record is of all its steps")
     diverged = recorder.diverged
@@ -141,7 +158,7 @@ def _train_from(
         verdicts=judged,
         extras={
             "threads": torch.get_num_threads(),
-            "device": module.trained_on,
+            "device": device,
             "group": plan.group,
             "notes": remarks,
             "diverged": {str(seed): step for seed, step in diverged.items()},
@@ -149,7 +166,7 @@ def _train_from(
     )
 
 
-class _Stop(pl.Callback):
+class Stop(pl.Callback):
     """Ends a run that a signal asked to end, once what saves has saved."""
 
     def __init__(self, interrupts: Interrupts) -> None:
@@ -167,18 +184,20 @@ class _Stop(pl.Callback):
 
 
 def _save(run: ActiveRun, recorder: Recorder, module: EnsembleModule, step: int) -> None:
-    run.save_checkpoint(
-        {
-            "step": step,
-            "parameters": {k: v.detach().cpu() for k, v in module.trained.items()},
-            "optimizer": module.replicas.engine.state_dict(),
-            "recorder": recorder.state(),
-            "threads": torch.get_num_threads(),
-        }
-    )
+    run.save_checkpoint({**state_of(module, step), "recorder": recorder.state()})
 
 
-def _module(plan: TrainingPlan) -> EnsembleModule:
+def state_of(module: EnsembleModule, step: int) -> dict[str, Any]:
+    """What training continues from, but for what was recorded."""
+    return {
+        "step": step,
+        "parameters": {k: v.detach().cpu() for k, v in module.trained.items()},
+        "optimizer": module.replicas.engine.state_dict(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def make_module(plan: TrainingPlan) -> EnsembleModule:
     dtype = plan.trainer.dtype
     name, law, model = plan.train.estimator, plan.law, plan.model
     alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()
@@ -195,15 +214,8 @@ def _module(plan: TrainingPlan) -> EnsembleModule:
     )
 
 
-def _fit(
-    plan: TrainingPlan,
-    module: EnsembleModule,
-    first_step: int,
-    callbacks: Sequence[pl.Callback],
-    loggers: Sequence[Logger],
-    root: Path,
-) -> None:
-    stream = PromptStream(
+def _stream(plan: TrainingPlan, first_step: int) -> PromptStream:
+    return PromptStream(
         make_estimator(plan.train.estimator, plan.model, plan.law),
         plan.seeds,
         plan.train.batch or 0,  # of nothing, where the population risk is taken
@@ -212,11 +224,21 @@ def _fit(
         first_step,
         plan.trainer.dtype,
     )
+
+
+def fit(
+    plan: TrainingPlan,
+    module: EnsembleModule,
+    stream: PromptStream,
+    callbacks: Sequence[pl.Callback],
+    loggers: Sequence[Logger],
+    root: Path,
+) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
         trainer = make_trainer(plan.trainer, callbacks, loggers, root)
         taken = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total
-        taken.ready = taken.completed = first_step  # so that `trainer.global_step` goes on counting
+        taken.ready = taken.completed = stream.first_step  # so that `trainer.global_step` goes on counting
         trainer.fit(module, DataLoader(stream, batch_size=None))
 
 

@@ -58,7 +58,7 @@ def fit(
 ) -> tuple[Any, pl.Trainer]:
     """The module under a stock trainer, without a run."""
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    module = job._module(plan)
+    module = job.make_module(plan)
     estimator = job.make_estimator(plan.train.estimator, plan.model, plan.law)
     train = plan.train
     stream = PromptStream(

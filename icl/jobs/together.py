@@ -1,0 +1,219 @@
+"""Training runs that differ in numbers of single replicas only, as ensembles: each run has the record, and
+the numbers, it has when it is trained alone.
+
+Such numbers are seeds, those of the optimizer, the clip, the initial scale, and a context that is only seen
+as a Gram matrix. Runs that differ otherwise are of another ensemble; whatever might look at more than one
+replica at once (L-BFGS, a callback of somebody's own, an option of Lightning's) is trained by itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from icl.config.session import Session
+from icl.jobs.request import Document, prepare
+from icl.jobs.train import TrainRequest
+
+if TYPE_CHECKING:
+    from icl.training.together import Ensemble, Part
+
+SHARE = 0.5  # of the memory that is free
+PER_PROMPT = 8  # tensors of a prompt's size in float64: drawn, shared out, cut, and those of a gradient
+_CONTEXT_IN_GRAM_FORM = "icl.tasks.LinearRegression"
+
+
+class Numbers(NamedTuple):
+    """Where a config has a number of its own for each replica, and these numbers."""
+
+    place: tuple[str, ...]
+    of_replicas: list[Any]
+
+
+def obtain_together(
+    requests: Sequence[TrainRequest], session: Session, max_replicas: int | None = None
+) -> list[Document | Exception]:
+    """Of each request, validated before, its document or why there is none."""
+    found: dict[int, Document | Exception] = {}
+    groups: dict[str, list[int]] = {}
+    for i, request in enumerate(requests):
+        if request.needs_training(session) and _can_join(request):
+            groups.setdefault(_apart(request)[0], []).append(i)
+        else:
+            found[i] = _alone(request, session)
+    for members in groups.values():
+        for chunk in _chunks([requests[i] for i in members], max_replicas):
+            documents = _trained([requests[members[j]] for j in chunk], session)
+            found |= {members[j]: document for j, document in zip(chunk, documents, strict=True)}
+    return [found[i] for i in range(len(requests))]
+
+
+def _alone(request: TrainRequest, session: Session) -> Document | Exception:
+    try:
+        return prepare(request, session) or request.make(session)
+    except Exception as error:
+        return error
+
+
+def _trained(requests: Sequence[TrainRequest], session: Session) -> list[Document | Exception]:
+    from icl.training.together import Part, run_together
+
+    plans = [request.plan(session) for request in requests]
+    parts = [
+        Part(plan, request.judge, functools.partial(request.followers, plan, session), session.say)
+        for request, plan in zip(requests, plans, strict=True)
+    ]
+    outcomes = run_together(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
+    return [
+        outcome if isinstance(outcome, Exception) else _told(request, outcome, session)
+        for request, outcome in zip(requests, outcomes, strict=True)
+    ]
+
+
+def _told(request: TrainRequest, outcome: Any, session: Session) -> Document | Exception:
+    try:
+        return request.trained(outcome, session)
+    except Exception as error:
+        return error
+
+
+def _can_join(request: TrainRequest) -> bool:
+    callbacks = [node for node in request.config["callbacks"].values() if node is not None]
+    ours = all(node["_target_"].startswith("icl.callbacks.") for node in callbacks)
+    parts = request.parts
+    return ours and not parts["trainer"].options and not parts["optimizer"].couples_replicas
+
+
+def _apart(request: TrainRequest) -> tuple[str, list[Numbers]]:
+    """What an ensemble has in common, as text, and what each replica has of its own."""
+    from icl.training.optimizers import PAIRS
+
+    config: dict[str, Any] = copy.deepcopy(dict(request.config))
+    count = len(request.seeds)
+    own = [Numbers(("seeds",), list(request.seeds))]
+    places = [("train", "clip"), ("model", "init_std")]
+    places += [("optimizer", name) for name in config["optimizer"]]
+    if config["task"]["_target_"] == _CONTEXT_IN_GRAM_FORM and config["model"].get("path") == "gram":
+        places.append(("task", "context"))
+    for place in places:
+        node, name = config[place[0]], place[1]
+        values = _per_replica(node.get(name), count, pairs=name in PAIRS)
+        if values is not None:
+            own.append(Numbers(place, values))
+            node[name] = "of each replica"
+    config["seeds"] = None
+    return json.dumps(config, sort_keys=True, default=str), own
+
+
+def _per_replica(value: Any, count: int, *, pairs: bool) -> list[Any] | None:
+    """The numbers of each replica; None for what is no number."""
+    if _is_number(value):
+        return [value] * count
+    if not isinstance(value, list) or not value:
+        return None
+    if pairs and all(map(_is_number, value)):
+        return [value] * count
+    return list(value) if all(_is_number(v) or isinstance(v, list) for v in value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _ensemble(requests: Sequence[TrainRequest], parts: Sequence[Part], chosen: Sequence[int]) -> Ensemble:
+    """One plan for all their replicas, and one for the laws among these that differ."""
+    from icl.training.together import Ensemble
+
+    own = [_apart(requests[i])[1] for i in chosen]
+    together = [
+        Numbers(numbers[0].place, [value for one in numbers for value in one.of_replicas])
+        for numbers in zip(*own, strict=True)
+    ]
+    by_place = {numbers.place: numbers.of_replicas for numbers in together}
+    seeds = by_place["seeds",]
+    contexts = by_place.get(("task", "context"), [None] * len(seeds))
+    laws = list(zip(seeds, contexts, strict=True))
+    distinct = list(dict.fromkeys(laws))
+    firsts = [laws.index(law) for law in distinct]
+    first = requests[chosen[0]]
+    return Ensemble(
+        _plan(first, parts[chosen[0]].plan, together),
+        _plan(
+            first,
+            parts[chosen[0]].plan,
+            [n._replace(of_replicas=[n.of_replicas[r] for r in firsts]) for n in together],
+        ),
+        [distinct.index(law) for law in laws],
+    )
+
+
+def _plan(request: TrainRequest, plan: Any, numbers: Sequence[Numbers]) -> Any:
+    """`plan` with these numbers in its replicas, its parts made anew."""
+    from dataclasses import replace
+
+    from icl.config.objects import settings_of
+    from icl.training.listed import callbacks_of, optimizer_of
+    from icl.training.restored import law_and_model
+    from icl.training.settings import TrainSettings
+
+    config: dict[str, Any] = copy.deepcopy(dict(request.config))
+    for place, values in numbers:
+        node: Any = config
+        for name in place[:-1]:
+            node = node[name]
+        node[place[-1]] = values
+    seeds = tuple(config["seeds"])
+    law, model = law_and_model(config, seeds)
+    return replace(
+        plan,
+        seeds=seeds,
+        config=config,
+        law=law,
+        model=model,
+        optimizer=optimizer_of(config["optimizer"]),
+        train=settings_of(TrainSettings, "train", config["train"]),
+        callbacks=callbacks_of(config["callbacks"]),
+    )
+
+
+def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:
+    """Requests in order, cut so that none has more replicas than there may be, but one request at least."""
+    most = max_replicas or max(int(SHARE * available_bytes() / _bytes_of_replica(requests[0])), 1)
+    chunks: list[list[int]] = []
+    size = most
+    for i, request in enumerate(requests):
+        count = len(request.seeds)
+        if size + count > most:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(i)
+        size += count
+    return chunks
+
+
+def _bytes_of_replica(request: TrainRequest) -> float:
+    """What training takes of memory for each replica, at most: its prompts, or those of its measures."""
+    parts = request.parts
+    width = parts["law"].dim + 1
+    samples = [getattr(callback, "samples", 0) for callback in parts["callbacks"]]
+    tokens = 1 if parts["model"].path == "gram" else max(parts["law"].context_R) / width + 1
+    prompts = max(parts["train"].batch or 0, *samples, 1)
+    return PER_PROMPT * 8.0 * prompts * width**2 * tokens
+
+
+def available_bytes() -> float:
+    """Memory that is free, of the machine and, where it is less, of the group that the process is in."""
+    found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2]
+    meminfo, limit = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+    if meminfo.exists():
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
+        found = [1024.0 * int(lines["MemAvailable"].split()[0])]
+    if limit.exists() and limit.read_text().strip().isdigit():
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        found.append(max(float(limit.read_text()) - used, 0.0))
+    return min(found)

@@ -1,0 +1,320 @@
+"""Several runs trained as one ensemble. Each has its own record, checkpoint and followers, and the numbers it
+has when it is trained alone; one that fails ends alone.
+
+R replicas of all the runs, one run's after another's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from icl.models import LinearTransformer
+from icl.runs.store import ActiveRun, RunStore
+from icl.tasks.law import Observables, RiskFunction
+from icl.training import job
+from icl.training.checkpoints import Checkpoints
+from icl.training.estimators import make_estimator
+from icl.training.interrupts import Interrupts
+from icl.training.job import Follower, Judge, TrainingPlan
+from icl.training.measures import Measure, Row
+from icl.training.module import EnsembleModule, Look, model_in_float64
+from icl.training.recorder import Recorder
+from icl.training.stored import TrainResult
+from icl.training.stream import PromptStream
+from icl.training.threads import threads
+
+Follow = Callable[[int], contextlib.AbstractContextManager[Sequence[Follower]]]
+Outcome = TrainResult | Exception
+
+
+@dataclass
+class Part:
+    """One of the runs: its plan, who judges and follows it, and what becomes of it."""
+
+    plan: TrainingPlan
+    judge: Judge | None
+    follow: Follow
+    say: Callable[[str], None]
+    outcome: Outcome | None = None
+    run: ActiveRun = field(init=False)
+    followers: Sequence[Follower] = ()
+    recorder: Recorder = field(init=False)
+    replicas: slice = field(init=False)
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def begin(self, force: bool) -> None:
+        """Takes its record, or finds it made meanwhile."""
+        plan = self.plan
+        identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
+        store = RunStore(plan.outputs)
+        self.run = self._open.enter_context(store.begin(*identity, force=force, say=self.say))
+        if self.run.cached is None:
+            self.followers = self._open.enter_context(self.follow(self.run.attempt))
+            return
+        with self.follow(self.run.cached.run["attempt"]) as followers:
+            for follower in followers:
+                follower.found(self.run.cached)
+        self.end(TrainResult(self.run.cached, cached=True))
+
+    def end(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        if isinstance(outcome, Exception):
+            self.leave(outcome)
+        else:
+            self._open.close()
+
+    def leave(self, error: BaseException) -> None:
+        """Its record says what went wrong, or that it was interrupted."""
+        with contextlib.suppress(type(error)), self._open:
+            raise error
+
+    @property
+    def state(self) -> tuple[int, int | None]:
+        """The step it continues from, and with how many threads: one for all that train together."""
+        saved = self.run.checkpoint
+        return (0, self.plan.trainer.threads) if saved is None else (saved["step"], saved["threads"])
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Plans of runs, and one plan of all their replicas. `drawn` has their laws without those that are the
+    same and share a seed, whose prompts are the same: replica r's are those of its replica `whose[r]`."""
+
+    whole: TrainingPlan
+    drawn: TrainingPlan
+    whose: Sequence[int]
+
+
+def run_together(
+    parts: Sequence[Part], ensemble_of: Callable[[Sequence[int]], Ensemble], *, force: bool = False
+) -> list[Outcome]:
+    """Trains what is not done. `ensemble_of(chosen)` are those of `parts` as one.
+
+    Records are taken in one order everywhere, so that two processes never wait for each other's.
+    """
+    try:
+        for part in sorted(parts, key=lambda part: (part.plan.experiment, part.plan.fingerprint)):
+            try:
+                part.begin(force)
+            except Exception as error:
+                part.end(error)
+        left = [i for i, part in enumerate(parts) if part.outcome is None]
+        for state in sorted({parts[i].state for i in left}, key=str):
+            chosen = [i for i in left if parts[i].state == state]
+            _train([parts[i] for i in chosen], ensemble_of(chosen))
+    except BaseException as error:
+        for part in parts:
+            if part.outcome is None:
+                part.end(error) if isinstance(error, Exception) else part.leave(error)
+        if not isinstance(error, Exception):
+            raise
+    return [part.outcome for part in parts if part.outcome is not None]
+
+
+def _train(parts: Sequence[Part], ensemble: Ensemble) -> None:
+    with threads(parts[0].state[1]):
+        _train_from(parts[0].state[0], parts, ensemble)
+
+
+def _train_from(first_step: int, parts: Sequence[Part], ensemble: Ensemble) -> None:
+    plan = ensemble.whole
+    plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
+    module = job.make_module(plan)
+    measures = [callback for callback in plan.callbacks if isinstance(callback, Measure)]
+    names = make_estimator(plan.train.estimator, plan.model, plan.law).reliability_names
+    stop = 0
+    for part in parts:
+        own = part.plan
+        part.replicas = slice(stop, stop := stop + len(own.seeds))
+        part.recorder = Recorder(own.seeds, own.train.steps, own.train.log_every, measures, names)
+    saved = [part.run.checkpoint for part in parts if part.run.checkpoint is not None]
+    if saved:
+        module.load({k: torch.cat([one["parameters"][k] for one in saved]) for k in saved[0]["parameters"]})
+        module.saved_optimizer = joined([one["optimizer"] for one in saved])
+        for part, one in zip(parts, saved, strict=True):
+            part.recorder.restore(one["recorder"])
+    columns = parts[0].recorder.columns(module)
+    for part in parts:
+        job.follow(part.recorder, part.run, columns, part.followers)
+    record_all = _RecordAll(parts)
+    with Interrupts() as interrupts:
+        last = job.Stop(interrupts)
+        for callback in plan.callbacks:
+            if isinstance(callback, Checkpoints):
+                callback.save = functools.partial(_save, record_all)
+                callback.is_stopping = last.is_due
+        callbacks = [*plan.callbacks, record_all, last]
+        stream = _Shared(ensemble, first_step)
+        job.fit(plan, module, stream, callbacks, (), parts[0].run.path)
+    for part in record_all.going_on():
+        try:
+            part.end(_finished(part, columns, module.trained_on))
+        except Exception as error:
+            part.end(error)
+
+
+def _finished(part: Part, columns: Sequence[str], device: str) -> TrainResult:
+    record = job.finish(part.plan, part.run, part.recorder, columns, part.judge, device)
+    for follower in part.followers:
+        follower.done(record)
+    return TrainResult(record, cached=False)
+
+
+class _RecordAll(pl.Callback):
+    """Recorder of an ensemble: what was measured of it goes to the recorder of each run that goes on."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        self.row_steps = parts[0].recorder.row_steps
+        self._found: dict[str, Tensor] = {}
+
+    def going_on(self) -> list[Part]:
+        return [part for part in self.parts if part.outcome is None]
+
+    def take(self, found: Mapping[str, Tensor]) -> None:
+        self._found |= found
+
+    def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        found, self._found = self._found, {}
+        rows: list[Row] = []
+        for part in self.going_on():
+            part.recorder.take({name: value_R[part.replicas] for name, value_R in found.items()})
+            seen: Any = _ModuleOfPart(pl_module, part)
+            audience: Any = _Audience(part.followers)
+            known = len(part.recorder.rows)
+            try:
+                for callback in (part.recorder, *part.followers):
+                    if hasattr(callback, "on_weights"):
+                        callback.on_weights(audience, seen, step)
+            except Exception as error:
+                part.end(error)  # diverged, most likely: the others do not notice
+            rows += part.recorder.rows[known:]
+        for callback in trainer.callbacks if rows else ():  # type: ignore[attr-defined]
+            if hasattr(callback, "on_rows"):
+                callback.on_rows(trainer, pl_module, rows)
+        trainer.should_stop = not self.going_on()
+
+
+@dataclass(frozen=True)
+class _Audience:
+    """In a trainer's place: who hears of a part's rows."""
+
+    callbacks: Sequence[Any]
+
+
+class _LookOfPart:
+    """What `Look` is of an ensemble, of one of its runs."""
+
+    def __init__(self, look: Look, part: Part) -> None:
+        self._look, self._part, self.step = look, part, look.step
+
+    @property
+    def loss_R(self) -> Tensor:
+        return self._look.loss_R[self._part.replicas]
+
+    @property
+    def rates_R(self) -> Tensor:
+        return self._look.rates_R[self._part.replicas]
+
+    @property
+    def reliability(self) -> Mapping[str, Tensor]:
+        return {name: value_R[self._part.replicas] for name, value_R in self._look.reliability.items()}
+
+    @functools.cached_property
+    def weights(self) -> dict[str, Tensor]:
+        return {name: M[self._part.replicas] for name, M in self._look.weights.items()}
+
+    @functools.cached_property
+    def matrices(self) -> dict[str, Tensor]:
+        return {name: M[self._part.replicas] for name, M in self._look.matrices.items()}
+
+    @functools.cached_property
+    def model(self) -> LinearTransformer:
+        model = model_in_float64(self._part.plan.model)
+        model.parametrization.load(self.matrices)
+        return model
+
+    @functools.cached_property
+    def exact_risk_R(self) -> Tensor:
+        risk = self._part.plan.law.exact_risk(self._part.plan.model)
+        assert risk is not None
+        return risk(self.model)
+
+
+class _ModuleOfPart:
+    """What a recorder asks of a module, of one of the runs in it."""
+
+    def __init__(self, module: EnsembleModule, part: Part) -> None:
+        self.look, self.law, self.seeds = _LookOfPart(module.look, part), part.plan.law, part.plan.seeds
+        self.model, self.total_steps = part.plan.model, module.total_steps
+
+    @functools.cached_property
+    def exact_risk(self) -> RiskFunction | None:
+        return self.law.exact_risk(self.model)
+
+    @functools.cached_property
+    def observables(self) -> Observables:
+        return self.law.observe(self.model)
+
+
+class _Shared(PromptStream):
+    """Prompts that several replicas have in common are drawn once."""
+
+    def __init__(self, ensemble: Ensemble, first_step: int) -> None:
+        plan = ensemble.drawn
+        super().__init__(
+            make_estimator(plan.train.estimator, plan.model, plan.law),
+            plan.seeds,
+            plan.train.batch or 0,
+            plan.train.steps_per_batch,
+            plan.train.steps,
+            first_step,
+            plan.trainer.dtype,
+        )
+        self.whose = torch.tensor(ensemble.whose)
+
+    def draw(self, set_start: int) -> dict[str, Tensor]:
+        return {name: tensor[self.whose] for name, tensor in super().draw(set_start).items()}
+
+
+def _save(record_all: _RecordAll, module: EnsembleModule, step: int) -> None:
+    whole = job.state_of(module, step)
+    for part in record_all.going_on():
+        own = {
+            "parameters": {name: stack[part.replicas].clone() for name, stack in whole["parameters"].items()},
+            "optimizer": of_replicas(whole["optimizer"], part.replicas),
+            "recorder": part.recorder.state(),
+        }
+        part.run.save_checkpoint(whole | own)
+
+
+def of_replicas(state: Mapping[str, Any], replicas: slice) -> dict[str, Any]:
+    """Of an optimizer's state dict with a group for each replica, these groups' own."""
+    groups: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    for group in state["param_groups"][replicas]:
+        own = range(len(numbers), len(numbers) + len(group["params"]))
+        groups.append({**group, "params": list(own)})
+        numbers += group["params"]
+    known = {new: state["state"][old] for new, old in enumerate(numbers) if old in state["state"]}
+    return {"state": known, "param_groups": groups}
+
+
+def joined(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """State dicts of several optimizers as that of one with all their groups."""
+    groups: list[dict[str, Any]] = []
+    known: dict[int, Any] = {}
+    first = 0
+    for state in states:
+        groups += [{**g, "params": [first + number for number in g["params"]]} for g in state["param_groups"]]
+        known |= {first + number: value for number, value in state["state"].items()}
+        first += sum(len(group["params"]) for group in state["param_groups"])
+    return {"state": known, "param_groups": groups}

@@ -1,0 +1,261 @@
+"""hydra/launcher=vectorized: one program for many jobs, each with the run it has when it is alone."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import icl as package
+from icl.jobs import together
+from icl.training import job
+from icl.training import together as training
+from icl.training.optimizers import ReplicaOptimizer
+from tests.cli.conftest import TINY, Run
+from tests.cli.test_multirun import DIVERGES
+
+Elsewhere = Callable[..., dict[str, Any]]
+DOUBLE = ["-m", "trainer.precision=64-true", "format=json"]
+VECTORIZED = [*DOUBLE, "hydra/launcher=vectorized"]
+STEPS = ["train.steps=30", "train.steps_per_batch=4", "train.log_every=4", "callbacks.gradient.count=2"]
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.together"])
+
+
+def run_dirs(document: dict[str, Any]) -> list[Path]:
+    return [Path(row["run_dir"]) for row in package.sweep(document["sweep"]) if row["loss"] is not None]
+
+
+def assert_same(first: list[Path], second: list[Path], rtol: float) -> None:
+    """Every number of the records."""
+    assert [path.name for path in first] == [path.name for path in second]
+    for one, other in zip(map(package.load_run, first), map(package.load_run, second), strict=True):
+        assert list(one.metrics) == list(other.metrics) and list(one.weights) == list(other.weights)
+        for name, column in one.metrics.items():
+            wanted = np.array(other.metrics[name], dtype=float)
+            np.testing.assert_allclose(np.array(column, dtype=float), wanted, rtol=rtol, err_msg=name)
+        for name, array in one.weights.items():
+            scale = np.abs(other.weights[name]).max()
+            np.testing.assert_allclose(array, other.weights[name], rtol=rtol, atol=rtol * scale, err_msg=name)
+        for key in ("steps", "seeds", "group", "threads", "fingerprint", "notes"):
+            assert one.run[key] == other.run[key]
+        assert one.run["status"] == "done" and one.config | {"logger": 0} == other.config | {"logger": 0}
+
+
+@pytest.fixture
+def elsewhere(tiny: Run, outputs: Path) -> Elsewhere:
+    """A sweep whose outputs are put aside, so that nothing of it is found again."""
+
+    def run(*args: str) -> dict[str, Any]:
+        document = tiny(*args).json
+        assert document["cached"] == 0
+        place = outputs.rename(outputs.with_name("elsewhere"))
+        return document | {"sweep": str(place / "sweeps" / Path(document["sweep"]).name)}
+
+    return run
+
+
+@pytest.fixture
+def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many runs each ensemble has that is trained."""
+    sizes: list[int] = []
+    train = training._train
+    monkeypatch.setattr(training, "_train", lambda parts, e: sizes.append(len(parts)) or train(parts, e))
+    return sizes
+
+
+def test_the_numbers_are_those_of_jobs_alone(
+    tiny: Run, elsewhere: Elsewhere, ensembles: list[int]
+) -> None:
+    """What may differ within an ensemble does: seeds shared and not, rate, decay, clip, scale, context."""
+    swept = [*STEPS, "seeds=[0,1],[1]", "optimizer.lr=0.01,0.03", "task.context=6,9", "train.clip=0.05",
+             "optimizer=adamw", "+optimizer.amsgrad=true"]  # fmt: skip
+    alone = elsewhere(*DOUBLE, *swept)
+    assert ensembles == []
+    found = tiny(*VECTORIZED, *swept).json
+    assert found["done"] == 8 and found["cached"] == 0 and ensembles == [8]
+    assert_same(run_dirs(found), run_dirs(alone), 1e-6)
+    again = tiny(*DOUBLE, *swept).json  # the launcher is no part of what a run is
+    assert again["cached"] == 8 and again["sweep"] == found["sweep"]
+
+
+def test_what_else_may_differ(tiny: Run, tmp_path: Path, ensembles: list[int]) -> None:
+    swept = [
+        "train.clip=0.05,1.0",
+        "model.init_std=0.01,0.1",
+        "optimizer.betas=[0.9,0.99],[0.5,0.9]",
+        "seed=3",
+    ]
+    found = tiny(*VECTORIZED, *STEPS, *swept).json
+    assert ensembles == [8]
+    alone = tiny(*DOUBLE, *STEPS, *swept, f"paths.outputs={tmp_path / 'alone'}").json
+    assert_same(run_dirs(found), run_dirs(alone), 1e-6)
+
+
+def test_what_differs_otherwise_is_apart(tiny: Run, ensembles: list[int]) -> None:
+    assert tiny(*VECTORIZED, "seed=0,1", "model.layers=1,2", "train.clip=null,0.1").json["done"] == 8
+    assert ensembles == [2, 2, 2, 2]
+    ensembles.clear()
+    assert tiny(*VECTORIZED, "seed=range(5)", "hydra.launcher.max_replicas=2").json["done"] == 5
+    assert ensembles == [2, 1]  # two were done
+    assert (
+        tiny(*VECTORIZED, "seed=0,1", "optimizer=lbfgs", "train.clip=null", "~optimizer.betas").json["done"]
+        == 2
+    )
+    assert ensembles == [2, 1]
+
+
+def test_a_replica_that_diverges_fails_alone(
+    tiny: Run, elsewhere: Elsewhere, ensembles: list[int]
+) -> None:
+    swept = ["seed=0,1", *DIVERGES, "train.log_every=3", "callbacks.gradient.count=2"]
+    alone = elsewhere(*DOUBLE, *swept)
+    ended = tiny(*VECTORIZED, *swept)
+    assert ended.code == 4 and ensembles == [4]
+    found = ended.json
+    assert [found[key] for key in ("jobs", "done", "failed")] == [4, 2, 2]
+    for failure in found["failures"]:
+        assert "the loss of seeds" in failure["error"] and "lower optimizer.lr" in failure["error"]
+        folder = Path(failure["run_dir"])
+        assert "Diverged" in (folder / "traceback.txt").read_text()
+        assert json.loads((folder / "run.json").read_text())["status"] == "failed"
+    assert [f["error"] for f in found["failures"]] == [f["error"] for f in alone["failures"]]
+    assert_same(run_dirs(found), run_dirs(alone), 1e-6)
+
+
+def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = job.finish
+
+    def breaks(plan: Any, *rest: Any) -> Any:
+        if plan.seeds == (1,):
+            raise RuntimeError("made to raise")
+        return finish(plan, *rest)
+
+    monkeypatch.setattr(job, "finish", breaks)
+    ended = tiny(*VECTORIZED, "seed=range(4)")
+    assert ended.code == 4 and ended.json["done"] == 3
+    (failure,) = ended.json["failures"]
+    assert failure["error"] == "RuntimeError: made to raise" and failure["overrides"] == ["seed=1"]
+    assert "in breaks" in (Path(failure["run_dir"]) / "traceback.txt").read_text()
+    monkeypatch.undo()
+    again = tiny(*VECTORIZED, "seed=range(4)").json
+    assert again["done"] == 4 and again["cached"] == 3
+
+
+def test_interrupted_and_continued_by_either_launcher(
+    tiny: Run, elsewhere: Elsewhere, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03"]
+    whole = elsewhere(*VECTORIZED, *swept)
+
+    def at_17(self: job.Stop, trainer: Any, module: Any, step: int) -> None:
+        self.interrupts.signum = signal.SIGTERM if step >= 16 else None  # so that 17 is saved
+        if step == 17:
+            raise job.Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(job.Stop, "on_step_end", at_17)
+    stopped = tiny(*VECTORIZED, *swept)
+    assert (stopped.code, stopped.out) == (143, "")
+    monkeypatch.undo()
+    runs = [json.loads(path.read_text()) for path in outputs.glob("runs/*/*/*/run.json")]
+    assert [run["status"] for run in runs] == ["interrupted"] * 4
+    one = tiny(*DOUBLE, *STEPS, "seed=1", "optimizer.lr=0.03").json  # by itself
+    assert one["results"][0]["document"]["resumed"]
+    rest = tiny(*VECTORIZED, *swept).json
+    assert rest["done"] == 4 and rest["cached"] == 1
+    assert all(result["document"]["resumed"] for result in rest["results"])
+    assert_same(run_dirs(rest), run_dirs(whole), 1e-6)
+
+
+def test_jobs_of_wandb(tiny: Run, outputs: Path) -> None:
+    assert tiny(*VECTORIZED, "seed=0,1", logger="wandb_offline").json["done"] == 2
+    ids = {path.name.rpartition("-run-")[2][-14:] for path in outputs.glob("wandb/offline-run-*")}
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("hydra.launcher.max_replicas=0", "max_replicas=0: must be"),
+        ("train.batch=0", "train.batch=0: must be"),
+    ],
+)
+def test_refused_before_anything_is_written(override: str, said: str, tiny: Run, outputs: Path) -> None:
+    refused = tiny(*VECTORIZED, "seed=0,1", override)
+    assert (refused.code, refused.out) == (2, "") and said in refused.err and not outputs.exists()
+
+
+def test_for_training_alone(icl: Run, outputs: Path) -> None:
+    refused = icl("check", "-m", "check=ahn/theorem1", "check.dim=3,4", "hydra/launcher=vectorized")
+    assert refused.code == 2 and "is for icl train" in refused.err and not outputs.exists()
+
+
+def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 1e6 < together.available_bytes() < 1e15
+    monkeypatch.setattr(together, "available_bytes", lambda: 100.0)
+    monkeypatch.setattr(together, "_bytes_of_replica", lambda request: 10.0)
+
+    class Request:
+        def __init__(self, count: int) -> None:
+            self.seeds = range(count)
+
+    requests: Any = [Request(count) for count in (2, 2, 2, 7, 1)]
+    assert together._chunks(requests, None) == [[0, 1], [2], [3], [4]]  # half of it is five replicas
+    assert together._chunks(requests, 100) == [[0, 1, 2, 3, 4]]
+
+
+def _killed(args: list[str], log: str) -> None:
+    """Slow enough that a kill falls into it."""
+    from icl.cli import main
+
+    set_rates = ReplicaOptimizer.set_rates
+
+    def slowly(self: ReplicaOptimizer, step: int) -> None:
+        time.sleep(0.02)
+        set_rates(self, step)
+
+    ReplicaOptimizer.set_rates = slowly  # type: ignore[method-assign]
+    for number in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.exit(main(args))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["vectorized", "basic"])
+def test_killed_five_times(
+    launcher: str, tiny: Run, elsewhere: Elsewhere, tmp_path: Path, outputs: Path
+) -> None:
+    """At random moments: the table at the end is that of a sweep left alone."""
+    kept = [arg for arg in TINY if not arg.startswith(("train.steps=", "train.steps_per_batch="))]
+    args = [*DOUBLE, f"hydra/launcher={launcher}", "train.steps=60", "train.steps_per_batch=7", "seed=0,1",
+            "optimizer.lr=0.01,0.02", "callbacks.checkpoint.seconds=0"]  # fmt: skip
+    whole = elsewhere(*args)
+    moments, log, killed = random.Random(5), str(tmp_path / "log"), 0
+    while killed < 5:
+        argv = ["train", *kept, *args, "logger=none", f"paths.outputs={outputs}"]
+        process = SERVER.Process(target=_killed, args=(argv, log))
+        process.start()
+        before = sorted(path.stat().st_mtime_ns for path in outputs.glob("runs/*/*/*/*"))
+        while process.is_alive() and before == sorted(
+            path.stat().st_mtime_ns for path in outputs.glob("runs/*/*/*/*")
+        ):
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.5))
+        assert process.is_alive(), Path(log).read_text()
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        killed += 1
+    last = tiny(*args).json
+    assert last["done"] == 4 and any(r["document"]["resumed"] for r in last["results"])
+    tables = [Path(document["sweep"], "sweep.csv").read_bytes() for document in (last, whole)]
+    assert tables[0] == tables[1]
