@@ -319,7 +319,7 @@ class RecordingSink:
 
 def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sinks: list[RecordingSink] = []
-    monkeypatch.setattr(job, "_fit", _once(job._fit))
+    monkeypatch.setattr(job, "fit", _once(job.fit))
     plan = make_plan(callbacks={"more": [WeightHeatmaps(2)]})
 
     @contextlib.contextmanager
