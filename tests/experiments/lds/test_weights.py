@@ -211,3 +211,24 @@ def test_shipped_settings_are_ones(id: str, scale: str) -> None:
     node = compose(Configs(), "figure", [f"figure=lds/{id}", f"scale={scale}"]).settings["figure"]
     instantiate("figure.experiment", node["experiment"])
     instantiate("figure.draw", node["draw"])
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4])
+def test_the_experiments_train_at_paper_scale_as_the_figures_do(window: int) -> None:
+    runner = FakeRunner()
+    Size("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=True).train(runner, window)
+    ((experiment, asked),) = runner.asked
+    overrides = [f"{key}={value if value is not None else 'null'}" for key, value in asked.items()]
+    of_figure = composed(experiment, [*overrides, "scale=paper"])
+    own = composed("lds/ar" if window == 1 else f"lds/ar{window}", ["scale=paper"])
+    for part in ("task", "optimizer", "train", "trainer"):
+        unlike = {"log_every"}
+        assert {k: v for k, v in own[part].items() if k not in unlike} == {
+            k: v for k, v in of_figure[part].items() if k not in unlike
+        }
+    assert own["seeds"] == of_figure["seeds"]
+    assert own["model"]["init_std"] == pytest.approx(of_figure["model"]["init_std"], rel=1e-3)
+
+
+def composed(experiment: str, overrides: list[str]) -> dict[str, Any]:
+    return compose(Configs(), "train", [f"experiment={experiment}", *overrides]).settings
