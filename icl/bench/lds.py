@@ -8,11 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from icl.bench.command import run_icl
-from icl.bench.timing import compare
-from icl.models import Full, LinearTransformer
-from icl.random import generator
+from icl.bench.gradients import sampled_over_exact
+from icl.models import Full
 from icl.tasks import DynamicalSystem
-from icl.training.estimators import make_estimator
 
 THEOREM_SECONDS, CHECKS_SECONDS, SMOKE_SECONDS, FIGURES_SECONDS = 2, 90, 15, 240
 BATCH, SEEDS, STEP_MS = 3000, (0, 1, 2), 30
@@ -40,20 +38,7 @@ def step(repeats: int) -> dict[str, Any]:
     """A gradient of AR(1) as the paper takes it, on fresh sequences, over one of the exact risk."""
     law = DynamicalSystem(setting="a", window=1).law(SEEDS)
     family = Full(law.dim, 1, init_std=0.1)
-    family.initialise(SEEDS)
-    model = LinearTransformer(family)
-    sampled, population = (make_estimator(name, model, law) for name in ("sampled", "population"))
-
-    def on_samples() -> None:
-        draw = sampled.draw([generator(seed, "train") for seed in SEEDS], BATCH)
-        for share, piece in sampled.pieces(draw):
-            (sampled.risk(model, piece).sum() * share).backward()
-
-    comparison = compare(
-        f"one AR(1) step in setting (a), {len(SEEDS)} seeds: fresh sequences / population risk",
-        (f"batch {BATCH}", on_samples),
-        ("exact", lambda: population.risk(model, {}).sum().backward()),
-        repeats,
-    )
+    name = "one AR(1) step in setting (a)"
+    comparison = sampled_over_exact(name, family, law, SEEDS, BATCH, repeats)
     met = comparison.first_ms < STEP_MS
     return asdict(comparison) | {"target": f"batch {BATCH} under {STEP_MS} ms", "met": met}

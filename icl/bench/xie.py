@@ -12,17 +12,15 @@ from dataclasses import asdict
 from typing import Any
 
 from icl.bench.command import run_icl
-from icl.bench.timing import compare
-from icl.models import LinearTransformer, MultiHead
-from icl.random import generator
+from icl.bench.gradients import sampled_over_exact
+from icl.models import MultiHead
 from icl.tasks import LinearRegression
 from icl.theory.quadratic import QuadraticRisk
-from icl.training.estimators import make_estimator
 
 CHECKS_SECONDS, SMOKE_SECONDS, FIGURES_SECONDS, FIGURES_MB = 60, 15, 180, 4096
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5")  # fig6 needs language models
 BOUND_DIM, BOUND_SECONDS, BOUND_MB = 20, 60, 4096
-DIM, CONTEXT, HEADS, BATCH = 10, 10, 11, 2048
+DIM, CONTEXT, HEADS, BATCH, SEEDS = 10, 10, 11, 2048, (0, 1, 2)
 
 
 def run(repeats: int) -> Iterator[dict[str, Any]]:
@@ -70,27 +68,9 @@ def bound() -> dict[str, Any]:
 
 def steps(repeats: int) -> dict[str, Any]:
     """A gradient of the sampled loss, prompts drawn afresh as in the paper, over one of the exact risk."""
-    seeds = (0, 1, 2)
-    law = _law(DIM, seeds)
-    family = MultiHead(DIM, 1, HEADS, 0.1)
-    family.initialise(seeds)
-    model = LinearTransformer(family)
-    population = make_estimator("population", model, law)
-    sampled = make_estimator("sampled", model, law)
-
-    def on_samples() -> None:
-        draw = sampled.draw([generator(seed, "train") for seed in seeds], BATCH)
-        for share, piece in sampled.pieces(draw):
-            (sampled.risk(model, piece).sum() * share).backward()
-
-    comparison = compare(
-        f"one gradient at d = {DIM}, {HEADS} heads, {len(seeds)} seeds: minibatch / population risk",
-        (f"batch {BATCH}", on_samples),
-        ("exact", lambda: population.risk(model, {}).sum().backward()),
-        repeats,
-        at_least=5,
-    )
-    return asdict(comparison)
+    law, family = _law(DIM, SEEDS), MultiHead(DIM, 1, HEADS, 0.1)
+    name = f"one gradient at d = {DIM}, {HEADS} heads"
+    return asdict(sampled_over_exact(name, family, law, SEEDS, BATCH, repeats, at_least=5))
 
 
 def _law(dim: int, seeds: Sequence[int], **guess: Any) -> Any:
