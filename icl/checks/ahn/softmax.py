@@ -43,7 +43,7 @@ class Softmax:
     dim: int = 5
     context: int = 20
     heads: Sequence[int] = (1, 2)
-    starts: int = 3
+    starts: int = 4
     samples: int = 4000
     seed: int = 0
 
@@ -57,7 +57,7 @@ class Softmax:
         self.heads = [limited("check.heads", H, 1, 16, "a search takes minutes") for H in self.heads]
         if len(set(self.heads)) < len(self.heads):
             raise InputError(f"check.heads={self.heads}: has duplicates")
-        whole("check.starts", self.starts, 1)
+        whole("check.starts", self.starts, 2)
         whole("check.samples", self.samples, 500)
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
         if self.samples * (self.context + 1) * (self.dim + 1) > MAX_NUMBERS:
@@ -114,7 +114,8 @@ class Softmax:
         """At the best of all descents, the mean loss on fresh prompts above that of the best linear layer on
         the same, with its standard error."""
         rng = generator(self.seed, "search", heads)
-        ends = [self._descend(heads, rng, drawn, activation) for _ in range(self.starts)]
+        signs = [(-1) ** start for start in range(self.starts)]  # of local minima of their own
+        ends = [self._descend(heads, sign, rng, drawn, activation) for sign in signs]
         _, b_HP, K_HPD = min(ends, key=lambda end: end[0])
         best_HP, best_HPD = (
             torch.zeros(1, self.dim + 1).double(),
@@ -126,16 +127,20 @@ class Softmax:
         return float(above_B.mean()), float(above_B.std()) / len(above_B) ** 0.5
 
     def _descend(
-        self, heads: int, rng: np.random.Generator, prompt: TokenPrompt, activation: str
+        self, heads: int, sign: int, rng: np.random.Generator, prompt: TokenPrompt, activation: str
     ) -> tuple[float, Tensor, Tensor]:
         D, P = self.dim, self.dim + 1
         start = SPREAD * rng.standard_normal(heads * (P + P * D))
-        start[P - 1 : heads * P : P] += rng.choice(
-            [-1, 1], heads
-        )  # b reads labels, or descents end elsewhere
+        signs = rng.choice([-1, 1], heads)
+        signs[0] = sign
 
         def weights(theta: Tensor) -> tuple[Tensor, Tensor]:
             return theta[: heads * P].view(heads, P), theta[heads * P :].view(heads, P, D)
+
+        # Near heads that read labels, by keys like the query or unlike it: others end elsewhere.
+        b_HP, K_HPD = weights(torch.from_numpy(start))
+        b_HP[:, -1] += torch.from_numpy(signs)
+        K_HPD[:, :D] -= torch.from_numpy(signs)[:, None, None] * torch.eye(D, dtype=torch.float64) / 2
 
         def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
             theta = torch.from_numpy(point).requires_grad_()
