@@ -3,7 +3,8 @@
 Asked of all A of eq. (8), w ~ N(0, Sigma^{-1}): is the minimum on S = {A_l = a_l Sigma^{-1}} the least risk
 that L layers have? The risk is exact off S as well, by words in S. For L = 1 it is convex in A, and the
 minimum on S is the global one. For L = 2 and 3 descents from many random starts, none of them symmetric, look
-for a lower one: finding it would refute the claim, finding none leaves it open.
+for a lower one: finding it would refute the claim, finding none leaves it open. How open a rational lower
+bound over all A says (icl.theory.equivariant_bound).
 
 Whitened throughout, where Sigma drops out. L layers, D covariates, K starts.
 """
@@ -20,6 +21,7 @@ from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import whole
 from icl.random import generator
+from icl.theory.equivariant_bound import equivariant_bound
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.quadratic import EPSILON
 from icl.theory.words import sparse_a_risk
@@ -67,6 +69,8 @@ class GlobalOptimum:
             shares.append(rounding)
         lowest = min(excess.values())
         lower = any(excess[depth] < -share for depth, share in zip(excess, shares, strict=True))
+        bounds = {depth: float(equivariant_bound(self.dim, self.context, depth)) for depth in excess}
+        optima = {depth: InvariantRisk(self.dim, self.context, depth).optimum().risk for depth in excess}
         control = self._control()
         return Finding(
             "fails" if lower else "undecided",
@@ -75,6 +79,11 @@ class GlobalOptimum:
                 "lowest_excess_by_layers": {str(depth): value for depth, value in excess.items()},
                 "starts_that_end_there": {str(depth): count for depth, count in reached.items()},
                 "starts": self.starts,
+                "risk_by_layers": {str(depth): risk for depth, risk in optima.items()},
+                "lower_bound_by_layers": {str(depth): bound for depth, bound in bounds.items()},
+                "least_possible_excess_by_layers": {
+                    str(depth): bound / optima[depth] - 1 for depth, bound in bounds.items()
+                },
                 "one_layer_excess": self._one_layer_excess(),
             },
             Bound(-max(shares), SOURCE, "lowest_excess", ">"),
@@ -89,6 +98,8 @@ class GlobalOptimum:
                 "the paper reports of training, on the exact risk here. For one layer the risk is convex "
                 "in A and its minimum is on S: one_layer_excess is the gradient there, as a share of that at "
                 "A = 0.",
+                "lower_bound_by_layers is certified, for every A: the least risk of all that is I + S T(S) "
+                "with T of the same degree, exact in rationals.",
             ],
         )
 

@@ -18,6 +18,8 @@ def test_no_start_ends_lower_and_most_end_there():
     assert finding.measured["lowest_excess"] > finding.bound.value
     assert min(finding.measured["starts_that_end_there"].values()) > 3
     assert finding.measured["one_layer_excess"] < 1e-13
+    possible = finding.measured["least_possible_excess_by_layers"]
+    assert all(-0.2 < possible[depth] < finding.measured["lowest_excess"] for depth in ("2", "3"))
 
 
 def test_a_lower_point_refutes_it(monkeypatch):
