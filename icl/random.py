@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-ROLES = ("task", "init", "train", "eval", "search", "check", "control", "bootstrap")
+ROLES = ("task", "init", "train", "eval", "search", "check", "control", "bootstrap", "sweep")
 
 
 def generator(seed: int, role: str, step: int = 0) -> np.random.Generator:

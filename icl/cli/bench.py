@@ -1,4 +1,4 @@
-"""`icl bench bench=train|ahn|xie|lds|calibration`: speed, as ratios with both figures, and error rates."""
+"""`icl bench bench=train|sweep|ahn|...`: speed, as ratios with both figures, and error rates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from icl.config.places import SCALES
 from icl.errors import one_of, whole
 
-BENCHES = ("train", "ahn", "xie", "lds", "calibration")
+BENCHES = ("train", "sweep", "ahn", "xie", "lds", "calibration")
 
 
 def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
@@ -48,6 +48,9 @@ def _line(row: dict[str, Any]) -> str:
             f"{row['first']} {row['first_ms']:.2f} ms (CPU {row['first_cpu_ms']:.2f}), "
             f"{row['second']} {row['second_ms']:.2f} ms (CPU {row['second_cpu_ms']:.2f})"
         )
+    if "times" in row:
+        both = f"vectorized {row['vectorized_seconds']:.1f} s, basic {row['basic_seconds']:.1f} s"
+        return f"{mark} {row['name']}: {row['times']:.1f} times as fast ({row['target']}); {both}"
     if "variance_ratio" in row:
         by_seed = ", ".join(f"{ratio:.3g}" for ratio in row["by_seed"])
         ratios = f"{row['variance_ratio']:.3g}, of a typical batch {row['typical_ratio']:.3g}"
@@ -59,7 +62,8 @@ def _line(row: dict[str, Any]) -> str:
     peak = f", {row['peak_mb']:.0f} MB" if "peak_mb" in row else ""
     distance = f", Dist {row['dist_preconditioned']:.3f}" if "dist_preconditioned" in row else ""
     target = f" ({row['target']})" if row["target"] else ""
-    return f"{mark} {row['name']}: {row['seconds']:.1f} s{peak}{distance}{target}"
+    digits = 1 if row["seconds"] >= 1 else 3
+    return f"{mark} {row['name']}: {row['seconds']:.{digits}f} s{peak}{distance}{target}"
 
 
 def show(document: dict[str, Any]) -> None:

@@ -16,7 +16,8 @@ EXAMPLES = {
     "train": [
         "icl train experiment=ahn/theorem3 scale=smoke",
         "icl train experiment=ahn/theorem3 seeds=[0,1] optimizer.lr=0.01 train.steps=500",
-        "icl train -m experiment=ahn/theorem3 model.layers=1,2 'seed=range(4)' hydra/launcher=joblib",
+        "icl train -m experiment=ahn/theorem3 model.layers=1,2 'seed=range(4)' hydra/launcher=vectorized",
+        "icl train -m hydra/sweeper=search search.trials=20 'optimizer.lr=interval(0.01,0.1)' ...",
     ],
     "check": [
         "icl check check=all jobs=2",

@@ -91,11 +91,12 @@ class Sweep:
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
         name = composed.choices.get("hydra/sweeper")
-        self.metric = composed.settings.get("optimized_metric")
+        self.metric = _sought(composed)
         if name in OPTIMISERS and self.metric is None:
             raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
         outputs = session_of(self.kind, OWN[self.kind], composed, self.configs).outputs
         asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in _OF_NO_NUMBER)
+        asked = [o for o in asked if not o.startswith("search.trials=")]  # more of them continue a search
         self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
 
     def admit(self, job: Sequence[str], composed: Composed) -> Result | None:
@@ -152,7 +153,7 @@ class Sweep:
             swept=SweptJob(tuple(job), id, request.identity, group, seeds),
             scale=composed.settings["scale"],
             place=(session.outputs, composed.settings["format"]),
-            metric=composed.settings.get("optimized_metric"),
+            metric=_sought(composed),
             result=None if document is None else _success(document, composed),
         )
 
@@ -191,7 +192,7 @@ def _failed(error: BaseException, composed: Composed) -> Result:
 def _success(document: Document, composed: Composed) -> Result:
     if document.get("status") == "failed":  # in some seeds; what the others made of it is there
         return {"status": "failed", "exit_code": FAILED, "document": document, "error": document["error"]}
-    objective = _objective(document, composed.settings.get("optimized_metric"))
+    objective = _objective(document, _sought(composed))
     code = code_of(document)
     return {"status": "done", "exit_code": code, "document": document, "objective": objective}
 
@@ -199,6 +200,13 @@ def _success(document: Document, composed: Composed) -> Result:
 def _failure(error: BaseException) -> Result:
     reason = f"{type(error).__name__}: {error}"
     return {"status": "failed", "exit_code": FAILED, "document": {}, "error": reason}
+
+
+def _sought(composed: Composed) -> str | None:
+    """The metric that a sweeper looks for."""
+    if composed.choices.get("hydra/sweeper") == "search":
+        return str(composed.settings["search"]["objective"])
+    return composed.settings.get("optimized_metric")
 
 
 def _objective(document: Document, metric: str | None) -> float | None:

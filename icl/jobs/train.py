@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from icl.training.stored import TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
-OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", "optimized_metric")
-_NOT_STORED = ("format", "force", "verbose", "paths", "optimized_metric")
+_OF_SWEEPS = ("optimized_metric", "search")
+OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
+_NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
 _ANY_TIME = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))
 _NOT_COMPARED = ("logger", "checks", "checkpoint")  # validated in the request itself
 
