@@ -25,13 +25,13 @@ from icl.callbacks import (
     WeightHeatmaps,
 )  # fmt: skip
 from icl.models import LinearTransformer, Parametrization, SparseA, SparseAB
-from icl.models.coordinates import Coordinates
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.training.estimators import make_estimator
 from icl.training.module import EnsembleModule
 from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
 from icl.training.schedules import Constant
+from icl.training.settings import TrainSettings
 from icl.training.stream import PromptStream
 
 BATCH, SMALL = 20_000, 64
@@ -91,9 +91,8 @@ def overhead(repeats: int) -> dict[str, Any]:
     model = LinearTransformer(SparseA(5, 3, 0.1))
     model.parametrization.initialise((0,), torch.float32)
     total = STEPS * (1 + PAIRS * repeats)  # the first batch warms up
-    module = EnsembleModule(
-        model, bare.law, Coordinates({}, torch.float32), bare.estimator, [], bare.spec, [0.01], (0,), total
-    )  # fmt: skip
+    settings = TrainSettings(total, SMALL, STEPS, "expected", clip=0.01)
+    module = EnsembleModule(model, bare.law, settings, bare.spec, (0,), torch.float32)
     stream = PromptStream(bare.estimator, (0,), SMALL, STEPS, total, 0, torch.float32)
     turns = Turns(bare.take, STEPS)
     watching = [

@@ -9,10 +9,8 @@ from typing import Any, Self
 import torch
 
 from icl.config.objects import settings_of
-from icl.models.coordinates import Coordinates
 from icl.runs import atomic, layout
 from icl.runs.record import RunRecord
-from icl.training.estimators import make_estimator
 from icl.training.listed import optimizer_of
 from icl.training.module import EnsembleModule
 from icl.training.restored import TrainedRun, law_and_model, restored
@@ -38,18 +36,7 @@ class TrainedModule(EnsembleModule):
         law, transformer = law_and_model({"task": task, "model": model}, seeds)
         transformer.parametrization.initialise(seeds, PRECISIONS[precision])
         settings, spec = settings_of(TrainSettings, "train", train), optimizer_of(optimizer)
-        dtype, alone = PRECISIONS[precision], range(len(seeds)) if spec.couples_replicas else ()
-        super().__init__(
-            transformer,
-            law,
-            Coordinates(settings.maps(transformer, law), dtype),
-            make_estimator(settings.estimator, transformer, law).to(dtype),
-            [make_estimator(settings.estimator, transformer, law.replica(r)).to(dtype) for r in alone],
-            spec,
-            settings.clip_for(len(seeds)),
-            seeds,
-            settings.steps,
-        )
+        super().__init__(transformer, law, settings, spec, seeds, PRECISIONS[precision])
         self.save_hyperparameters()
 
     @classmethod

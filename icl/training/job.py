@@ -23,7 +23,6 @@ from torch.utils.data import DataLoader
 
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
-from icl.models.coordinates import Coordinates
 from icl.runs.aggregate import aggregate
 from icl.tasks.law import Law
 from icl.training.checkpoints import Checkpoints
@@ -198,20 +197,7 @@ def state_of(module: EnsembleModule, step: int) -> dict[str, Any]:
 
 
 def make_module(plan: TrainingPlan) -> EnsembleModule:
-    dtype = plan.trainer.dtype
-    name, law, model = plan.train.estimator, plan.law, plan.model
-    alone = range(len(plan.seeds)) if plan.optimizer.couples_replicas else ()
-    return EnsembleModule(
-        model,
-        law,
-        Coordinates(plan.train.maps(model, law), dtype),
-        make_estimator(name, model, law).to(dtype),
-        [make_estimator(name, model, law.replica(r)).to(dtype) for r in alone],
-        plan.optimizer,
-        plan.train.clip_for(len(plan.seeds)),
-        plan.seeds,
-        plan.train.steps,
-    )
+    return EnsembleModule(plan.model, plan.law, plan.train, plan.optimizer, plan.seeds, plan.trainer.dtype)
 
 
 def _stream(plan: TrainingPlan, first_step: int) -> PromptStream:

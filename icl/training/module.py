@@ -21,9 +21,11 @@ from torch import Tensor, nn
 
 from icl.models import LinearTransformer
 from icl.models.coordinates import Coordinates
-from icl.tasks.law import Estimator, Law, Observables, RiskFunction
+from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.training.estimators import make_estimator
 from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
+from icl.training.settings import TrainSettings
 
 Pieces = Sequence[tuple[float, dict[str, Tensor]]]
 EACH_STEP = ("on_before_backward", "on_after_backward", "on_before_optimizer_step")  # hooks of Lightning's
@@ -88,29 +90,31 @@ def model_in_float64(model: LinearTransformer) -> LinearTransformer:
 
 
 class EnsembleModule(pl.LightningModule):
-    """Manual optimization: every Lightning batch carries its prompts and the steps to take on them."""
+    """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
+
+    It begins with the weights that `model` has.
+    """
 
     def __init__(
         self,
         model: LinearTransformer,
         law: Law,
-        coordinates: Coordinates,
-        estimator: Estimator,
-        replica_estimators: Sequence[Estimator],
+        settings: TrainSettings,
         spec: OptimizerSpec,
-        clip_R: Sequence[float] | None,
         seeds: Sequence[int],
-        total_steps: int,
+        dtype: torch.dtype,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.model, self.law, self.coordinates = model, law, coordinates
-        self.trained = nn.ParameterDict(coordinates.parameters_of(model.parametrization.matrices()))
-        self._estimators = nn.ModuleList([estimator, *replica_estimators])  # moves with the module
-        self.cut, self.reliability = estimator.pieces, estimator.reliability
-        self.estimate, self.estimate_replica = estimator.risk, [own.risk for own in replica_estimators]
-        self.spec, self.clip_R, self.seeds = spec, clip_R, tuple(seeds)
-        self.total_steps = total_steps
+        self.model, self.law, self.spec, self.seeds = model, law, spec, tuple(seeds)
+        self.coordinates = Coordinates(settings.maps(model, law), dtype)
+        self.trained = nn.ParameterDict(self.coordinates.parameters_of(model.parametrization.matrices()))
+        alone = [law.replica(r) for r in range(len(seeds))] if spec.couples_replicas else []
+        made = [make_estimator(settings.estimator, model, of).to(dtype) for of in (law, *alone)]
+        self._estimators = nn.ModuleList(made)  # moves with the module
+        self.cut, self.reliability = made[0].pieces, made[0].reliability
+        self.estimate, *self.estimate_replica = [estimator.risk for estimator in made]
+        self.clip_R, self.total_steps = settings.clip_for(len(seeds)), settings.steps
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
