@@ -78,7 +78,7 @@ class ToSink(pl.Callback):
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and
         each seed. What is 0 for all seeds is told from the first step on where it is not; band and seeds only
-        where seeds differ."""
+        where seeds differ. Who shows them sorts by name: means come first, then their band."""
         scalars: dict[str, float | None] = {}
         for name in rows[0]:
             values = [row.get(name) for row in rows]
@@ -88,9 +88,9 @@ class ToSink(pl.Callback):
             known = [float(value) for value in values if value is not None]
             one_matrix = of_one_matrix(name)
             if len(known) == len(values):
-                scalars[f"{'matrix' if one_matrix else 'mean'}/{name}"] = float(np.mean(known))
+                scalars[f"{'per_matrix' if one_matrix else 'mean'}/{name}"] = float(np.mean(known))
             if len(set(known)) > 1 and not one_matrix:
-                scalars |= {f"band/{name}/low": min(known), f"band/{name}/high": max(known)}
+                scalars |= {f"mean_band/{name}/low": min(known), f"mean_band/{name}/high": max(known)}
             if len(set(values)) > 1:
                 scalars |= {f"seed/{row['seed']}/{name}": v for row, v in zip(rows, values, strict=True)}
         self.sink.log(int(rows[0]["step"]), scalars)

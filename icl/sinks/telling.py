@@ -6,7 +6,6 @@ is told again each time, since what it has is not known. W&B is a sink: where it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.sinks.guarded import Guarded, Say
 from icl.sinks.sink import Sink
 from icl.sinks.wandb_sink import open_sink
-from icl.sinks.written import holds_all
+from icl.sinks.written import held_within
 
 WRITTEN_WITHIN = 5.0  # seconds; a note that is not left costs no more than telling again
 
@@ -44,21 +43,13 @@ class Note:
         if self.logger.mode == "online":
             return
         try:
-            if self.logger.mode == "offline":
-                self._wait_for_log()
+            if self.logger.mode == "offline" and not held_within(WRITTEN_WITHIN, self._logs):
+                raise OSError("records are missing, as after a kill or on a full disk")
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch()
         except OSError as error:
             where = f"{self.outputs / 'wandb'}, run {self.run_id}"
             say(f"icl: {where}: W&B's copy is not whole ({error}); it is told again next time")
-
-    def _wait_for_log(self) -> None:
-        """W&B's own process writes the end of the log just after it says that it has finished."""
-        deadline = time.monotonic() + WRITTEN_WITHIN
-        while not holds_all(self._logs):
-            if time.monotonic() > deadline:
-                raise OSError("records are missing, as after a kill or on a full disk")
-            time.sleep(0.02)
 
     @property
     def _logs(self) -> list[Path]:

@@ -57,7 +57,10 @@ def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]])
     for paper, drawn in figures.items():
         curves = [
             wr.LinePlot(
-                title=name, x="step", y=[f"mean/{name}", f"band/{name}/low", f"band/{name}/high"], log_y=True
+                title=name,
+                x="step",
+                y=[f"mean/{name}", f"mean_band/{name}/low", f"mean_band/{name}/high"],
+                log_y=True,
             )
             for name in CURVES
         ]

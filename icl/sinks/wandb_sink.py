@@ -12,7 +12,6 @@ import os
 import shlex
 import shutil
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -25,7 +24,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.redact import redact
 from icl.sinks.guarded import Say
 from icl.sinks.sink import NullSink, Pictures, Sink
-from icl.sinks.written import holds_all
+from icl.sinks.written import held_within
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -35,7 +34,7 @@ AGENTS_FINISH_TIMEOUT = 120.0  # under an agent what is left is an error
 WRITTEN_WITHIN = (
     30.0  # seconds until W&B's process has written what it was told: every 15 it empties its buffer
 )
-_SUMMARIES = {"mean": "min", "matrix": "none", "band": "none", "seed": "none"}
+_SUMMARIES = {"mean": "min", "mean_band": "none", "per_matrix": "none", "seed": "none"}
 
 
 class WandbSink:
@@ -320,9 +319,7 @@ def _end_service(log: Path) -> None:
     """W&B's own process, which would keep this one from ending; once all it was told is on disk."""
     import wandb
 
-    deadline = time.monotonic() + WRITTEN_WITHIN
-    while not holds_all([log]) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    held_within(WRITTEN_WITHIN, [log])
     connection: Any = wandb.setup().ensure_service()
     with suppress(AttributeError):
         connection._cleanup()

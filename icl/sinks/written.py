@@ -7,6 +7,7 @@ checksum, a length and whether it begins or ends a record; a record says its own
 from __future__ import annotations
 
 import struct
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,6 +44,16 @@ def holds_all(logs: Sequence[Path]) -> bool:
         if not first_step:  # from the start, or of no step
             return True
     return False
+
+
+def held_within(seconds: float, logs: Sequence[Path]) -> bool:
+    """W&B's own process writes some time after it has been told."""
+    deadline = time.monotonic() + seconds
+    while not holds_all(logs):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def records(log: Path) -> Iterator[Any]:

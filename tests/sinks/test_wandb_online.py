@@ -288,7 +288,7 @@ def test_the_sweep_of_the_example(tmp_path: Path) -> None:
     assert (run.config["optimizer"]["lr"], run.config["train"]["clip"]) == (0.001, 0.003)
     assert {"commit", "dirty", "versions", "device", "threads"} <= set(run.config)
     rows = {name: row[name] for row in run.rows for name in row}
-    assert {"mean/loss", "band/loss/low", "band/loss/high", "seed/0/loss", "step"} <= set(rows)
+    assert {"mean/loss", "mean_band/loss/low", "mean_band/loss/high", "seed/0/loss", "step"} <= set(rows)
     gallery = rows["weights/A"]
     assert gallery["captions"] == [f"A, mean of 2 seeds, step {step}" for step in (1, 4)]
     assert set(gallery["filenames"]) <= set(run.files)

@@ -41,8 +41,8 @@ def test_the_report_arrives_with_its_panels(tmp_path: Path) -> None:
     assert curves["exact_risk"]["xAxis"] == "step"
     assert curves["exact_risk"]["metrics"] == [
         "mean/exact_risk",
-        "band/exact_risk/low",
-        "band/exact_risk/high",
+        "mean_band/exact_risk/low",
+        "mean_band/exact_risk/high",
     ]
     assert "weights/A" in training[-1]["config"]["mediaKeys"]
     pictures = grids[1]["panelBankSectionConfig"]["panels"][0]["config"]["mediaKeys"]

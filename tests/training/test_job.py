@@ -343,8 +343,8 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     step, scalars = sinks[0].scalars[3]
     losses = [scalars["seed/0/loss"], scalars["seed/1/loss"]]
     assert step == 3 and scalars["mean/loss"] == pytest.approx(sum(losses) / 2)
-    assert (scalars["band/loss/low"], scalars["band/loss/high"]) == (min(losses), max(losses))
-    assert scalars["matrix/dist_plain_A0"] and "band/dist_plain_A0/low" not in scalars
+    assert (scalars["mean_band/loss/low"], scalars["mean_band/loss/high"]) == (min(losses), max(losses))
+    assert scalars["per_matrix/dist_plain_A0"] and "mean_band/dist_plain_A0/low" not in scalars
     assert scalars["mean/lr"] and "seed/0/lr" not in scalars  # the same for all
     assert not [name for _, scalars in first for name in scalars if name.endswith("_stderr")]  # exactly 0
 
