@@ -162,6 +162,7 @@ class DynamicalSystemLaw(TokenLaw):
         "estimators",
         "exact_risk",
         "exact_where",
+        "covariances",
         "quadratic_risk",
         "has_independent_modes",
         "mode_arguments",
@@ -214,18 +215,23 @@ class DynamicalSystemLaw(TokenLaw):
         return of
 
     @cached_property
-    def quadratic_risk(self) -> QuadraticRisk | None:
-        """Half the squared error of one layer without sampling error; None where the law has no such form."""
+    def covariances(self) -> Covariances | None:
+        """Of the observations: with these means over systems are exact. None where there is no such sum."""
         if self.pool is not None:
             A_QDD, c_QD = self.pool.A_RBDD[0], self.pool.c_RBD[0]
             arguments = self.Sigma_w_RDD[0], self.observation_noise, self.initial_variance, self.length
             share_Q = torch.full((len(c_QD),), 1 / len(c_QD), dtype=torch.float64)
-            covariances = Covariances(share_Q, covariances_of_systems(A_QDD, c_QD, *arguments))
-        elif self.has_independent_modes:
-            covariances = covariances_of_independent_modes(**self.mode_arguments())
-        else:
+            return Covariances(share_Q, covariances_of_systems(A_QDD, c_QD, *arguments))
+        if self.has_independent_modes:
+            return covariances_of_independent_modes(**self.mode_arguments())
+        return None
+
+    @cached_property
+    def quadratic_risk(self) -> QuadraticRisk | None:
+        """Half the squared error of one layer without sampling error; None where the law has no such form."""
+        if self.covariances is None:
             return None
-        return quadratic_risk(moments(covariances, self.window), self.window)
+        return quadratic_risk(moments(self.covariances, self.window), self.window)
 
     @property
     def exact_where(self) -> str:

@@ -20,7 +20,6 @@ from icl.tasks import DynamicalSystemLaw
 from icl.theory.dynamical_system import (
     Covariances,
     Moments,
-    covariances_of_independent_modes,
     covariances_of_systems,
     moments,
     quadratic_risk,
@@ -69,9 +68,9 @@ class Population:
     """Moments of a law at one window, in equal parts where systems are drawn."""
 
     def __init__(self, law: DynamicalSystemLaw, samples: int, seed: int) -> None:
-        self.law, self.exact = law, law.has_independent_modes
-        if self.exact:
-            self.parts = [covariances_of_independent_modes(**law.mode_arguments())]
+        self.law, self.exact = law, law.covariances is not None
+        if law.covariances is not None:
+            self.parts = [law.covariances]
         else:
             rng, each = generator(seed, "check"), -(-samples // PARTS)
             self.parts = [mean_over(covariances_of(law, rng, each)) for _ in range(PARTS)]
@@ -98,6 +97,8 @@ class Population:
 
     @property
     def note(self) -> str:
+        if self.law.pool is not None:
+            return f"The mean over systems is that of the law's own {len(self.parts[0].weight_Q)}."
         if self.exact:
             return (
                 "The mean over systems is exact: Gauss rules in each eigenvalue, in |c|^2 and c's direction."

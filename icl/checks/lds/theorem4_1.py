@@ -20,8 +20,10 @@ import torch
 from torch import Tensor
 
 from icl.algorithms import GradientDescent
+from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family, single_layer
 from icl.checks.lds import evidence
 from icl.checks.lds.population import (
+    CONFIDENCE,
     LEVEL,
     Population,
     balanced,
@@ -35,9 +37,10 @@ from icl.checks.lds.population import (
 from icl.checks.lds.sequences import NoisySequences
 from icl.checks.rounding import along_a_path
 from icl.checks.sequential import Comparison, compare
-from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
+from icl.checks.verdict import Bound, Condition, Control, Finding, Weights, at_most, deciding
+from icl.errors import InputError
 from icl.random import generator
-from icl.tasks import TokenPrompt
+from icl.tasks import DynamicalSystemLaw, TokenPrompt
 from icl.tasks.dynamical_system import token_prompts
 from icl.theory.dynamical_system import (
     Covariances,
@@ -77,7 +80,7 @@ class Theorem41(NoisySequences):
     def measure(self) -> Finding:
         self.population = population = Population(self.law, self.samples, self.seed)
         c, bound = constant(population.moments), population.risk.convex_bound()
-        x_KS = torch.tensor([[0.0, c, 0.0]], dtype=torch.float64)
+        x_KS = at_14(population.moments)
         risk = float(half_squared_error(population.moments, x_KS))
         gradient_S = gradient(population.moments, x_KS)
         measured = {
@@ -101,6 +104,28 @@ class Theorem41(NoisySequences):
             self._control(c),
             [population.note],
             self._remarks(measured, c),
+        )
+
+    def judge(self, weights: Weights) -> Finding:
+        """Are these weights (14), up to rescaling, the mirror, and what does not enter the prediction?"""
+        law = weights.law
+        if not isinstance(law, DynamicalSystemLaw) or law.window != 1:
+            raise InputError("check.weights: Theorem 4.1 is about AR(1) tokens of a dynamical system")
+        require_family(weights, "Theorem 4.1", ["full"])
+        P_RPP, Q_RPP = single_layer(weights, "Theorem 4.1")
+        population = Population(law.replica(0), self.samples, self.seed)
+        points = [coefficients(P_PP[-1], Q_PP[:, :1].T) for P_PP, Q_PP in zip(P_RPP, Q_RPP, strict=True)]
+        return judge_rows(
+            [row_against_14(population, x_KS) for x_KS in points],
+            [row_against_14(population, x_KS / 2) for x_KS in points],
+            Bound(
+                DISTANCE,
+                "root mean square difference of the predictions from those of (14), as a share of theirs, "
+                f"with the tolerance of ahn's figures; and the risk within {EXCESS:.0%} of (14)'s",
+                "distance",
+            ),
+            "distance of the same weights with W_QK halved",
+            notes=[population.note],
         )
 
     def _optimal(self, measured: dict[str, Any], x_KS: Tensor) -> list[Condition]:
@@ -242,6 +267,29 @@ class Theorem41(NoisySequences):
         single = float(_query_square_times_gram(part)[1])
         right = float(self.population.moments.form_KSKS[0, 1, 0, 1])
         return N * (float(mean_S[1]) + single), N**2 * later, N**2 * right
+
+
+def row_against_14(population: Population, x_KS: Tensor) -> dict[str, float]:
+    """One seed's weights, by their coefficients."""
+
+    def excess(part: Moments) -> float:
+        return half_risk_at(part, x_KS) / half_risk_at(part, at_14(part)) - 1
+
+    part = population.moments
+    best_KS, form_SS = at_14(part), part.form_KSKS[0, :, 0]
+    off_S = (x_KS - best_KS)[0]
+    return {
+        "distance": float((off_S @ form_SS @ off_S / (best_KS[0] @ form_SS @ best_KS[0])).sqrt()),
+        "risk_excess": excess(part),
+        "risk_excess_error": CONFIDENCE * population.stderr(excess),
+        "gradient_norm": float(gradient(part, x_KS).norm()),
+        "weight": float(x_KS[0, 1]),
+        "constant": constant(part),
+    }
+
+
+def at_14(part: Moments) -> Tensor:
+    return torch.tensor([[0.0, constant(part), 0.0]], dtype=torch.float64)
 
 
 def constant(part: Moments) -> float:

@@ -7,8 +7,10 @@ import torch
 from icl.algorithms import GradientDescent
 from icl.checks.lds import evidence, population, sequences, theorem4_1
 from icl.checks.lds.theorem4_1 import Theorem41, constant
+from icl.checks.verdict import Weights
 from icl.errors import InputError
 from icl.random import generator
+from icl.tasks import LinearRegression
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
 
@@ -130,11 +132,9 @@ def test_noise_twice_in_the_theory_is_seen(monkeypatch):
 
 
 def test_sequences_from_y_0_are_seen(monkeypatch):
-    honest = task.DynamicalSystemLaw.systems
     monkeypatch.setattr(
         theory, "covariance_of_modes", lambda v, process, start, T: _from_y_0(v, process, start, T)
     )
-    assert honest is task.DynamicalSystemLaw.systems
     assert Theorem41(dim=2, length=8, samples=40_000, initial_variance=1.0).measure().verdict == "fails"
 
 
@@ -169,6 +169,55 @@ def test_a_control_that_cannot_be_rejected_decides_nothing():
     """Eigenvalues zero: every observation is fresh noise, and every constant is as good."""
     finding = Theorem41(**(SMALL | {"spectrum": [0.0, 0.0]})).measure()
     assert finding.verdict != "holds" or finding.control.rejected
+
+
+def weights_of(setting, *points, window=1, **task_settings):
+    """Weights b, a_1 of each seed, as a run would have them: P = W_V^T, Q = W_QK^T."""
+    seeds = list(range(len(points)))
+    law = task.DynamicalSystem(2, 8, window, setting, **task_settings).law(seeds)
+    P, Q = torch.zeros(2, len(points), 1, window + 1, window + 1, dtype=torch.float64)
+    for r, (b, a) in enumerate(points):
+        P[r, 0, -1], Q[r, 0, :, 0] = torch.tensor([b, a], dtype=torch.float64)
+    return Weights("full", {"P": P, "Q": Q}, law)
+
+
+def constant_of(setting, **task_settings):
+    law = task.DynamicalSystem(2, 8, 1, setting, **task_settings).law([0])
+    return constant(theory.moments(law.covariances, 1))
+
+
+@pytest.mark.parametrize(("setting", "more"), [("a", {}), ("b", {}), ("c", {"systems": 30})])
+def test_trained_weights_are_14_up_to_scale_and_mirror(setting, more):
+    c = constant_of(setting, **more)
+    right, mirrored = ([0.0, 2.0], [c / 2, 0.0]), ([c, 0.0], [0.0, 1.0])
+    finding = Theorem41(**SMALL).judge(weights_of(setting, right, mirrored, **more))
+    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.measured["distance"] < 1e-12 and finding.measured["weight_by_seed"] == pytest.approx(
+        [c] * 2
+    )
+    for off in (([0.0, 2.0], [0.55 * c, 0.0]), ([0.4, 2.0], [c / 2, 0.1 * c]), ([0.0, 0.0], [c, 0.0])):
+        assert Theorem41(**SMALL).judge(weights_of(setting, right, off, **more)).verdict == "fails"
+
+
+def test_of_fresh_systems_the_risk_of_trained_weights_has_an_interval():
+    """The constant is that of the check's own systems."""
+    check = Theorem41(setting="d", **SMALL)
+    c = constant(population.Population(check.law, SMALL["samples"], 0).moments)
+    judged = check.judge(weights_of("d", ([0.0, 1.0], [c, 0.0])))
+    assert judged.verdict == "holds" and judged.measured["distance"] < 1e-12
+    assert judged.measured["risk_excess_error_by_seed"][0] > 0
+    assert check.judge(weights_of("d", ([0.0, 1.0], [3 * c, 0.0]))).verdict == "fails"
+
+
+def test_weights_that_the_theorem_does_not_speak_of_are_refused():
+    with pytest.raises(InputError, match="tokens of a dynamical system"):
+        Theorem41(**SMALL).judge(weights_of("a", ([0.0, 0, 1], [1.0, 0, 0]), window=2))
+    matrices = weights_of("a", ([0.0, 1.0], [1.0, 0.0])).matrices
+    with pytest.raises(InputError, match="of a dynamical system"):
+        Theorem41(**SMALL).judge(Weights("full", matrices, LinearRegression(1, 6).law([0])))
+    two = {name: M.expand(-1, 2, -1, -1) for name, M in matrices.items()}
+    with pytest.raises(InputError, match="one layer"):
+        Theorem41(**SMALL).judge(Weights("full", two, weights_of("a", ([0.0, 1.0], [1.0, 0.0])).law))
 
 
 @pytest.mark.parametrize(
