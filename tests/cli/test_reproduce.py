@@ -103,16 +103,16 @@ callbacks: {gradient: {count: 0}, checkpoint: {seconds: 0.1}}
 
 def configs(*checks: str) -> dict[str, str]:
     """Two figures of one run, and these checks."""
-    found = {
-        f"check/mylab/{name.lower()}.yaml": "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
-        f"_target_: mylab.all.{name}\n"
-        for name in checks
-    }
-    return found | {
+    return checks_alone(*checks) | {
         "figure/mylab/fig1.yaml": FIGURE.format(number=1, column="loss"),
         "figure/mylab/fig2.yaml": FIGURE.format(number=2, column="exact_risk"),
         "experiment/mylab/first.yaml": FIRST,
     }
+
+
+def checks_alone(*names: str) -> dict[str, str]:
+    head = "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
+    return {f"check/mylab/{name.lower()}.yaml": f"{head}_target_: mylab.all.{name}\n" for name in names}
 
 
 class Lab:
@@ -246,7 +246,7 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
     """Nobody is left to hold locks that the next start would have to wait for."""
-    lab, outputs = Lab(tmp_path, configs("Long")), tmp_path / "out"
+    lab, outputs = Lab(tmp_path, checks_alone("Good", "Long")), tmp_path / "out"
     process = lab.start(outputs, "jobs=2")
     locks: list[Path] = []
     until(lambda: locks.extend(outputs.glob("checks/mylab/long/*.lock")) or locks, process)

@@ -146,13 +146,12 @@ def test_exit_2_one_line_and_nothing_written(
     assert contents(places) == before
 
 
-@pytest.mark.parametrize("how", ["optimizer.lr=-1", "-m optimizer.lr=0.1,-1"])
-def test_nor_by_libraries_that_validation_imports(how: str, places: Path) -> None:
+def test_nor_by_libraries_that_validation_imports(places: Path) -> None:
     """In a process of its own, where matplotlib and inductor have yet to make the folders they cache in."""
     before, outputs = contents(places), places / "new" / "outputs"
     cached = ("MPLCONFIGDIR", "TORCHINDUCTOR_", "TRITON_", "XDG_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(cached)}
-    argv = [*T.split(), *how.split(), f"paths.outputs={outputs}"]
+    argv = [*T.split(), "-m", "optimizer.lr=0.1,-1", f"paths.outputs={outputs}"]
     script = f"import sys; from icl.cli import main; sys.exit(main({argv}))"
     ended = subprocess.run(
         [sys.executable, "-c", script], env={**env, "PYTHONPATH": str(Path(__file__).parents[2])},
