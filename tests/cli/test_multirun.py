@@ -122,28 +122,51 @@ def _parts(records: list[dict], name: str) -> list[dict]:
     return [record for record in records if isinstance(record.get(name), dict)]
 
 
+HELD = """
+import os, time
+
+class Held:
+    # Told slowly until a file says go, so that no run can have ended before it is interrupted.
+    def rate(self, base, step):
+        if step and not os.path.exists(os.environ["HELD_GO"]): time.sleep(0.05)
+        return base
+"""
+
+
 @pytest.mark.parametrize(
     ("launcher", "signum", "code"), [("basic", signal.SIGINT, 130), ("joblib", signal.SIGTERM, 143)]
 )
 def test_interrupted_and_continued(
-    launcher: str, signum: signal.Signals, code: int, tiny: Run, outputs: Path
+    launcher: str,
+    signum: signal.Signals,
+    code: int,
+    tiny: Run,
+    outputs: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    steps = ["train.steps=800", "-m", "seed=0,1", f"hydra/launcher={launcher}", "format=json"]
+    (outputs.parent / "held_lab.py").write_text(HELD)
+    monkeypatch.syspath_prepend(str(outputs.parent))
+    for name, value in {"ICL_PACKAGES": "held_lab", "HELD_GO": str(outputs.parent / "go")}.items():
+        monkeypatch.setenv(name, value)
+    held = ["~optimizer.schedule", "+optimizer.schedule._target_=held_lab.Held", "train.steps=200"]
+    swept = [*held, "-m", "seed=0,1", "format=json"]
     kept = [arg for arg in TINY if not arg.startswith("train.steps=")]
-    argv = ["train", *kept, *steps, "logger=none", f"paths.outputs={outputs}"]
+    argv = ["train", *kept, *swept, f"hydra/launcher={launcher}", "logger=none", f"paths.outputs={outputs}"]
     script = f"import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main({argv!r}))"
+    path = os.pathsep.join([str(Path(__file__).parents[2]), str(outputs.parent)])
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not list(outputs.glob("runs/ahn/theorem3/*/metrics.csv")) and time.monotonic() < deadline:
+    while not list(outputs.glob("runs/ahn/theorem3/*/metrics.csv")):
+        assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(signum)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert (process.returncode, out) == (code, ""), err
     assert "interrupted" in err and "Traceback" not in err
     states = [json.loads(p.read_text())["status"] for p in outputs.glob("runs/ahn/theorem3/*/run.json")]
     assert "done" not in states or len(states) > states.count("done")
-    again = tiny(*steps[:-2], "format=json")
+    (outputs.parent / "go").touch()
+    again = tiny(*swept)
     assert again.code == 0 and again.json["done"] == 2
