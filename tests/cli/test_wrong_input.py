@@ -74,7 +74,7 @@ WRONG = {
     f"{T} -m seed=0,1 hydra/launcher=nope": "hydra/launcher=nope: no such",
     "train -m experiment=ahn/theorem3,nope": "experiment=nope: no such option",
     "check": "check: choose one",
-    "check check=nope": "check=nope: no such option (one of: ahn/lemma1",
+    "check check=nope": "check=nope: no such option (one of: ahn/conditioning, ",
     "check check=theorem1": "did you mean ahn/theorem1 or xie/theorem1?",
     "check check=foo/all": "(one of: all, ahn/all, ",
     "check check=all check.dim=3": "with check=all only check.seed",
