@@ -130,6 +130,7 @@ class ActiveRun:
         self.roots = list(roots)
         self.cached: RunRecord | None = None
         self.checkpoint: dict[str, Any] | None = None
+        self.earlier: list[dict[str, Any]] = []  # those before it that are kept
         self.attempt = 1
         self.resumed = 0
         self._outputs = outputs
@@ -209,11 +210,14 @@ class ActiveRun:
         for path in checkpoint.candidates(self.path / "checkpoints"):
             saved = checkpoint.load(path)
             made_by = (saved["schema"], saved["digest"], saved["attempt"])
-            if made_by == (layout.SCHEMA, self.digest, self.attempt):
-                self.checkpoint = saved["state"]
-                self.resumed += 1
-                self._seconds_before = max(self._seconds_before, saved["seconds"])
-                break
+            if made_by != (layout.SCHEMA, self.digest, self.attempt):
+                continue
+            if self.checkpoint is not None:
+                self.earlier.append(saved["state"])
+                continue
+            self.checkpoint = saved["state"]
+            self.resumed += 1
+            self._seconds_before = max(self._seconds_before, saved["seconds"])
         self._write_run("running")
 
     def _start_afresh(self, root: Mapping[str, Any]) -> None:

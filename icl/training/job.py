@@ -109,6 +109,9 @@ def _train_from(
         module.saved_optimizer = saved["optimizer"]
     columns = recorder.columns(module)
     follow(recorder, run, columns, followers)
+    if saved is not None and saved["step"] == plan.train.steps:  # of an ensemble that was about to end
+        recorder.see_the_end(module)
+        return finish(plan, run, recorder, columns, judge, module.trained_on)
     with Interrupts() as interrupts:
         stop = Stop(interrupts)
         for callback in plan.callbacks:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 from torch import Tensor
 
 from icl.models import LinearTransformer
 from icl.runs.steps import log_spaced_steps
 from icl.training.measures import DistanceToSet, ExactRisk, Measure, Row
-from icl.training.module import Diverged, EnsembleModule
+from icl.training.module import Diverged, EnsembleModule, Look
 
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
@@ -88,6 +89,13 @@ class Recorder(pl.Callback):
             if not any(isinstance(measure, kind) for measure in self.measures):
                 found = kind().measure(module, self.total_steps)
                 self._at_end |= {name: _numbers(value_R) for name, value_R in found.items()}
+
+    def see_the_end(self, module: EnsembleModule) -> None:
+        """Of a run that was stopped between its last row and its record; `module` has its last weights."""
+        last = self.rows[-len(self.seeds) :]
+        loss_R = torch.tensor([math.nan if row["loss"] is None else row["loss"] for row in last])
+        module.look = Look(module, self.total_steps, lambda: loss_R)
+        self._end(module)
 
     def columns(self, module: EnsembleModule) -> list[str]:
         """Every column of metrics.csv, known before the first row."""

@@ -77,10 +77,51 @@ class Part:
             raise error
 
     @property
-    def state(self) -> tuple[int, int | None]:
-        """The step it continues from, and with how many threads: one for all that train together."""
-        saved = self.run.checkpoint
-        return (0, self.plan.trainer.threads) if saved is None else (saved["step"], saved["threads"])
+    def name(self) -> list[Any]:
+        """Of this attempt, in the checkpoints of all that it trains with."""
+        return [self.plan.fingerprint, self.run.attempt]
+
+    def steps_with(self, together: Any) -> dict[int, dict[str, Any]]:
+        """Its checkpoints as one of these, by step."""
+        states = [self.run.checkpoint, *self.run.earlier]
+        return {s["step"]: s for s in states if s is not None and s.get("together") == together}
+
+
+@dataclass
+class Start:
+    """What trains together from here on, and from which checkpoints; none: from the beginning."""
+
+    parts: list[int]
+    saved: list[dict[str, Any]] = field(default_factory=list)
+
+
+def starts(parts: Sequence[Part], left: Sequence[int]) -> list[Start]:
+    """Runs that were stopped go on with those they were trained with, from the last step that all of them
+    have saved: so the numbers are, to the bit, those of an ensemble that was never stopped."""
+    found: list[Start] = []
+    waiting = list(left)
+    while waiting:
+        saved = next((c for i in waiting if (c := parts[i].run.checkpoint) is not None), None)
+        if saved is None:
+            found.append(Start(waiting))
+            break
+        together = saved.get("together")
+        if together is None:  # was trained alone: with those that stand where it does
+            step = (saved["step"], saved["threads"])
+            same = [i for i in waiting if _alone_at(parts[i]) == step]
+            found.append(Start(same, [parts[i].run.checkpoint or {} for i in same]))
+        else:
+            same = [i for i in waiting if parts[i].name in together]
+            known = [parts[i].steps_with(together) for i in same]
+            common = set(known[0]).intersection(*known)
+            found.append(Start(same, [states[max(common)] for states in known] if common else []))
+        waiting = [i for i in waiting if i not in found[-1].parts]
+    return found
+
+
+def _alone_at(part: Part) -> tuple[int, int] | None:
+    saved = part.run.checkpoint
+    return None if saved is None or "together" in saved else (saved["step"], saved["threads"])
 
 
 @dataclass(frozen=True)
@@ -107,9 +148,8 @@ def run_together(
             except Exception as error:
                 part.end(error)
         left = [i for i, part in enumerate(parts) if part.outcome is None]
-        for state in sorted({parts[i].state for i in left}, key=str):
-            chosen = [i for i in left if parts[i].state == state]
-            _train([parts[i] for i in chosen], ensemble_of(chosen))
+        for start in starts(parts, left):
+            _train([parts[i] for i in start.parts], ensemble_of(start.parts), start.saved)
     except BaseException as error:
         for part in parts:
             if part.outcome is None:
@@ -119,12 +159,12 @@ def run_together(
     return [part.outcome for part in parts if part.outcome is not None]
 
 
-def _train(parts: Sequence[Part], ensemble: Ensemble) -> None:
-    with threads(parts[0].state[1]):
-        _train_from(parts[0].state[0], parts, ensemble)
+def _train(parts: Sequence[Part], ensemble: Ensemble, saved: Sequence[Mapping[str, Any]]) -> None:
+    with threads(saved[0]["threads"] if saved else ensemble.whole.trainer.threads):
+        _train_from(saved, parts, ensemble)
 
 
-def _train_from(first_step: int, parts: Sequence[Part], ensemble: Ensemble) -> None:
+def _train_from(saved: Sequence[Mapping[str, Any]], parts: Sequence[Part], ensemble: Ensemble) -> None:
     plan = ensemble.whole
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
     module = job.make_module(plan)
@@ -135,7 +175,6 @@ def _train_from(first_step: int, parts: Sequence[Part], ensemble: Ensemble) -> N
         own = part.plan
         part.replicas = slice(stop, stop := stop + len(own.seeds))
         part.recorder = Recorder(own.seeds, own.train.steps, own.train.log_every, measures, names)
-    saved = [part.run.checkpoint for part in parts if part.run.checkpoint is not None]
     if saved:
         module.load({k: torch.cat([one["parameters"][k] for one in saved]) for k in saved[0]["parameters"]})
         module.saved_optimizer = joined([one["optimizer"] for one in saved])
@@ -145,6 +184,21 @@ def _train_from(first_step: int, parts: Sequence[Part], ensemble: Ensemble) -> N
     for part in parts:
         job.follow(part.recorder, part.run, columns, part.followers)
     record_all = _RecordAll(parts)
+    first_step = saved[0]["step"] if saved else 0
+    if first_step < plan.train.steps:
+        _fit(plan, module, _Shared(ensemble, first_step), record_all)
+        _save(record_all, module, plan.train.steps)  # the first record counts when all of them can follow
+    else:
+        for part in parts:
+            part.recorder.see_the_end(_of(part, module))
+    for part in record_all.going_on():
+        try:
+            part.end(_finished(part, columns, module.trained_on))
+        except Exception as error:
+            part.end(error)
+
+
+def _fit(plan: TrainingPlan, module: EnsembleModule, stream: PromptStream, record_all: _RecordAll) -> None:
     with Interrupts() as interrupts:
         last = job.Stop(interrupts)
         for callback in plan.callbacks:
@@ -152,13 +206,7 @@ def _train_from(first_step: int, parts: Sequence[Part], ensemble: Ensemble) -> N
                 callback.save = functools.partial(_save, record_all)
                 callback.is_stopping = last.is_due
         callbacks = [*plan.callbacks, record_all, last]
-        stream = _Shared(ensemble, first_step)
-        job.fit(plan, module, stream, callbacks, (), parts[0].run.path)
-    for part in record_all.going_on():
-        try:
-            part.end(_finished(part, columns, module.trained_on))
-        except Exception as error:
-            part.end(error)
+        job.fit(plan, module, stream, callbacks, (), record_all.parts[0].run.path)
 
 
 def _finished(part: Part, columns: Sequence[str], device: str) -> TrainResult:
@@ -187,7 +235,7 @@ class _RecordAll(pl.Callback):
         rows: list[Row] = []
         for part in self.going_on():
             part.recorder.take({name: value_R[part.replicas] for name, value_R in found.items()})
-            seen: Any = _ModuleOfPart(pl_module, part)
+            seen = _of(part, pl_module)
             audience: Any = _Audience(part.followers)
             known = len(part.recorder.rows)
             try:
@@ -253,8 +301,13 @@ class _ModuleOfPart:
     """What a recorder asks of a module, of one of the runs in it."""
 
     def __init__(self, module: EnsembleModule, part: Part) -> None:
-        self.look, self.law, self.seeds = _LookOfPart(module.look, part), part.plan.law, part.plan.seeds
+        self.look: Any = _LookOfPart(module.look, part) if hasattr(module, "look") else None
+        self._module, self._part = module, part
+        self.law, self.seeds = part.plan.law, part.plan.seeds
         self.model, self.total_steps = part.plan.model, module.total_steps
+
+    def matrices(self) -> dict[str, Tensor]:
+        return {name: M[self._part.replicas] for name, M in self._module.matrices().items()}
 
     @functools.cached_property
     def exact_risk(self) -> RiskFunction | None:
@@ -263,6 +316,11 @@ class _ModuleOfPart:
     @functools.cached_property
     def observables(self) -> Observables:
         return self.law.observe(self.model)
+
+
+def _of(part: Part, module: EnsembleModule) -> Any:
+    """As a recorder knows a module."""
+    return _ModuleOfPart(module, part)
 
 
 class _Shared(PromptStream):
@@ -292,6 +350,7 @@ def _save(record_all: _RecordAll, module: EnsembleModule, step: int) -> None:
             "parameters": {name: stack[part.replicas].clone() for name, stack in whole["parameters"].items()},
             "optimizer": of_replicas(whole["optimizer"], part.replicas),
             "recorder": part.recorder.state(),
+            "together": [other.name for other in record_all.parts],
         }
         part.run.save_checkpoint(whole | own)
 
