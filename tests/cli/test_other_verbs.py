@@ -43,7 +43,7 @@ def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixtur
     assert all(f"  {verb} " in text for verb in VERBS)
     for verb, wanted in {
         "train": ["experiment=ahn/", "optimizer=adam", "steps:", "icl train -m"],
-        "check": ["check=ahn/lemma1", "jobs:", "icl check check=all"],
+        "check": [" | ahn/lemma1 |", "jobs:", "icl check check=all"],
         "reproduce": ["only:"],
         "list": ["usage"],
         "clean": ["usage"],

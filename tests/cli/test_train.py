@@ -177,8 +177,7 @@ def test_wandb_is_told_once_and_again_when_asked_elsewhere(
     tiny()
     assert not (outputs / "wandb").exists()
     with monkeypatch.context() as patched:
-        patched.setattr("icl.sinks.telling.WRITTEN_WITHIN", 0)
-        patched.setattr("icl.sinks.telling.holds_all", lambda logs: False)
+        patched.setattr("icl.sinks.telling.held_within", lambda seconds, logs: False)
         unwritten = tiny(logger="wandb_offline")
     assert (unwritten.code, told()) == (0, 1) and "W&B's copy is not whole" in unwritten.err
     for expected, more in ((2, []), (2, []), (3, ["logger.project=other"]), (4, ["checks=[ahn/lemma1]"])):
