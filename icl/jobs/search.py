@@ -137,7 +137,7 @@ class Bayes:
         try:
             import optuna
         except ImportError:
-            raise Unavailable("search.method=bayes: needs optuna; pip install 'optuna>=5,<6'") from None
+            raise Unavailable("search.method=bayes: needs optuna; pip install 'icl[optuna]'") from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.seed, self.path = space, seed, path
         self.study = self._stored() if path.exists() else optuna.create_study()
