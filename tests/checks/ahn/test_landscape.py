@@ -14,7 +14,7 @@ SMALL = {"starts": 16, "prompts": 300, "iterations": 30, "samples": 1000}
 
 def test_most_starts_end_at_another_minimum():
     finding = Landscape(**SMALL).measure()
-    assert finding.verdict == "fails" and finding.control.rejected
+    assert finding.verdict == "undecided" and finding.control.rejected
     measured = finding.measured
     assert sum(measured["reached_by_risk"].values()) == 16
     assert measured["best_on_s"] == pytest.approx(0.0392593, rel=1e-5)
