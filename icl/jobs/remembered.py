@@ -24,7 +24,7 @@ from icl.config.places import Configs
 from icl.config.session import Session
 from icl.runs import atomic
 from icl.runs.code import code_digest
-from icl.runs.documents import read_json
+from icl.runs.documents import read_record, to_json, write_record
 from icl.runs.redact import redact
 
 PLACE = "cache/composed.json"
@@ -44,7 +44,8 @@ class Memory:
             return Composed(settings, choices)
         composed = compose(configs, verb, overrides)
         content = [composed.settings, dict(composed.choices)]
-        if "${" not in asked and not composed.multirun and json.loads(json.dumps(content)) == redact(content):
+        is_plain = to_json(content) == content == redact(content)  # as it is read again; no secret
+        if "${" not in asked and not composed.multirun and is_plain:
             self.kept[asked] = content
         return composed
 
@@ -53,14 +54,14 @@ class Memory:
 def remembering(session: Session) -> Iterator[Memory]:
     """With what was composed the last time here, and for the next."""
     path, mark = session.outputs / PLACE, _mark(session.configs)
-    found = read_json(path) or {}
+    found = read_record(path) or {}
     memory = Memory(dict(found.get("kept", {})) if mark is not None and found.get("mark") == mark else {})
     before = len(memory.kept)
     yield memory
     if mark is not None and len(memory.kept) > before:
         with atomic.writing(session.outputs):
             path.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(path, json.dumps({"mark": mark, "kept": memory.kept}).encode())
+            write_record(path, {"mark": mark, "kept": memory.kept})
 
 
 def _mark(configs: Configs) -> str | None:

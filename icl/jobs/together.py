@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl.config.session import Session
-from icl.jobs.request import Document, prepare
+from icl.jobs.request import Document, obtain
 from icl.jobs.train import TrainRequest
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def obtain_together(
 
 def _alone(request: TrainRequest, session: Session) -> Document | Exception:
     try:
-        return prepare(request, session) or request.make(session)
+        return obtain(request, session)
     except Exception as error:
         return error
 

@@ -92,7 +92,7 @@ class StoredSweep:
         }  # fmt: skip
         with atomic.writing(self.outputs):
             self.folder.mkdir(parents=True, exist_ok=True)
-            documents.write_json(self.folder / PLAN, redact(plan))
+            documents.write_record(self.folder / PLAN, redact(plan))
 
     def outcome(self, job: SweptJob) -> Outcome:
         if job.error:

@@ -70,8 +70,11 @@ def test_but_after_a_change(
     assert session.configs.user is not None
     (session.configs.user / "check/mylab/own.yaml").write_text(OWN.replace("3", "4"))
     assert asked(session).settings["check"]["dim"] == 4 and len(by_hydra) == 2
-    (session.outputs / PLACE).write_text("{")
-    assert asked(session).settings["check"]["dim"] == 4 and len(by_hydra) == 3
+    place = session.outputs / PLACE
+    for damaged in ("{", place.read_text().replace('"dim": 4', '"dim": 5')):
+        place.write_text(damaged)
+        assert asked(session).settings["check"]["dim"] == 4
+    assert len(by_hydra) == 4
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,7 @@ def test_but_after_a_change(
         "api_key: 0123456789",
         "1: one",
         "claim: .nan",
+        "claim: .inf",
     ],
 )
 def test_what_cannot_be_known_or_must_not_be_written_is_not_kept(session: Session, line: str) -> None:
