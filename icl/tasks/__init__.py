@@ -3,6 +3,7 @@
 from icl.tasks.dynamical_system import DynamicalSystem, DynamicalSystemLaw
 from icl.tasks.law import Law, Task
 from icl.tasks.linear_regression import LinearRegression, LinearRegressionLaw
+from icl.tasks.logistic_regression import LogisticRegression, LogisticRegressionLaw
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.token_law import TokenLaw
 
@@ -13,6 +14,8 @@ __all__ = [
     "Law",
     "LinearRegression",
     "LinearRegressionLaw",
+    "LogisticRegression",
+    "LogisticRegressionLaw",
     "Task",
     "TokenLaw",
     "TokenPrompt",
