@@ -1,6 +1,7 @@
 """Prompt -> prediction: linear attention over tokens or over Gram matrices, and its parametrizations."""
 
 from icl.models.attention import LinearTransformer
+from icl.models.lsa import LSA
 from icl.models.parametrizations import (
     Full,
     LinearTransformerBlock,
@@ -12,6 +13,7 @@ from icl.models.parametrizations import (
 )
 
 __all__ = [
+    "LSA",
     "Full",
     "LinearTransformer",
     "LinearTransformerBlock",
