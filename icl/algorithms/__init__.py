@@ -6,16 +6,17 @@ least_squares       least squares of minimum norm, ridge
 conjugate_gradient  preconditioned, from any first direction
 kalman              the Kalman filter of known linear systems
 newton              Newton's iteration for the inverse, of any order
-logistic            the regularised logistic loss: damped Newton, gradient descent (on points, not prompts)
+
+On points, not prompts: damped Newton and gradient descent of the logistic loss, icl.theory.logistic.
 """
 
 from icl.algorithms.conjugate_gradient import ConjugateGradient
 from icl.algorithms.descent import GDPlusPlus, GradientDescent, chebyshev_steps
 from icl.algorithms.kalman import KalmanFilter
 from icl.algorithms.least_squares import LeastSquares, Ridge
-from icl.algorithms.logistic import LogisticLoss, damped_newton, gradient_descent
 from icl.algorithms.newton import NewtonIteration, newton_iteration
 from icl.algorithms.step_search import Contexts, Steps, search_gd, search_gd_plus_plus
+from icl.theory.logistic import LogisticLoss, damped_newton, gradient_descent
 
 __all__ = [
     "ConjugateGradient",

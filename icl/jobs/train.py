@@ -36,7 +36,7 @@ from icl.runs.store import RunStore
 from icl.sinks.telling import Note
 
 if TYPE_CHECKING:
-    from icl.models import LinearTransformer
+    from icl.models import Transformer
     from icl.sinks.guarded import Guarded
     from icl.tasks.law import Law
     from icl.training.job import Follower, TrainingPlan
@@ -133,7 +133,7 @@ class TrainRequest:
             **self.parts,
         )
 
-    def judge(self, model: LinearTransformer, law: Law) -> Sequence[Mapping[str, Any]]:
+    def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
         return ask(self.questions, of_model(model, law)) if self.questions else []
 
     def trained(self, result: TrainResult, session: Session) -> Document:

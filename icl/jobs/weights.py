@@ -11,7 +11,7 @@ from icl.runs.code import targets
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Weights
-    from icl.models import LinearTransformer
+    from icl.models import Transformer
     from icl.tasks import Law
 
 _FAMILIES = {frozenset("A"): "sparse_a", frozenset("AB"): "sparse_ab", frozenset("PQ"): "full"}
@@ -59,7 +59,7 @@ def of_run(path: Path) -> Weights:
     return of_model(run.transformer, run.law)
 
 
-def of_model(model: LinearTransformer, law: Law) -> Weights:
+def of_model(model: Transformer, law: Law) -> Weights:
     """A model's weights with the law they were trained on."""
     from icl.checks.verdict import Weights
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from typing import Self
+
+from torch import Tensor
 
 from icl.errors import InputError, one_of
 from icl.models import gram, tokens
 from icl.models.batched import batch_last
 from icl.models.parametrizations import Parametrization
+from icl.models.transformer import Transformer
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 PATHS = ("gram", "tokens")
 
 
-class LinearTransformer(nn.Module):
+class LinearTransformer(Transformer):
     """`predict(prompt)` answers (R, B) predictions for either kind of prompt its path can read."""
+
+    parametrization: Parametrization
 
     def __init__(
         self, parametrization: Parametrization, path: str = "gram", activation: str = "identity"
@@ -26,9 +31,8 @@ class LinearTransformer(nn.Module):
         if self.path == "gram" and self.activation != "identity":
             raise InputError(f"model.activation={activation} has no Gram form: set model.path=tokens")
 
-    def on(self, parametrization: Parametrization) -> LinearTransformer:
-        """The same model with other weights."""
-        return LinearTransformer(parametrization, self.path, self.activation)
+    def on(self, parametrization: Parametrization) -> Self:
+        return type(self)(parametrization, self.path, self.activation)
 
     def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
         if isinstance(prompt, GramPrompt):

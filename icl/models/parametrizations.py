@@ -1,75 +1,26 @@
 """Which weights are free: maps from parameters to the (P, Q) stack of linear attention.
 
-R replicas, L layers, H heads, D covariates, P = D + 1 token width. Every parameter is a stack of matrices
-with leading axes (R, L), (R, L, H) or (R, 1); the trainer clips, logs and draws matrix by matrix.
+R replicas, L layers, H heads, D covariates, P = D + 1 token width.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Self
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from icl.errors import InputError, real, reals, whole
+from icl.errors import whole
 from icl.models.batched import from_left
 from icl.models.gram import stack_output
-from icl.random import generator
-
-MAX_LAYERS = 64
+from icl.models.matrices import Matrices
 
 
-class Parametrization(nn.Module, ABC):
-    """Shared by all: sizes, i.i.d. Gaussian initialisation per seed, and names of the matrices."""
+class Parametrization(Matrices):
+    """Of linear attention."""
 
-    sparse: ClassVar[bool] = False  # of eq. (8) or (11)
-    with_b: ClassVar[bool] = False  # of eq. (11): B is free
     mask: bool = True  # whether the query is left out of the sums, as a key
-
-    def __init__(self, dim: int, layers: int = 3, init_std: float | Sequence[float] = 1e-4) -> None:
-        super().__init__()
-        self.dim = whole("task.dim", dim, 1)
-        self.layers = whole("model.layers", layers, 1, MAX_LAYERS)
-        if isinstance(init_std, Sequence) and not isinstance(init_std, str):
-            self.init_std: float | list[float] = reals("model.init_std", init_std, len(init_std), 0)
-        else:
-            self.init_std = real("model.init_std", init_std, 0)
-
-    @abstractmethod
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Parameter name -> shape without the replica axis."""
-
-    def initialise(self, seeds: Sequence[int], dtype: torch.dtype = torch.float64) -> None:
-        """Replica r's weights are a function of seeds[r] alone."""
-        stds = self.init_std if isinstance(self.init_std, list) else [self.init_std] * len(seeds)
-        if len(stds) != len(seeds):
-            raise InputError(f"model.init_std={stds}: has {len(stds)} entries for {len(seeds)} seeds")
-        streams = [generator(seed, "init") for seed in seeds]
-        for name, shape in self.shapes().items():
-            draws = [std * rng.standard_normal(shape) for std, rng in zip(stds, streams, strict=True)]
-            setattr(self, name, nn.Parameter(torch.from_numpy(np.stack(draws)).to(dtype)))
-
-    def load(self, matrices: dict[str, Tensor]) -> None:
-        """Take given weights (with a replica axis) instead of random ones."""
-        for name, shape in self.shapes().items():
-            if name not in matrices or tuple(matrices[name].shape[1:]) != shape:
-                found = tuple(matrices[name].shape) if name in matrices else "nothing"
-                raise InputError(
-                    f"weights {name}: must have shape (seeds, {', '.join(map(str, shape))}), got {found}"
-                )
-            setattr(self, name, nn.Parameter(matrices[name].clone()))
-
-    def sharing(self, parameters: Sequence[Tensor]) -> Self:
-        """The same family on other parameters, not copied."""
-        other = type(self).__new__(type(self))
-        other.__dict__ = self.__dict__ | {"_parameters": dict(zip(self.shapes(), parameters, strict=True))}
-        return other
-
-    def matrices(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in self.shapes()}
 
     @abstractmethod
     def stack(self) -> tuple[Tensor, Tensor]:

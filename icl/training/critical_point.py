@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.random import generator
 from icl.tasks.law import Law
 from icl.theory.statistics import norm_and_stderr
@@ -38,12 +38,12 @@ class GradientNorms:
 class CriticalPoint:
     """How far weights are from a critical point of the population risk: its gradient's norm, by matrix."""
 
-    def __init__(self, model: LinearTransformer, law: Law, seeds: Sequence[int], samples: int) -> None:
+    def __init__(self, model: Transformer, law: Law, seeds: Sequence[int], samples: int) -> None:
         self.seeds, self.samples = tuple(seeds), samples
         self.exact = law.exact_risk(model)
         self.estimator = best_sampled(model, law)
 
-    def measure(self, model: LinearTransformer, step: int, exact_R: Tensor | None = None) -> GradientNorms:
+    def measure(self, model: Transformer, step: int, exact_R: Tensor | None = None) -> GradientNorms:
         """`model` in float64 on the CPU; `step` names the prompts, which training never sees; `exact_R` is
         the exact risk of this very model where it is known already."""
         matrices = dict(zip(model.parametrization.shapes(), model.parametrization.parameters(), strict=True))
@@ -53,7 +53,7 @@ class CriticalPoint:
         norms = gradient_norms(self._estimates(model, step), matrices, exact=False)
         return replace(norms, plain=self._plain(model, step))
 
-    def _plain(self, model: LinearTransformer, step: int) -> tuple[Tensor, Tensor] | None:
+    def _plain(self, model: Transformer, step: int) -> tuple[Tensor, Tensor] | None:
         """What a batch of the law's own prompts shows of the risk."""
         plain = self.estimator.plain
         if plain is None:
@@ -64,7 +64,7 @@ class CriticalPoint:
             risk_CR = torch.stack([plain.risk(model, plain.draw(streams, size)) for _ in range(CHUNKS)])
         return risk_CR.mean(0), risk_CR.std(0) / math.sqrt(CHUNKS)
 
-    def _estimates(self, model: LinearTransformer, step: int) -> Iterator[Tensor]:
+    def _estimates(self, model: Transformer, step: int) -> Iterator[Tensor]:
         streams = [generator(seed, "eval", step) for seed in self.seeds]
         for _ in range(CHUNKS):
             yield self.estimator.risk(model, self.estimator.draw(streams, max(self.samples // CHUNKS, 1)))

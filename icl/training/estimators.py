@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from icl.errors import InputError, nearest
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.tasks.estimators import PopulationRisk
 from icl.tasks.law import Estimator, Law
 
 POPULATION = "population"  # the law's exact risk; nothing is drawn
 
 
-def make_estimator(name: str, model: LinearTransformer, law: Law) -> Estimator:
+def make_estimator(name: str, model: Transformer, law: Law) -> Estimator:
     """The estimator of this name for this model."""
     offered = law.estimators(model)
     if name in offered:
@@ -27,6 +27,6 @@ def make_estimator(name: str, model: LinearTransformer, law: Law) -> Estimator:
     raise InputError(f"train.estimator={name}: not with {where}; use {usable}{nearest(name, offered)}")
 
 
-def best_sampled(model: LinearTransformer, law: Law) -> Estimator:
+def best_sampled(model: Transformer, law: Law) -> Estimator:
     """The law's estimator of least variance."""
     return next(iter(law.estimators(model).values()))()

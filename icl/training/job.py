@@ -22,7 +22,7 @@ from pytorch_lightning.loggers import Logger
 from torch.utils.data import DataLoader
 
 from icl.errors import Interrupted
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.runs.aggregate import aggregate
 from icl.tasks.law import Law
 from icl.training.checkpoints import Checkpoints
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from icl.runs.record import RunRecord
     from icl.runs.store import ActiveRun
 
-Judge = Callable[[LinearTransformer, Law], Sequence[Mapping[str, Any]]]
+Judge = Callable[[Transformer, Law], Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TrainingPlan:
     group: str
     seeds: tuple[int, ...]
     law: Law
-    model: LinearTransformer
+    model: Transformer
     optimizer: OptimizerSpec
     train: TrainSettings
     trainer: TrainerSettings

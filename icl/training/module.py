@@ -19,7 +19,7 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.models.coordinates import Coordinates
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
@@ -59,7 +59,7 @@ class Look:
         return {k: torch.where(sound_R.view(-1, *[1] * (M.ndim - 1)), M, 0) for k, M in self.weights.items()}
 
     @functools.cached_property
-    def model(self) -> LinearTransformer:
+    def model(self) -> Transformer:
         """Of the same kind, with these weights."""
         model = model_in_float64(self._module.model)
         model.parametrization.load(self.matrices)
@@ -81,7 +81,7 @@ class Look:
         return self._module.reliable
 
 
-def model_in_float64(model: LinearTransformer) -> LinearTransformer:
+def model_in_float64(model: Transformer) -> Transformer:
     """A model of the same kind whose weights are loaded for evaluation, on the CPU."""
     family = model.parametrization
     zeros = {k: torch.zeros_like(v, device="cpu", dtype=torch.float64) for k, v in family.matrices().items()}
@@ -97,7 +97,7 @@ class EnsembleModule(pl.LightningModule):
 
     def __init__(
         self,
-        model: LinearTransformer,
+        model: Transformer,
         law: Law,
         settings: TrainSettings,
         spec: OptimizerSpec,
@@ -147,7 +147,7 @@ class EnsembleModule(pl.LightningModule):
     def trained_dtype(self) -> torch.dtype:
         return next(iter(self.trained.values())).dtype
 
-    def _model(self, parameters: Sequence[Tensor] | None = None, r: int | None = None) -> LinearTransformer:
+    def _model(self, parameters: Sequence[Tensor] | None = None, r: int | None = None) -> Transformer:
         """At the weights trained, or at replica r's of these parameters."""
         if parameters is None and not self.coordinates.mapped:
             return self.model  # what is trained are its own parameters

@@ -13,7 +13,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.runs.steps import log_spaced_steps
 from icl.training.measures import DistanceToSet, ExactRisk, Measure, Row
 from icl.training.module import Diverged, EnsembleModule, Look
@@ -45,7 +45,7 @@ class Recorder(pl.Callback):
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}
         self.diverged: dict[int, int] = {}  # seeds, and the row at which their loss was no number any more
-        self.final_model: LinearTransformer | None = None  # in float64, once all steps are taken
+        self.final_model: Transformer | None = None  # in float64, once all steps are taken
         self._found: dict[str, Tensor] = {}
         self._at_end: dict[str, list[float | None]] = {}
 

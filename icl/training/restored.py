@@ -16,9 +16,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from icl.config import instantiate
+from icl.config import instantiate, target_class
 from icl.errors import InputError, Unavailable
-from icl.models import LinearTransformer
+from icl.models import LinearTransformer, Transformer
 from icl.runs import record
 from icl.runs.record import RunRecord
 from icl.tasks.law import Law, Task
@@ -29,23 +29,25 @@ if TYPE_CHECKING:
 _OTHER_LAW = 1e-9  # relative; rounding moves a stored covariance by dim * 2e-16 at most
 
 
-def law_and_model(config: Mapping[str, Any], seeds: Sequence[int]) -> tuple[Law, LinearTransformer]:
+def law_and_model(config: Mapping[str, Any], seeds: Sequence[int]) -> tuple[Law, Transformer]:
     """What the groups `task` and `model` of a training config say; the model has no weights yet."""
     task: Task = instantiate("task", config["task"])
     for name in ("dim", "law"):
         if not hasattr(task, name):
             wanted = "must be a task: something with dim and law(seeds), see icl.tasks.law"
             raise InputError(f"task._target_={config['task']['_target_']}: {wanted}")
-    of_transformer = {k: v for k, v in config["model"].items() if k in ("path", "activation")}
-    node = {k: v for k, v in config["model"].items() if k not in of_transformer}
-    model = LinearTransformer(instantiate("model", node, dim=task.dim), **of_transformer)
-    return task.law(seeds), model
+    node = config["model"]
+    if issubclass(target_class("model", node.get("_target_")), Transformer):
+        return task.law(seeds), instantiate("model", node, dim=task.dim)
+    of_transformer = {k: v for k, v in node.items() if k in ("path", "activation")}
+    family = {k: v for k, v in node.items() if k not in of_transformer}
+    return task.law(seeds), LinearTransformer(instantiate("model", family, dim=task.dim), **of_transformer)
 
 
 class Predictor(nn.Module):
     """A trained model that reads covariates and labels: `model(x, y, x_query)`."""
 
-    def __init__(self, model: LinearTransformer, law: Law) -> None:
+    def __init__(self, model: Transformer, law: Law) -> None:
         super().__init__()
         self.model, self._law = model, law
 
@@ -76,7 +78,7 @@ class TrainedRun(RunRecord):
     """
 
     @functools.cached_property
-    def _made(self) -> tuple[Law, LinearTransformer]:
+    def _made(self) -> tuple[Law, Transformer]:
         if not {"task", "model"} <= set(self.config):
             raise InputError(f"{self.path}: is no training run: its config has no task and model")
         law, model = law_and_model(self.config, self.run["seeds"])
@@ -94,15 +96,15 @@ class TrainedRun(RunRecord):
         return {name: self._array(name) for name in self._made[1].parametrization.shapes()}
 
     @functools.cached_property
-    def transformer(self) -> LinearTransformer:
-        """The final weights as a model, in float64."""
+    def transformer(self) -> Any:
+        """The final weights as a model of the run's class, in float64."""
         return self.with_weights(self.matrices)
 
     @functools.cached_property
     def model(self) -> Predictor:
         return Predictor(self.transformer, self.law)
 
-    def with_weights(self, matrices: Mapping[str, np.ndarray]) -> LinearTransformer:
+    def with_weights(self, matrices: Mapping[str, np.ndarray]) -> Any:
         """The run's model with other weights, in float64."""
         model = self._made[1]
         zeros = [torch.zeros(0)] * len(model.parametrization.shapes())
@@ -110,7 +112,7 @@ class TrainedRun(RunRecord):
         family.load({name: torch.from_numpy(np.array(matrix)).double() for name, matrix in matrices.items()})
         return model.on(family.requires_grad_(False))
 
-    def stored_models(self) -> Iterator[tuple[int, LinearTransformer]]:
+    def stored_models(self) -> Iterator[tuple[int, Any]]:
         """(step, model) at the stored steps, the last one included."""
         names = self._made[1].parametrization.shapes()
         for s, step in enumerate(self._array("history_steps").tolist()):

@@ -17,7 +17,7 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
 from icl.errors import InputError, one_line, one_of, whole
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.tasks.law import Law
 from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
@@ -62,7 +62,7 @@ class TrainSettings:
                 f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
             )
 
-    def insist_it_fits(self, model: LinearTransformer, replicas: int) -> None:
+    def insist_it_fits(self, model: Transformer, replicas: int) -> None:
         """That the Gram matrices of one batch, at least, have room in this machine."""
         if self.batch is None or not hasattr(os, "sysconf"):
             return
@@ -74,7 +74,7 @@ class TrainSettings:
                 f"this machine has {there / 2**30:,.0f}"
             )
 
-    def maps(self, model: LinearTransformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
+    def maps(self, model: Transformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
         """Of icl.models.coordinates, by matrix of the model."""
         if self.coordinates == "plain":
             return {}

@@ -16,7 +16,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from icl.models import LinearTransformer
+from icl.models import Transformer
 from icl.runs.store import ActiveRun, RunStore
 from icl.tasks.law import Observables, RiskFunction
 from icl.training import job
@@ -285,7 +285,7 @@ class _LookOfPart:
         return {name: M[self._part.replicas] for name, M in self._look.matrices.items()}
 
     @functools.cached_property
-    def model(self) -> LinearTransformer:
+    def model(self) -> Transformer:
         model = model_in_float64(self._part.plan.model)
         model.parametrization.load(self.matrices)
         return model

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import torch
 
-from icl.algorithms.logistic import LogisticLoss
 from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import whole
 from icl.random import generator
+from icl.theory.logistic import LogisticLoss
 
 REMARKS = [
     "lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu): the printed denominator is 2 sqrt(mu). The "

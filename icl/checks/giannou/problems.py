@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.algorithms.logistic import LogisticLoss
 from icl.checks.settings import limited
 from icl.errors import InputError, real, whole
+from icl.theory.logistic import LogisticLoss
 
 Design = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
 MAX_DIM = 200

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.algorithms.logistic import LogisticLoss
 from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.settings import limited
 from icl.constructions.giannou.logistic import (
@@ -24,6 +23,7 @@ from icl.constructions.giannou.logistic import (
 )
 from icl.errors import whole
 from icl.models.columns import ColumnStack
+from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 
 MAX_INVERSION = 64

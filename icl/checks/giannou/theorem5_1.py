@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from icl.algorithms.logistic import LogisticLoss, damped_newton
 from icl.checks.giannou.mutants import or_infinite
 from icl.checks.giannou.step_error import NewtonSteps, Trajectory
 from icl.checks.settings import limited
@@ -18,6 +17,7 @@ from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
 from icl.constructions.giannou.logistic import radius_of_iterates
 from icl.models.columns import ColumnStack
 from icl.random import generator
+from icl.theory.logistic import LogisticLoss, damped_newton
 
 REMARKS = [
     "Width is O(d (1+mu)^6 / (eps^4 mu^8)) here and O(d (1+mu)^8 / (eps^4 mu^10)) in Theorem 5.2, from "

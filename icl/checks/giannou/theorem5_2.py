@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.algorithms.logistic import LogisticLoss, damped_newton
 from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
 from icl.checks.giannou.step_error import (
     NewtonSteps,
@@ -27,6 +26,7 @@ from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.logistic import prompt_of_theorem
 from icl.models.columns import ColumnStack, forward
 from icl.random import generator
+from icl.theory.logistic import LogisticLoss, damped_newton
 
 PRINTED_EXPONENT = -0.25  # width ~ eps^-4
 REMARKS = [

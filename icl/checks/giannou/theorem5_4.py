@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.algorithms.logistic import LogisticLoss, damped_newton
 from icl.checks.giannou.problems import LogisticProblems
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import whole
 from icl.random import generator
+from icl.theory.logistic import LogisticLoss, damped_newton
 
 ROUNDING = 1e-9  # of ratios and decreases of order one, far above 2^-52 of g's size
 REMARKS = [

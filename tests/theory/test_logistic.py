@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.algorithms import LogisticLoss, damped_newton, gradient_descent
-from icl.errors import InputError
 
 
 def problems(B, N, D, mu, seed=0):
@@ -79,9 +78,9 @@ def test_each_problem_stops_for_itself():
 
 def test_refuses_what_is_no_such_problem():
     A, y = torch.ones(1, 3, 2).double(), torch.ones(1, 3).double()
-    with pytest.raises(InputError, match="mu"):
+    with pytest.raises(ValueError, match="mu"):
         LogisticLoss(A, y, 0.0)
-    with pytest.raises(InputError, match="labels"):
+    with pytest.raises(ValueError, match="labels"):
         LogisticLoss(A, 0 * y, 0.1)
     with pytest.raises(ValueError):
         LogisticLoss(A, y[:, :2], 0.1)

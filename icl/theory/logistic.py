@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from icl.errors import InputError, real, whole
-
 
 @dataclass(frozen=True, eq=False)
 class LogisticLoss:
@@ -24,11 +22,12 @@ class LogisticLoss:
     mu: float
 
     def __post_init__(self) -> None:
-        real("algorithm.mu", self.mu, 0, open_low=True)
+        if not self.mu > 0:
+            raise ValueError(f"mu={self.mu}: must be above 0")
         if self.A_BND.ndim != 3 or self.y_BN.shape != self.A_BND.shape[:2]:
             raise ValueError(f"A {tuple(self.A_BND.shape)} and y {tuple(self.y_BN.shape)}: (B, N, D), (B, N)")
         if not bool((self.y_BN.abs() == 1).all()):
-            raise InputError("algorithm: labels must be 1 or -1")
+            raise ValueError("labels must be 1 or -1")
 
     def margins(self, x_BD: Tensor) -> Tensor:
         return self.y_BN * (self.A_BND @ x_BD[..., None])[..., 0]
@@ -93,8 +92,6 @@ def gradient_descent(
 def _until(
     loss: LogisticLoss, step: Callable[[Tensor], Tensor], x_BD: Tensor, tolerance: float, most: int
 ) -> Minimum:
-    real("algorithm.tolerance", tolerance, 0)
-    whole("algorithm.most", most, 0)
     steps_B = torch.zeros(len(x_BD), dtype=torch.int64)
     gradient_B = loss.gradient(x_BD).norm(dim=-1)
     for _ in range(most):

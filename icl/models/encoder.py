@@ -1,0 +1,190 @@
+"""Encoders over tokens as giannou's section 6 trains them: full attention, linear or softmax, with or without
+LayerNorm and MLP, read at the query token.
+
+Pre-norm blocks, h <- h + attention(LN h), then h <- h + MLP(LN h); scores are divided by the root of a head's
+width, by nothing else. A token enters as (x, y, 1) through a linear read-in. Nothing but the query token is
+ever read, so that the last layer moves the query token alone.
+
+R replicas, B prompts, N context tokens (M = N + 1 with the query), D covariates, W width, H heads of width E,
+X hidden units, L layers, K numbers read out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from icl.errors import InputError, one_of, real, whole
+from icl.models.matrices import Matrices
+from icl.models.transformer import Transformer
+from icl.tasks.prompts import TokenPrompt
+
+ATTENTIONS = ("linear", "softmax")
+NORMS = ("none", "layer")
+READS = ("label", "parameter")
+MAX_WIDTH = 8192
+NORM_EPS = 1e-5  # torch's own, under the root
+
+
+class EncoderMatrices(Matrices):
+    """The matrices of an encoder. Gains of norms are stored less 1, so that zero is none."""
+
+    read_in: Tensor
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    merge: Tensor
+    up: Tensor
+    down: Tensor
+    gain: Tensor
+    last_gain: Tensor
+    read_out: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        layers: int,
+        width: int,
+        heads: int,
+        hidden: int,
+        normalised: bool,
+        outputs: int,
+        init_std: float | Sequence[float],
+    ) -> None:
+        super().__init__(dim, layers, init_std)
+        self.width, self.heads, self.hidden = width, heads, hidden
+        self.normalised, self.outputs = normalised, outputs
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        L, W, X = self.layers, self.width, self.hidden
+        found: dict[str, tuple[int, ...]] = {"read_in": (1, W, self.dim + 2)}
+        found |= dict.fromkeys(("query", "key", "value", "merge"), (L, W, W))
+        if X:
+            found |= {"up": (L, X, W), "down": (L, W, X)}
+        if self.normalised:
+            found["gain"] = (L, 1 if X == 0 else 2, W)  # before attention, before the MLP
+            found["last_gain"] = (1, 1, W)
+        return found | {"read_out": (1, self.outputs, W)}
+
+    def spread(self, name: str) -> float:
+        """Gains begin at 1; what adds to the residual stream is smaller the more often it is added to."""
+        if name in ("gain", "last_gain"):
+            return 0.0
+        additions = self.layers * (2 if self.hidden else 1)
+        return additions**-0.5 if self.normalised and name in ("merge", "down") else 1.0
+
+
+class Encoder(Transformer):
+    """`reads`: the label of the query, or the D numbers of a linear parameter w, which predicts <w, x_query>.
+
+    `mask`: the query token is nobody's key, not its own. `clip` bounds every entry after each layer.
+    """
+
+    path = "tokens"
+    activation = "encoder"
+    parametrization: EncoderMatrices
+
+    def __init__(
+        self,
+        dim: int,
+        layers: int = 2,
+        width: int = 32,
+        heads: int = 4,
+        attention: str = "softmax",
+        norm: str = "layer",
+        hidden: int = 128,
+        clip: float | None = None,
+        mask: bool = False,
+        reads: str = "label",
+        init_std: float | Sequence[float] = 0.02,
+    ) -> None:
+        super().__init__()
+        self.attention = one_of("model.attention", attention, ATTENTIONS)
+        self.norm = one_of("model.norm", norm, NORMS)
+        self.clip = None if clip is None else real("model.clip", clip, 0, open_low=True)
+        if not isinstance(mask, bool):
+            raise InputError(f"model.mask={mask}: must be true or false")
+        self.mask, self.reads = mask, one_of("model.reads", reads, READS)
+        whole("model.heads", heads, 1)
+        if whole("model.width", width, 1, MAX_WIDTH) % heads:
+            raise InputError(f"model.width={width}: must be a multiple of model.heads={heads}")
+        self.parametrization = EncoderMatrices(
+            dim,
+            layers,
+            width,
+            heads,
+            whole("model.hidden", hidden, 0, 8 * MAX_WIDTH),
+            self.norm == "layer",
+            dim if self.reads == "parameter" else 1,
+            init_std,
+        )
+
+    def on(self, parametrization: EncoderMatrices) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__ = self.__dict__ | {"_modules": {"parametrization": parametrization}}
+        return other
+
+    def predict(self, prompt: Any) -> Tensor:
+        out_RBK = self.read(prompt)
+        if self.reads == "label":
+            return out_RBK[..., 0]
+        return (out_RBK * prompt.query_RBP[..., :-1]).sum(-1)
+
+    def read(self, prompt: TokenPrompt) -> Tensor:
+        """What is read at the query token, (R, B, K): the label, or the parameter."""
+        if not isinstance(prompt, TokenPrompt):
+            raise ValueError("an encoder needs token prompts")
+        family = self.parametrization
+        z_RBMP = torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], dim=2)
+        h_RBMW = apply(family.read_in[:, 0], F.pad(z_RBMP, (0, 1), value=1.0))
+        for layer in range(family.layers):
+            h_RBMW = self._layer(layer, h_RBMW)
+        if family.normalised:
+            h_RBMW = _normalise(h_RBMW, family.last_gain[:, 0, 0])
+        return apply(family.read_out[:, 0], h_RBMW)[:, :, -1]
+
+    def _layer(self, layer: int, h_RBMW: Tensor) -> Tensor:
+        """All tokens after a layer, or after the last the query token alone."""
+        family, last = self.parametrization, layer + 1 == self.parametrization.layers
+        normed_RBMW = h_RBMW
+        if family.normalised:
+            normed_RBMW = _normalise(h_RBMW, family.gain[:, layer, 0])
+        moved = slice(-1, None) if last else slice(None)
+        h_RBMW = h_RBMW[:, :, moved] + self._attend(layer, normed_RBMW, normed_RBMW[:, :, moved])
+        if family.hidden:
+            normed_RBMW = _normalise(h_RBMW, family.gain[:, layer, 1]) if family.normalised else h_RBMW
+            hidden_RBMX = F.gelu(apply(family.up[:, layer], normed_RBMW))
+            h_RBMW = h_RBMW + apply(family.down[:, layer], hidden_RBMX)
+        return h_RBMW if self.clip is None else h_RBMW.clamp(-self.clip, self.clip)
+
+    def _attend(self, layer: int, all_RBMW: Tensor, moved_RBMW: Tensor) -> Tensor:
+        """What the moved tokens get from all, or from the context where the query is masked."""
+        family = self.parametrization
+        keys_RBMW = all_RBMW[:, :, :-1] if self.mask else all_RBMW
+        both_RXW = torch.cat([family.key[:, layer], family.value[:, layer]], dim=1)
+        k_RBMW, v_RBMW = apply(both_RXW, keys_RBMW).chunk(2, dim=-1)
+        q_QHME, k_QHME, v_QHME = (
+            self._by_head(t) for t in (apply(family.query[:, layer], moved_RBMW), k_RBMW, v_RBMW)
+        )
+        if self.attention == "softmax":
+            out_QHME = F.scaled_dot_product_attention(q_QHME, k_QHME, v_QHME)
+        else:  # keys and values first: E x E, whatever the number of tokens
+            out_QHME = q_QHME @ (k_QHME.mT @ v_QHME) * q_QHME.shape[-1] ** -0.5
+        return apply(family.merge[:, layer], out_QHME.transpose(1, 2).reshape(moved_RBMW.shape))
+
+    def _by_head(self, t_RBMW: Tensor) -> Tensor:
+        """(R B, H, M, E)."""
+        return t_RBMW.flatten(0, 1).unflatten(-1, (self.parametrization.heads, -1)).transpose(1, 2)
+
+
+def apply(M_RIJ: Tensor, t_RBMJ: Tensor) -> Tensor:
+    """M t for every token of a replica: a single matrix product."""
+    return (t_RBMJ.flatten(1, 2) @ M_RIJ.mT).unflatten(1, t_RBMJ.shape[1:3])
+
+
+def _normalise(h_RBMW: Tensor, gain_RW: Tensor) -> Tensor:
+    return F.layer_norm(h_RBMW, h_RBMW.shape[-1:], eps=NORM_EPS) * (1 + gain_RW[:, None, None])

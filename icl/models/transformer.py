@@ -1,0 +1,27 @@
+"""What a run trains, whatever its architecture: matrices, and the predictions they make."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from torch import Tensor, nn
+
+from icl.models.matrices import Matrices
+
+
+class Transformer(nn.Module, ABC):
+    """`path` says which prompts it is trained on, tokens or gram. `activation` is identity only where its
+    weights are a stack (P, Q) of linear attention, of which a law may know the exact risk."""
+
+    path: str
+    activation: str
+    parametrization: Matrices
+
+    @abstractmethod
+    def on(self, parametrization: Any) -> Self:
+        """The same model with other weights."""
+
+    @abstractmethod
+    def predict(self, prompt: Any) -> Tensor:
+        """(R, B) in the sign of the labels."""

@@ -1,0 +1,189 @@
+"""Encoders against a plain loop, linear attention of the house, and torch's own modules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from icl.errors import InputError
+from icl.models import Encoder, tokens
+from icl.tasks.prompts import TokenPrompt
+
+R, B, N, D, L, W, H = 2, 3, 4, 2, 2, 4, 2
+KINDS = {
+    "lsa": {"attention": "linear", "norm": "none", "hidden": 0},
+    "clipped": {"attention": "linear", "norm": "none", "hidden": 0, "clip": 0.2},
+    "lsa_ln": {"attention": "linear", "norm": "layer", "hidden": 0},
+    "softmax": {"attention": "softmax", "norm": "layer", "hidden": 6},
+    "masked": {"attention": "softmax", "norm": "layer", "hidden": 6, "mask": True, "reads": "parameter"},
+    "masked_lsa": {"attention": "linear", "norm": "none", "hidden": 6, "mask": True},
+}
+
+
+def encoder(seeds: tuple[int, ...] = (0, 1), **settings: Any) -> Encoder:
+    model = Encoder(D, **{"layers": L, "width": W, "heads": H, "init_std": 0.5} | settings)
+    model.parametrization.initialise(seeds)
+    with torch.no_grad():
+        for name in ("gain", "last_gain"):
+            if name in model.parametrization.shapes():
+                gain = getattr(model.parametrization, name)
+                gain.copy_(torch.randn(gain.shape[1:], generator=torch.Generator().manual_seed(1)))
+    return model
+
+
+@pytest.fixture(scope="module")
+def prompt() -> TokenPrompt:
+    rng = torch.Generator().manual_seed(3)
+    context = torch.randn(R, B, N, D + 1, dtype=torch.float64, generator=rng)
+    query = torch.randn(R, B, D + 1, dtype=torch.float64, generator=rng)
+    return TokenPrompt(context, query, torch.zeros(R, B, dtype=torch.float64), 1)
+
+
+def by_hand(model: Encoder, r: int, context_NP: Tensor, query_P: Tensor) -> list[float]:
+    """Every token through every layer, number by number."""
+    M = {name: matrix[r].tolist() for name, matrix in model.parametrization.matrices().items()}
+
+    def times(matrix: list[list[float]], vector: list[float]) -> list[float]:
+        return [sum(m * v for m, v in zip(row, vector, strict=True)) for row in matrix]
+
+    def norm(h: list[float], gain: list[float]) -> list[float]:
+        if model.norm == "none":
+            return h
+        mean = sum(h) / W
+        root = math.sqrt(sum((v - mean) ** 2 for v in h) / W + 1e-5)
+        return [(v - mean) / root * (1 + g) for v, g in zip(h, gain, strict=True)]
+
+    def plus(a: list[float], b: list[float]) -> list[float]:
+        return [x + y for x, y in zip(a, b, strict=True)]
+
+    tokens_ = [[*z, 1.0] for z in [*context_NP.tolist(), query_P.tolist()]]
+    hs = [times(M["read_in"][0], z) for z in tokens_]
+    normed = model.norm == "layer"
+    for layer in range(L):
+        gains = M["gain"][layer] if normed else [[], []]
+        keys = [norm(h, gains[0]) for h in hs]
+        q, k, v = ([times(M[name][layer], h) for h in keys] for name in ("query", "key", "value"))
+        seen = range(N if model.mask else N + 1)
+        for i, h in enumerate(hs):
+            out = []
+            for head in range(H):
+                part = slice(head * W // H, (head + 1) * W // H)
+                scores = [sum(a * b for a, b in zip(q[i][part], k[j][part], strict=True)) for j in seen]
+                scores = [s / math.sqrt(W // H) for s in scores]
+                if model.attention == "softmax":
+                    total = sum(map(math.exp, scores))
+                    scores = [math.exp(s) / total for s in scores]
+                out += [sum(s * v[j][e] for s, j in zip(scores, seen, strict=True)) for e in range(W)[part]]
+            h = plus(h, times(M["merge"][layer], out))
+            if model.parametrization.hidden:
+                up = times(M["up"][layer], norm(h, gains[-1]))
+                h = plus(h, times(M["down"][layer], [u * (1 + math.erf(u / 2**0.5)) / 2 for u in up]))
+            hs[i] = h if model.clip is None else [min(max(x, -model.clip), model.clip) for x in h]
+    last = norm(hs[-1], M["last_gain"][0][0] if normed else [])
+    return times(M["read_out"][0], last)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_against_a_plain_loop(kind: str, prompt: TokenPrompt) -> None:
+    model = encoder(**KINDS[kind])
+    out_RBK = model.read(prompt)
+    for r in range(R):
+        for b in range(B):
+            expected = by_hand(model, r, prompt.context_RBNP[r, b], prompt.query_RBP[r, b])
+            assert torch.allclose(out_RBK[r, b], torch.tensor(expected).double(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("mask", [True, False])
+def test_lsa_is_the_linear_attention_that_exists(mask: bool, prompt: TokenPrompt) -> None:
+    """With the read-in the identity on (x, y, 1). Unmasked, the query is one more token of the context, which
+    none reads but the others' next layer: with it there, the house's form is of N + 1 context tokens."""
+    model = encoder(**KINDS["lsa"] | {"mask": mask, "width": D + 2})
+    family = model.parametrization
+    with torch.no_grad():
+        family.read_in.copy_(torch.eye(D + 2).expand_as(family.read_in))
+    E = (D + 2) // H
+    heads = [slice(h * E, (h + 1) * E) for h in range(H)]
+    keys = N if mask else N + 1
+    P = torch.stack([keys * family.merge[..., h] @ family.value[:, :, h] for h in heads], dim=2)
+    Q = torch.stack([family.key[:, :, h].mT @ family.query[:, :, h] / E**0.5 for h in heads], dim=2)
+    context, query = (
+        nn.functional.pad(t, (0, 1), value=1.0) for t in (prompt.context_RBNP, prompt.query_RBP)
+    )
+    if not mask:
+        context = torch.cat([context, query[:, :, None]], dim=2)
+    out_RBP = tokens.stack_forward(P, Q, context, query)
+    expected = (out_RBP * family.read_out[:, 0]).sum(-1)
+    assert torch.allclose(model.predict(prompt), expected, rtol=1e-10)
+
+
+def test_softmax_and_layer_norm_are_torchs_own(prompt: TokenPrompt) -> None:
+    model = encoder(**KINDS["softmax"])
+    M = model.parametrization.matrices()
+    for r in range(R):
+        block = nn.TransformerEncoderLayer(
+            W, H, 6, 0.0, "gelu", batch_first=True, norm_first=True, bias=False, dtype=torch.float64
+        )
+        torchs = nn.TransformerEncoder(block, L, nn.LayerNorm(W, bias=False, dtype=torch.float64), False)
+        with torch.no_grad():
+            for i, layer in enumerate(torchs.layers):
+                attention = torch.cat([M[name][r, i] for name in ("query", "key", "value")])
+                layer.self_attn.in_proj_weight.copy_(attention)
+                layer.self_attn.out_proj.weight.copy_(M["merge"][r, i])
+                layer.linear1.weight.copy_(M["up"][r, i])
+                layer.linear2.weight.copy_(M["down"][r, i])
+                layer.norm1.weight.copy_(1 + M["gain"][r, i, 0])
+                layer.norm2.weight.copy_(1 + M["gain"][r, i, 1])
+            torchs.norm.weight.copy_(1 + M["last_gain"][r, 0, 0])
+        z_BMP = torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], dim=2)[r]
+        h_BMW = torchs(nn.functional.pad(z_BMP, (0, 1), value=1.0) @ M["read_in"][r, 0].T)
+        assert torch.allclose(model.predict(prompt)[r], h_BMW[:, -1] @ M["read_out"][r, 0, 0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["lsa", "softmax"])
+def test_seeds_share_nothing(kind: str, prompt: TokenPrompt) -> None:
+    """Neither first weights nor values nor gradients of one depend on the others."""
+    both, alone = encoder((0, 1), **KINDS[kind]), encoder((1,), **KINDS[kind])
+    one = TokenPrompt(prompt.context_RBNP[1:], prompt.query_RBP[1:], prompt.target_RB[1:], 1)
+    alone.predict(one).square().sum().backward()
+    (both.predict(prompt)[1].square().sum()).backward()
+    for name, matrix in both.parametrization.matrices().items():
+        assert not matrix.grad[0].any() and matrix.grad[1].any()
+        assert torch.allclose(matrix.grad[1], getattr(alone.parametrization, name).grad[0], rtol=1e-9)
+
+
+def test_a_masked_query_changes_no_key(prompt: TokenPrompt) -> None:
+    """Linear attention without norms is then affine in the query; without the mask it is not."""
+    for mask, affine in ((True, True), (False, False)):
+        model = encoder(**KINDS["lsa"] | {"mask": mask})
+        at = [
+            model.predict(TokenPrompt(prompt.context_RBNP, t * prompt.query_RBP, prompt.target_RB, 1))
+            for t in (0.0, 1.0, 2.0)
+        ]
+        assert torch.allclose(at[2] - at[1], at[1] - at[0], rtol=1e-9) == affine
+
+
+def test_a_parameter_predicts_by_its_product_with_the_query(prompt: TokenPrompt) -> None:
+    model = encoder(**KINDS["masked"])
+    w_RBD = model.read(prompt)
+    assert w_RBD.shape == (R, B, D)
+    assert torch.equal(model.predict(prompt), (w_RBD * prompt.query_RBP[..., :D]).sum(-1))
+
+
+def test_other_weights_and_a_copy_leave_the_model_alone(prompt: TokenPrompt) -> None:
+    model = encoder(**KINDS["softmax"])
+    zeros = [torch.zeros_like(matrix) for matrix in model.parametrization.matrices().values()]
+    other = model.on(model.parametrization.sharing(zeros))
+    assert not other.predict(prompt).any() and model.predict(prompt).any()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"heads": 3}, {"mask": 1}, {"clip": 0}, {"attention": "relu"}, {"norm": "batch"}, {"reads": "w"}],
+)
+def test_refuses(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"model\.{next(iter(wrong))}"):
+        encoder(**wrong)
