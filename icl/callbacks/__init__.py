@@ -5,6 +5,7 @@ icl.training.module): `on_weights` and `on_step_end`; `on_rows(trainer, pl_modul
 metrics, one for each seed.
 """
 
+from icl.callbacks.curriculum import Curriculum
 from icl.callbacks.progress import Progress
 from icl.callbacks.weight_heatmaps import WeightHeatmaps
 from icl.training.checkpoints import Checkpoints
@@ -14,6 +15,7 @@ __all__ = [
     "AtSteps",
     "Checkpoints",
     "CriticalPointGradient",
+    "Curriculum",
     "DistanceToSet",
     "ExactRisk",
     "Measure",

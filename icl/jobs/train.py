@@ -47,6 +47,7 @@ _OF_SWEEPS = ("optimized_metric", "search")
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
 _ANY_TIME = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))
+_SHAPING = ("icl.callbacks.Curriculum",)  # callbacks that change the weights: part of what a run is
 _NOT_COMPARED = ("logger", "checks", "checkpoint")  # validated in the request itself
 
 
@@ -186,6 +187,7 @@ class TrainRequest:
         self, law: Any, model: Any, optimizer: Any, train: Any, trainer: Any, callbacks: Any
     ) -> None:
         """What only shows when parts meet: options per seed, estimator and model, clip and optimizer."""
+        from icl.callbacks import Curriculum
         from icl.training.estimators import make_estimator
 
         replicas = len(self.seeds)
@@ -197,6 +199,9 @@ class TrainRequest:
         train.insist_it_fits(model, replicas)
         make_estimator(train.estimator, model, law)
         train.maps(model, law)
+        for callback in callbacks:
+            if isinstance(callback, Curriculum):
+                callback.insist_it_fits(law)
         model.parametrization.initialise(self.seeds)
         refuse_unanswerable(self.questions, model, law)
 
@@ -322,7 +327,8 @@ def request(composed: Composed, session: Session) -> TrainRequest:
     science["precision"] = config["trainer"].get("precision")
     for key in ("task", "model", "optimizer"):
         target_of(key, config[key])
-    roots = (*targets({key: config[key] for key in SCIENCE}), *TRAINING)
+    science |= {"callbacks": shaping} if (shaping := _shaping(config["callbacks"])) else {}
+    roots = (*targets({**{key: config[key] for key in SCIENCE}, "callbacks": shaping}), *TRAINING)
     names, scale = config["checks"] or [], str(config["scale"])
     about = targets(config["task"], config["model"])
     return TrainRequest(
@@ -336,6 +342,11 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         scale=scale,
         questions=questions([names] if isinstance(names, str) else names, scale, about, session),
     )
+
+
+def _shaping(callbacks: Mapping[str, Any]) -> dict[str, Any]:
+    nodes = {name: node for name, node in callbacks.items() if isinstance(node, dict)}
+    return {name: node for name, node in nodes.items() if node.get("_target_") in _SHAPING}
 
 
 def _experiment_name(name: Any) -> str:

@@ -2,6 +2,7 @@
 
 from icl.models.attention import LinearTransformer
 from icl.models.encoder import Encoder
+from icl.models.lsa import LSA
 from icl.models.matrices import Matrices
 from icl.models.parametrizations import (
     Full,
@@ -15,6 +16,7 @@ from icl.models.parametrizations import (
 from icl.models.transformer import Transformer
 
 __all__ = [
+    "LSA",
     "Encoder",
     "Full",
     "LinearTransformer",

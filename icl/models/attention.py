@@ -8,7 +8,7 @@ from torch import Tensor
 
 from icl.errors import InputError, one_of
 from icl.models import gram, tokens
-from icl.models.batched import batch_last, from_left
+from icl.models.batched import batch_last
 from icl.models.parametrizations import Parametrization
 from icl.models.transformer import Transformer
 from icl.tasks.prompts import GramPrompt, TokenPrompt
@@ -38,25 +38,25 @@ class LinearTransformer(Transformer):
         if isinstance(prompt, GramPrompt):
             if self.activation != "identity":
                 raise ValueError(f"activation {self.activation} needs token prompts")
+            if not self.parametrization.mask:
+                prompt = prompt.with_query()
             last_RB = self.last_entry(batch_last(prompt.gram_RBPP), batch_last(prompt.query_RBP))
         else:
-            (P, Q), query_RBP = self.parametrization.stack(), prompt.query_RBP
-            read_in_RPP, output_RP = self.parametrization.ends()
+            family = self.parametrization
+            context_RBNP, query_RBP = family.embedded(prompt.context_RBNP), family.embedded(prompt.query_RBP)
+            (P, Q), (read_in_RPP, output_RP) = family.stack(), family.ends()
             if read_in_RPP is not None:
                 query_RBP = query_RBP @ read_in_RPP.mT
-            out_RBP = tokens.stack_forward(P, Q, prompt.context_RBNP, query_RBP, self.activation)
+            out_RBP = tokens.stack_forward(P, Q, context_RBNP, query_RBP, self.activation, family.mask)
             last_RB = out_RBP[..., -1] if output_RP is None else (out_RBP * output_RP[:, None]).sum(-1)
         return prompt.read_out * last_RB
 
     def last_entry(self, gram_RPPB: Tensor, query_RPB: Tensor) -> Tensor:
-        """What the stack makes of the query, for prompts with the batch axis last."""
+        """What the stack makes of the query, for prompts with the batch axis last. Without a mask the query
+        is in the Gram matrix (GramPrompt.with_query)."""
         if self.parametrization.sparse:
             return gram.sparse_forward(*self.parametrization.sparse_weights(), gram_RPPB, query_RPB)
-        (P, Q), query_RP1B = self.parametrization.stack(), query_RPB[:, :, None]
-        read_in_RPP, output_RP = self.parametrization.ends()
-        if read_in_RPP is not None:
-            query_RP1B = from_left(read_in_RPP, query_RP1B)
-        return gram.stack_output(P, Q, gram_RPPB, query_RP1B, output_RP)[:, 0]
+        return self.parametrization.columns(gram_RPPB, query_RPB[:, :, None])[:, 0]
 
     def risk_of_contexts(
         self, S_REEB: Tensor, label_root_REK: Tensor, query_root_RED: Tensor, *, read_out: int

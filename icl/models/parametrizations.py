@@ -12,11 +12,15 @@ import torch
 from torch import Tensor
 
 from icl.errors import whole
+from icl.models.batched import from_left
+from icl.models.gram import stack_output
 from icl.models.matrices import Matrices
 
 
 class Parametrization(Matrices):
     """Of linear attention."""
+
+    mask: bool = True  # whether the query is left out of the sums, as a key
 
     @abstractmethod
     def stack(self) -> tuple[Tensor, Tensor]:
@@ -26,6 +30,17 @@ class Parametrization(Matrices):
         """(read_in_RPP, output_RP): what is done to the query token before the stack, and which combination
         of its entries is read after it. None: nothing, and the last entry."""
         return None, None
+
+    def embedded(self, z_XP: Tensor) -> Tensor:
+        """Tokens along the last axis, as the stack reads them."""
+        return z_XP
+
+    def columns(self, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor:
+        """What the stack makes of query columns of each prompt, read out: (R, K, B)."""
+        (P, Q), (read_in_RPP, output_RP) = self.stack(), self.ends()
+        if read_in_RPP is not None:
+            query_RPKB = from_left(read_in_RPP, query_RPKB)
+        return stack_output(P, Q, gram_RPPB, query_RPKB, output_RP)
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
         """(A, B) in the sign of eq. (11), for the sparse families."""

@@ -1,5 +1,6 @@
 """Prompt distributions."""
 
+from icl.tasks.conditioned_regression import ConditionedRegression, ConditionedRegressionLaw
 from icl.tasks.dynamical_system import DynamicalSystem, DynamicalSystemLaw
 from icl.tasks.law import Law, Task
 from icl.tasks.linear_regression import LinearRegression, LinearRegressionLaw
@@ -8,6 +9,8 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.token_law import TokenLaw
 
 __all__ = [
+    "ConditionedRegression",
+    "ConditionedRegressionLaw",
     "DynamicalSystem",
     "DynamicalSystemLaw",
     "GramPrompt",

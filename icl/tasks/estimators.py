@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from icl.tasks.law import Draw, DrawsPrompts, Estimator, Generators, Model, RiskFunction
-from icl.tasks.prompts import TokenPrompt
+from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 
 class SampledGram(Estimator):
@@ -19,8 +19,11 @@ class SampledGram(Estimator):
         super().__init__()
         self.law = law
 
+    def prompts(self, generators: Generators, batch: int) -> GramPrompt:
+        return self.law.gram_prompts(generators, batch)
+
     def draw(self, generators: Generators, batch: int) -> Draw:
-        prompt = self.law.gram_prompts(generators, batch)
+        prompt = self.prompts(generators, batch)
         tensors = {"gram": prompt.gram_RBPP, "query": prompt.query_RBP, "target": prompt.target_RB}
         return {name: tensor.movedim(1, -1).contiguous() for name, tensor in tensors.items()}
 

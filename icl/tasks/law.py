@@ -31,6 +31,7 @@ class Family(Protocol):
     layers: int
     sparse: bool  # of eq. (11) or (8)
     with_b: bool  # of eq. (11): B is free
+    mask: bool  # whether the query is left out of the sums
 
     def shapes(self) -> dict[str, tuple[int, ...]]: ...
 
@@ -41,6 +42,8 @@ class Family(Protocol):
     def stack(self) -> tuple[Tensor, Tensor]: ...
 
     def ends(self) -> tuple[Tensor | None, Tensor | None]: ...
+
+    def columns(self, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor: ...
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]: ...
 

@@ -5,7 +5,7 @@ R replicas, B prompts, N context tokens, P token width. Every tensor leads with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import torch
@@ -27,12 +27,16 @@ class _Moves:
 
 @dataclass(frozen=True)
 class GramPrompt(_Moves):
-    """G = (1/N) sum z z^T of the context, query token, target; the prediction is read_out * (last entry)."""
+    """G = (1/N) sum z z^T of the context, query token, target; the prediction is read_out * (last entry).
+
+    `context_R`: N, where it is known. Models without a mask ask for it.
+    """
 
     gram_RBPP: Tensor
     query_RBP: Tensor
     target_RB: Tensor
     read_out: int = -1
+    context_R: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.gram_RBPP.ndim != 4:
@@ -43,6 +47,17 @@ class GramPrompt(_Moves):
         _require("target_RB", self.target_RB, (R, B))
         if self.read_out not in (-1, 1):
             raise ValueError(f"read_out={self.read_out}: must be -1 or 1")
+        if self.context_R is not None and len(self.context_R) != R:
+            raise ValueError(f"context_R={self.context_R}: must have {R} entries")
+
+    def with_query(self) -> GramPrompt:
+        """The same prompts with the query among the tokens that are summed, still divided by N: what
+        attention without a mask sees."""
+        if self.context_R is None:
+            raise ValueError("without a mask the query counts 1/N, and context_R says no N")
+        weight_R111 = 1 / torch.tensor(self.context_R).view(-1, 1, 1, 1).to(self.query_RBP)
+        own_RBPP = self.query_RBP[..., :, None] * self.query_RBP[..., None, :]
+        return replace(self, gram_RBPP=self.gram_RBPP + weight_R111 * own_RBPP)
 
 
 @dataclass(frozen=True)
@@ -69,4 +84,5 @@ class TokenPrompt(_Moves):
         """The same prompts, seen through their Gram matrices."""
         z_RBNP = self.context_RBNP
         gram_RBPP = z_RBNP.transpose(-1, -2) @ z_RBNP / z_RBNP.shape[2]
-        return GramPrompt(gram_RBPP, self.query_RBP, self.target_RB, self.read_out)
+        context_R = (z_RBNP.shape[2],) * len(z_RBNP)
+        return GramPrompt(gram_RBPP, self.query_RBP, self.target_RB, self.read_out, context_R)

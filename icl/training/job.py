@@ -223,6 +223,8 @@ def fit(
     loggers: Sequence[Logger],
     root: Path,
 ) -> None:
+    for callback in plan.callbacks:  # the first prompts are drawn before any hook that sees the stream
+        stream.lesson = getattr(callback, "lesson", stream.lesson)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
         trainer = make_trainer(plan.trainer, callbacks, loggers, root)

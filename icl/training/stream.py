@@ -6,7 +6,7 @@ draws the same prompts again and takes only the steps that are left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -31,6 +31,9 @@ class PromptStream(IterableDataset):
     ) -> None:
         self.estimator, self.seeds, self.batch, self.dtype = estimator, tuple(seeds), batch, dtype
         self.steps_per_batch, self.total_steps, self.first_step = steps_per_batch, total_steps, first_step
+        self.lesson: Callable[[int, Any], Any] | None = (
+            None  # the law to draw from at a step; none: always its own
+        )
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         start = self.first_step - self.first_step % self.steps_per_batch
@@ -41,4 +44,7 @@ class PromptStream(IterableDataset):
 
     def draw(self, set_start: int) -> dict[str, torch.Tensor]:
         generators = [generator(seed, "train", set_start) for seed in self.seeds]
-        return {k: v.to(self.dtype) for k, v in self.estimator.draw(generators, self.batch).items()}
+        estimator = self.estimator
+        if self.lesson is not None:
+            estimator = estimator.of(self.lesson(set_start, estimator.law))  # type: ignore[operator]
+        return {k: v.to(self.dtype) for k, v in estimator.draw(generators, self.batch).items()}

@@ -1,0 +1,143 @@
+"""giannou's linear self-attention without LayerNorm and clipping, in Gram form.
+
+Eq. (3.1a) is H <- H + sum_h V_h H (K_h H)^T (Q_h H), with no 1/n and no mask. Here, as in the rest of the
+house, the Gram matrix is divided by n, which takes n P_h for V_h; so the same weights serve any context. The
+tokens (x, y, 1) are read in by a fixed number times the identity: any other linear read-in of full rank is a
+change of the basis in which the weights are written. Rows beyond these begin at zero: memory for the
+layers.
+
+R replicas, B prompts, L layers, H heads, D covariates, P entries of a token as drawn (D + 1, or D + 2 with
+the constant), W `width`, X rows of a head's V, K and Q, K query columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from icl.errors import InputError, real, reals, whole
+from icl.models.batched import product
+from icl.models.gram import stack_output
+from icl.models.parametrizations import Parametrization
+
+
+class LSA(Parametrization):
+    """P_h and Q_h free in every head; with `rank` as published, P_h = O_h V_h and Q_h = K_h^T Q_h /
+    sqrt(rank) with so many rows in V_h, K_h and Q_h. The read-out is trained, and begins at the label's
+    entry.
+
+    `mask`: whether the query is left out of the sums; the paper has none. `scalars`: begin, but for the
+    noise of `init_std`, at a point of the scalar family A_l = -a_l I, B_l = (beta_l / a_l) I, prediction
+    -c times the label's entry: (a_1 .. a_L, beta_1 .. beta_{L-1}, c).
+    """
+
+    reads_constant = True
+    P: Tensor
+    Q: Tensor
+    V: Tensor
+    K: Tensor
+    O: Tensor  # noqa: E741
+    o: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        layers: int = 1,
+        heads: int = 4,
+        width: int | None = None,
+        rank: int | None = None,
+        mask: bool = False,
+        read_in: float = 1.0,
+        scalars: Sequence[float] | None = None,
+        init_std: float | Sequence[float] = 0.1,
+    ) -> None:
+        super().__init__(dim, layers, init_std)
+        self.heads = whole("model.heads", heads, 1, 64)
+        self.width = self.dim + 2 if width is None else whole("model.width", width, self.dim + 2, 1024)
+        self.rank = None if rank is None else whole("model.rank", rank, 1, 1024)
+        if not isinstance(mask, bool):
+            raise InputError(f"model.mask={mask}: must be true or false")
+        self.mask = mask
+        self.read_in = real("model.read_in", read_in, 0, open_low=True)
+        self.scalars = None if scalars is None else reals("model.scalars", scalars, 2 * self.layers)
+        if self.scalars is not None and self.rank is not None:
+            raise InputError(
+                "model.scalars: write P and Q, which model.rank factors: set one of them to null"
+            )
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        layers = (self.layers, self.heads)
+        if self.rank is None:
+            found = {name: (*layers, self.width, self.width) for name in "PQ"}
+        else:
+            found = {name: (*layers, self.rank, self.width) for name in "VKQ"}
+            found["O"] = (*layers, self.width, self.rank)
+        return found | {"o": (1, 1, self.width)}
+
+    def initialise(self, seeds: Sequence[int], dtype: torch.dtype = torch.float64) -> None:
+        super().initialise(seeds, dtype)
+        with torch.no_grad():
+            if self.scalars is None:
+                self.o[..., self.dim] += 1 / self.read_in
+                return
+            D, L, scale = self.dim, self.layers, self.read_in
+            a_L, beta_L, c = self.scalars[:L], [*self.scalars[L:-1], 0.0], self.scalars[-1]
+            for layer in range(L):
+                self.P[:, layer, 0].diagonal(dim1=1, dim2=2)[:, :D] -= beta_L[layer]
+                self.P[:, layer, 0, D, D] -= a_L[layer]
+                self.Q[:, layer, 0].diagonal(dim1=1, dim2=2)[:, :D] += 1 / scale**2
+            self.o[..., D] -= c / scale
+
+    def stack(self) -> tuple[Tensor, Tensor]:
+        if self.rank is None:
+            return self.P, self.Q
+        return self.O @ self.V, self.K.mT @ self.Q / self.rank**0.5
+
+    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+        return None, self.o[:, 0, 0]
+
+    def embedded(self, z_XP: Tensor) -> Tensor:
+        return nn.functional.pad(self.read_in * z_XP, (0, self._spare(z_XP.shape[-1])))
+
+    def _spare(self, entries: int) -> int:
+        if not self.dim < entries <= self.dim + 2:
+            raise ValueError(f"tokens have {entries} entries, must have {self.dim + 1}, or one more with a 1")
+        return self.width - entries
+
+    def columns(self, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor:
+        """The query columns after every layer, read out: (R, K, B)."""
+        if self.rank is not None:
+            row_RPB = self.row(gram_RPPB.movedim(-1, 1)).movedim(1, -1)
+            return product(row_RPB[:, None], query_RPKB)[:, 0]
+        spare, scale = self._spare(gram_RPPB.shape[1]), self.read_in
+        gram_RWWB = nn.functional.pad(scale**2 * gram_RPPB, (0, 0, 0, spare, 0, spare))
+        query_RWKB = nn.functional.pad(scale * query_RPKB, (0, 0, 0, 0, 0, spare))
+        return stack_output(self.P, self.Q, gram_RWWB, query_RWKB, self.o[:, 0, 0])
+
+    def row(self, gram_RBPP: Tensor) -> Tensor:
+        """What the read-out makes of a token z: <row, z>, shape (R, B, P).
+
+        Every token is M z with one W x P matrix M for the prompt, and its Gram matrix M G M^T with G that of
+        the tokens as drawn: only M is carried, whose cost grows with W^2 P where that of a W x W Gram matrix
+        grows with W^3. Batch axis first: these products are large.
+        """
+        assert self.rank is not None
+        R, B, P, _ = gram_RBPP.shape
+        W, H, X = self.width, self.heads, self.rank
+        o_RW = self.o[:, 0, 0]
+        start_PW = self.embedded(torch.eye(P, dtype=gram_RBPP.dtype, device=gram_RBPP.device))
+        M_RBPW = start_PW.expand(R, B, P, W)  # M^T
+        for layer in range(self.layers):
+            VKQ_RFW = torch.cat([M[:, layer] for M in (self.V, self.K, self.Q)], 1).reshape(R, 3 * H * X, W)
+            heads_RBP3HX = (M_RBPW.reshape(R, B * P, W) @ VKQ_RFW.mT).view(R, B, P, 3, H, X)
+            V_RBHPX, K_RBHPX, Q_RBHPX = (part.transpose(2, 3) for part in heads_RBP3HX.unbind(3))
+            moves_RBHPX = Q_RBHPX @ (K_RBHPX.mT @ (gram_RBPP[:, :, None] @ V_RBHPX)) / X**0.5
+            moves_RFY = moves_RBHPX.transpose(2, 3).reshape(R, B * P, H * X)
+            O_RYW = self.O[:, layer].transpose(2, 3).reshape(R, H * X, W)
+            if layer + 1 == self.layers:  # of the last layer only what is read
+                last_RBP = (moves_RFY @ (O_RYW @ o_RW[..., None])).view(R, B, P)
+                return (M_RBPW @ o_RW[:, None, :, None])[..., 0] + last_RBP
+            M_RBPW = M_RBPW + (moves_RFY @ O_RYW).view(R, B, P, W)
+        raise AssertionError("there is a layer")

@@ -1,0 +1,258 @@
+"""Linear regression whose covariance is drawn, of a prescribed condition number: giannou, section 6 and
+appendix D.
+
+y = <w, x> + noise, w ~ N(0, I), x ~ N(0, Sigma), Sigma = U diag(lambda) U^T with U Haar, lambda_max uniform
+in a range, lambda_min = lambda_max / kappa and the others uniform between. A prompt's tokens are (x, y), or
+(x, y, 1) with the constant that a read-in with a bias makes; the query's are (x_q, 0), (x_q, 0, 1) and the
+target is <w, x_q>, without noise. Losses are squared errors divided by d.
+
+R replicas, B prompts, N context, D covariates, P token width, E = D, with noise D + 1: width of the white
+vector u behind a token. x = F u with F F^T = Sigma.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.errors import InputError, one_of, real, reals, whole
+from icl.tasks.estimators import SampledGram, SampledTokens
+from icl.tasks.law import Draw, Estimator, Generators, Model
+from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.token_law import TokenLaw
+from icl.tasks.wishart import draw_wishart
+
+COVARIANCES = ("prompt", "batch")
+MAX_DIM = 512
+
+
+class ConditionedRegression:
+    """The task as a user states it."""
+
+    def __init__(
+        self,
+        dim: int = 10,
+        context: int = 50,
+        condition: float = 1.0,
+        largest: Sequence[float] = (1.0, 100.0),
+        covariance: str = "prompt",
+        label_noise: float = 0.0,
+        constant: bool = False,
+        prefix: str = "task",
+    ) -> None:
+        self.dim = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
+        self.context = whole(f"{prefix}.context", context, 1)
+        self.condition = real(f"{prefix}.condition", condition, 1)
+        low, high = reals(f"{prefix}.largest", largest, 2, 0, open_low=True)
+        if low > high:
+            raise InputError(f"{prefix}.largest={[low, high]}: must not fall")
+        if self.dim == 1 and self.condition > 1:
+            raise InputError(f"{prefix}.condition={self.condition:g}: must be 1 where {prefix}.dim=1")
+        self.largest = (low, high)
+        self.covariance = one_of(f"{prefix}.covariance", covariance, COVARIANCES)
+        self.label_noise = real(f"{prefix}.label_noise", label_noise, 0)
+        if not isinstance(constant, bool):
+            raise InputError(f"{prefix}.constant={constant}: must be true or false")
+        self.constant = constant
+
+    def law(self, seeds: Sequence[int]) -> ConditionedRegressionLaw:
+        return ConditionedRegressionLaw(
+            dim=self.dim,
+            context_R=(self.context,) * len(seeds),
+            condition=self.condition,
+            largest=self.largest,
+            shared=self.covariance == "batch",
+            label_noise=self.label_noise,
+            constant=self.constant,
+            active=self.dim,
+        )
+
+
+@dataclass(frozen=True)
+class ConditionedRegressionLaw(TokenLaw):
+    """`shared`: one covariance for all prompts of a draw. `active`: so many coordinates of w are not zero."""
+
+    declared: ClassVar[tuple[str, ...]] = ("gram_prompts", "gram_tasks", "estimators")
+    read_out: ClassVar[int] = 1  # type: ignore[misc]
+
+    dim: int
+    context_R: tuple[int, ...]
+    condition: float
+    largest: tuple[float, float]
+    shared: bool
+    label_noise: float
+    constant: bool
+    active: int
+
+    def replica(self, r: int) -> Self:
+        return replace(self, context_R=self.context_R[r : r + 1])
+
+    def lesson(self, dims: int, points: int) -> Self:
+        """An easier law of a curriculum: only `dims` coordinates of w are not zero, and `points` examples."""
+        return replace(self, active=dims, context_R=(points,) * len(self.context_R))
+
+    def roots(self, rng: np.random.Generator, batch: int) -> np.ndarray:
+        """F of `batch` prompts, shape (B, D, D)."""
+        count = 1 if self.shared else batch
+        lambda_BD = self.spectra(rng, count)
+        if self.condition == 1:  # a multiple of the identity in any basis
+            F_BDD = np.sqrt(lambda_BD)[:, :, None] * np.eye(self.dim)
+        else:
+            Q_BDD, R_BDD = np.linalg.qr(rng.standard_normal((count, self.dim, self.dim)))
+            sign_BD = np.sign(np.diagonal(R_BDD, axis1=1, axis2=2))
+            F_BDD = Q_BDD * (sign_BD * np.sqrt(lambda_BD))[:, None]
+        return np.broadcast_to(F_BDD, (batch, self.dim, self.dim))
+
+    def spectra(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Eigenvalues of `count` covariances, the largest first and the smallest last."""
+        largest_B1 = rng.uniform(*self.largest, (count, 1))
+        smallest_B1 = largest_B1 / self.condition
+        share_BD = rng.uniform(0, 1, (count, self.dim))
+        share_BD[:, -1], share_BD[:, 0] = 0, 1
+        return smallest_B1 + share_BD * (largest_B1 - smallest_B1)
+
+    def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+        if len(set(self.context_R)) > 1:
+            raise InputError(f"task.context={list(self.context_R)}: token prompts need one length for all")
+        F_RBDD, w_RBD, x_RBD = self._drawn(generators, batch)
+        n, E = self.context_R[0], self.dim + (self.label_noise > 0)
+        u_RBNE = torch.from_numpy(np.stack([rng.standard_normal((batch, n, E)) for rng in generators]))
+        x_RBND = u_RBNE[..., : self.dim] @ F_RBDD.mT
+        y_RBN = (x_RBND @ w_RBD[..., None])[..., 0]
+        if self.label_noise > 0:
+            y_RBN = y_RBN + self.label_noise**0.5 * u_RBNE[..., -1]
+        target_RB = (w_RBD * x_RBD).sum(-1)
+        return replace(self.encode(x_RBND, y_RBN, x_RBD), target_RB=target_RB)
+
+    def encode(self, x_RBND: Tensor, y_RBN: Tensor, x_query_RBD: Tensor) -> TokenPrompt:
+        prompt = super().encode(x_RBND, y_RBN, x_query_RBD)
+        if not self.constant:
+            return prompt
+        one = torch.nn.functional.pad
+        return replace(
+            prompt,
+            context_RBNP=one(prompt.context_RBNP, (0, 1), value=1.0),
+            query_RBP=one(prompt.query_RBP, (0, 1), value=1.0),
+        )
+
+    def gram_prompts(self, generators: Generators, batch: int) -> GramPrompt:
+        """Prompts by Bartlett's decomposition: no token is ever drawn."""
+        F_RBDD, w_RBD, x_RBD = self._drawn(generators, batch)
+        gram_RBPP = self._grams(generators, F_RBDD, w_RBD)
+        query_RBP = torch.nn.functional.pad(x_RBD, (0, 1))
+        if self.constant:
+            query_RBP = torch.nn.functional.pad(query_RBP, (0, 1), value=1.0)
+        target_RB = (w_RBD * x_RBD).sum(-1)
+        return GramPrompt(gram_RBPP, query_RBP, target_RB, self.read_out, self.context_R)
+
+    def gram_tasks(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """(G, F, w) of contexts without a query, with shapes (R, B, P, P), (R, B, D, D), (R, B, D)."""
+        F_RBDD, w_RBD, _ = self._drawn(generators, batch)
+        return self._grams(generators, F_RBDD, w_RBD), F_RBDD, w_RBD
+
+    def _drawn(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """F, w and the query's x, shapes (R, B, D, D), (R, B, D), (R, B, D)."""
+        F_RBDD = torch.from_numpy(np.stack([self.roots(rng, batch) for rng in generators]))
+        normal = np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators])
+        w_RBD, u_RBD = torch.from_numpy(normal).unbind(2)
+        w_RBD = w_RBD.clone()
+        w_RBD[..., self.active :] = 0
+        return F_RBDD, w_RBD, (F_RBDD @ u_RBD[..., None])[..., 0]
+
+    def _grams(self, generators: Generators, F_RBDD: Tensor, w_RBD: Tensor) -> Tensor:
+        """Of tokens J (u, 1): with a mean to know of, the u are a Wishart matrix of N - 1 around it."""
+        R, B, D = w_RBD.shape
+        E, C = D + (self.label_noise > 0), int(self.constant)
+        M = np.empty((R, B, E + C, E + C))
+        for r, (rng, n) in enumerate(zip(generators, self.context_R, strict=True)):
+            M[r, :, :E, :E] = draw_wishart(rng, n - C, E, B) / n
+            if self.constant:
+                mean_BE = rng.standard_normal((B, E)) / n**0.5
+                M[r, :, :E, :E] += mean_BE[:, :, None] * mean_BE[:, None]
+                M[r, :, :E, E] = M[r, :, E, :E] = mean_BE
+                M[r, :, E, E] = 1
+        J_RBPE = torch.zeros(R, B, D + 1 + C, E + C, dtype=torch.float64)
+        J_RBPE[:, :, :D, :D] = F_RBDD
+        J_RBPE[:, :, D, :D] = (w_RBD[..., None, :] @ F_RBDD)[..., 0, :]
+        J_RBPE[:, :, D, D:E] = self.label_noise**0.5
+        J_RBPE[:, :, D + 1 :, E:] = 1
+        return J_RBPE @ torch.from_numpy(M) @ J_RBPE.mT
+
+    def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
+        """With a mask a linear stack is linear in the query, which is then integrated out."""
+        if self.constant and not getattr(model.parametrization, "reads_constant", False):
+            raise InputError("task.constant=true: only model=lsa reads the third entry of tokens (x, y, 1)")
+        if model.path == "tokens":
+            super().estimators(model)  # refuses contexts that differ
+            return {"sampled": lambda: TokensPerDimension(self)}
+        sampled: dict[str, Callable[[], Estimator]] = {"sampled": lambda: GramPerDimension(self, model)}
+        return {"expected": lambda: Expected(self), **sampled} if model.parametrization.mask else sampled
+
+    @property
+    def exact_where(self) -> str:
+        return "no model yet, since the covariance is drawn"
+
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        return {"context": np.array(self.context_R)}
+
+
+class OfLaw(Estimator):
+    """An estimator whose prompts may come from another law of the same kind."""
+
+    law: Any  # a ConditionedRegressionLaw
+
+    def of(self, law: ConditionedRegressionLaw) -> Self:
+        other = copy.copy(self)
+        other.law = law
+        return other
+
+
+class GramPerDimension(OfLaw, SampledGram):
+    """Everything sampled; the Gram matrix holds the query where the model has no mask."""
+
+    def __init__(self, law: ConditionedRegressionLaw, model: Model) -> None:
+        SampledGram.__init__(self, law)
+        self.mask = model.parametrization.mask
+
+    def prompts(self, generators: Generators, batch: int) -> GramPrompt:
+        prompt = super().prompts(generators, batch)
+        return prompt if self.mask else prompt.with_query()
+
+    def risk(self, model: Model, draw: Draw) -> Tensor:
+        return super().risk(model, draw) / self.law.dim
+
+
+class TokensPerDimension(OfLaw, SampledTokens):
+    def risk(self, model: Model, draw: Draw) -> Tensor:
+        return super().risk(model, draw) / self.law.dim
+
+
+class Expected(OfLaw):
+    """Context and task sampled, the query integrated out."""
+
+    def __init__(self, law: ConditionedRegressionLaw) -> None:
+        super().__init__()
+        self.law = law
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        tensors = zip(("gram", "root", "w"), self.law.gram_tasks(generators, batch), strict=True)
+        return {name: tensor.movedim(1, -1).contiguous() for name, tensor in tensors}
+
+    def risk(self, model: Model, draw: Draw) -> Tensor:
+        """With F's columns for the query's x, and one for its constant, sums of squares are means over it."""
+        root_RDDB, D = draw["root"], self.law.dim
+        query_RPKB = torch.nn.functional.pad(root_RDDB, (0, 0, 0, 0, 0, draw["gram"].shape[1] - D))
+        target_RKB = (draw["w"][:, :, None] * root_RDDB).sum(1)
+        if self.law.constant:
+            one_RP1B = torch.zeros_like(query_RPKB[:, :, :1])
+            one_RP1B[:, -1] = 1
+            query_RPKB = torch.cat([query_RPKB, one_RP1B], 2)
+            target_RKB = torch.nn.functional.pad(target_RKB, (0, 0, 0, 1))
+        out_RKB = model.parametrization.columns(draw["gram"], query_RPKB)
+        return (self.law.read_out * out_RKB - target_RKB).square().sum(1).mean(-1) / D
