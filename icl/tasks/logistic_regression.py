@@ -1,9 +1,9 @@
 """Logistic regression in context, giannou's section 6: points a ~ N(0, I) scaled so that the longest of a
 prompt has norm 1, labels sign(<a, w>) with w ~ N(0, I).
 
-What is to be learnt is the minimum x* of the regularised logistic loss, eq. (3.5), of the points whose labels
-the prompt shows. The query is one point more: its label is neither shown nor in the loss. A model that reads a
-parameter is trained on x* itself, any other on <x*, a_query>.
+What is to be learnt is the minimum x* of the regularised logistic loss, eq. (3.5), of the points whose
+labels the prompt shows. The query is one point more: its label is neither shown nor in the loss. A model that
+reads a parameter is trained on x* itself, any other on <x*, a_query>.
 
 R replicas, B prompts, N labelled points (M = N + 1 with the query), D covariates.
 """

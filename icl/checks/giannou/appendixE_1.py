@@ -58,7 +58,7 @@ class AppendixE1:
                 "h_at_sixth_own_eps": own,
                 "h_at_sixth_own_eps_upper": own + own_error,
                 "z_of_own_eps": own_z,
-                "h_at_sixth_without_error": float(_h(np.array(1 / 6), np.array(0.0), np.array(0.0))),
+                "h_at_sixth_without_error": float(h(np.array(1 / 6), np.array(0.0), np.array(0.0))),
                 "decreasing_certificate": least_G,
                 "decreasing_up_to_x": decreasing_up_to(0.012),
                 "largest_derivative": derivative,
@@ -78,11 +78,19 @@ class AppendixE1:
         )
 
 
-def _h(x: np.ndarray, c: np.ndarray, z: np.ndarray) -> np.ndarray:
+def h(x: np.ndarray, c: np.ndarray, z: np.ndarray) -> np.ndarray:
     """h, with nan where delta^2 < 0: no error has such c and z."""
     square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x) + z
     delta = np.sqrt(np.where(square < 0, np.nan, square))
     return -(x**2) / (1 + x) + c - delta - np.log1p(-delta)
+
+
+def slope(x: np.ndarray, c: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """dh/dx, with nan where delta^2 < 0: delta delta' = (x + c (1 + x)) / (1 + x)^3."""
+    square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x) + z
+    delta = np.sqrt(np.where(square < 0, np.nan, square))
+    top = x + c * (1 + x) - (x**2 + 2 * x) * (1 + x) * (1 - delta)
+    return top / ((1 - delta) * (1 + x) ** 3)
 
 
 def largest_at_sixth(y: float, z: float, cells: int) -> tuple[float, float]:
@@ -91,7 +99,7 @@ def largest_at_sixth(y: float, z: float, cells: int) -> tuple[float, float]:
     h grows with c', so c' = z. In c, dh/dc = 1 - (6/7) / (1 - delta) is at most 1 / (1 - delta) in size.
     """
     c = np.linspace(-y, y, cells + 1)
-    values = _h(np.full_like(c, 1 / 6), c, np.full_like(c, z))
+    values = h(np.full_like(c, 1 / 6), c, np.full_like(c, z))
     delta = np.sqrt(SIXTH**2 + 2 * y * (1 - SIXTH) + z)
     return float(np.nanmax(values)), float(y / cells / (1 - delta))
 
@@ -132,7 +140,4 @@ def decreasing_up_to(z: float) -> float:
 def largest_derivative(cells: int) -> float:
     """max h' over x in [1/6, 1], |c| <= .06, c' = 0, on a grid."""
     x, c = np.meshgrid(np.linspace(1 / 6, 1, cells + 1), np.linspace(-0.06, 0.06, cells + 1), indexing="ij")
-    square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x)
-    delta = np.sqrt(np.where(square < 0, np.nan, square))
-    top = x + c * (1 + x) - (x**2 + 2 * x) * (1 + x) * (1 - delta)
-    return float(np.nanmax(top / ((1 - delta) * (1 + x) ** 3)))
+    return float(np.nanmax(slope(x, c, np.zeros(1))))

@@ -18,7 +18,10 @@ def test_appendix_e1():
 
 def test_h_and_its_derivative_by_differences():
     x, c, z = np.array([0.3, 0.8, 2.0]), np.array([0.0, -0.05, 0.04]), np.zeros(3)
-    difference = (appendixE_1._h(x + 1e-6, c, z) - appendixE_1._h(x - 1e-6, c, z)) / 2e-6
+    difference = (appendixE_1.h(x + 1e-6, c, z) - appendixE_1.h(x - 1e-6, c, z)) / 2e-6
+    np.testing.assert_allclose(appendixE_1.slope(x, c, z), difference, rtol=1e-6)
+    with_z = (appendixE_1.h(x + 1e-6, c, z + 0.01) - appendixE_1.h(x - 1e-6, c, z + 0.01)) / 2e-6
+    np.testing.assert_allclose(appendixE_1.slope(x, c, z + 0.01), with_z, rtol=1e-6)
     delta = np.sqrt(x**2 / (1 + x) ** 2 - 2 * c / (1 + x))
     s, u = x / (1 + x), 1 / (1 + x)
     G = 1 + s - 2 * (s + c) / (s * (1 + u)) * u + ((s + c) / (s * (1 + u))) ** 2 * u**3 + 2 * c

@@ -1,0 +1,38 @@
+"""Figure 1 of giannou: the logistic loss of a trained transformer by layers, and of Newton's method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim
+from icl.figures.curves import Rows, draw_panels, table
+from icl.figures.giannou.losses import arrays_of, by_depth, label_depth, scaled
+from icl.figures.style import panels
+from icl.runs.record import RunRecord
+
+Records = Mapping[str, RunRecord]
+MOST = 40  # layers, as far as the paper draws
+
+
+class Fig1:
+    caption = (
+        "The regularised logistic loss (3.5) of encoders (softmax attention and MLP) of several depths, mean "
+        "over prompts and seeds and the range over seeds, and of damped Newton from x = 0 on the labelled "
+        "points. Newton's steps count as 13 layers each, as in the paper's main text, and as the 11 + 2k of "
+        "its appendix. Dashed: the minimum. The paper trains 1 to 40 layers; up to 12 of them are compared "
+        "with Newton's start."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        figure, axes = panels(1, 1, (3.6, 2.4))
+        draw_panels({"loss": axes[0, 0]}, by_depth("loss", arrays_of(records), MOST))
+        label_depth(axes[0, 0], arrays_of(records), MOST)
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        return table(by_depth("loss", arrays_of(records), MOST))
+
+    def claims(self, records: Records) -> list[Claim]:
+        return [scaled(arrays_of(records))]

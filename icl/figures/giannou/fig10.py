@@ -1,0 +1,121 @@
+"""Figure 10 of giannou: the derivative of h, and h at x = 1/6, over the errors of an inexact Newton step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim, below
+from icl.figures.curves import Rows
+from icl.figures.style import panels
+from icl.runs.record import RunRecord
+
+Records = Mapping[str, RunRecord]
+PRINTED_SLOPE = -0.02  # "approximately", in appendix E.1
+DECREASE = -0.01
+
+
+class Fig10:
+    caption = (
+        "(a) dh/dx over the decrement x and c = eps^T grad g, for eps^T Hess g eps = 0: negative everywhere. "
+        "(b) h(1/6), which bounds the change of g in a step, over y = eps^T grad g and z = eps^T Hess g eps. "
+        "White line: h = -.01; above it the decrease is less than the paper states. Dotted: the largest z "
+        "that the paper's own eps <= min(.01, .04 mu/(1 + mu)) allows. White corners: no error is such."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        found = records["surfaces"].weights
+        figure, axes = panels(1, 2, (3.1, 2.5))
+        left, right = axes[0]
+        _surface(figure, left, found["x_X"], found["c_C"], found["slope_XC"])
+        left.set(title="(a) $dh/dx$", xlabel="$x$", ylabel="$c$")
+        _surface(figure, right, found["y_Y"], found["z_Z"], found["h_YZ"])
+        right.contour(
+            found["y_Y"], found["z_Z"], found["h_YZ"].T, levels=[DECREASE], colors="white", linestyles="solid"
+        )
+        right.axhline(float(found["own_z"]), color="white", linestyle=":", linewidth=1.2)
+        right.set(title="(b) $h(1/6)$", xlabel="$y$", ylabel="$z$")
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        found = records["surfaces"].weights
+        drawn = (("a", "x_X", "c_C", "slope_XC"), ("b", "y_Y", "z_Z", "h_YZ"))
+        return [
+            {"panel": panel, "x": float(found[first][i]), "y": float(found[second][j]), "value": float(value)}
+            for panel, first, second, name in drawn
+            for (i, j), value in np.ndenumerate(found[name])
+        ]
+
+    def claims(self, records: Records) -> list[Claim]:
+        found = {name: float(records["surfaces"].weights[name]) for name in _NUMBERS}
+        return [_decreasing(found), _largest_slope(found), _constant_decrease(found), _own_eps(found)]
+
+
+_NUMBERS = (
+    "largest_slope", "certificate", "largest_h", "largest_h_error", "own_z", "largest_h_own",
+    "largest_h_own_error",
+)  # fmt: skip
+
+
+def _decreasing(found: Mapping[str, float]) -> Claim:
+    return Claim(
+        "h decreases in x on [1/6, 1] for |c| <= .06",
+        {"-certificate": -found["certificate"], "largest dh/dx on the grid": found["largest_slope"]},
+        "minus a lower bound of G, which has the sign of -dh/dx, by interval arithmetic: below 0",
+        below(-found["certificate"], 0.0),
+        trained=False,
+        remarks=["For eps^T Hess g eps = 0, as drawn; with .012 in its place h has a pole at larger x."],
+    )
+
+
+def _largest_slope(found: Mapping[str, float]) -> Claim:
+    gap = abs(found["largest_slope"] / PRINTED_SLOPE - 1)
+    return Claim(
+        "the largest value of dh/dx is approximately -.02",
+        {"largest dh/dx on the grid": found["largest_slope"], "off, relative": gap},
+        "within half of -.02",
+        below(gap, 0.5),
+        expected="fails",
+        trained=False,
+        remarks=["It is further below 0 than stated, so that nothing that rests on it is lost."],
+    )
+
+
+def _constant_decrease(found: Mapping[str, float]) -> Claim:
+    return Claim(
+        "h(1/6) <= -.01 for |y| <= .01 and z <= .012",
+        {"largest h(1/6)": found["largest_h"], "between grid points": found["largest_h_error"]},
+        "at most -.01; a value on the grid is attained",
+        below(found["largest_h"] + found["largest_h_error"] / 2, DECREASE, found["largest_h_error"] / 2),
+        expected="fails",
+        trained=False,
+        remarks=[
+            "The function printed for h(1/6) has -sqrt(...) inside the logarithm twice and a misplaced "
+            "bracket; drawn is h as it is defined.",
+        ],
+    )
+
+
+def _own_eps(found: Mapping[str, float]) -> Claim:
+    return Claim(
+        "h(1/6) <= -.01 for |y| <= .01 and the z that eps <= min(.01, .04 mu/(1 + mu)) allows",
+        {"z": found["own_z"], "largest h(1/6)": found["largest_h_own"]},
+        "at most -.01, with what the grid can miss",
+        below(found["largest_h_own"] + found["largest_h_own_error"], DECREASE),
+        trained=False,
+        whose="project",
+    )
+
+
+def _surface(figure: Figure, axes: Axes, x_X: np.ndarray, y_Y: np.ndarray, value_XY: np.ndarray) -> None:
+    """Colours and level lines with their numbers."""
+    masked_YX = np.ma.masked_invalid(value_XY.T)
+    image = axes.pcolormesh(x_X, y_Y, masked_YX, cmap="viridis", shading="gouraud", rasterized=True)
+    lines = axes.contour(x_X, y_Y, masked_YX, levels=6, colors="black", linewidths=0.5, linestyles="solid")
+    axes.clabel(lines, fontsize=5.5)
+    bar = figure.colorbar(image, ax=axes, shrink=0.85, pad=0.03)
+    bar.ax.tick_params(labelsize=6)
+    bar.outline.set_visible(False)

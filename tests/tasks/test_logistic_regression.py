@@ -1,0 +1,97 @@
+"""Logistic regression in context: what the law says of its points, and what its targets may depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+
+from icl.errors import InputError
+from icl.models import Encoder, Full, LinearTransformer
+from icl.random import generator
+from icl.tasks import LogisticRegression, LogisticRegressionLaw
+from icl.tasks.estimators import SampledTokens
+from icl.tasks.logistic_regression import TOLERANCE, SampledParameters
+from icl.theory.logistic import LogisticLoss
+
+SEEDS = [3, 0]
+
+
+@pytest.fixture(scope="module")
+def law() -> LogisticRegressionLaw:
+    return LogisticRegression(dim=3, context=9, mu=0.05).law(SEEDS)
+
+
+def streams(role: str = "eval") -> list[np.random.Generator]:
+    return [generator(seed, role) for seed in SEEDS]
+
+
+def test_points_are_scaled_and_separable(law: LogisticRegressionLaw) -> None:
+    a_RBMD, y_RBM = law.points(streams(), 50)
+    assert a_RBMD.shape == (2, 50, 10, 3) and set(y_RBM.unique().tolist()) == {-1.0, 1.0}
+    assert torch.allclose(a_RBMD.norm(dim=-1).amax(-1), torch.ones(2, 50).double(), rtol=1e-12)
+    # labels sign(<a, w>): some w has them all on its side
+    for b in range(5):
+        signed = (a_RBMD * y_RBM[..., None])[0, b].numpy()
+        found = scipy.optimize.linprog(np.zeros(3), -signed, -np.ones(10), bounds=(None, None))
+        assert found.status == 0
+
+
+def test_targets_are_the_minimum_of_the_labelled_points_alone(law: LogisticRegressionLaw) -> None:
+    prompt, x_RBD = law.prompts_and_targets(streams(), 20)
+    a_RBND, y_RBN = prompt.context_RBNP[..., :-1], prompt.context_RBNP[..., -1]
+    loss = LogisticLoss(a_RBND.flatten(0, 1), y_RBN.flatten(0, 1), 0.05)
+    assert float(loss.gradient(x_RBD.flatten(0, 1)).norm(dim=-1).max()) <= TOLERANCE
+    for b in range(3):
+        a, y = a_RBND[1, b].numpy(), y_RBN[1, b].numpy()
+        by_scipy = scipy.optimize.minimize(
+            lambda x, a=a, y=y: np.logaddexp(0, -y * (a @ x)).mean() + 0.025 * x @ x, np.zeros(3), tol=1e-10
+        )
+        np.testing.assert_allclose(x_RBD[1, b].numpy(), by_scipy.x, atol=1e-5)
+    assert torch.equal(prompt.target_RB, (x_RBD * prompt.query_RBP[..., :-1]).sum(-1))
+    assert not prompt.query_RBP[..., -1].any()  # the query's label is not shown
+    # nor does the target know it: with the other label it is the same, were it the last point it is not
+    a_RBMD, y_RBM = law.points(streams(), 20)
+    with_query = law.targets(a_RBMD, y_RBM)
+    assert float((with_query - x_RBD).norm(dim=-1).min()) > 1e-3
+
+
+def test_a_replica_draws_what_it_draws_alone(law: LogisticRegressionLaw) -> None:
+    both, _ = law.prompts_and_targets(streams("train"), 7)
+    alone, _ = law.replica(1).prompts_and_targets(streams("train")[1:], 7)
+    assert torch.equal(both.context_RBNP[1:], alone.context_RBNP)
+    assert torch.equal(both.query_RBP[1:], alone.query_RBP)
+    assert torch.allclose(both.target_RB[1:], alone.target_RB, rtol=1e-9)
+    assert law.replica(1).context_R == (9,)
+
+
+def test_a_model_that_reads_a_parameter_is_trained_on_it(law: LogisticRegressionLaw) -> None:
+    model = Encoder(3, layers=1, width=4, heads=2, hidden=0, reads="parameter")
+    model.parametrization.initialise(SEEDS)
+    (make,) = law.estimators(model).values()
+    estimator = make()
+    assert isinstance(estimator, SampledParameters)
+    draw = estimator.draw(streams(), 6)
+    prompt, x_RBD = law.prompts_and_targets(streams(), 6)
+    expected_R = (model.read(prompt) - x_RBD).square().mean((1, 2))
+    assert torch.allclose(estimator.risk(model, draw), expected_R, rtol=1e-13)
+    with torch.no_grad():
+        model.parametrization.read_out.zero_()
+    assert torch.allclose(estimator.risk(model, draw), x_RBD.square().mean((1, 2)), rtol=1e-13)
+
+
+def test_any_other_model_is_trained_on_the_logit(law: LogisticRegressionLaw) -> None:
+    model = LinearTransformer(Full(3, 1, 0.1), "tokens")
+    model.parametrization.initialise(SEEDS)
+    (make,) = law.estimators(model).values()
+    assert isinstance(make(), SampledTokens)
+    prompt = law.token_prompts(streams(), 6)
+    expected_R = (model.predict(prompt) - prompt.target_RB).square().mean(1)
+    assert torch.allclose(make().risk(model, make().draw(streams(), 6)), expected_R, rtol=1e-13)
+
+
+@pytest.mark.parametrize("wrong", [{"dim": 0}, {"context": 0}, {"mu": 0}, {"mu": 1e-9}, {"mu": "small"}])
+def test_refuses(wrong: dict) -> None:
+    with pytest.raises(InputError, match=rf"task\.{next(iter(wrong))}"):
+        LogisticRegression(**wrong)
