@@ -46,13 +46,13 @@ class Fig7:
     )
 
     def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 3, (2.7, 2.3))
+        figure, axes = panels(1, 3, (2.8, 2.4))
         by_panel = dict(zip("abc", axes[0], strict=True))
         draw_panels(by_panel, _drawn(records))
         label_depth(by_panel["a"], arrays_of(records), MOST)
         by_panel["a"].set_title("(a) loss by layers")
         by_panel["b"].set(
-            title="(b) above the minimum", xlabel="layers, or Newton steps", ylabel="excess loss"
+            title="(b) loss above the minimum", xlabel="layers, or Newton steps", ylabel="excess loss"
         )
         by_panel["c"].set(
             title="(c) training error", xlabel="training step", ylabel="squared error per coordinate"

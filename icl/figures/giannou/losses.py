@@ -53,7 +53,7 @@ def by_depth(panel: str, losses: Arrays, most: int) -> list[Curve | Level]:
 
 def label_depth(axes: Axes, losses: Arrays, most: int) -> None:
     axes.set(xlabel="layers", ylabel="logistic loss (3.5)", xlim=(-1, most + 1))
-    axes.legend(loc="upper right")
+    axes.legend(loc="upper right", fontsize=6.5)
 
 
 def interval(values_R: np.ndarray) -> tuple[float, float]:
