@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from icl.figures.claims import Claim
 from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
 from icl.figures.giannou.losses import (
-    COMMAND,
     LEVEL,
+    LONGER,
     STEPS,
     TRAINED,
     Arrays,
@@ -67,8 +67,7 @@ class Fig7:
 
     def claims(self, records: Records) -> list[Claim]:
         losses = arrays_of(records)
-        found = [scaled(losses), against_as_many(losses), _deeper_is_nearer(losses)]
-        return [claim for claim in found if claim is not None]
+        return [scaled(losses), *against_as_many(losses), *_deeper_is_nearer(losses)]
 
 
 def _drawn(records: Records) -> list[Curve | Level]:
@@ -92,20 +91,22 @@ def _colors(count: int) -> list[str]:
     return [DEPTHS[i % len(DEPTHS)] for i in range(count)]
 
 
-def _deeper_is_nearer(losses: Arrays) -> Claim | None:
+def _deeper_is_nearer(losses: Arrays) -> list[Claim]:
     """Between depths trained with the same prompts, seed by seed."""
     layers, error_LR = losses["layers_L"].tolist(), losses["error_LR"]
     if len(layers) < 2:
-        return None
+        return []
     measured, verdicts = {}, []
     for few, many, few_R, many_R in zip(layers, layers[1:], error_LR, error_LR[1:], strict=False):
         measured[f"log ratio, {many} to {few} layers"], verdict = of_gap(np.log(many_R / few_R))
         verdicts.append(verdict)
-    return Claim(
-        "the error of the trained encoder falls with its depth",
-        {"error": dict(zip(map(str, layers), error_LR.mean(1).tolist(), strict=True)), **measured},
-        f"log ratio of the errors on fresh prompts below 0: {LEVEL:.0%} Student interval over seeds",
-        settled(joint(verdicts), losses),
-        remarks=[f"Undecided where training was short: {COMMAND} decides."],
-        whose="project",
-    )
+    return [
+        Claim(
+            "the error of the trained encoder falls with its depth",
+            {"error": dict(zip(map(str, layers), error_LR.mean(1).tolist(), strict=True)), **measured},
+            f"log ratio of the errors on fresh prompts below 0: {LEVEL:.0%} Student interval over seeds",
+            settled(joint(verdicts), losses),
+            remarks=[LONGER],
+            whose="project",
+        )
+    ]
