@@ -45,7 +45,7 @@ def by_depth(panel: str, losses: Arrays, most: int) -> list[Curve | Level]:
     for name, layers in scalings(losses).items():
         depth_T = layers * np.arange(len(losses["newton_TR"]))
         shown = depth_T <= most + layers
-        label = f"Newton, {layers} layers a step" + ("" if name == "13" else f" ({name})")
+        label = f"Newton, {layers} layers a step" if name == "13" else f"Newton, {layers} ({name})"
         y_RT = losses["newton_TR"][shown].T
         drawn.append(Curve(panel, label, SCALINGS[name], depth_T[shown], y_RT, STEPS))
     return [*drawn, Level(panel, "minimum", float(losses["least_R"].mean()))]
@@ -53,7 +53,7 @@ def by_depth(panel: str, losses: Arrays, most: int) -> list[Curve | Level]:
 
 def label_depth(axes: Axes, losses: Arrays, most: int) -> None:
     axes.set(xlabel="layers", ylabel="logistic loss (3.5)", xlim=(-1, most + 1))
-    axes.legend(loc="upper right", fontsize=6.5)
+    axes.legend(loc="upper right")
 
 
 def interval(values_R: np.ndarray) -> tuple[float, float]:

@@ -97,7 +97,7 @@ def test_what_is_drawn_is_in_the_table() -> None:
     rows = Fig7().table(given)
     at = {(row["panel"], row["series"], row.get("x")): row["y"] for row in rows}
     assert at["a", "Newton, 13 layers a step", 26] == pytest.approx(LEAST + NEWTON[2])
-    assert at["a", "Newton, 21 layers a step (11 + 2k)", 21] == pytest.approx(LEAST + NEWTON[1])
+    assert at["a", "Newton, 21 (11 + 2k)", 21] == pytest.approx(LEAST + NEWTON[1])
     assert at["b", "trained encoder", 2] == pytest.approx(1e-4)
     assert at["c", "2 layers", 10] == pytest.approx(0.01)
     assert [row for row in Fig1().table(given)] == [
