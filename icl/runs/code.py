@@ -29,7 +29,7 @@ from icl.runs import documents
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 
-TRAINING = ("icl.training.job",)  # with these a training run's own classes become numbers
+TRAINING = ("icl.training.job", "icl.models.attention")  # with these a run's own classes become numbers
 DRAWING = ("icl.figures.style",)  # and a figure's a picture
 _INSTALLED = ("torch", "pytorch_lightning")  # what else a target may come from; their versions are recorded
 _WORDS = "icl.errors"
