@@ -15,8 +15,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class LogisticLoss:
-    """B problems with their own points and one mu; every method takes x_BD, and steps the gradient there if it
-    is known."""
+    """B problems with their own points and one mu; every method takes x_BD, steps also the gradient there."""
 
     A_BND: Tensor
     y_BN: Tensor

@@ -13,6 +13,7 @@ import torch
 
 from icl.errors import Interrupted
 from icl.models import Encoder
+from icl.sinks.heatmaps import panels_of
 from icl.training.checkpoints import Checkpoints
 from icl.training.job import TrainingPlan
 from icl.training.restored import restored
@@ -72,6 +73,8 @@ def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
     assert steps[0] == 0 and steps[-1] == 12
     labels = {name for name in record.metrics if name.startswith("gradient_norm_")}
     assert {"gradient_norm_read_in0", "gradient_norm_query1", "gradient_norm_gain1"} <= labels
+    pictures = panels_of(run.matrices, None)
+    assert set(pictures) == set(run.matrices) and len(pictures["query"]) == 2
 
 
 def test_a_seed_without_a_loss_is_named_and_the_others_finish(make_plan: Any) -> None:
