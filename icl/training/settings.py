@@ -90,8 +90,8 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """`trainer.*`: where and how it runs. Only the precision belongs to the science. `compile` names a backend
-    of torch.compile, which the risk then goes through. `options` are handed to pl.Trainer as they are."""
+    """`trainer.*`: where and how it runs. Only the precision belongs to the science. `compile`: a backend of
+    torch.compile that the risk then goes through. `options` are handed to pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
