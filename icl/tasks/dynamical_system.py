@@ -56,6 +56,7 @@ HALF_WIDTH = 5.0  # c is uniform on [-5, 5]^D in (b), (c), (d)
 SPREAD = (0.8, 1.0)  # of the process noise in (d)
 RATIO = 2.0  # of R's largest to its smallest diagonal entry in (c)
 MAX_DIM, MAX_LENGTH, MAX_SYSTEMS = 64, 1024, 100_000
+BLOCK = 512  # sequences whose noise is one stream: blocks of any replica are drawn side by side
 POOL = 0  # the seed of the systems that `systems` draws once
 
 
@@ -283,12 +284,20 @@ class DynamicalSystemLaw(TokenLaw):
         return Systems(A_RDDB.permute(0, 3, 1, 2), c_RDB.mT)
 
     def observations(self, systems: Systems, generators: Sequence[np.random.Generator]) -> Tensor:
-        """y_1 .. y_T of each system, (R, B, T), as many replicas at a time as torch has threads."""
-        A_RDDB, c_RDB = systems.A_RBDD.permute(0, 2, 3, 1).contiguous(), systems.c_RBD.mT.contiguous()
+        """y_1 .. y_T of each system, (R, B, T), as many blocks at a time as torch has threads."""
+        A_RDDB, c_RDB = systems.A_RBDD.permute(0, 2, 3, 1).numpy(), systems.c_RBD.mT.numpy()
         y_RTB = torch.empty(len(c_RDB), self.length, c_RDB.shape[-1], dtype=torch.float64)
-        replicas = A_RDDB.numpy(), c_RDB.numpy(), self.root_w_RDD.numpy(), generators, y_RTB.numpy()
+
+        def block(r: int, first: int, rng: np.random.Generator) -> None:
+            some = slice(first, first + BLOCK)
+            A_DDB, c_DB = (np.ascontiguousarray(M_RXB[r][..., some]) for M_RXB in (A_RDDB, c_RDB))
+            y_RTB[r, :, some] = torch.from_numpy(self._observe(A_DDB, c_DB, self.root_w_RDD[r].numpy(), rng))
+
+        firsts = range(0, c_RDB.shape[-1], BLOCK)
+        streams = [zip(firsts, rng.spawn(len(firsts)), strict=True) for rng in generators]
+        blocks = [(r, first, rng) for r, of_replica in enumerate(streams) for first, rng in of_replica]
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            list(pool.map(self._observe, *replicas))
+            list(pool.map(block, *zip(*blocks, strict=True)))
         return y_RTB.mT
 
     def sequences(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
@@ -301,28 +310,21 @@ class DynamicalSystemLaw(TokenLaw):
     def gram_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> GramPrompt:
         return gram_prompts(self.sequences(generators, batch), self.window)
 
-    def _observe(
-        self, A_DDB: Array, c_DB: Array, root_w_DD: Array, rng: np.random.Generator, y_TB: Array
-    ) -> None:
-        """One replica's, into y_TB. Only time is a loop, and a step's arrays stay in the cache: what takes
-        the time are the normal numbers."""
-        diagonal_DB = np.ascontiguousarray(A_DDB.diagonal().T) if self.setting == "a" else None
-        x_DB, w_DB = rng.standard_normal(c_DB.shape), np.empty(c_DB.shape)
-        x_DB *= self.initial_variance**0.5
-        for y_B in y_TB:
-            rng.standard_normal(out=w_DB)
-            if diagonal_DB is not None:
-                x_DB *= diagonal_DB
-            else:
-                x_DB = np.einsum("ijb,jb->ib", A_DDB, x_DB)
-            if self.setting == "d":
-                x_DB += root_w_DD @ w_DB
-            else:
-                w_DB *= self.process_noise**0.5
-                x_DB += w_DB
-            np.einsum("ib,ib->b", c_DB, x_DB, out=y_B)
-        for y_B in y_TB:
-            y_B += self.observation_noise**0.5 * rng.standard_normal(out=w_DB[0])
+    def _observe(self, A_DDB: Array, c_DB: Array, root_w_DD: Array, rng: np.random.Generator) -> Array:
+        """y_1 .. y_T, (T, B). Only time is a loop: what takes the time are the normal numbers."""
+        x_DB = self.initial_variance**0.5 * rng.standard_normal(c_DB.shape)
+        x_TDB = rng.standard_normal((self.length, *c_DB.shape))  # becomes x_1 .. x_T
+        if self.setting == "d":
+            x_TDB = root_w_DD @ x_TDB
+        else:
+            x_TDB *= self.process_noise**0.5
+        diagonal_DB = np.ascontiguousarray(A_DDB.diagonal().T)
+        for next_DB in x_TDB:
+            next_DB += diagonal_DB * x_DB if self.setting == "a" else np.einsum("ijb,jb->ib", A_DDB, x_DB)
+            x_DB = next_DB
+        y_TB = np.einsum("ib,tib->tb", c_DB, x_TDB)
+        y_TB += self.observation_noise**0.5 * rng.standard_normal(y_TB.shape)
+        return y_TB
 
     def _systems(self, rng: np.random.Generator, B: int) -> tuple[Array, Array]:
         """A (D, D, B) and c (D, B)."""

@@ -89,7 +89,22 @@ def model_in_float64(model: Transformer) -> Transformer:
     return model.on(copy)
 
 
-class EnsembleModule(pl.LightningModule):
+class OfLaw:
+    """What a law has for a model: asked for once, since some of it takes a while to make."""
+
+    law: Law
+    model: Transformer
+
+    @functools.cached_property
+    def exact_risk(self) -> RiskFunction | None:
+        return self.law.exact_risk(self.model)
+
+    @functools.cached_property
+    def observables(self) -> Observables:
+        return self.law.observe(self.model)
+
+
+class EnsembleModule(OfLaw, pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
     It begins with the weights that `model` has. `backend`: of torch.compile, for the risk.
@@ -122,14 +137,6 @@ class EnsembleModule(pl.LightningModule):
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
         self.look: Look
-
-    @functools.cached_property
-    def exact_risk(self) -> RiskFunction | None:
-        return self.law.exact_risk(self.model)
-
-    @functools.cached_property
-    def observables(self) -> Observables:
-        return self.law.observe(self.model)
 
     def load(self, parameters: Mapping[str, Tensor]) -> None:
         """What a checkpoint holds of `trained`."""

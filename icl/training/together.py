@@ -16,16 +16,14 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from icl.models import Transformer
 from icl.runs.store import ActiveRun, RunStore
-from icl.tasks.law import Observables, RiskFunction
 from icl.training import job
 from icl.training.checkpoints import Checkpoints
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
 from icl.training.job import Follower, Judge, TrainingPlan
 from icl.training.measures import Measure, Row
-from icl.training.module import EnsembleModule, Look, model_in_float64
+from icl.training.module import EnsembleModule, Look, OfLaw
 from icl.training.recorder import Recorder
 from icl.training.stored import TrainResult
 from icl.training.stream import PromptStream
@@ -183,14 +181,14 @@ def _train_from(saved: Sequence[Mapping[str, Any]], parts: Sequence[Part], ensem
     columns = parts[0].recorder.columns(module)
     for part in parts:
         job.follow(part.recorder, part.run, columns, part.followers)
-    record_all = _RecordAll(parts)
+    record_all = _RecordAll(parts, module)
     first_step = saved[0]["step"] if saved else 0
     if first_step < plan.train.steps:
         _fit(plan, module, _Shared(ensemble, first_step), record_all)
         _save(record_all, module, plan.train.steps)  # the first record counts when all of them can follow
     else:
-        for part in parts:
-            part.recorder.see_the_end(_of(part, module))
+        for part, seen in zip(parts, record_all.seen, strict=True):
+            part.recorder.see_the_end(seen)
     for part in record_all.going_on():
         try:
             part.end(_finished(part, columns, module.trained_on))
@@ -219,8 +217,9 @@ def _finished(part: Part, columns: Sequence[str], device: str) -> TrainResult:
 class _RecordAll(pl.Callback):
     """Recorder of an ensemble: what was measured of it goes to the recorder of each run that goes on."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[Part], module: EnsembleModule) -> None:
         self.parts = parts
+        self.seen: list[Any] = [_ModuleOfPart(module, part) for part in parts]
         self.row_steps = parts[0].recorder.row_steps
         self._found: dict[str, Tensor] = {}
 
@@ -233,9 +232,11 @@ class _RecordAll(pl.Callback):
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         found, self._found = self._found, {}
         rows: list[Row] = []
-        for part in self.going_on():
+        for part, seen in zip(self.parts, self.seen, strict=True):
+            if part.outcome is not None:
+                continue
             part.recorder.take({name: value_R[part.replicas] for name, value_R in found.items()})
-            seen = _of(part, pl_module)
+            seen.look = _LookOfPart(pl_module.look, seen)
             audience: Any = _Audience(part.followers)
             known = len(part.recorder.rows)
             try:
@@ -258,69 +259,38 @@ class _Audience:
     callbacks: Sequence[Any]
 
 
-class _LookOfPart:
-    """What `Look` is of an ensemble, of one of its runs."""
+class _LookOfPart(Look):
+    """What `whole` shows, of one of the runs in it."""
 
-    def __init__(self, look: Look, part: Part) -> None:
-        self._look, self._part, self.step = look, part, look.step
-
-    @property
-    def loss_R(self) -> Tensor:
-        return self._look.loss_R[self._part.replicas]
-
-    @property
-    def rates_R(self) -> Tensor:
-        return self._look.rates_R[self._part.replicas]
-
-    @property
-    def reliability(self) -> Mapping[str, Tensor]:
-        return {name: value_R[self._part.replicas] for name, value_R in self._look.reliability.items()}
+    def __init__(self, whole: Look, module: _ModuleOfPart) -> None:
+        seen: Any = module  # all that a look asks of a module
+        super().__init__(seen, whole.step, lambda: whole.loss_R[module.own])
+        self._whole, self._own = whole, module.own
 
     @functools.cached_property
     def weights(self) -> dict[str, Tensor]:
-        return {name: M[self._part.replicas] for name, M in self._look.weights.items()}
+        return {name: M[self._own] for name, M in self._whole.weights.items()}
 
-    @functools.cached_property
-    def matrices(self) -> dict[str, Tensor]:
-        return {name: M[self._part.replicas] for name, M in self._look.matrices.items()}
+    @property
+    def rates_R(self) -> Tensor:
+        return self._whole.rates_R[self._own]
 
-    @functools.cached_property
-    def model(self) -> Transformer:
-        model = model_in_float64(self._part.plan.model)
-        model.parametrization.load(self.matrices)
-        return model
-
-    @functools.cached_property
-    def exact_risk_R(self) -> Tensor:
-        risk = self._part.plan.law.exact_risk(self._part.plan.model)
-        assert risk is not None
-        return risk(self.model)
+    @property
+    def reliability(self) -> Mapping[str, Tensor]:
+        return {name: value_R[self._own] for name, value_R in self._whole.reliability.items()}
 
 
-class _ModuleOfPart:
+class _ModuleOfPart(OfLaw):
     """What a recorder asks of a module, of one of the runs in it."""
 
     def __init__(self, module: EnsembleModule, part: Part) -> None:
-        self.look: Any = _LookOfPart(module.look, part) if hasattr(module, "look") else None
-        self._module, self._part = module, part
-        self.law, self.seeds = part.plan.law, part.plan.seeds
-        self.model, self.total_steps = part.plan.model, module.total_steps
+        self._module, self.own = module, part.replicas
+        self.law, self.model, self.seeds = part.plan.law, part.plan.model, part.plan.seeds
+        self.total_steps = module.total_steps
+        self.look: Look
 
     def matrices(self) -> dict[str, Tensor]:
-        return {name: M[self._part.replicas] for name, M in self._module.matrices().items()}
-
-    @functools.cached_property
-    def exact_risk(self) -> RiskFunction | None:
-        return self.law.exact_risk(self.model)
-
-    @functools.cached_property
-    def observables(self) -> Observables:
-        return self.law.observe(self.model)
-
-
-def _of(part: Part, module: EnsembleModule) -> Any:
-    """As a recorder knows a module."""
-    return _ModuleOfPart(module, part)
+        return {name: M[self.own] for name, M in self._module.matrices().items()}
 
 
 class _Shared(PromptStream):
