@@ -119,14 +119,18 @@ def against_as_many(losses: Arrays) -> list[Claim]:
     for depth, words in {1: "one layer", 2: "two layers"}.items():
         if depth not in losses["layers_L"]:
             continue
-        gap_R = losses["gap_LTR"][losses["layers_L"].tolist().index(depth), depth]
-        measured, verdict = of_gap(gap_R)
+        at = losses["layers_L"].tolist().index(depth), depth
+        measured, verdict = of_gap(losses["gap_LTR"][at])
+        by_seed = {
+            "by seed": losses["gap_LTR"][at].tolist(),
+            "standard error over prompts": losses["gap_stderr_LTR"][at].tolist(),
+        }
         step = "step" if depth == 1 else "steps"
         found.append(
             Claim(
                 f"a trained encoder of {words} has a lower loss than {words.split()[0]} damped Newton {step} "
                 "from x = 0",
-                measured | {"by seed": gap_R.tolist()},
+                measured | by_seed,
                 f"loss minus Newton's below 0: {LEVEL:.0%} Student interval over seeds",
                 settled(verdict, losses),
                 remarks=[LONGER],

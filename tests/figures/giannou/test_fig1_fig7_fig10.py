@@ -38,6 +38,7 @@ def records(excess: dict[int, float], decisive: bool = False, error: Any = None)
         "newton_excess_TR": newton_TR,
         "trained_excess_LR": trained_LR,
         "gap_LTR": trained_LR[:, None] - newton_TR,
+        "gap_stderr_LTR": np.full((len(excess), len(NEWTON), 3), 1e-6),
         "error_LR": trained_LR * 3 if error is None else np.outer(error, SPREAD),
         "variance_R": np.full(3, 0.2),
     }
