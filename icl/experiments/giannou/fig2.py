@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from icl.checks.giannou.mask_floor import least_by_spectrum, spectra
 from icl.experiments.giannou.regression import (
-    EVALUATED,
     PUBLISHED_LARGEST,
     Law,
     Size,
     baselines,
     losses,
     started,
-    store,
     trained,
 )
 from icl.experiments.runner import Runner
-from icl.random import generator
 from icl.runs.record import RunRecord
 
 
 class Fig2:
     """records: a run for every depth, masked and not, from random weights and from the family's best point,
-    and `losses`, `baselines`, `floor`."""
+    and `losses`, `baselines`."""
 
     def __init__(
         self,
@@ -47,13 +41,4 @@ class Fig2:
         for mask in (False, True):
             runs |= trained(runner, size, law, mask, depths)
             runs |= started(runner, size, law, mask, known, depths)
-        science = {"size": [size.dim, size.context, size.prompts]}
-        floor = store(runner, "giannou/floor", science, self._floor)
-        return {**runs, "losses": losses(runner, size, law, runs), "baselines": known, "floor": floor}
-
-    def _floor(self) -> dict[str, np.ndarray]:
-        """Of any function of the spectrum of S', whatever the depth (giannou/mask_floor)."""
-        n, rng = self.size.context, generator(EVALUATED, "eval")
-        s_BD = spectra(rng, self.size.prompts, n + 1, self.size.dim) * (n + 1) / n
-        least_B = least_by_spectrum(s_BD, n).numpy()
-        return {"mean": np.array(least_B.mean()), "error": np.array(least_B.std() / len(least_B) ** 0.5)}
+        return {**runs, "losses": losses(runner, size, law, runs, known), "baselines": known}

@@ -31,9 +31,9 @@ class Fig8:
         found: dict[str, RunRecord] = {}
         for law in self.laws:
             runs = trained(runner, self.size, law, False, self.size.depths)
-            found |= runs
-            found[f"losses_{law.name}"] = losses(runner, self.size, law, runs)
-            found[f"baselines_{law.name}"] = baselines(runner, self.size, law, self.size.depths)
+            known = baselines(runner, self.size, law, self.size.depths, [False])
+            compared = losses(runner, self.size, law, runs, known)
+            found |= runs | {f"baselines_{law.name}": known, f"losses_{law.name}": compared}
         return found
 
 

@@ -18,6 +18,7 @@ from icl.config import resolved_seeds
 from icl.errors import InputError, whole
 from icl.experiments.giannou.scalars import family_best, least_squares_loss, newton_losses
 from icl.experiments.runner import Runner
+from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw
@@ -138,23 +139,26 @@ class Size:
         }
 
 
-def baselines(runner: Runner, size: Size, law: Law, depths: Sequence[int]) -> RunRecord:
+def baselines(
+    runner: Runner, size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool] = (False, True)
+) -> RunRecord:
     """Newton's losses, and the best points of the family with and without a mask."""
     science = {
         "law": law.settings,
         "size": [size.dim, size.context, size.prompts],
         "depths": list(depths),
+        "masks": list(masks),
         "fitted": FITTED,
     }
-    return store(runner, "giannou/baselines", science, lambda: _baselines(size, law, depths))
+    return store(runner, "giannou/baselines", science, lambda: _baselines(size, law, depths, masks))
 
 
-def _baselines(size: Size, law: Law, depths: Sequence[int]) -> dict[str, np.ndarray]:
+def _baselines(size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool]) -> dict[str, np.ndarray]:
     of, found = size.law(law), {"depths_L": np.array(depths)}
     for name, loss_TB in newton_losses(of, EVALUATED, size.prompts, max(depths)).items():
         found |= _mean(f"newton_{name}", loss_TB)
     found["least_squares"] = np.array(least_squares_loss(of, EVALUATED, size.prompts))
-    for mask in (False, True):
+    for mask in masks:
         best = family_best(of, mask, depths, EVALUATED, size.prompts, FITTED)
         found |= {f"family_{_masked(mask)}_{key}": value for key, value in best.items()}
     return found
@@ -181,32 +185,51 @@ def started(
     return found
 
 
-def losses(runner: Runner, size: Size, law: Law, runs: Mapping[str, RunRecord]) -> RunRecord:
-    """Of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), and the share of the mean
-    that the hundred largest terms carry."""
+def losses(
+    runner: Runner, size: Size, law: Law, runs: Mapping[str, RunRecord], known: RunRecord
+) -> RunRecord:
+    """Of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean that the
+    hundred largest terms carry, and `NAME_more_mean`, `NAME_more_error`: by how much the loss is above that
+    of the family's best point of as many layers on these very prompts."""
     science = {
         "of": {name: identity(run) for name, run in runs.items()},
+        "beside": identity(known),
         "law": law.settings,
         "prompts": size.prompts,
     }
-    return store(runner, "giannou/losses", science, lambda: _losses(size, law, runs))
+    return store(runner, "giannou/losses", science, lambda: _losses(size, law, runs, known.weights))
 
 
-def _losses(size: Size, law: Law, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
+def _losses(
+    size: Size, law: Law, runs: Mapping[str, RunRecord], known: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
+    beside: dict[tuple[bool, int], np.ndarray] = {}
     for name, run in runs.items():
-        error_RB = prompt_losses(run, size, law)
-        found |= _mean(name, error_RB)
-        found[f"{name}_tail"] = np.array([tail_share(error_B) for error_B in error_RB])
+        model = restored(run).transformer
+        of = model.parametrization.mask, model.parametrization.layers
+        if of not in beside:
+            beside[of] = prompt_losses(best_model(size, known, *of), 1, size, law)
+        loss_RB = prompt_losses(model, len(run.run["seeds"]), size, law)
+        found |= _mean(name, loss_RB) | _mean(f"{name}_more", loss_RB - beside[of])
+        found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
     return found
 
 
-def prompt_losses(run: RunRecord, size: Size, law: Law) -> np.ndarray:
+def best_model(size: Size, known: Mapping[str, np.ndarray], mask: bool, layers: int) -> LinearTransformer:
+    """The scalar family's best point as weights of LSA."""
+    at = known["depths_L"].tolist().index(layers)
+    scalars = known[f"family_{_masked(mask)}_theta_LV"][at, : 2 * layers].tolist()
+    family = LSA(size.dim, layers, 1, mask=mask, scalars=scalars, init_std=0.0)
+    family.initialise([EVALUATED])
+    return LinearTransformer(family)
+
+
+def prompt_losses(model: Any, R: int, size: Size, law: Law) -> np.ndarray:
     """Squared errors over d, (R, B), on prompts that are the same for every seed and every model."""
-    model = restored(run).transformer
     reads_constant = getattr(model.parametrization, "reads_constant", False)
     of = ConditionedRegression(size.dim, size.context, **law.settings, constant=reads_constant).law([0])
-    rng, R, found = generator(EVALUATED, "eval"), len(run.run["seeds"]), []
+    rng, found = generator(EVALUATED, "eval"), []
     for start in range(0, size.prompts, CHUNK):
         count = min(CHUNK, size.prompts - start)
         drawn = of.gram_prompts([rng], count) if model.path == "gram" else of.token_prompts([rng], count)

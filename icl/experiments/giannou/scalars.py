@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+import torch
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
+from icl.checks.giannou.mask_floor import least_by_spectrum, unmasked_risk
 from icl.random import generator
 from icl.tasks import ConditionedRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.tasks.wishart import draw_wishart
 from icl.theory.quadrature import MAX_NODES, gauss_rule
-from icl.theory.scalar_family import Masked, Problem, Unmasked, best_by_layers, risks
+from icl.theory.scalar_family import Masked, Problem, Unmasked, best_by_layers, response, risks
 from icl.theory.wishart import trace_moment
 from icl.weighted import stratified_error
 
@@ -61,8 +63,9 @@ def family_best(
     law: ConditionedRegressionLaw, mask: bool, layers: Sequence[int], seed: int, prompts: int, fitted: int
 ) -> dict[str, Array]:
     """The best points found of the scalar family by layers, `theta_LV` (nan beyond 2 L), their risk and its
-    standard error, 0 where the rule is exact. Else fitted on `fitted` prompts, chosen on `prompts` others
-    and judged on as many more."""
+    standard error, 0 where the rule is exact; else fitted on `fitted` prompts, chosen on `prompts` others and
+    judged on as many more. `floor`, where Sigma is a multiple of I, without mask and noise: what no function
+    of the spectrum, and so no depth, gets below."""
     deepest, roles = max(layers), {"search": fitted, "check": prompts}
     exact = exact_problem(law, deepest) if mask else None
     if exact is not None:
@@ -74,13 +77,41 @@ def family_best(
         thetas = best_by_layers(layers, fit, judge)
     theta_LV = np.full((len(layers), 2 * deepest), np.nan)
     risk_L, error_L = np.empty(len(layers)), np.zeros(len(layers))
+    integrated = not mask and law.condition == 1 and not law.label_noise
+    floor: dict[str, Array] = {}
+    if integrated:
+        s_BD, weight_B, components = _own_spectra(law, deepest, seed, prompts)
+        least_B = least_by_spectrum(torch.from_numpy(s_BD), law.context_R[0]).numpy()
+        least_B *= weight_B * float(np.mean(law.largest))
+        error = stratified_error(least_B * prompts, components)
+        floor = {"floor": np.array(least_B.sum()), "floor_error": np.array(error)}
     for i, count in enumerate(layers):
         theta_LV[i, : 2 * count] = thetas[count]
-        terms_B = risks(thetas[count], judged)
+        if integrated:
+            terms_B = weight_B * _query_integrated(thetas[count], law, s_BD, seed)
+        else:
+            terms_B = risks(thetas[count], judged)
         risk_L[i] = terms_B.sum()
         if exact is None:
             error_L[i] = stratified_error(terms_B * len(terms_B), components)
-    return {"theta_LV": theta_LV, "risk_L": risk_L, "error_L": error_L}
+    return {"theta_LV": theta_LV, "risk_L": risk_L, "error_L": error_L, **floor}
+
+
+def _own_spectra(
+    law: ConditionedRegressionLaw, layers: int, seed: int, prompts: int
+) -> tuple[Array, Array, int]:
+    """Eigenvalues of white S', the query among the tokens, and their weights, which add up to one."""
+    n, D = law.context_R[0], law.dim
+    inflations = inflations_for(3**layers - 1, n, D)
+    W_BDD, weight_B = draw_tilted(generator(seed, "eval", 1), n + 1, D, prompts, inflations)
+    return np.linalg.eigvalsh(W_BDD) * ((n + 1) / n), weight_B / prompts, len(inflations)
+
+
+def _query_integrated(theta_V: Array, law: ConditionedRegressionLaw, s_BD: Array, seed: int) -> Array:
+    """Risk of each spectrum where Sigma = lambda I, whatever the query (icl.checks.giannou.mask_floor)."""
+    lambda_B = generator(seed, "eval", 2).uniform(*law.largest, len(s_BD))
+    g_BD = torch.from_numpy(response(theta_V, lambda_B[:, None] * s_BD))
+    return lambda_B * unmasked_risk(g_BD, torch.from_numpy(s_BD), law.context_R[0]).numpy()
 
 
 def exact_problem(law: ConditionedRegressionLaw, layers: int) -> Masked | None:

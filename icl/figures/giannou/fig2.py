@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, below
@@ -60,10 +61,10 @@ class Fig2:
             drawn.append(regression.trained_curve(panel, found, names(mask, depths)))
             drawn.append(regression.family_line(panel, known, mask))
             drawn.append(regression.started_points(panel, found, names(f"{mask}_started", depths)))
-        return [*drawn, Level("a", "floor of any depth", float(records["floor"].weights["mean"]), ":")]
+        return [*drawn, Level("a", "floor of any depth", float(known["family_unmasked_floor"]), ":")]
 
     def claims(self, records: Records) -> list[Claim]:
-        known, found, floor = (records[name].weights for name in ("baselines", "losses", "floor"))
+        known, found = records["baselines"].weights, records["losses"].weights
         depths = known["depths_L"].tolist()
         trained = {
             mask: {layers: regression.of_seeds(found, name) for layers, name in names(mask, depths).items()}
@@ -82,9 +83,9 @@ class Fig2:
             ),
             *[_of_family(mask, best[mask], known, start) for mask in MASKS for start in START_SAID],
             _starts(known, max(depths)),
-            *_levels_off(best, floor, depths),
-            _one_layer(trained, best),
-            *_deeper(trained, best, self.decisive),
+            *_levels_off(best, known, depths),
+            _one_layer(found, best),
+            *_deeper(found, best, self.decisive),
             *_begun(found, best, depths),
         ]  # fmt: skip
 
@@ -137,11 +138,14 @@ def _starts(known: Arrays, most: int) -> Claim:
     )
 
 
-def _levels_off(best: dict[str, dict[int, Value]], floor: Arrays, depths: list[int]) -> list[Claim]:
+def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[int]) -> list[Claim]:
     if MANY not in depths:
         return []
-    at, least = best["unmasked"][MANY], float(floor["mean"]) - HALF * float(floor["error"])
-    gain, half = 1 - least / at.mean, HALF * at.error / at.mean * least / at.mean
+    at, least = best["unmasked"][MANY], float(known["family_unmasked_floor"])
+    gain, half = (
+        1 - least / at.mean,
+        HALF * (at.error + float(known["family_unmasked_floor_error"])) / at.mean,
+    )
     fall = best["masked"][MANY - 1].mean / best["masked"][MANY].mean
     return [
         Claim(
@@ -164,14 +168,19 @@ def _levels_off(best: dict[str, dict[int, Value]], floor: Arrays, depths: list[i
     ]
 
 
-def _excess(values: list[Value], least: Value) -> tuple[float, float]:
-    """The largest over seeds, and its half width."""
-    worst = max(values, key=lambda value: value.mean)
-    return worst.mean / least.mean - 1, HALF * float(worst.error**2 + least.error**2) ** 0.5 / least.mean
+def _excess(found: Arrays, name: str, least: Value) -> tuple[float, float]:
+    """Of the loss over the best point's on the same prompts, the largest over seeds, and its half width."""
+    worst = int(np.argmax(found[f"{name}_more_mean"]))
+    more, error = found[f"{name}_more_mean"][worst], found[f"{name}_more_error"][worst]
+    return float(more) / least.mean, HALF * float(error) / least.mean
 
 
-def _one_layer(trained: dict[str, dict[int, list[Value]]], best: dict[str, dict[int, Value]]) -> Claim:
-    excess = {MASKS[m]: _excess(trained[m][1], best[m][1]) for m in MASKS if 1 in best[m]}
+def _one_layer(found: Arrays, best: dict[str, dict[int, Value]]) -> Claim:
+    excess = {
+        said: _excess(found, names(mask, [1])[1], best[mask][1])
+        for mask, said in MASKS.items()
+        if 1 in best[mask]
+    }
     return Claim(
         "one layer, trained from random weights, reaches the best point of the scalar family",
         {name: value for name, (value, _) in excess.items()},
@@ -181,13 +190,11 @@ def _one_layer(trained: dict[str, dict[int, list[Value]]], best: dict[str, dict[
     )
 
 
-def _deeper(
-    trained: dict[str, dict[int, list[Value]]], best: dict[str, dict[int, Value]], decisive: bool
-) -> list[Claim]:
+def _deeper(found: Arrays, best: dict[str, dict[int, Value]], decisive: bool) -> list[Claim]:
     excess = {
-        f"{layers} layers, {MASKS[mask]}": _excess(values, best[mask][layers])
-        for mask in MASKS
-        for layers, values in trained[mask].items()
+        f"{layers} layers, {said}": _excess(found, names(mask, [layers])[layers], least)
+        for mask, said in MASKS.items()
+        for layers, least in best[mask].items()
         if layers > 1
     }
     if not excess:
@@ -207,20 +214,19 @@ def _deeper(
 
 
 def _begun(found: Arrays, best: dict[str, dict[int, Value]], depths: list[int]) -> list[Claim]:
-    ratio = {}
-    for mask, said in MASKS.items():
-        for layers, name in names(f"{mask}_started", depths).items():
-            least = best[mask][layers]
-            ratio[f"{layers} layers, {said}"] = (
-                max(v.mean for v in regression.of_seeds(found, name)) / least.mean
-            )
+    excess = {
+        f"{layers} layers, {said}": _excess(found, name, best[mask][layers])
+        for mask, said in MASKS.items()
+        for layers, name in names(f"{mask}_started", depths).items()
+    }
+    shown = [pair for key, pair in excess.items() if key.startswith("1 layer")]
     return [
         Claim(
             "one layer that begins at the best point of the scalar family stays there; deeper ones are shown "
-            "for what they reach",
-            ratio,
-            f"one layer: loss within {NEAR:.0%} of the point's in every seed (largest ratio shown)",
-            joint([below(abs(v - 1), NEAR) for k, v in ratio.items() if k.startswith("1 layer")]),
+            "for what they reach, below zero where LSA does better than the family",
+            {name: value for name, (value, _) in excess.items()},
+            f"one layer: excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
+            joint([below(value, NEAR, half) for value, half in shown]),
             whose="project",
         )
     ]

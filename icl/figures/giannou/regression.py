@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from icl.figures.claims import Claim
 from icl.figures.curves import Curve, Line, Points
-from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE
+from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, log_axis
 from icl.runs.record import RunRecord
 
 Records = Mapping[str, RunRecord]
@@ -103,7 +103,8 @@ def started_points(panel: str, found: Arrays, names: Mapping[int, str]) -> Point
 
 
 def label(axes: Axes, title: str, depths: Sequence[int]) -> None:
-    axes.set(title=title, xlabel="layers, steps", ylabel="loss / $d$", yscale="log", xticks=list(depths))
+    axes.set(title=title, xlabel="layers, steps", ylabel="loss / $d$", xticks=list(depths))
+    log_axis(axes)
 
 
 def between(
