@@ -11,7 +11,7 @@ X hidden units, L layers, K numbers read out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import torch
@@ -26,23 +26,13 @@ from icl.tasks.prompts import TokenPrompt
 ATTENTIONS = ("linear", "softmax")
 NORMS = ("none", "layer")
 READS = ("label", "parameter")
+OF_LAYERS = ("query", "key", "value", "merge", "up", "down", "gain")
 MAX_WIDTH = 8192
 NORM_EPS = 1e-5  # torch's own, under the root
 
 
 class EncoderMatrices(Matrices):
     """The matrices of an encoder. Gains of norms are stored less 1, so that zero is none."""
-
-    read_in: Tensor
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    merge: Tensor
-    up: Tensor
-    down: Tensor
-    gain: Tensor
-    last_gain: Tensor
-    read_out: Tensor
 
     def __init__(
         self,
@@ -139,45 +129,41 @@ class Encoder(Transformer):
         if not isinstance(prompt, TokenPrompt):
             raise ValueError("an encoder needs token prompts")
         family = self.parametrization
+        by_layer = {name: stack.unbind(1) for name, stack in family.matrices().items()}
         z_RBMP = torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], dim=2)
-        h_RBMW = apply(family.read_in[:, 0], F.pad(z_RBMP, (0, 1), value=1.0))
+        h_RBMW = apply(by_layer["read_in"][0], F.pad(z_RBMP, (0, 1), value=1.0))
         for layer in range(family.layers):
-            h_RBMW = self._layer(layer, h_RBMW)
+            of_layer = {name: by_layer[name][layer] for name in by_layer if name in OF_LAYERS}
+            moved = slice(-1, None) if layer + 1 == family.layers else slice(None)
+            h_RBMW = self._layer(of_layer, h_RBMW, moved)
         if family.normalised:
-            h_RBMW = _normalise(h_RBMW, family.last_gain[:, 0, 0])
-        return apply(family.read_out[:, 0], h_RBMW)[:, :, -1]
+            h_RBMW = _normalise(h_RBMW, by_layer["last_gain"][0][:, 0])
+        return apply(by_layer["read_out"][0], h_RBMW)[:, :, -1]
 
-    def _layer(self, layer: int, h_RBMW: Tensor) -> Tensor:
-        """All tokens after a layer, or after the last the query token alone."""
-        family, last = self.parametrization, layer + 1 == self.parametrization.layers
-        normed_RBMW = h_RBMW
-        if family.normalised:
-            normed_RBMW = _normalise(h_RBMW, family.gain[:, layer, 0])
-        moved = slice(-1, None) if last else slice(None)
-        h_RBMW = h_RBMW[:, :, moved] + self._attend(layer, normed_RBMW, normed_RBMW[:, :, moved])
-        if family.hidden:
-            normed_RBMW = _normalise(h_RBMW, family.gain[:, layer, 1]) if family.normalised else h_RBMW
-            hidden_RBMX = F.gelu(apply(family.up[:, layer], normed_RBMW))
-            h_RBMW = h_RBMW + apply(family.down[:, layer], hidden_RBMX)
+    def _layer(self, of_layer: Mapping[str, Tensor], h_RBMW: Tensor, moved: slice) -> Tensor:
+        """The moved tokens after a layer."""
+        normed_RBMW = _normalise(h_RBMW, of_layer["gain"][:, 0]) if "gain" in of_layer else h_RBMW
+        h_RBMW = h_RBMW[:, :, moved] + self._attend(of_layer, normed_RBMW, moved)
+        if "up" in of_layer:
+            normed_RBMW = _normalise(h_RBMW, of_layer["gain"][:, 1]) if "gain" in of_layer else h_RBMW
+            h_RBMW = h_RBMW + apply(of_layer["down"], F.gelu(apply(of_layer["up"], normed_RBMW)))
         return h_RBMW if self.clip is None else h_RBMW.clamp(-self.clip, self.clip)
 
-    def _attend(self, layer: int, all_RBMW: Tensor, moved_RBMW: Tensor) -> Tensor:
+    def _attend(self, of_layer: Mapping[str, Tensor], all_RBMW: Tensor, moved: slice) -> Tensor:
         """What the moved tokens get from all, or from the context where the query is masked."""
-        family = self.parametrization
-        keys_RBMW = all_RBMW[:, :, :-1] if self.mask else all_RBMW
-        both_RXW = torch.cat([family.key[:, layer], family.value[:, layer]], dim=1)
+        keys_RBMW, moved_RBMW = all_RBMW[:, :, :-1] if self.mask else all_RBMW, all_RBMW[:, :, moved]
+        both_RXW = torch.cat([of_layer["key"], of_layer["value"]], dim=1)
         k_RBMW, v_RBMW = apply(both_RXW, keys_RBMW).chunk(2, dim=-1)
-        q_QHME, k_QHME, v_QHME = (
-            self._by_head(t) for t in (apply(family.query[:, layer], moved_RBMW), k_RBMW, v_RBMW)
-        )
+        q_RBMW = apply(of_layer["query"], moved_RBMW)
+        q_QHME, k_QHME, v_QHME = (self._by_head(t_RBMW) for t_RBMW in (q_RBMW, k_RBMW, v_RBMW))
         if self.attention == "softmax":
             out_QHME = F.scaled_dot_product_attention(q_QHME, k_QHME, v_QHME)
         else:  # keys and values first: E x E, whatever the number of tokens
             out_QHME = q_QHME @ (k_QHME.mT @ v_QHME) * q_QHME.shape[-1] ** -0.5
-        return apply(family.merge[:, layer], out_QHME.transpose(1, 2).reshape(moved_RBMW.shape))
+        return apply(of_layer["merge"], out_QHME.transpose(1, 2).reshape(moved_RBMW.shape))
 
     def _by_head(self, t_RBMW: Tensor) -> Tensor:
-        """(R B, H, M, E)."""
+        """(Q, H, M, E): Q = R B prompts of all replicas, one head after another."""
         return t_RBMW.flatten(0, 1).unflatten(-1, (self.parametrization.heads, -1)).transpose(1, 2)
 
 

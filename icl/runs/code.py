@@ -29,7 +29,7 @@ from icl.runs import documents
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 
-TRAINING = ("icl.training.job",)  # with these a training run's own classes become numbers
+TRAINING = ("icl.training.job", "icl.models.attention")  # with these a run's own classes become numbers
 DRAWING = ("icl.figures.style",)  # and a figure's a picture
 _INSTALLED = ("torch", "pytorch_lightning")  # what else a target may come from; their versions are recorded
 _WORDS = "icl.errors"
@@ -272,7 +272,8 @@ def _targets(node: Any) -> Iterator[str]:
 
 def made_from(digest: str, runs: Mapping[str, Mapping[str, Any]]) -> str:
     """Digest of what is drawn by code of this digest from these very attempts at runs."""
-    made = {name: [run["digest"], run["attempt"]] for name, run in runs.items()}
+    marks = ("fingerprint", "digest", "attempt")
+    made = {name: [run[mark] for mark in marks] for name, run in runs.items()}
     return fingerprint({"code": digest, "made": made})
 
 
@@ -281,7 +282,7 @@ def noted(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
     found = {}
     for name, record in records.items():
         place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
-        found[name] = {"run": place, "digest": record.run["digest"], "attempt": record.run["attempt"]}
+        found[name] = {"run": place} | {k: record.run[k] for k in ("fingerprint", "digest", "attempt")}
     return found
 
 

@@ -46,7 +46,8 @@ class LogisticRegression:
 
 @dataclass(frozen=True)
 class LogisticRegressionLaw(TokenLaw):
-    """The same for every replica. Draws take one generator per replica."""
+    """The same for every replica. Draws take one generator per replica. Somebody's own points are taken as
+    they are (`encode`): as long as 1 at most, as those that are drawn."""
 
     declared: ClassVar[tuple[str, ...]] = ("estimators", "points", "targets")
 

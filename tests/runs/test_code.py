@@ -241,8 +241,9 @@ def test_todays_digest(tmp_path: Path) -> None:
 
 
 def test_a_drawing_is_of_these_attempts() -> None:
-    run = {"digest": "d", "attempt": 1}
+    run = {"fingerprint": "f", "digest": "d", "attempt": 1}
     one = made_from("c", {"a": run})
     assert one == made_from("c", {"a": {**run, "run": "runs/x", "more": 1}})
     others = [("d", {"a": run}), ("c", {"b": run}), ("c", {"a": run | {"attempt": 2}}), ("c", {})]
+    others += [("c", {"a": run | {"fingerprint": "g"}})]  # another run by the same code
     assert one not in {made_from(digest, runs) for digest, runs in others}

@@ -36,7 +36,6 @@ class Logistic:
         self,
         layers: Sequence[int],
         seeds: Sequence[int],
-        steps_per_layer: int | None,
         dim: int,
         context: int,
         mu: float,
@@ -51,9 +50,6 @@ class Logistic:
         if len(set(depths)) < len(depths):
             raise InputError(f"{KEY}.layers={list(layers)}: has duplicates")
         self.layers, self.seeds = sorted(depths), resolved_seeds(seeds, None)
-        self.steps_per_layer = steps_per_layer
-        if steps_per_layer is not None:
-            whole(f"{KEY}.steps_per_layer", steps_per_layer, 10)
         task = LogisticRegression(dim, context, mu, prefix=KEY)
         self.settings = {"dim": task.dim, "context": task.context, "mu": task.mu}
         self.newton_steps = whole(f"{KEY}.newton_steps", newton_steps, 2, MAX_STEPS)
@@ -81,14 +77,8 @@ class Logistic:
         return {**runs, "losses": losses}
 
     def _overrides(self, layers: int) -> dict[str, Any]:
-        found = {f"task.{name}": value for name, value in self.settings.items()}
-        found |= {"seeds": list(self.seeds), "model.layers": layers}
-        if self.steps_per_layer is None:
-            return found
-        steps = layers * self.steps_per_layer
-        schedule = {"warmup": steps // 10, "decay": steps - steps // 10}
-        schedule_keys = {f"optimizer.schedule.{name}": value for name, value in schedule.items()}
-        return found | {"train.steps": steps} | schedule_keys
+        own = {f"task.{name}": value for name, value in self.settings.items()}
+        return own | {"seeds": list(self.seeds), "model.layers": layers}
 
     def _losses(self, runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:
         """Means over the same prompts of each seed; differences to the minimum and to Newton's steps pair by

@@ -35,4 +35,4 @@ class Fig1:
         return table(by_depth("loss", arrays_of(records), MOST))
 
     def claims(self, records: Records) -> list[Claim]:
-        return [scaled(arrays_of(records))]
+        return scaled(arrays_of(records))

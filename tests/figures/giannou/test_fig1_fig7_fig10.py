@@ -79,11 +79,14 @@ def test_only_the_papers_own_training_refutes(decisive: bool) -> None:
 
 
 def test_deep_encoders_are_compared_with_the_steps_they_equal() -> None:
-    given = records({1: 8e-4, 14: 1e-4, 39: 1e-5})
-    scaled, as_many, _ = Fig7().claims(given)
+    """The verdict is on few layers: more are as good as their training, and Newton as the minimum."""
+    given = records({1: 8e-4, 14: 5e-2, 39: 1e-5}, decisive=True)
+    scaled, as_many = Fig7().claims(given)
+    assert scaled.measured["14 layers, 13 a step"]["low"] > 0
     assert as_many.claim.startswith("a trained encoder of one layer")
     assert scaled.verdict == "holds" and "39 layers, 13 a step" not in scaled.measured  # he has arrived
     assert len(Fig7().claims(records({8: 1e-4}))) == 1  # nothing to compare depths with, or as many steps
+    assert Fig1().claims(records({20: 1e-4})) == []
 
 
 def test_intervals_are_students() -> None:
@@ -97,7 +100,7 @@ def test_what_is_drawn_is_in_the_table() -> None:
     rows = Fig7().table(given)
     at = {(row["panel"], row["series"], row.get("x")): row["y"] for row in rows}
     assert at["a", "Newton, 13 layers a step", 26] == pytest.approx(LEAST + NEWTON[2])
-    assert at["a", "Newton, 21 layers a step (11 + 2k)", 21] == pytest.approx(LEAST + NEWTON[1])
+    assert at["a", "Newton, 21 (11 + 2k)", 21] == pytest.approx(LEAST + NEWTON[1])
     assert at["b", "trained encoder", 2] == pytest.approx(1e-4)
     assert at["c", "2 layers", 10] == pytest.approx(0.01)
     assert [row for row in Fig1().table(given)] == [
