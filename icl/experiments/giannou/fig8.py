@@ -25,7 +25,7 @@ class Fig8:
         noises: Sequence[float],
     ) -> None:
         self.size = Size(dim, context, layers, seeds, steps, prompts)
-        self.laws = laws(_numbers("conditions", conditions, 1), _numbers("noises", noises, 0))
+        self.laws = laws(numbers("conditions", conditions, 1), numbers("noises", noises, 0))
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         found: dict[str, RunRecord] = {}
@@ -37,7 +37,7 @@ class Fig8:
         return found
 
 
-def _numbers(name: str, values: Sequence[float], low: float) -> list[float]:
+def numbers(name: str, values: Sequence[float], low: float) -> list[float]:
     listed = isinstance(values, list | tuple) and len(values) > 0
     if not listed or len(set(values)) < len(values):
         raise InputError(f"{KEY}.{name}={values}: must be a list of different numbers, at least one")

@@ -99,6 +99,62 @@ class Outputs:
         return found
 
 
+class OutputsLayerNorm:
+    """Figures 5 and 6. records: those of Figures 3 and 4, runs with LayerNorm, and `layernorm_outputs` over
+    the first `tokens` contexts, token by token."""
+
+    def __init__(
+        self,
+        dim: int,
+        context: int,
+        layers: Sequence[int],
+        seeds: Sequence[int],
+        steps: int,
+        contexts: int,
+        near: float,
+        far: float,
+        layernorm_layers: Sequence[int],
+        layernorm_steps: int,
+        tokens: int,
+    ) -> None:
+        self.plain = Outputs(dim, context, layers, seeds, steps, contexts, near, far)
+        self.size = Size(dim, context, layernorm_layers, seeds, layernorm_steps, 100, name="layernorm_")
+        self.tokens = whole(f"{KEY}.tokens", tokens, GROUPS, contexts)
+        if tokens % GROUPS:
+            raise InputError(f"{KEY}.tokens={tokens}: must be a multiple of {GROUPS}")
+
+    def records(self, runner: Runner) -> Mapping[str, RunRecord]:
+        plain, size = self.plain, self.size
+        runs = {
+            f"kappa1_layernorm_L{layers}": size.train_layernorm(runner, layers, plain.law)
+            for layers in size.depths
+        }
+        science = {
+            "of": {name: identity(run) for name, run in runs.items()},
+            "contexts": [plain.contexts, self.tokens],
+            "ranges": [plain.near, plain.far],
+        }
+        made = store(runner, "giannou/layernorm_outputs", science, lambda: self._outputs(runs))
+        return {**plain.records(runner), **runs, "layernorm_outputs": made}
+
+    def _outputs(self, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
+        plain, depths = self.plain, self.size.depths
+        given = _Given(self.size, plain.law, plain.contexts, plain.near, plain.far)
+        found: dict[str, np.ndarray] = {
+            "x_G": given.x_G.numpy(),
+            "line_G": (given.query_GD @ given.w_D).numpy(),
+            "depths_L": np.array(depths),
+            "range": np.array(range_of(*PUBLISHED_LARGEST)),
+        }
+        for start in STARTS:
+            for order in ORDERS:
+                found[f"newton_{start}_{order}_TKG"] = given.newton(start, order, max(depths))
+        for name, run in runs.items():
+            model, R = restored(run).transformer, len(run.run["seeds"])
+            found[f"{name}_RKG"] = given.token_outputs(model, R, self.tokens)
+        return found
+
+
 class _Given:
     """The prompts: contexts with one w, and the queries."""
 
@@ -144,6 +200,16 @@ class _Given:
                 seen_RPPC = gram_RPPC if model.parametrization.mask else gram_RPPC + own_PP1
                 out_RC = model.last_entry(seen_RPPC.contiguous(), query_RPC.contiguous())
                 means.append(_groups(out_RC.mT).mT)
+        return torch.stack(means, -1).numpy()
+
+    def token_outputs(self, model: Any, R: int, contexts: int) -> np.ndarray:
+        """Group means over the first contexts, (R, K, G), of a model of tokens (x, y)."""
+        context_RCNP = self.context_CNP[:contexts, :, :-1].expand(R, -1, -1, -1)
+        means, target_RC = [], torch.zeros(R, contexts).double()
+        with torch.no_grad():
+            for query_P in self.query_GP[:, :-1]:
+                prompt = TokenPrompt(context_RCNP, query_P.expand(R, contexts, -1), target_RC, 1)
+                means.append(_groups(model.predict(prompt).mT).mT)
         return torch.stack(means, -1).numpy()
 
     def clipped(self, model: Any, R: int) -> tuple[np.ndarray, np.ndarray]:

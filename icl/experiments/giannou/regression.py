@@ -62,7 +62,7 @@ class Law:
 @dataclass(frozen=True)
 class Size:
     """d, n, depths, seeds and budgets. `steps`: of training from random weights; `started_steps`: of runs
-    that begin at the family's best point; null: none of these."""
+    that begin at the family's best point; null: none of these. `name`: what the settings begin with."""
 
     dim: int
     context: int
@@ -71,6 +71,7 @@ class Size:
     steps: int
     prompts: int
     started_steps: int | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         whole(f"{KEY}.dim", self.dim, 1, 64)
@@ -78,11 +79,13 @@ class Size:
             raise InputError(f"{KEY}.context={self.context}: must be above {KEY}.dim={self.dim}")
         listed = isinstance(self.layers, list | tuple) and len(self.layers) > 0
         if not listed or len(set(self.layers)) < len(self.layers):
-            raise InputError(f"{KEY}.layers={self.layers}: must be a list of different numbers, at least one")
+            raise InputError(
+                f"{KEY}.{self.name}layers={self.layers}: must be a list of different numbers, at least one"
+            )
         for count in self.layers:
-            whole(f"{KEY}.layers", count, 1, MAX_LAYERS)
+            whole(f"{KEY}.{self.name}layers", count, 1, MAX_LAYERS)
         resolved_seeds(self.seeds, None)
-        whole(f"{KEY}.steps", self.steps, 10)
+        whole(f"{KEY}.{self.name}steps", self.steps, 10)
         whole(f"{KEY}.prompts", self.prompts, 100, 10**6)
         if self.started_steps is not None:
             whole(f"{KEY}.started_steps", self.started_steps, 10)
@@ -122,6 +125,10 @@ class Size:
                 "optimizer.schedule.min_lr": 0.0,
             }
         return runner.train("giannou/lsa", settings)
+
+    def train_layernorm(self, runner: Runner, layers: int, law: Law) -> RunRecord:
+        """Over tokens, without a mask."""
+        return runner.train("giannou/lsa_ln", self._common(law, self.steps) | {"model.layers": layers})
 
     def _common(self, law: Law, steps: int) -> dict[str, Any]:
         warmup = max(1, steps // 10)
@@ -198,6 +205,28 @@ def losses(
         "prompts": size.prompts,
     }
     return store(runner, "giannou/losses", science, lambda: _losses(size, law, runs, known.weights))
+
+
+def layernorm(runner: Runner, size: Size, law: Law) -> dict[str, RunRecord]:
+    """Runs with LayerNorm by depth, and their losses on the same prompts as all others."""
+    runs = {
+        f"{law.name}_layernorm_L{layers}": size.train_layernorm(runner, layers, law) for layers in size.depths
+    }
+    science = {
+        "of": {name: identity(run) for name, run in runs.items()},
+        "law": law.settings,
+        "prompts": size.prompts,
+    }
+
+    def compute() -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {"depths_L": np.array(size.depths)}
+        for name, run in runs.items():
+            loss_RB = prompt_losses(restored(run).transformer, len(run.run["seeds"]), size, law)
+            found |= _mean(name, loss_RB)
+            found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
+        return found
+
+    return runs | {f"losses_{law.name}_layernorm": store(runner, "giannou/losses", science, compute)}
 
 
 def _losses(

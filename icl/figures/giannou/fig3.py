@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, above, below
@@ -54,13 +53,9 @@ class Fig3:
         ]
 
 
-def _within(found: Arrays) -> np.ndarray:
-    return outputs.shown(found, far=False) & (abs(found["x_G"]) <= float(found["range"]))
-
-
 def _between(found: Arrays) -> Claim:
     """By how far the mean output is from the line; a smaller miss than order 3's refutes it for good."""
-    here = _within(found)
+    here = outputs.within(found)
     measured, verdicts = {}, []
     for depth in found["depths_L"].tolist():
         newton = {
@@ -99,7 +94,7 @@ def _place(values: list[Value], newton: dict[int, Value]) -> str:
 
 def _clip(found: Arrays) -> Claim:
     """Same contexts with the clip and without."""
-    here = _within(found)
+    here = outputs.within(found)
     part: dict[str, float] = {}
     scale = float((found["line_G"][here] ** 2).mean() ** 0.5)
     for mask, said in MASKS.items():

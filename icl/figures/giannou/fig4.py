@@ -73,12 +73,8 @@ class Fig4:
 
 
 def _lost(found: Arrays, mask: str, depth: int, *, clipped: bool = False) -> float:
-    """Distance from the line at both edges over its size there, the least of all seeds."""
-    here, name = outputs.shown(found, far=True), outputs.run_name(mask, depth)
-    y_RG = found[f"{name}_clipped_RG"] if clipped else found[f"{name}_RKG"].mean(1)
-    ends = np.flatnonzero(here)[[0, -1]]
-    line_2 = found["line_G"][ends]
-    return float(np.sqrt((((y_RG[:, ends] - line_2) ** 2).sum(1)) / (line_2**2).sum()).min())
+    name = outputs.run_name(mask, depth)
+    return outputs.lost(found, found[f"{name}_clipped_RG"] if clipped else found[f"{name}_RKG"].mean(1))
 
 
 def _bent(found: Arrays, depth: int) -> float:

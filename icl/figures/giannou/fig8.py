@@ -24,7 +24,7 @@ class Fig8:
     )
 
     def __init__(self, decisive: bool = False) -> None:
-        self.decisive = decisive
+        self.decisive = regression.flag("decisive", decisive)
 
     def draw(self, records: Records) -> Figure:
         laws = laws_of(records)

@@ -13,9 +13,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
+from icl.errors import InputError
 from icl.figures.claims import Claim
 from icl.figures.curves import Curve, Line, Points
-from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, log_axis
+from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis
 from icl.runs.record import RunRecord
 
 Records = Mapping[str, RunRecord]
@@ -27,6 +28,13 @@ MOST = 0.5  # of a mean that the hundred largest of its terms may carry where it
 NEAR = 0.05  # of the loss that training is to reach
 ORDERS = {2: ORANGE, 3: GREEN}
 START_SAID = {"transpose": "X_0 = A^T / (s_1^2 + s_d^2)", "identity": "X_0 = 2 I / (s_1 + s_d)"}
+
+
+def flag(name: str, value: Any) -> bool:
+    """A setting that is true or false."""
+    if not isinstance(value, bool):
+        raise InputError(f"figure.draw.{name}={value}: must be true or false")
+    return value
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,13 @@ def trained_curve(panel: str, found: Arrays, names: Mapping[int, str], label: st
     depths_L = np.array(list(names))
     y_RL = np.stack([found[f"{name}_mean"] for name in names.values()], 1)
     return Curve(panel, label, BLUE, depths_L, y_RL, {"marker": "o", "markersize": 3})
+
+
+def layernorm_curve(panel: str, records: Records, law: str = "kappa1") -> Curve:
+    found = records[f"losses_{law}_layernorm"].weights
+    y_RL = np.stack([found[f"{law}_layernorm_L{layers}_mean"] for layers in found["depths_L"]], 1)
+    style = {"marker": "^", "markersize": 3}
+    return Curve(panel, "LSA + LayerNorm, trained", RED, found["depths_L"], y_RL, style)
 
 
 def started_points(panel: str, found: Arrays, names: Mapping[int, str]) -> Points:
