@@ -12,16 +12,24 @@ import torch
 from icl.errors import InputError
 from icl.experiments.giannou.fig2 import Fig2
 from icl.experiments.giannou.fig8 import Fig8
-from icl.experiments.giannou.outputs import Outputs, clipped_predictions, range_of, share_within
+from icl.experiments.giannou.fig9 import Fig9
+from icl.experiments.giannou.outputs import (
+    Outputs,
+    OutputsLayerNorm,
+    clipped_predictions,
+    range_of,
+    share_within,
+)
 from icl.experiments.giannou.regression import Law, Size, best_model, prompt_losses
-from icl.figures.giannou import fig2, fig3, fig4, fig8
-from icl.models import LSA, LinearTransformer
+from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
+from icl.models import LSA, Encoder, LinearTransformer, Transformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression
 
 SEEDS = [0, 4]
 SIZE: dict[str, Any] = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
+LAYERNORM: dict[str, Any] = {"layernorm_layers": [1], "layernorm_steps": 10}
 PAPER = Law(1.0, (1.0, 1.0), 0.0)
 
 
@@ -34,14 +42,22 @@ class OwnRunner:
         self.asked: list[Mapping[str, Any]] = []
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        assert experiment == "giannou/lsa"
         asked = dict(overrides or {})
+        run = RunRecord.__new__(RunRecord)
+        if experiment == "giannou/lsa_ln":
+            model: Transformer = Encoder(
+                SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3
+            )
+            model.parametrization.initialise(SEEDS)
+            mark = {"fingerprint": "layernorm", "digest": "d", "attempt": 1, "seeds": SEEDS}
+            run.__dict__.update(run=mark, transformer=model.requires_grad_(False))
+            return run
+        assert experiment == "giannou/lsa"
         self.asked.append(asked)
         names = ("layers", "mask", "read_in", "scalars")
         settings = {"heads": 1} | {k: asked[f"model.{k}"] for k in names if f"model.{k}" in asked}
         family = LSA(SIZE["dim"], **settings, init_std=asked.get("model.init_std", 0.1) * 1e-3)
         family.initialise(SEEDS)
-        run = RunRecord.__new__(RunRecord)
         mark = {"fingerprint": str(len(self.asked)), "digest": "d", "attempt": 1, "seeds": SEEDS}
         run.__dict__.update(run=mark, transformer=LinearTransformer(family.requires_grad_(False)))
         return run
@@ -67,12 +83,13 @@ def restored() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def second(restored: None) -> tuple[OwnRunner, Mapping[str, RunRecord]]:
     runner = OwnRunner()
-    return runner, Fig2(**SIZE, started_steps=10, prompts=3000).records(runner)
+    return runner, Fig2(**SIZE, started_steps=10, prompts=3000, **LAYERNORM).records(runner)
 
 
 @pytest.fixture(scope="module")
 def third(restored: None) -> Mapping[str, RunRecord]:
-    return Outputs(**SIZE, contexts=100, near=14.9, far=100.0).records(OwnRunner())
+    figure = OutputsLayerNorm(**SIZE, contexts=100, near=14.9, far=100.0, tokens=20, **LAYERNORM)
+    return figure.records(OwnRunner())
 
 
 def verdicts(claims: list[Any]) -> list[str]:
@@ -195,6 +212,28 @@ def test_figure_8() -> None:
     assert len(drawing.draw(records).axes) == 2 and drawing.table(records)
 
 
+def test_layernorm(second: tuple[OwnRunner, Mapping[str, RunRecord]], third: Mapping[str, RunRecord]) -> None:
+    """What is short of training decides nothing; a model nearer to the line everywhere does."""
+    assert fig2.Fig2().claims(second[1])[-1].verdict == "undecided"
+    found, plain = third["layernorm_outputs"].weights, third["outputs"].weights
+    assert np.allclose(found["line_G"], plain["line_G"]) and found["kappa1_layernorm_L1_RKG"].shape[:2] == (
+        2,
+        20,
+    )
+    assert verdicts(fig5.Fig5().claims(third)) == ["undecided"]
+    lost, few = fig6.Fig6().claims(third)
+    assert (lost.verdict, few.verdict) == ("holds", "undecided")
+    line = found["kappa1_layernorm_L1_RKG"] * 0 + found["line_G"]
+    good = {**third, "layernorm_outputs": _record(dict(found) | {"kappa1_layernorm_L1_RKG": line})}
+    assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
+    assert fig6.Fig6().claims(good)[0].verdict == "fails"
+    assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
+    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(OwnRunner())
+    assert verdicts(fig9.Fig9().claims(records)) == ["undecided"]
+    assert verdicts(fig9.Fig9(decisive=True).claims(records)) == ["fails"]
+    assert len(fig9.Fig9().draw(records).axes) == 2 and fig9.Fig9().table(records)
+
+
 def test_wrong_input() -> None:
     for settings, told in [
         ({"context": 2}, "context=2: must be above"),
@@ -202,7 +241,7 @@ def test_wrong_input() -> None:
         ({"layers": [0]}, "layers=0"),
     ]:
         with pytest.raises(InputError, match=told):
-            Fig2(**SIZE | settings, started_steps=10, prompts=3000)
+            Fig2(**SIZE | settings, started_steps=10, prompts=3000, **LAYERNORM)
     with pytest.raises(InputError, match="must be a multiple of 20"):
         Outputs(**SIZE, contexts=101, near=1.0, far=2.0)
     with pytest.raises(InputError, match="conditions"):
