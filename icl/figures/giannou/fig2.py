@@ -63,7 +63,8 @@ class Fig2:
             drawn.append(regression.family_line(panel, known, mask))
             drawn.append(regression.started_points(panel, found, names(f"{mask}_started", depths)))
         drawn.append(regression.layernorm_curve("a", records))
-        return [*drawn, Level("a", "the family's floor, any depth", float(known["family_unmasked_floor"]), ":")]
+        floor = float(known["family_unmasked_floor"])
+        return [*drawn, Level("a", "the family's floor, any depth", floor, ":")]
 
     def claims(self, records: Records) -> list[Claim]:
         known, found = records["baselines"].weights, records["losses"].weights
