@@ -28,7 +28,7 @@ class Fig8:
 
     def draw(self, records: Records) -> Figure:
         laws = laws_of(records)
-        columns = min(3, len(laws))
+        columns = 2 if len(laws) == 4 else min(3, len(laws))
         figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
         by_panel = dict(zip(laws, axes.ravel(), strict=False))
         draw_panels(by_panel, self.drawn(records))
