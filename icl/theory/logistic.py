@@ -15,7 +15,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class LogisticLoss:
-    """B problems with their own points and one mu; every method takes x_BD."""
+    """B problems with their own points and one mu; every method takes x_BD, steps also the gradient there."""
 
     A_BND: Tensor
     y_BN: Tensor
@@ -48,24 +48,25 @@ class LogisticLoss:
         curvature_BDD = self.A_BND.mT @ (d_BN[..., None] * self.A_BND) / self.A_BND.shape[1]
         return curvature_BDD + self.mu * torch.eye(x_BD.shape[-1], dtype=x_BD.dtype)
 
-    def newton_direction(self, x_BD: Tensor) -> tuple[Tensor, Tensor]:
+    def newton_direction(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """H^{-1} grad f and Newton's decrement lambda_f = sqrt(grad f^T H^{-1} grad f)."""
-        gradient_BD = self.gradient(x_BD)
+        gradient_BD = self.gradient(x_BD) if gradient_BD is None else gradient_BD
         direction_BD = torch.cholesky_solve(
             gradient_BD[..., None], torch.linalg.cholesky(self.hessian(x_BD))
         )[..., 0]
         return direction_BD, (gradient_BD * direction_BD).sum(-1).clamp_min(0).sqrt()
 
-    def damped_step(self, x_BD: Tensor) -> Tensor:
+    def damped_step(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
         """x - 2 sqrt(mu) / (2 sqrt(mu) + lambda_f) H^{-1} grad f: the damped step of g = f / (4 mu)."""
-        direction_BD, lambda_B = self.newton_direction(x_BD)
+        direction_BD, lambda_B = self.newton_direction(x_BD, gradient_BD)
         damping_B = 2 * self.mu**0.5 / (2 * self.mu**0.5 + lambda_B)
         return x_BD - damping_B[:, None] * direction_BD
 
-    def descent_step(self, x_BD: Tensor) -> Tensor:
+    def descent_step(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
         """One step of gradient descent, 2 / (low + high) from mu <= Hessian <= mu + max |a_i|^2 / 4."""
         high_B = self.mu + self.A_BND.square().sum(-1).amax(-1) / 4
-        return x_BD - 2 / (self.mu + high_B)[:, None] * self.gradient(x_BD)
+        gradient_BD = self.gradient(x_BD) if gradient_BD is None else gradient_BD
+        return x_BD - 2 / (self.mu + high_B)[:, None] * gradient_BD
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +91,15 @@ def gradient_descent(
 
 
 def _until(
-    loss: LogisticLoss, step: Callable[[Tensor], Tensor], x_BD: Tensor, tolerance: float, most: int
+    loss: LogisticLoss, step: Callable[[Tensor, Tensor], Tensor], x_BD: Tensor, tolerance: float, most: int
 ) -> Minimum:
     steps_B = torch.zeros(len(x_BD), dtype=torch.int64)
-    gradient_B = loss.gradient(x_BD).norm(dim=-1)
+    gradient_BD = loss.gradient(x_BD)
     for _ in range(most):
-        left_B = gradient_B > tolerance
+        left_B = gradient_BD.norm(dim=-1) > tolerance
         if not bool(left_B.any()):
             break
-        x_BD = torch.where(left_B[:, None], step(x_BD), x_BD)
+        x_BD = torch.where(left_B[:, None], step(x_BD, gradient_BD), x_BD)
         steps_B += left_B
-        gradient_B = loss.gradient(x_BD).norm(dim=-1)
-    return Minimum(x_BD, gradient_B, steps_B)
+        gradient_BD = loss.gradient(x_BD)
+    return Minimum(x_BD, gradient_BD.norm(dim=-1), steps_B)

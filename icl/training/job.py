@@ -200,7 +200,8 @@ def state_of(module: EnsembleModule, step: int) -> dict[str, Any]:
 
 
 def make_module(plan: TrainingPlan) -> EnsembleModule:
-    return EnsembleModule(plan.model, plan.law, plan.train, plan.optimizer, plan.seeds, plan.trainer.dtype)
+    parts = plan.model, plan.law, plan.train, plan.optimizer, plan.seeds
+    return EnsembleModule(*parts, plan.trainer.dtype, plan.trainer.compile)
 
 
 def _stream(plan: TrainingPlan, first_step: int) -> PromptStream:

@@ -92,7 +92,7 @@ def model_in_float64(model: Transformer) -> Transformer:
 class EnsembleModule(pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
-    It begins with the weights that `model` has.
+    It begins with the weights that `model` has. `backend`: of torch.compile, for the risk.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class EnsembleModule(pl.LightningModule):
         spec: OptimizerSpec,
         seeds: Sequence[int],
         dtype: torch.dtype,
+        backend: str | None = None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -114,6 +115,8 @@ class EnsembleModule(pl.LightningModule):
         self._estimators = nn.ModuleList(made)  # moves with the module
         self.cut, self.reliability = made[0].pieces, made[0].reliability
         self.estimate, *self.estimate_replica = [estimator.risk for estimator in made]
+        if backend is not None:
+            self.estimate = torch.compile(self.estimate, backend=backend)
         self.clip_R, self.total_steps = settings.clip_for(len(seeds)), settings.steps
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"

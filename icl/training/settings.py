@@ -90,13 +90,14 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """`trainer.*`: where and how it runs. Only the precision belongs to the science. `options` are handed to
-    pl.Trainer as they are."""
+    """`trainer.*`: where and how it runs. Only the precision belongs to the science. `compile`: a backend of
+    torch.compile that the risk then goes through. `options` are handed to pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
     devices: int | Sequence[int] = 1
     threads: int | None = None
+    compile: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +113,8 @@ class TrainerSettings:
             )
         if self.threads is not None:
             whole("trainer.threads", self.threads, 1, 4096)
+        if self.compile is not None:
+            one_of("trainer.compile", self.compile, torch.compiler.list_backends(exclude_tags=()))
         missing = self.accelerator in ("gpu", "cuda") and not torch.cuda.is_available()
         if missing or (self.accelerator == "mps" and not torch.backends.mps.is_available()):
             raise InputError(f"trainer.accelerator={self.accelerator}: no such device here; use auto or cpu")

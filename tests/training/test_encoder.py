@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from icl.errors import Interrupted
+from icl.errors import InputError, Interrupted
 from icl.models import Encoder
+from icl.sinks.heatmaps import panels_of
 from icl.training.checkpoints import Checkpoints
 from icl.training.job import TrainingPlan
 from icl.training.restored import restored
+from icl.training.settings import TrainerSettings
 from icl.training.stored import run_plan
 
 TASK = {"_target_": "icl.tasks.LinearRegression", "dim": 2, "context": 6, "task_covariance": "inverse"}
@@ -72,6 +74,8 @@ def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
     assert steps[0] == 0 and steps[-1] == 12
     labels = {name for name in record.metrics if name.startswith("gradient_norm_")}
     assert {"gradient_norm_read_in0", "gradient_norm_query1", "gradient_norm_gain1"} <= labels
+    pictures = panels_of(run.matrices, None)
+    assert set(pictures) == set(run.matrices) and len(pictures["query"]) == 2
 
 
 def test_a_seed_without_a_loss_is_named_and_the_others_finish(make_plan: Any) -> None:
@@ -79,6 +83,18 @@ def test_a_seed_without_a_loss_is_named_and_the_others_finish(make_plan: Any) ->
     assert record.run["diverged"] == {"1": 0}
     by_seed = record.run["metrics"]["loss"]["by_seed"]
     assert by_seed["1"] is None and np.isfinite(by_seed["0"])
+
+
+def test_a_compiled_risk_trains_the_same_weights(make_plan: Any) -> None:
+    """By the backend that generates no code: what is traced is what inductor is given."""
+    runs = [
+        run_plan(plan_of(make_plan, SOFTMAX, trainer={"compile": backend}, name=str(backend))).record
+        for backend in (None, "aot_eager")
+    ]
+    plain, compiled = (run.weights["query"] for run in runs)
+    assert np.abs(compiled - plain).max() <= 1e-6 * np.abs(plain).max()
+    with pytest.raises(InputError, match=r"trainer\.compile=nvcc"):
+        TrainerSettings(compile="nvcc")
 
 
 def test_mixed_precision(make_plan: Any) -> None:
