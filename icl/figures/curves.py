@@ -1,6 +1,6 @@
 """What a panel draws, as data: the same curves are drawn and written to the CSV.
 
-S seeds, T points, I and J rows and columns of a matrix.
+S (or R) seeds, T (or X) points, I and J rows and columns of a matrix.
 """
 
 from __future__ import annotations
@@ -39,6 +39,51 @@ class Curve:
             {"panel": self.panel, "series": self.series, "x": x, "y": mean, "low": low, "high": high}
             for x, mean, low, high in columns
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Where every seed ended, as open marks."""
+
+    panel: str
+    series: str
+    color: str
+    x_X: np.ndarray
+    y_XR: np.ndarray
+    marker: str = "o"
+
+    def draw(self, axes: Axes) -> None:
+        marks: dict[str, Any] = {"marker": self.marker, "markersize": 3.5, "markerfacecolor": "none"}
+        x_XR = np.broadcast_to(self.x_X[:, None], self.y_XR.shape)
+        axes.plot(
+            x_XR.ravel(), self.y_XR.ravel(), linestyle="none", color=self.color, label=self.series, **marks
+        )
+
+    def rows(self) -> Rows:
+        low_X, mean_X, high_X = self.y_XR.min(1), self.y_XR.mean(1), self.y_XR.max(1)
+        columns = zip(*(part.tolist() for part in (self.x_X, mean_X, low_X, high_X)), strict=True)
+        return [
+            {"panel": self.panel, "series": self.series, "x": x, "y": y, "low": low, "high": high}
+            for x, y, low, high in columns
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Exact values as a function of x."""
+
+    panel: str
+    series: str
+    x_T: np.ndarray
+    y_T: np.ndarray
+    style: Mapping[str, Any] = field(default_factory=dict)
+
+    def draw(self, axes: Axes) -> None:
+        axes.plot(self.x_T, self.y_T, label=self.series, **EXACT | dict(self.style))
+
+    def rows(self) -> Rows:
+        pairs = zip(self.x_T.tolist(), self.y_T.tolist(), strict=True)
+        return [{"panel": self.panel, "series": self.series, "x": x, "y": y} for x, y in pairs]
 
 
 @dataclass(frozen=True)

@@ -121,23 +121,36 @@ class LSA(Parametrization):
 
         Every token is M z with one W x P matrix M for the prompt, and its Gram matrix M G M^T with G that of
         the tokens as drawn: only M is carried, whose cost grows with W^2 P where that of a W x W Gram matrix
-        grows with W^3. Batch axis first: these products are large.
+        grows with W^3. Before the first layer M is the same for all prompts; of the last one only what is
+        read is computed. Batch axis first: these products are large.
         """
         assert self.rank is not None
         R, B, P, _ = gram_RBPP.shape
         W, H, X = self.width, self.heads, self.rank
-        o_RW = self.o[:, 0, 0]
+        o_R11W = self.o
         start_PW = self.embedded(torch.eye(P, dtype=gram_RBPP.dtype, device=gram_RBPP.device))
-        M_RBPW = start_PW.expand(R, B, P, W)  # M^T
-        for layer in range(self.layers):
-            VKQ_RFW = torch.cat([M[:, layer] for M in (self.V, self.K, self.Q)], 1).reshape(R, 3 * H * X, W)
-            heads_RBP3HX = (M_RBPW.reshape(R, B * P, W) @ VKQ_RFW.mT).view(R, B, P, 3, H, X)
-            V_RBHPX, K_RBHPX, Q_RBHPX = (part.transpose(2, 3) for part in heads_RBP3HX.unbind(3))
-            moves_RBHPX = Q_RBHPX @ (K_RBHPX.mT @ (gram_RBPP[:, :, None] @ V_RBHPX)) / X**0.5
-            moves_RFY = moves_RBHPX.transpose(2, 3).reshape(R, B * P, H * X)
-            O_RYW = self.O[:, layer].transpose(2, 3).reshape(R, H * X, W)
-            if layer + 1 == self.layers:  # of the last layer only what is read
-                last_RBP = (moves_RFY @ (O_RYW @ o_RW[..., None])).view(R, B, P)
-                return (M_RBPW @ o_RW[:, None, :, None])[..., 0] + last_RBP
-            M_RBPW = M_RBPW + (moves_RFY @ O_RYW).view(R, B, P, W)
-        raise AssertionError("there is a layer")
+        M_RBPW = start_PW.expand(R, 1, P, W)  # M^T
+        for layer in range(self.layers - 1):
+            V_RYW, O_RHWX = self.V[:, layer].reshape(R, H * X, W), self.O[:, layer]
+            V_RBPY = gram_RBPP @ self._heads(M_RBPW, V_RYW)
+            V_RBHPX = V_RBPY.unflatten(-1, (H, X)).transpose(2, 3)
+            moves_RBHPX = self._scores(layer, M_RBPW) @ V_RBHPX
+            moves_RBPY = moves_RBHPX.transpose(2, 3).reshape(R, B, P, H * X)
+            M_RBPW = M_RBPW + self._heads(moves_RBPY, O_RHWX.transpose(1, 2).reshape(R, W, H * X))
+        read_RHW = (o_R11W @ self.O[:, -1] @ self.V[:, -1])[:, :, 0]
+        read_RBPH = gram_RBPP @ self._heads(M_RBPW, read_RHW)
+        last_RBP = (self._scores(self.layers - 1, M_RBPW) @ read_RBPH.mT[..., None])[..., 0].sum(2)
+        return (M_RBPW @ o_R11W.mT)[..., 0] + last_RBP
+
+    def _heads(self, M_RBPW: Tensor, A_RYW: Tensor) -> Tensor:
+        """A M for every prompt, (R, B, P, Y): one product."""
+        R, B, P, W = M_RBPW.shape
+        return (M_RBPW.reshape(R, B * P, W) @ A_RYW.mT).view(R, B, P, -1)
+
+    def _scores(self, layer: int, M_RBPW: Tensor) -> Tensor:
+        """(Q_h M)^T K_h M / sqrt(rank), shape (R, B, H, P, P)."""
+        assert self.rank is not None
+        KQ_RYW = torch.cat([self.K[:, layer], self.Q[:, layer]], 1).flatten(1, 2)
+        heads_RBPY = self._heads(M_RBPW, KQ_RYW)
+        K_RBHPX, Q_RBHPX = heads_RBPY.unflatten(-1, (2, self.heads, -1)).permute(3, 0, 1, 4, 2, 5).unbind(0)
+        return Q_RBHPX @ K_RBHPX.mT / self.rank**0.5

@@ -1,4 +1,4 @@
-"""What Figures 1 to 5 of xie draw beside curves over seeds: single seeds, lines known exactly, quantiles.
+"""What Figures 1 to 5 of xie draw beside curves over seeds: short runs in the colour of long ones, quantiles.
 
 R seeds, S steps, X settings, T points, Q quantiles.
 """
@@ -15,56 +15,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 
-from icl.figures.curves import Curve, Rows
-from icl.figures.style import EXACT, GREY
+from icl.figures.curves import Curve, Line, Points, Rows
+from icl.figures.style import GREY
+
+__all__ = ["Curve", "Line", "Points", "Quantiles", "legend", "losses", "shades", "step_axis"]
 
 SHORT = "minibatch"
 DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": 1.4}
-
-
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Where every seed ended, as open marks."""
-
-    panel: str
-    series: str
-    color: str
-    x_X: np.ndarray
-    y_XR: np.ndarray
-    marker: str = "o"
-
-    def draw(self, axes: Axes) -> None:
-        marks: dict[str, Any] = {"marker": self.marker, "markersize": 3.5, "markerfacecolor": "none"}
-        x_XR = np.broadcast_to(self.x_X[:, None], self.y_XR.shape)
-        axes.plot(
-            x_XR.ravel(), self.y_XR.ravel(), linestyle="none", color=self.color, label=self.series, **marks
-        )
-
-    def rows(self) -> Rows:
-        low_X, mean_X, high_X = self.y_XR.min(1), self.y_XR.mean(1), self.y_XR.max(1)
-        columns = zip(*(part.tolist() for part in (self.x_X, mean_X, low_X, high_X)), strict=True)
-        return [
-            {"panel": self.panel, "series": self.series, "x": x, "y": y, "low": low, "high": high}
-            for x, y, low, high in columns
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class Line:
-    """Exact values as a function of x."""
-
-    panel: str
-    series: str
-    x_T: np.ndarray
-    y_T: np.ndarray
-    style: Mapping[str, Any] = field(default_factory=dict)
-
-    def draw(self, axes: Axes) -> None:
-        axes.plot(self.x_T, self.y_T, label=self.series, **EXACT | dict(self.style))
-
-    def rows(self) -> Rows:
-        pairs = zip(self.x_T.tolist(), self.y_T.tolist(), strict=True)
-        return [{"panel": self.panel, "series": self.series, "x": x, "y": y} for x, y in pairs]
 
 
 @dataclass(frozen=True, eq=False)

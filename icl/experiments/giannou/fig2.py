@@ -1,0 +1,58 @@
+"""Figure 2 of giannou: test loss by layers of LSA, and by steps of Newton's iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from icl.errors import whole
+from icl.experiments.giannou.regression import (
+    KEY,
+    PUBLISHED_LARGEST,
+    Law,
+    Size,
+    baselines,
+    layernorm,
+    losses,
+    started,
+    trained,
+)
+from icl.experiments.runner import Runner
+from icl.runs.record import RunRecord
+
+TOKENS = 5000  # prompts drawn token by token, at most
+
+
+class Fig2:
+    """records: a run for every depth, masked and not, from random weights and from the family's best point,
+    `losses` and `baselines`; and with LayerNorm, without a mask, a run for
+    every depth and `losses_kappa1_layernorm`."""
+
+    def __init__(
+        self,
+        dim: int,
+        context: int,
+        layers: Sequence[int],
+        seeds: Sequence[int],
+        steps: int,
+        started_steps: int,
+        prompts: int,
+        layernorm_layers: Sequence[int],
+        layernorm_steps: int,
+    ) -> None:
+        whole(f"{KEY}.started_steps", started_steps, 10)
+        self.size = Size(dim, context, layers, seeds, steps, prompts, started_steps)
+        self.layernorm = Size(
+            dim, context, layernorm_layers, seeds, layernorm_steps, min(prompts, TOKENS), name="layernorm_"
+        )
+        self.law = Law(1.0, PUBLISHED_LARGEST, 0.0)
+
+    def records(self, runner: Runner) -> Mapping[str, RunRecord]:
+        size, law, depths = self.size, self.law, self.size.depths
+        known = baselines(runner, size, law, depths)
+        runs: dict[str, RunRecord] = {}
+        for mask in (False, True):
+            runs |= trained(runner, size, law, mask, depths)
+            runs |= started(runner, size, law, mask, known, depths)
+        compared = losses(runner, size, law, runs, known)
+        normalised = layernorm(runner, self.layernorm, law)
+        return {**runs, "losses": compared, "baselines": known, **normalised}

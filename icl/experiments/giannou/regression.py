@@ -1,0 +1,315 @@
+"""Figures 2 to 4, 8 and 9 of giannou: LSA trained on linear regression, at one size, and its losses beside
+those of Newton's iteration and of the scalar family. Runs with the same settings are shared by figures.
+
+R seeds, L depths, T steps, B prompts, D covariates.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from icl.config import resolved_seeds
+from icl.errors import InputError, whole
+from icl.experiments.giannou.scalars import family_best, least_squares_loss, newton_losses
+from icl.experiments.runner import Runner
+from icl.models import LSA, LinearTransformer
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks import ConditionedRegression, ConditionedRegressionLaw
+from icl.training.restored import restored
+from icl.training.threads import threads
+from icl.weighted import tail_share
+
+KEY = "figure.experiment"
+MAX_LAYERS = 12
+FITTED = 2000  # prompts on which points of the family are fitted where there is no exact rule
+NOISE = 0.005  # of the weights of runs that begin at the family's best point
+SLOWER = 0.1  # of the rate, for these
+CHUNK = 4000  # prompts at a time
+EVALUATED = 0  # the seed of the prompts that all are judged on
+PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa = 1
+TEXT_LARGEST = (1.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law of prompts: kappa, the range of lambda_max, the noise's variance."""
+
+    condition: float
+    largest: tuple[float, float]
+    label_noise: float
+
+    @property
+    def name(self) -> str:
+        noise = f"_noise{self.label_noise:g}" if self.label_noise else ""
+        return f"kappa{self.condition:g}{noise}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "condition": self.condition,
+            "largest": list(self.largest),
+            "label_noise": self.label_noise,
+        }
+
+
+@dataclass(frozen=True)
+class Size:
+    """d, n, depths, seeds and budgets. `steps`: of training from random weights; `started_steps`: of runs
+    that begin at the family's best point; null: none of these. `name`: what the settings begin with."""
+
+    dim: int
+    context: int
+    layers: Sequence[int]
+    seeds: Sequence[int]
+    steps: int
+    prompts: int
+    started_steps: int | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        whole(f"{KEY}.dim", self.dim, 1, 64)
+        if whole(f"{KEY}.context", self.context, 2, 5000) <= self.dim:
+            raise InputError(f"{KEY}.context={self.context}: must be above {KEY}.dim={self.dim}")
+        listed = isinstance(self.layers, list | tuple) and len(self.layers) > 0
+        if not listed or len(set(self.layers)) < len(self.layers):
+            raise InputError(
+                f"{KEY}.{self.name}layers={self.layers}: must be a list of different numbers, at least one"
+            )
+        for count in self.layers:
+            whole(f"{KEY}.{self.name}layers", count, 1, MAX_LAYERS)
+        resolved_seeds(self.seeds, None)
+        whole(f"{KEY}.{self.name}steps", self.steps, 10)
+        whole(f"{KEY}.prompts", self.prompts, 100, 10**6)
+        if self.started_steps is not None:
+            whole(f"{KEY}.started_steps", self.started_steps, 10)
+
+    @property
+    def depths(self) -> list[int]:
+        return sorted(self.layers)
+
+    def law(self, law: Law) -> ConditionedRegressionLaw:
+        """Without the constant: what Newton and the family see."""
+        return ConditionedRegression(self.dim, self.context, **law.settings, prefix=KEY).law([0])
+
+    def train(
+        self,
+        runner: Runner,
+        layers: int,
+        law: Law,
+        mask: bool,
+        scalars: Sequence[float] | None = None,
+    ) -> RunRecord:
+        """From random weights, or from a point of the scalar family."""
+        steps = self.steps if scalars is None else int(self.started_steps or 0)
+        settings = self._common(law, steps) | {
+            "task.constant": True,
+            "model.layers": layers,
+            "model.mask": mask,
+            "model.read_in": float(np.mean(law.largest)) ** -0.5,
+            "train.estimator": "expected" if mask else "sampled",
+        }
+        if scalars is not None:
+            settings |= {
+                "model.scalars": list(scalars),
+                "model.init_std": NOISE,
+                "model.width": None,
+                "model.rank": None,
+                "optimizer.lr": SLOWER * (1e-2 if runner.scale != "paper" else 1e-4),
+                "optimizer.schedule.min_lr": 0.0,
+            }
+        return runner.train("giannou/lsa", settings)
+
+    def train_layernorm(self, runner: Runner, layers: int, law: Law) -> RunRecord:
+        """Over tokens, without a mask."""
+        return runner.train("giannou/lsa_ln", self._common(law, self.steps) | {"model.layers": layers})
+
+    def _common(self, law: Law, steps: int) -> dict[str, Any]:
+        warmup = max(1, steps // 10)
+        return {
+            "seeds": list(self.seeds),
+            "callbacks.heatmaps.count": 0,  # a run asked for by itself has its pictures
+            "callbacks.gradient.count": 0,
+            "task.dim": self.dim,
+            "task.context": self.context,
+            **{f"task.{key}": value for key, value in law.settings.items()},
+            "train.steps": steps,
+            "train.log_every": max(1, steps // 20),
+            "optimizer.schedule.warmup": warmup,
+            "optimizer.schedule.decay": steps - warmup,
+        }
+
+
+def baselines(
+    runner: Runner, size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool] = (False, True)
+) -> RunRecord:
+    """Newton's losses, and the best points of the family with and without a mask."""
+    science = {
+        "law": law.settings,
+        "size": [size.dim, size.context, size.prompts],
+        "depths": list(depths),
+        "masks": list(masks),
+        "fitted": FITTED,
+    }
+    return store(runner, "giannou/baselines", science, lambda: _baselines(size, law, depths, masks))
+
+
+def _baselines(size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool]) -> dict[str, np.ndarray]:
+    of, found = size.law(law), {"depths_L": np.array(depths)}
+    for name, loss_TB in newton_losses(of, EVALUATED, size.prompts, max(depths)).items():
+        found |= _mean(f"newton_{name}", loss_TB)
+    found["least_squares"] = np.array(least_squares_loss(of, EVALUATED, size.prompts))
+    for mask in masks:
+        best = family_best(of, mask, depths, EVALUATED, size.prompts, FITTED)
+        found |= {f"family_{_masked(mask)}_{key}": value for key, value in best.items()}
+    return found
+
+
+def trained(runner: Runner, size: Size, law: Law, mask: bool, depths: Sequence[int]) -> dict[str, RunRecord]:
+    """Runs by depth, from random weights."""
+    name = f"{law.name}_{_masked(mask)}"
+    return {f"{name}_L{layers}": size.train(runner, layers, law, mask) for layers in depths}
+
+
+def started(
+    runner: Runner, size: Size, law: Law, mask: bool, known: RunRecord, depths: Sequence[int]
+) -> dict[str, RunRecord]:
+    """Runs by depth that begin at the family's best points; none where no steps are given them."""
+    if size.started_steps is None:
+        return {}
+    theta_LV, at = known.weights[f"family_{_masked(mask)}_theta_LV"], known.weights["depths_L"].tolist()
+    found = {}
+    for layers in depths:
+        scalars = theta_LV[at.index(layers), : 2 * layers].tolist()
+        name = f"{law.name}_{_masked(mask)}_started_L{layers}"
+        found[name] = size.train(runner, layers, law, mask, scalars)
+    return found
+
+
+def losses(
+    runner: Runner, size: Size, law: Law, runs: Mapping[str, RunRecord], known: RunRecord
+) -> RunRecord:
+    """Of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean that the
+    hundred largest terms carry, and `NAME_more_mean`, `NAME_more_error`: by how much the loss is above that
+    of the family's best point of as many layers on these very prompts."""
+    science = {
+        "of": {name: identity(run) for name, run in runs.items()},
+        "beside": identity(known),
+        "law": law.settings,
+        "prompts": size.prompts,
+    }
+    return store(runner, "giannou/losses", science, lambda: _losses(size, law, runs, known.weights))
+
+
+def layernorm(runner: Runner, size: Size, law: Law) -> dict[str, RunRecord]:
+    """Runs with LayerNorm by depth, and their losses on the same prompts as all others."""
+    runs = {
+        f"{law.name}_layernorm_L{layers}": size.train_layernorm(runner, layers, law) for layers in size.depths
+    }
+    science = {
+        "of": {name: identity(run) for name, run in runs.items()},
+        "law": law.settings,
+        "prompts": size.prompts,
+    }
+
+    def compute() -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {"depths_L": np.array(size.depths)}
+        for name, run in runs.items():
+            loss_RB = prompt_losses(restored(run).transformer, len(run.run["seeds"]), size, law)
+            found |= _mean(name, loss_RB)
+            found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
+        return found
+
+    return runs | {f"losses_{law.name}_layernorm": store(runner, "giannou/losses", science, compute)}
+
+
+def _losses(
+    size: Size, law: Law, runs: Mapping[str, RunRecord], known: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    beside: dict[tuple[bool, int], np.ndarray] = {}
+    for name, run in runs.items():
+        model = restored(run).transformer
+        of = model.parametrization.mask, model.parametrization.layers
+        if of not in beside:
+            beside[of] = prompt_losses(best_model(size, known, *of), 1, size, law)
+        loss_RB = prompt_losses(model, len(run.run["seeds"]), size, law)
+        found |= _mean(name, loss_RB) | _mean(f"{name}_more", loss_RB - beside[of])
+        found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
+    return found
+
+
+def best_model(size: Size, known: Mapping[str, np.ndarray], mask: bool, layers: int) -> LinearTransformer:
+    """The scalar family's best point as weights of LSA."""
+    at = known["depths_L"].tolist().index(layers)
+    scalars = known[f"family_{_masked(mask)}_theta_LV"][at, : 2 * layers].tolist()
+    family = LSA(size.dim, layers, 1, mask=mask, scalars=scalars, init_std=0.0)
+    family.initialise([EVALUATED])
+    return LinearTransformer(family)
+
+
+def prompt_losses(model: Any, R: int, size: Size, law: Law) -> np.ndarray:
+    """Squared errors over d, (R, B), on prompts that are the same for every seed and every model."""
+    reads_constant = getattr(model.parametrization, "reads_constant", False)
+    of = ConditionedRegression(size.dim, size.context, **law.settings, constant=reads_constant).law([0])
+    rng, found = generator(EVALUATED, "eval"), []
+    for start in range(0, size.prompts, CHUNK):
+        count = min(CHUNK, size.prompts - start)
+        drawn = of.gram_prompts([rng], count) if model.path == "gram" else of.token_prompts([rng], count)
+        prompt = for_seeds(drawn, R)
+        with torch.no_grad():
+            found.append((model.predict(prompt) - prompt.target_RB).square().numpy() / size.dim)
+    return np.concatenate(found, 1)
+
+
+def for_seeds(prompt: Any, R: int) -> Any:
+    """The same prompts for each of R replicas."""
+    import dataclasses
+
+    given = {f.name: getattr(prompt, f.name) for f in dataclasses.fields(prompt)}
+    shared = {k: v.expand(R, *v.shape[1:]) for k, v in given.items() if isinstance(v, torch.Tensor)}
+    if given.get("context_R") is not None:
+        shared["context_R"] = given["context_R"] * R
+    return dataclasses.replace(prompt, **shared)
+
+
+def store(
+    runner: Runner, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+) -> RunRecord:
+    """`runner.store`, computed on one thread: the matrices are tiny, and threads wait for one another."""
+
+    @functools.wraps(compute)  # it stays the code of the module it is written in
+    def alone() -> Mapping[str, np.ndarray]:
+        with threads(1):
+            return compute()
+
+    return runner.store(name, {"seeds": [EVALUATED], **science}, alone)
+
+
+def identity(run: RunRecord) -> list[Any]:
+    """What arrays computed from a run are filed under."""
+    return [run.run["fingerprint"], run.run["digest"], run.run["attempt"]]
+
+
+def _mean(name: str, loss_XB: np.ndarray) -> dict[str, np.ndarray]:
+    error_X = loss_XB.std(-1, ddof=1) / loss_XB.shape[-1] ** 0.5
+    return {f"{name}_mean": loss_XB.mean(-1), f"{name}_error": error_X}
+
+
+def _masked(mask: bool) -> str:
+    return "masked" if mask else "unmasked"
+
+
+def laws(conditions: Iterable[float], noises: Iterable[float]) -> list[Law]:
+    """N(0, I) where kappa = 1, as the published code draws, else lambda_max as in the text."""
+    return [
+        Law(float(kappa), PUBLISHED_LARGEST if kappa == 1 else TEXT_LARGEST, float(noise))
+        for noise in noises
+        for kappa in conditions
+    ]

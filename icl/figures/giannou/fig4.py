@@ -1,0 +1,83 @@
+"""Figure 4 of giannou: the same answers out of distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim, above, below
+from icl.figures.curves import Rows
+from icl.figures.giannou import outputs
+from icl.figures.giannou.outputs import Arrays, Records
+from icl.verdicts import joint
+
+LOST = 0.5  # of the line's size: more is called a departure
+AFFINE = 1e-9  # rounding, of the output's size
+
+
+class Fig4:
+    caption = (
+        "Figure 3 with the query's first coordinate in +-100. Without a mask the query token enters its own "
+        "sum, and the output is a polynomial of degree up to 3^l in the query (3^l - 2 for the scalar "
+        "family): it leaves the line. With a mask it is exactly affine in the query, and what departs is "
+        "the clip's part alone (purple: the same weights, entries clipped to +-10 after each layer). "
+        "Newton's output is linear in the query at every step. Panels show 1.3 times the line's range."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        return outputs.drawing(records, far=True)
+
+    def table(self, records: Records) -> Rows:
+        return outputs.rows(records, far=True)
+
+    def claims(self, records: Records) -> list[Claim]:
+        found = outputs.arrays_of(records)
+        deep = [depth for depth in found["depths_L"].tolist() if depth > 1]
+        unmasked = {f"{depth} layers": _lost(found, "unmasked", depth) for depth in deep}
+        masked = {f"{depth} layers": _bent(found, depth) for depth in found["depths_L"].tolist()}
+        clipped = {
+            f"{said}, {depth} layers": _lost(found, mask, depth, clipped=True)
+            for mask, said in outputs.MASKS.items()
+            for depth in found["depths_L"].tolist()
+        }
+        return [
+            Claim(
+                "out of distribution LSA, without a mask, does not follow the linear function, from two "
+                "layers on (N(0, I))",
+                unmasked,
+                f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
+                joint([above(value, LOST) for value in unmasked.values()]) if deep else "undecided",
+            ),
+            Claim(
+                "with the query masked the output is affine in the query, whatever the weights: nothing "
+                "departs",
+                masked,
+                f"second differences below {AFFINE:g} of the output, rounding",
+                joint([below(value, AFFINE) for value in masked.values()]),
+                trained=False,
+                whose="project",
+            ),
+            Claim(
+                "clipping activations to +-10 makes even masked LSA, which is affine, lose the line out of "
+                "distribution",
+                clipped,
+                f"masked: distance at the edges above {LOST:.0%} of the line's size, in every seed (smallest "
+                "shown)",
+                joint(
+                    [above(v, LOST) for key, v in clipped.items() if key.startswith(outputs.MASKS["masked"])]
+                ),
+                whose="project",
+                remarks=["Without a mask the clip bounds what the query's own term does."],
+            ),
+        ]
+
+
+def _lost(found: Arrays, mask: str, depth: int, *, clipped: bool = False) -> float:
+    name = outputs.run_name(mask, depth)
+    return outputs.lost(found, found[f"{name}_clipped_RG"] if clipped else found[f"{name}_RKG"].mean(1))
+
+
+def _bent(found: Arrays, depth: int) -> float:
+    """Largest second difference of every group's mean over its largest value."""
+    y_RKG = found[f"{outputs.run_name('masked', depth)}_RKG"][..., outputs.shown(found, far=True)]
+    return float(abs(np.diff(y_RKG, 2, axis=-1)).max() / abs(y_RKG).max())

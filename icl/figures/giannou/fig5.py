@@ -1,0 +1,53 @@
+"""Figure 5 of giannou: answers of LSA with LayerNorm where the query is in distribution."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim
+from icl.figures.curves import Rows
+from icl.figures.giannou import outputs
+from icl.figures.giannou.outputs import Records
+from icl.figures.giannou.regression import LEVEL
+from icl.verdicts import joint
+
+OF = "layernorm_outputs"
+
+
+class Fig5:
+    caption = (
+        "Figure 3 for LSA with LayerNorm before each layer and before the read-out, over tokens, without a "
+        "mask; N(0, I). Dashed black: the line <w, x>. Grey dashed: what holds 99 % of the coordinate. "
+        "Blue: mean over seeds and their range. Training is short at smoke and laptop."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        return outputs.drawing(records, far=False, of=OF)
+
+    def table(self, records: Records) -> Rows:
+        return outputs.rows(records, far=False, of=OF)
+
+    def claims(self, records: Records) -> list[Claim]:
+        found, plain = outputs.arrays_of(records, OF), outputs.arrays_of(records)
+        here, measured, verdicts = outputs.within(found), {}, []
+        for depth in sorted(set(found["depths_L"].tolist()) & set(plain["depths_L"].tolist())):
+            with_it, without = (
+                [outputs.miss(of, mean_KG, here) for mean_KG in of[f"{outputs.run_name(name, depth)}_RKG"]]
+                for of, name in ((found, "layernorm"), (plain, "unmasked"))
+            )
+            low, high = (max(value.mean for value in values) for values in (with_it, without))
+            measured[f"{depth} layers"] = f"{low:.3g} with, {high:.3g} without"
+            better = all(value.below(other) for value in with_it for other in without)
+            verdicts.append("holds" if better else "undecided")
+        return [
+            Claim(
+                "LayerNorm improves the model: in distribution the mean output is nearer to the line <w, x> "
+                "than without it, at every depth (no mask, N(0, I))",
+                measured,
+                f"of the line's size, every seed against every other (largest shown), {LEVEL:.1%} intervals "
+                "over contexts; what is not smaller depends on the budget",
+                joint(verdicts),
+                expected="undecided",
+                remarks=["Needs the paper's training: icl figure figure=giannou/fig5 scale=paper."],
+            )
+        ]

@@ -1,0 +1,68 @@
+"""Figure 6 of giannou: LSA with LayerNorm out of distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icl.figures.claims import Claim, above
+from icl.figures.curves import Rows
+from icl.figures.giannou import outputs
+from icl.figures.giannou.fig4 import LOST
+from icl.figures.giannou.fig5 import OF
+from icl.figures.giannou.outputs import Arrays, Records
+from icl.verdicts import joint
+
+FEW, MANY = 5, (7, 10, 12)  # layers that the paper compares
+
+
+class Fig6:
+    caption = (
+        "Figure 5 with the query's first coordinate in +-100. Before the read-out LayerNorm gives every "
+        "token the same size, so that the output is bounded whatever the query is: far out it cannot follow "
+        "the line. Panels show 1.3 times the line's range."
+    )
+
+    def draw(self, records: Records) -> Figure:
+        return outputs.drawing(records, far=True, of=OF)
+
+    def table(self, records: Records) -> Rows:
+        return outputs.rows(records, far=True, of=OF)
+
+    def claims(self, records: Records) -> list[Claim]:
+        found = outputs.arrays_of(records, OF)
+        depths = found["depths_L"].tolist()
+        edges = {depth: outputs.lost(found, _mean(found, depth)) for depth in depths}
+        misses = {depth: _miss(found, depth) for depth in depths}
+        compared = FEW in depths and set(MANY) <= set(depths)
+        better = compared and all(misses[FEW] < misses[depth] for depth in MANY)
+        return [
+            Claim(
+                "with LayerNorm, too, the output does not follow the linear function far out of distribution "
+                "(no mask, N(0, I))",
+                {f"{depth} layers": value for depth, value in edges.items()},
+                f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
+                joint([above(value, LOST) for value in edges.values()]),
+                whose="project",
+            ),
+            Claim(
+                "5 layers do better out of distribution than 7, 10 and 12",
+                {f"{depth} layers": value for depth, value in misses.items()},
+                "root mean square distance from <w, x> over its size in +-100, mean over seeds",
+                ("holds" if better else "fails") if compared else "undecided",
+                expected="undecided",
+                remarks=[
+                    "These depths are trained at paper scale: icl figure figure=giannou/fig6 scale=paper."
+                ],
+            ),
+        ]
+
+
+def _mean(found: Arrays, depth: int) -> np.ndarray:
+    return found[f"{outputs.run_name('layernorm', depth)}_RKG"].mean(1)
+
+
+def _miss(found: Arrays, depth: int) -> float:
+    here, line_G = outputs.shown(found, far=True), found["line_G"]
+    error_RG = (_mean(found, depth) - line_G)[:, here]
+    return float(np.sqrt((error_RG**2).mean(1) / (line_G[here] ** 2).mean()).mean())

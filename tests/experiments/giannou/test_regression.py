@@ -1,0 +1,254 @@
+"""Figures 2, 3, 4 and 8: which runs they ask for, what is computed of them, and what is then claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.errors import InputError
+from icl.experiments.giannou.fig2 import Fig2
+from icl.experiments.giannou.fig8 import Fig8
+from icl.experiments.giannou.fig9 import Fig9
+from icl.experiments.giannou.outputs import (
+    Outputs,
+    OutputsLayerNorm,
+    clipped_predictions,
+    range_of,
+    share_within,
+)
+from icl.experiments.giannou.regression import Law, Size, best_model, prompt_losses
+from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
+from icl.models import LSA, Encoder, LinearTransformer, Transformer
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks import ConditionedRegression
+
+SEEDS = [0, 4]
+SIZE: dict[str, Any] = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
+LAYERNORM: dict[str, Any] = {"layernorm_layers": [1], "layernorm_steps": 10}
+PAPER = Law(1.0, (1.0, 1.0), 0.0)
+
+
+class OwnRunner:
+    """Hands out untrained stacks, or those that begin at the point asked for; stores nothing."""
+
+    scale = "smoke"
+
+    def __init__(self) -> None:
+        self.asked: list[Mapping[str, Any]] = []
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        asked = dict(overrides or {})
+        run = RunRecord.__new__(RunRecord)
+        if experiment == "giannou/lsa_ln":
+            model: Transformer = Encoder(
+                SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3
+            )
+            model.parametrization.initialise(SEEDS)
+            mark = {"fingerprint": "layernorm", "digest": "d", "attempt": 1, "seeds": SEEDS}
+            run.__dict__.update(run=mark, transformer=model.requires_grad_(False))
+            return run
+        assert experiment == "giannou/lsa"
+        self.asked.append(asked)
+        names = ("layers", "mask", "read_in", "scalars")
+        settings = {"heads": 1} | {k: asked[f"model.{k}"] for k in names if f"model.{k}" in asked}
+        family = LSA(SIZE["dim"], **settings, init_std=asked.get("model.init_std", 0.1) * 1e-3)
+        family.initialise(SEEDS)
+        mark = {"fingerprint": str(len(self.asked)), "digest": "d", "attempt": 1, "seeds": SEEDS}
+        run.__dict__.update(run=mark, transformer=LinearTransformer(family.requires_grad_(False)))
+        return run
+
+    def store(
+        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> RunRecord:
+        run = RunRecord.__new__(RunRecord)
+        run.__dict__["weights"] = dict(compute())
+        run.__dict__["run"] = {"fingerprint": name, "digest": "d", "attempt": 1}
+        return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def restored() -> Iterator[None]:
+    """No run has a folder here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("regression", "outputs"):
+            patch.setattr(f"icl.experiments.giannou.{module}.restored", lambda run: run)
+        yield
+
+
+@pytest.fixture(scope="module")
+def second(restored: None) -> tuple[OwnRunner, Mapping[str, RunRecord]]:
+    runner = OwnRunner()
+    return runner, Fig2(**SIZE, started_steps=10, prompts=3000, **LAYERNORM).records(runner)
+
+
+@pytest.fixture(scope="module")
+def third(restored: None) -> Mapping[str, RunRecord]:
+    figure = OutputsLayerNorm(**SIZE, contexts=100, near=14.9, far=100.0, tokens=20, **LAYERNORM)
+    return figure.records(OwnRunner())
+
+
+def verdicts(claims: list[Any]) -> list[str]:
+    return [claim.verdict for claim in claims]
+
+
+def test_which_runs_figure_2_asks_for(second: tuple[OwnRunner, Mapping[str, RunRecord]]) -> None:
+    runner, records = second
+    asked = [(a["model.mask"], a["model.layers"], "model.scalars" in a) for a in runner.asked]
+    assert asked == [
+        (mask, layers, begun) for mask in (False, True) for begun in (False, True) for layers in (1, 2)
+    ]
+    assert {a["train.estimator"] for a in runner.asked if a["model.mask"]} == {"expected"}
+    known = records["baselines"].weights
+    assert runner.asked[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
+
+
+def test_losses_beside_the_best_point(second: tuple[OwnRunner, Mapping[str, RunRecord]]) -> None:
+    """Begun there with hardly any noise, a stack has its loss; untrained, it predicts nothing."""
+    _, records = second
+    known, found = records["baselines"].weights, records["losses"].weights
+    for mask in ("masked", "unmasked"):
+        for i, layers in enumerate((1, 2)):
+            more = np.abs(found[f"kappa1_{mask}_started_L{layers}_more_mean"])
+            assert (more < 1e-2 * known[f"family_{mask}_risk_L"][i]).all()
+            mean, error = (found[f"kappa1_{mask}_started_L{layers}_{of}"] for of in ("mean", "error"))
+            error = np.hypot(error, known[f"family_{mask}_error_L"][i])
+            assert (np.abs(mean - known[f"family_{mask}_risk_L"][i]) < 5 * error).all()
+            nothing = found[f"kappa1_{mask}_L{layers}_mean"]
+            assert (np.abs(nothing - 1) < 0.2).all()  # E <w, x>^2 / d
+
+
+def test_prompts_are_the_same_for_all() -> None:
+    size = Size(**SIZE, prompts=200)
+    family = LSA(2, 1, 1, mask=True, init_std=0.0)
+    family.initialise(SEEDS)
+    loss_RB = prompt_losses(LinearTransformer(family), 2, size, PAPER)
+    of = ConditionedRegression(2, 6, largest=(1.0, 1.0), constant=True).law([0])
+    target_B = of.gram_prompts([generator(0, "eval")], 200).target_RB[0].numpy()
+    assert np.allclose(loss_RB, target_B**2 / 2) and loss_RB.shape == (2, 200)
+    known = {"depths_L": np.array([1]), "family_masked_theta_LV": np.array([[0.5, 1.0]])}
+    assert best_model(size, known, True, 1).parametrization.scalars == [0.5, 1.0]
+
+
+def test_figure_2_says_where_losses_lie(second: tuple[OwnRunner, Mapping[str, RunRecord]]) -> None:
+    _, records = second
+    paper, *_ = fig2.Fig2().claims(records)
+    assert paper.verdict == "undecided" and "above order 2" in paper.measured["1 layer"]
+    assert verdicts(fig2.Fig2(decisive=True).claims(records))[0] == "fails"
+    known, found = records["baselines"].weights, dict(records["losses"].weights)
+    for depth in (1, 2):
+        low, high = (known[f"newton_transpose_{order}_mean"][depth] for order in (3, 2))
+        found[f"kappa1_unmasked_L{depth}_mean"] = np.full(2, (low + high) / 2)
+        found[f"kappa1_unmasked_L{depth}_error"] = np.full(2, 1e-6)
+    known = dict(known) | {k: v * 0 for k, v in known.items() if k.startswith("newton") and "error" in k}
+    between = {**records, "losses": _record(found), "baselines": _record(known)}
+    assert verdicts(fig2.Fig2(decisive=True).claims(between))[0] == "holds"
+    assert verdicts(fig2.Fig2().claims(between))[0] == "undecided"
+    found["kappa1_unmasked_L1_mean"] = found["kappa1_unmasked_L1_mean"] * 0
+    assert verdicts(fig2.Fig2().claims(between))[0] == "fails"
+    figure = fig2.Fig2().draw(records)
+    assert len(figure.axes) == 2 and fig2.Fig2().table(records)
+
+
+def test_outputs_by_two_routes(third: Mapping[str, RunRecord]) -> None:
+    """Gram matrices and tokens; the masked ones affine, the others not."""
+    found = third["outputs"].weights
+    near = np.abs(found["x_G"]) <= 14.9
+    for mask in ("masked", "unmasked"):
+        by_gram, by_tokens = found[f"kappa1_{mask}_L2_RKG"].mean(1), found[f"kappa1_{mask}_L2_same_RG"]
+        assert np.allclose(by_gram[:, near], by_tokens[:, near], rtol=1e-9)
+    assert verdicts(fig4.Fig4().claims(third))[1] == "holds"
+    bent = dict(found) | {"kappa1_masked_L2_RKG": found["kappa1_masked_L2_RKG"] + 1e-3 * found["x_G"] ** 2}
+    assert verdicts(fig4.Fig4().claims({"outputs": _record(bent)}))[1] == "fails"
+    newton = found["newton_identity_3_TKG"][2].mean(0)
+    assert np.abs(newton - found["line_G"]).max() < 0.2 * np.abs(found["line_G"]).max()
+
+
+def test_the_clip_bounds_every_entry() -> None:
+    family = LSA(2, 2, 1, mask=False, init_std=1.0)
+    family.initialise(SEEDS)
+    of = ConditionedRegression(2, 6, largest=(1.0, 1.0), constant=True).law(SEEDS)
+    prompt = of.token_prompts([generator(seed, "eval") for seed in SEEDS], 5)
+    free = clipped_predictions(family, prompt, None)
+    assert torch.allclose(free, LinearTransformer(family).predict(prompt), rtol=1e-10)
+    clipped = clipped_predictions(family, prompt, 0.5)
+    assert (clipped.abs() <= 0.5 * family.o.abs().sum(-1)[:, 0] + 1e-12).all() and not torch.equal(
+        free, clipped
+    )
+
+
+def test_figure_3_says_what_the_range_holds(third: Mapping[str, RunRecord]) -> None:
+    assert range_of(1.0, 1.0) == pytest.approx(2.5758, abs=1e-4)
+    drawn = np.sqrt(generator(0, "check").uniform(1, 100, 10**6)) * generator(1, "check").standard_normal(
+        10**6
+    )
+    assert share_within(14.9, 1.0, 100.0) == pytest.approx((np.abs(drawn) < 14.9).mean(), abs=2e-3)
+    assert verdicts(fig3.Fig3().claims(third)) == ["fails", "undecided", "holds"]
+    found = dict(third["outputs"].weights)
+    line = found["kappa1_unmasked_L1_RKG"] * 0 + found["line_G"]
+    assert (
+        verdicts(fig3.Fig3().claims({"outputs": _record(found | {"kappa1_unmasked_L1_RKG": line})}))[1]
+        == "fails"
+    )
+    assert len(fig3.Fig3().draw(third).axes) == 8 and fig4.Fig4().table(third)
+
+
+def test_figure_8() -> None:
+    records = Fig8(**SIZE, prompts=1000, conditions=[4.0], noises=[0.0, 0.5]).records(OwnRunner())
+    drawing = fig8.Fig8()
+    assert fig8.laws_of(records) == ["kappa4", "kappa4_noise0.5"]
+    higher, _, family = drawing.claims(records)
+    assert higher.verdict == "undecided" and family.whose == "project"
+    assert float(records["baselines_kappa4_noise0.5"].weights["least_squares"]) > 0
+    found = {k: v * 1e-6 for k, v in records["losses_kappa4"].weights.items()}
+    good = {name: _record(found) if name == "losses_kappa4" else run for name, run in records.items()}
+    del good["losses_kappa4_noise0.5"], good["baselines_kappa4_noise0.5"]
+    higher, between, _ = drawing.claims(good)
+    assert (higher.verdict, between.verdict) == ("holds", "fails")
+    assert len(drawing.draw(records).axes) == 2 and drawing.table(records)
+
+
+def test_layernorm(second: tuple[OwnRunner, Mapping[str, RunRecord]], third: Mapping[str, RunRecord]) -> None:
+    """What is short of training decides nothing; a model nearer to the line everywhere does."""
+    assert fig2.Fig2().claims(second[1])[-1].verdict == "undecided"
+    found, plain = third["layernorm_outputs"].weights, third["outputs"].weights
+    assert np.allclose(found["line_G"], plain["line_G"]) and found["kappa1_layernorm_L1_RKG"].shape[:2] == (
+        2,
+        20,
+    )
+    assert verdicts(fig5.Fig5().claims(third)) == ["undecided"]
+    lost, few = fig6.Fig6().claims(third)
+    assert (lost.verdict, few.verdict) == ("holds", "undecided")
+    line = found["kappa1_layernorm_L1_RKG"] * 0 + found["line_G"]
+    good = {**third, "layernorm_outputs": _record(dict(found) | {"kappa1_layernorm_L1_RKG": line})}
+    assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
+    assert fig6.Fig6().claims(good)[0].verdict == "fails"
+    assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
+    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(OwnRunner())
+    assert verdicts(fig9.Fig9().claims(records)) == ["undecided"]
+    assert verdicts(fig9.Fig9(decisive=True).claims(records)) == ["fails"]
+    assert len(fig9.Fig9().draw(records).axes) == 2 and fig9.Fig9().table(records)
+
+
+def test_wrong_input() -> None:
+    for settings, told in [
+        ({"context": 2}, "context=2: must be above"),
+        ({"layers": [1, 1]}, "layers"),
+        ({"layers": [0]}, "layers=0"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            Fig2(**SIZE | settings, started_steps=10, prompts=3000, **LAYERNORM)
+    with pytest.raises(InputError, match="must be a multiple of 20"):
+        Outputs(**SIZE, contexts=101, near=1.0, far=2.0)
+    with pytest.raises(InputError, match="conditions"):
+        Fig8(**SIZE, prompts=1000, conditions=[], noises=[0.0])
+
+
+def _record(weights: Mapping[str, np.ndarray]) -> RunRecord:
+    run = RunRecord.__new__(RunRecord)
+    run.__dict__["weights"] = weights
+    return run
