@@ -20,12 +20,13 @@ from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError
 from icl.jobs import many, multirun, report, reproduce
 from icl.jobs import sweep as stored_sweep
+from icl.jobs.cluster import cluster_here
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
 
 SWEPT = ("train", "check", "figure")  # take -m
-COMMON = ("scale", "format", "force", "logger", "jobs", "verbose", "paths.outputs")  # with check=all
+COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "paths.outputs")  # with check=all
 EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
 
 
@@ -51,7 +52,8 @@ def command(verb: str, args: Sequence[str]) -> int:
         return _multirun(verb, flags, configs)
     try:
         composed = compose(configs, verb, flags.overrides)
-        swept = composed.multirun
+        on_cluster = verb == "reproduce" and composed.settings["cluster"] is not None  # not by Hydra
+        swept = composed.multirun and not on_cluster
     except InputError:
         swept = multirun_meant(configs, verb, flags.overrides)  # then several values are no mistake
         if not swept:
@@ -85,10 +87,11 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
     common = ("check.seed", *COMMON) if verb == "check" else COMMON
     kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != verb]
     for override in kept:
-        if override.partition("=")[0] not in common:
+        if override.partition("=")[0] not in common and not override.startswith("cluster."):
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
     composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
     session, jobs = session_of(verb, OWN[verb], composed, configs), composed.settings["jobs"]
+    cluster = cluster_here(composed.settings["cluster"])
     keep_caches_in(session.outputs)
     tasks = many.tasks_of(verb, which, kept, configs)
     display = Display(quiet=True, verbose=_verbose(composed))
@@ -96,7 +99,7 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
 
     def job(told: Session) -> Document:
         nonlocal failed
-        document, failed = many.make(verb, tasks, jobs, told.tell)
+        document, failed = many.make(verb, tasks, jobs, told.tell, cluster)
         return document
 
     document = _done(job, session, display)

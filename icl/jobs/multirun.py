@@ -16,12 +16,14 @@ from icl.config.multirun import Result
 from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError, Interrupted, full_errors, nearest, one_line, whole
+from icl.jobs.cluster import queued_again
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, code_of
 from icl.jobs.request import Document, Request, obtain, prepare
 from icl.jobs.sweep import told
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import SWEEPS, Outcome, StoredSweep, SweptJob
+from icl.training.interrupts import end_of_job
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
 _OF_NO_NUMBER = (
@@ -30,6 +32,7 @@ _OF_NO_NUMBER = (
     "verbose",
     "paths",
     "logger",
+    "cluster",
 )  # keys; what is sought does not depend on them
 
 
@@ -170,13 +173,17 @@ class Attempt:
     pid: int
 
     def __call__(self, composed: Composed) -> Result:
+        with queued_again():
+            return self._made(composed)
+
+    def _made(self, composed: Composed) -> Result:
         try:
             request, session = requested(self.kind, composed, self.configs)
             return _success(obtain(request, session), composed)
         except (Interrupted, KeyboardInterrupt) as error:
-            if os.getpid() == self.pid:
-                raise
             signum = error.signum if isinstance(error, Interrupted) else 2
+            if os.getpid() == self.pid or signum == end_of_job():
+                raise
             return {"status": "interrupted", "exit_code": 128 + signum, "document": {}}
         except BaseException as error:
             return _failed(error, composed)

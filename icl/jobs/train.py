@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from icl.training.stored import TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
-_OF_SWEEPS = ("optimized_metric", "search")
+_OF_SWEEPS = ("optimized_metric", "search", "cluster")
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
 _ANY_TIME = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))

@@ -32,7 +32,7 @@ SWEEPS, PLAN, TABLE = "sweeps", "sweep.json", "sweep.csv"
 SEEDS = ("seed", "seeds")
 STATES = ("done", "running", "interrupted", "failed", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
-_OF_NO_NUMBER = ("format", "force", "verbose", "paths", "logger", "hydra")  # keys that no number depends on
+_OF_NO_NUMBER = ("format", "force", "verbose", "paths", "logger", "hydra", "cluster")  # keys that no number depends on
 
 Row = dict[str, Any]
 
