@@ -69,6 +69,8 @@ def command(verb: str, args: Sequence[str]) -> int:
 def _one(verb: str, composed: Composed, configs: Configs) -> int:
     request, session = requested(verb, composed, configs)
     document = _done(lambda told: obtain(request, told), session, Display(verbose=_verbose(composed)))
+    if not document:  # of a run that another process keeps, and tells of
+        return OK
     verbose = _verbose(composed)
     emit(document, lambda: _show_one(document, request, verbose), composed.settings["format"])
     return code_of(document)
