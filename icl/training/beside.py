@@ -49,8 +49,10 @@ def place() -> Place | None:
     step = env.get("SLURM_STEP_ID", "")
     if step.isdigit() and int(step) < _INTERACTIVE and "SLURM_PROCID" in env:
         names = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
-        slurm = SLURMEnvironment(auto_requeue=False)
-        return Place(*(int(env.get(name, 0)) for name in names), f"{slurm.main_address}:{slurm.main_port}")
+        first = SLURMEnvironment.resolve_root_node_address(env.get("SLURM_NODELIST", "127.0.0.1"))
+        port = 15000 + int(env["SLURM_JOB_ID"]) % 10000  # that other jobs on the node do not take
+        address = f"{env.get('MASTER_ADDR', first)}:{env.get('MASTER_PORT', port)}"
+        return Place(*(int(env.get(name, 0)) for name in names), address)
     if "TORCHELASTIC_RUN_ID" in env:
         names = ("WORLD_SIZE", "RANK", "GROUP_RANK", "LOCAL_RANK")
         return Place(*(int(env[name]) for name in names), f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}")
