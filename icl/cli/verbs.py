@@ -18,7 +18,7 @@ from icl.config.compose import Composed, compose, multirun_meant
 from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError
-from icl.jobs import many, multirun, report, reproduce
+from icl.jobs import many, multirun, report, reproduce, swept_figure
 from icl.jobs import sweep as stored_sweep
 from icl.jobs.cluster import cluster_here
 from icl.jobs.kinds import OWN, requested
@@ -44,6 +44,10 @@ def command(verb: str, args: Sequence[str]) -> int:
         if which is None:
             example = f"{verb}={EXAMPLE[verb]}, {verb}={EXAMPLE[verb].partition('/')[0]}/all, {verb}=all"
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
+        if (verb, which) == ("figure", "sweep"):
+            if swept:
+                raise InputError("figure=sweep: draws a sweep; -m is for the settings of one")
+            return _drawn_sweep(flags.overrides, configs)
         if which == "all" or which.endswith("/all"):
             if swept:
                 raise InputError(f"{verb}={which}: runs many already; -m is for the settings of one")
@@ -140,6 +144,16 @@ def _sweep(composed: Composed, configs: Configs) -> int:
     document = stored_sweep.make(request)
     emit(document, lambda: swept_runs.show(document), composed.settings["format"])
     return FAILED if document["failed"] else OK
+
+
+def _drawn_sweep(overrides: Sequence[str], configs: Configs) -> int:
+    kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != "figure"]
+    composed = compose(configs, "sweep", kept)
+    request, session = swept_figure.requested(composed, configs)
+    keep_caches_in(session.outputs)
+    document = swept_figure.make(request, session)
+    emit(document, lambda: show.figures([document]), composed.settings["format"])
+    return OK
 
 
 def _bench(composed: Composed, configs: Configs) -> int:

@@ -21,7 +21,6 @@ libraries=$(dirname "$(find "$folder/root" -name select_cons_tres.so)")
 name=$(hostname)
 memory=$(awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo)
 mkdir -p "$folder/state" "$folder/spool" "$folder/log"
-# Slurm trusts a stepd beside its slurmd, and both nodes are this machine: their jobs' folders differ by %n.
 cat >"$folder/slurm.conf" <<CONF
 ClusterName=throwaway
 SlurmctldHost=$name(127.0.0.1)
@@ -47,8 +46,9 @@ SlurmctldLogFile=$folder/log/slurmctld.log
 SlurmdLogFile=$folder/log/slurmd-%n.log
 ReturnToService=2
 KillWait=10
-# A job that is queued again waits for no more than this.
-SchedulerParameters=requeue_delay=1
+# A job that is queued again waits until its credentials have expired, else two minutes.
+AuthInfo=cred_expire=5
+SlurmdParameters=config_overrides
 MinJobAge=600
 NodeName=node[1-2] NodeHostname=$name NodeAddr=127.0.0.1 Port=[26818-26819] CPUs=4 RealMemory=$memory State=UNKNOWN
 PartitionName=tests Nodes=node[1-2] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
