@@ -119,7 +119,7 @@ class TrainRequest:
                 )
 
     def validate(self) -> None:
-        self.is_shared, self.parts  # noqa: B018  both refuse
+        self.parts  # noqa: B018
         for name, node in self.config["logger"]["lightning"].items():
             from icl.sinks.lightning import built
 

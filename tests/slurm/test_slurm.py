@@ -108,7 +108,7 @@ def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Pat
     watching = threading.Thread(target=let_go)
     watching.start()
     try:
-        found = tiny(*JOB, *DOUBLE, *held, *of, "cluster.minutes=1", "cluster.grace=20").json
+        found = tiny(*JOB, *DOUBLE, *held, *of, "cluster.minutes=2", "cluster.grace=20").json
     finally:
         over.set()
         watching.join()
