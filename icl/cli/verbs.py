@@ -26,7 +26,16 @@ from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
 
 SWEPT = ("train", "check", "figure")  # take -m
-COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "paths.outputs")  # with check=all
+COMMON = (
+    "scale",
+    "format",
+    "force",
+    "logger",
+    "jobs",
+    "cluster",
+    "verbose",
+    "paths.outputs",
+)  # with check=all
 EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
 
 

@@ -115,7 +115,9 @@ class Multirun:
         hydra = self.config.hydra
         launcher = hydra.runtime.choices["hydra/launcher"]
         if launcher == "submitit_slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
-            raise InputError("hydra/launcher=submitit_slurm: no sbatch and srun here; submitit_local needs none")
+            raise InputError(
+                "hydra/launcher=submitit_slurm: no sbatch and srun here; submitit_local needs none"
+            )
         with in_force(self.config):
             settings: Any = OmegaConf.to_container(hydra.launcher, resolve=True)
         self.jobs.launched_by(launcher, settings)

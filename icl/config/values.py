@@ -29,7 +29,7 @@ def processes(devices: Any, num_nodes: Any) -> int:
         count = devices
     else:
         raise InputError(
-            f"trainer.devices={devices}: must be a number of at least 1, or a list: prompts depend on how many"
+            f"trainer.devices={devices}: must be a number of at least 1, or a list: prompts depend on it"
         )
     return count * whole("trainer.num_nodes", num_nodes, 1)
 

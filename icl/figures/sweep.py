@@ -1,4 +1,4 @@
-"""A sweep as a picture: curves of a metric over a swept key with intervals over seeds, or a map of it over two.
+"""A sweep as a picture: curves of a metric over a swept key, with intervals, or a map of it over two.
 
 Swept keys that are neither on an axis nor told apart by colour have a panel for each of their values.
 """
@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -89,7 +88,12 @@ class SweptPlot:
         for row in self.rows:
             values.setdefault(tuple(row[key] for key in keys), []).append(row.get(self.metric))
         return [
-            {**dict(zip(keys, place, strict=True)), "metric": self.metric, "seeds": len(found), **bootstrap(found)}
+            {
+                **dict(zip(keys, place, strict=True)),
+                "metric": self.metric,
+                "seeds": len(found),
+                **bootstrap(found),
+            }
             for place, found in values.items()
         ]
 
@@ -97,7 +101,11 @@ class SweptPlot:
     def caption(self) -> str:
         about = f"{self.metric} over {self.x}" + (f" and {self.y}" if self.is_map else "")
         missing = sum(point["mean"] is None for point in self.points)
-        left = f"; {missing} of {len(self.points)} have failed or are not done, and are left out" if missing else ""
+        left = (
+            f"; {missing} of {len(self.points)} have failed or are not done, and are left out"
+            if missing
+            else ""
+        )
         band = "" if self.is_map else " with 95 % percentile bootstrap intervals of these means"
         seeds = sorted({point["seeds"] for point in self.points})
         many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
@@ -117,7 +125,7 @@ class SweptPlot:
         ticks = _scale([point[self.x] for point in points])
         series = dict.fromkeys(point[self.hue] if self.hue else "" for point in points)
         means = [p[name] for p in points for name in ("mean", "low") if p[name] is not None]
-        for color, name in zip(cycle(COLORS), series):  # noqa: B905  as many colours as are needed
+        for color, name in zip(cycle(COLORS), series):
             mine = [point for point in points if not self.hue or point[self.hue] == name]
             mine.sort(key=lambda point: ticks.at[point[self.x]])
             x_T = [ticks.at[point[self.x]] for point in mine]
@@ -141,13 +149,15 @@ class SweptPlot:
                 mean_IJ[up.names.index(point[self.y]), across.names.index(point[self.x])] = point["mean"]
         every = [point["mean"] for point in self.points if point["mean"] is not None]
         low, high = min(every), max(every)
-        norm = LogNorm(low, high) if 0 < low and high > _DECADE * low else Normalize(low, high)
+        norm = LogNorm(low, high) if low > 0 and high > _DECADE * low else Normalize(low, high)
         image = axes.imshow(mean_IJ, cmap="viridis", norm=norm, origin="lower", aspect="auto")
         for (i, j), mean in np.ndenumerate(mean_IJ):
             if math.isfinite(mean):
                 dark = norm(mean) < 0.6
                 text = entry_text(mean) if 0.01 <= abs(mean) < 100 else f"{mean:.1e}"
-                axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if dark else "black")
+                axes.text(
+                    j, i, text, ha="center", va="center", fontsize=6, color="white" if dark else "black"
+                )
         axes.set_xticks(range(len(across.names)), across.names)
         axes.set_yticks(range(len(up.names)), up.names)
         figure.colorbar(image, ax=axes, shrink=0.8).set_label(self.metric)

@@ -164,7 +164,7 @@ class Sweep:
         if self.launcher == "submitit_slurm":
             if self.places != (devices, nodes):
                 raise InputError(
-                    f"{key}: need hydra.launcher.tasks_per_node={devices} hydra.launcher.nodes={nodes}, "
+                    f"{key}: need hydra.launcher.tasks_per_node={devices} and nodes={nodes}, "
                     f"which are {self.places[0]} and {self.places[1]}; cluster=slurm sets them"
                 )
         elif nodes > 1:

@@ -113,8 +113,8 @@ class TrainRequest:
             run = read_json(own.parent / name / "run.json") if name in there else None
             if run is not None and run.get("status") in ("running", "interrupted"):
                 raise InputError(
-                    f"trainer.devices, trainer.num_nodes: {own.parent / name} was begun by {count} processes, "
-                    f"whose prompts are others than those of {self.processes}; so many continue it, and "
+                    f"trainer.devices, trainer.num_nodes: {own.parent / name} was begun by {count} "
+                    f"processes, whose prompts are others than those of {self.processes}; so many continue it, and "
                     "force=true begins anew"
                 )
 
@@ -376,7 +376,7 @@ def request(composed: Composed, session: Session) -> TrainRequest:
 
 
 def _identity(science: Mapping[str, Any], seeds: Sequence[int] | None, processes: int) -> str:
-    """Of a run, or of all that differ in their seeds alone. Each of several processes draws its own prompts."""
+    """Of a run, or of all that differ in their seeds alone. Each of several processes draws its own."""
     about = dict(science) if seeds is None else {**science, "seeds": list(seeds)}
     return fingerprint(about if processes == 1 else {**about, "processes": processes})
 

@@ -43,9 +43,7 @@ class Task:
         return Item(self.request.kind, self.request.id)
 
 
-def carry_out(
-    tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster | None = None
-) -> None:
+def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster | None = None) -> None:
     """Every task once, in this order but for those that want the same runs as one under way."""
 
     def pass_on(event: Event) -> None:

@@ -33,7 +33,15 @@ SWEEPS, PLAN, TABLE, WANDB = "sweeps", "sweep.json", "sweep.csv", "wandb_sweep.y
 SEEDS = ("seed", "seeds")
 STATES = ("done", "running", "interrupted", "failed", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
-_OF_NO_NUMBER = ("format", "force", "verbose", "paths", "logger", "hydra", "cluster")  # keys that no number depends on
+_OF_NO_NUMBER = (
+    "format",
+    "force",
+    "verbose",
+    "paths",
+    "logger",
+    "hydra",
+    "cluster",
+)  # keys that no number depends on
 
 Row = dict[str, Any]
 
@@ -149,7 +157,7 @@ class StoredSweep:
         return path
 
     def write_wandb(self) -> Path:
-        """What W&B's own sweep over the same keys is configured by; a metric that is sought is sought there."""
+        """A configuration of W&B's own sweep over the same keys; a metric that is sought is sought there."""
         if self.kind != "train":
             raise InputError(f"wandb: W&B sweeps over training runs; this is one of {self.kind}s")
         if not self._varying:
@@ -164,7 +172,9 @@ class StoredSweep:
             "command": ["${env}", "icl", "train", *fixed, "${args_no_hyphens}"],
             "method": "bayes" if self.metric else "grid",
             "metric": {"name": self.metric or DEFAULT_METRICS[0], "goal": "minimize"},
-            "parameters": {key: {"values": [yaml.safe_load(v) for v in found]} for key, found in values.items()},
+            "parameters": {
+                key: {"values": [yaml.safe_load(v) for v in found]} for key, found in values.items()
+            },
         }
         text = yaml.safe_dump(redact(document), sort_keys=False, allow_unicode=True)
         with atomic.writing(self.outputs):

@@ -133,7 +133,7 @@ def follow(company: Company, config: Mapping[str, Any], seeds: Sequence[int], ou
 
 
 def _plan_of(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> TrainingPlan:
-    """Without what watches and records, which the first does for all; a user's own callbacks are everywhere."""
+    """Without what watches and records, which the first does for all; a user's callbacks are everywhere."""
     from icl.training.listed import parts_of
 
     nodes = {k: v for k, v in config["callbacks"].items() if v is not None}
@@ -175,4 +175,3 @@ def _end_with_starter() -> None:
     assert starter is not None
     starter.join()
     os._exit(1)
-

@@ -1,5 +1,5 @@
-"""The processes that train one run together. Each draws its share of every batch, from streams of its own, and
-what it finds is averaged: the gradient is, in expectation, that of the whole batch in one process.
+"""The processes that train one run together. Each draws its share of every batch, from streams of its own,
+and what it finds is averaged: the gradient is, in expectation, that of the whole batch in one process.
 
 Once in every step all processes meet in one sum. It carries gradients and loss, and two flags: whether
 somebody was told to stop, so that all stop at the same step, and whether somebody failed, so that none waits
@@ -52,7 +52,12 @@ class Company:
         try:
             yield
         except BaseException as error:
-            if self.size > 1 and self._meetings > 0 and not self._stops and not isinstance(error, OthersFailed):
+            if (
+                self.size > 1
+                and self._meetings > 0
+                and not self._stops
+                and not isinstance(error, OthersFailed)
+            ):
                 with contextlib.suppress(OthersFailed):  # they may be gone
                     self._sum([], broken=not isinstance(error, Interrupted))
             raise
@@ -110,7 +115,7 @@ class Company:
 
 
 class _Together(DDPStrategy):
-    """Gradients are averaged by the module, once in a step of many backward passes; it need not be wrapped."""
+    """Gradients are averaged by the module, once in a step of many backward passes; nothing is wrapped."""
 
     def configure_ddp(self) -> None: ...
 

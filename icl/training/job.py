@@ -228,7 +228,12 @@ def _start(module: EnsembleModule, step: int) -> dict[str, Any]:
     """What other processes begin with."""
     parameters = {name: tensor.detach().cpu() for name, tensor in module.trained.items()}
     optimizer = module.saved_optimizer
-    return {"step": step, "parameters": parameters, "optimizer": optimizer, "threads": torch.get_num_threads()}
+    return {
+        "step": step,
+        "parameters": parameters,
+        "optimizer": optimizer,
+        "threads": torch.get_num_threads(),
+    }
 
 
 def make_module(plan: TrainingPlan) -> EnsembleModule:

@@ -256,7 +256,7 @@ class EnsembleModule(pl.LightningModule):
             return self.estimate(self._model(), draw)
 
     def _of_all(self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()) -> Callable[[], Tensor]:
-        """The loss over all processes, whose gradients become those of all. One alone may leave it unasked."""
+        """The loss over all processes, whose gradients become those of all. One alone need not ask."""
         if self.company.size == 1:
             return loss_R
         mean_R = loss_R()

@@ -17,8 +17,8 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
-from icl.errors import InputError, one_line, one_of, whole
 from icl.config.values import processes
+from icl.errors import InputError, one_line, one_of, whole
 from icl.models import LinearTransformer
 from icl.tasks.law import Law
 from icl.training.company import Company
@@ -71,11 +71,13 @@ class TrainSettings:
         if processes == 1:
             return
         if self.batch is None or self.batch % processes:
-            raise InputError(f"train.batch={self.batch}: must be a multiple of the {processes} processes it is for")
+            raise InputError(
+                f"train.batch={self.batch}: must be a multiple of the {processes} processes it is for"
+            )
         if reliability:
             raise InputError(
-                f"train.estimator={self.estimator}: says of a whole draw how far it can be trusted, which none of "
-                f"{processes} processes sees; use expected or sampled"
+                f"train.estimator={self.estimator}: says of a whole draw how far it can be trusted, which none "
+                f"of {processes} processes sees; use expected or sampled"
             )
 
     def insist_it_fits(self, model: LinearTransformer, replicas: int) -> None:

@@ -52,7 +52,11 @@ class Counts:
 
 def test_jobs_end_fail_die_and_are_queued_again(tmp_path: Path) -> None:
     heard: list[Event] = []
-    requests: list[Any] = [Counts("again", ends=1), Counts("fails", then="fails"), Counts("dies", then="dies")]
+    requests: list[Any] = [
+        Counts("again", ends=1),
+        Counts("fails", then="fails"),
+        Counts("dies", then="dies"),
+    ]
     tasks = [Task(request, Session(tmp_path), alike="one" if i else "") for i, request in enumerate(requests)]
     carry_out(tasks, 1, heard.append, LOCAL)
     changed = [event for event in heard if isinstance(event, Changed)]

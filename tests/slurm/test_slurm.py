@@ -1,6 +1,6 @@
 """Slurm itself: two nodes of it on this machine, which tests/slurm/start.sh starts.
 
-    tests/slurm/start.sh FOLDER && ICL_SLURM=FOLDER python -m pytest -m slurm
+tests/slurm/start.sh FOLDER && ICL_SLURM=FOLDER python -m pytest -m slurm
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(FOLDER is None, reason="no Slurm: tests/slurm/start.sh FOLDER, then ICL_SLURM=FOLDER"),
 ]
-JOB = ["cluster=slurm", "cluster.memory_gb=1", "cluster.setup=['export MASTER_ADDR=127.0.0.1']", "format=json"]
+JOB = [
+    "cluster=slurm",
+    "cluster.memory_gb=1",
+    "cluster.setup=['export MASTER_ADDR=127.0.0.1']",
+    "format=json",
+]
 DOUBLE = ["trainer.precision=64-true", "trainer.accelerator=cpu"]
 HELD = """
 import os, time
@@ -76,7 +81,9 @@ def test_an_array(tiny: Run, outputs: Path) -> None:  # noqa: F811
     found = tiny(*JOB, *DOUBLE, "seed=range(3)").json
     assert found["done"] == 3 and found["cached"] == 0
     assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
-    jobs = subprocess.run(["scontrol", "-o", "show", "jobs"], capture_output=True, text=True, check=True).stdout
+    jobs = subprocess.run(
+        ["scontrol", "-o", "show", "jobs"], capture_output=True, text=True, check=True
+    ).stdout
     assert sum("ArrayTaskId=" in line for line in jobs.splitlines()) >= 3
     outputs.rename(elsewhere := outputs.with_name("elsewhere"))
     tiny("-m", *DOUBLE, "seed=range(3)")
@@ -95,7 +102,8 @@ def test_one_run_on_two_nodes(tiny: Run, outputs: Path) -> None:  # noqa: F811
 def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Path) -> None:  # noqa: F811
     """It saves, is queued again, and ends as if it had had the time."""
     held = ["~optimizer.schedule", "+optimizer.schedule._target_=held_lab.Held", "train.steps=3000",
-            "train.steps_per_batch=100", "train.log_every=100", "callbacks.checkpoint.seconds=1000"]  # fmt: skip
+            "train.steps_per_batch=100", "train.log_every=100",
+            "callbacks.checkpoint.seconds=1000"]  # fmt: skip
     over = threading.Event()
 
     def let_go() -> None:

@@ -35,9 +35,9 @@ class Witness(pl.Callback):
 """
 STEPS, RATE = 6, 0.05
 SHARED = [
-    "trainer.devices=2", "trainer.precision=64-true", "optimizer=sgd", "~optimizer.betas", f"optimizer.lr={RATE}",
-    "train.clip=null", f"train.steps={STEPS}", "train.steps_per_batch=2", "train.batch=8", "train.log_every=1",
-    "trainer.accelerator=cpu", "+callbacks.mine._target_=witness_lab.Witness", "format=json",
+    "trainer.devices=2", "trainer.precision=64-true", "optimizer=sgd", "~optimizer.betas",
+    f"optimizer.lr={RATE}", "train.clip=null", f"train.steps={STEPS}", "train.steps_per_batch=2", "train.batch=8",
+    "train.log_every=1", "trainer.accelerator=cpu", "+callbacks.mine._target_=witness_lab.Witness", "format=json",
 ]  # fmt: skip
 
 
@@ -95,7 +95,10 @@ def test_two_processes(tiny: Run, outputs: Path, witness: Path) -> None:  # noqa
         assert "was begun by 2 processes" in refused.err and begun in refused.err
     rest = tiny(*SHARED).json
     assert rest["resumed"] and not rest["cached"]
-    one, other = package.load_run(rest["run_dir"]), package.load_run(place / Path(rest["run_dir"]).relative_to(outputs))
+    one, other = (
+        package.load_run(rest["run_dir"]),
+        package.load_run(place / Path(rest["run_dir"]).relative_to(outputs)),
+    )
     assert one.metrics == other.metrics
     for name, array in one.weights.items():
         assert np.array_equal(array, other.weights[name])
@@ -111,14 +114,23 @@ def test_two_processes(tiny: Run, outputs: Path, witness: Path) -> None:  # noqa
     [
         (["trainer.devices=3"], "train.batch=8: must be a multiple of the 3 processes"),
         (["trainer.devices=2", "train.estimator=tilted"], "train.estimator=tilted: says of a whole draw"),
-        (["trainer.devices=2", "train.estimator=population", "train.batch=null"], "train.batch=None: must be a mul"),
+        (
+            ["trainer.devices=2", "train.estimator=population", "train.batch=null"],
+            "train.batch=None: must be a mul",
+        ),
         (["trainer.devices=2", "optimizer=lbfgs", "~optimizer.betas", "train.clip=null"], "L-BFGS searches"),
         (["trainer.num_nodes=2"], "nobody has started the processes of the other nodes"),
         (["trainer.strategy=ddp_spawn"], "trainer.strategy=ddp_spawn: must be one of auto, ddp"),
         (["-m", "trainer.num_nodes=2"], "hydra/launcher=basic has one node; use cluster=slurm"),
-        (["-m", "trainer.devices=2", "hydra/launcher=vectorized"], "hydra/launcher=vectorized trains in one process"),
+        (
+            ["-m", "trainer.devices=2", "hydra/launcher=vectorized"],
+            "hydra/launcher=vectorized trains in one process",
+        ),
         (["-m", "hydra/launcher=vectorized", "cluster=local"], "vectorized trains all jobs in this process"),
-        (["-m", "hydra/launcher=submitit_local", "hydra.launcher.tasks_per_node=2"], "tasks_per_node: must be 1"),
+        (
+            ["-m", "hydra/launcher=submitit_local", "hydra.launcher.tasks_per_node=2"],
+            "tasks_per_node: must be 1",
+        ),
     ],
 )
 def test_refused(overrides: list[str], said: str, tiny: Run, outputs: Path) -> None:  # noqa: F811
