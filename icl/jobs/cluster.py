@@ -69,15 +69,15 @@ class Cluster:
             made = submitit.LocalExecutor(folder, max_num_timeout=self.requeues)
             made.update_parameters(timeout_min=self.minutes, signal_delay_s=self.grace, tasks_per_node=1)
             return made
-        made = submitit.SlurmExecutor(folder, max_num_timeout=self.requeues)
+        on_slurm = submitit.SlurmExecutor(folder, max_num_timeout=self.requeues)
         asked = {
             "partition": self.partition, "account": self.account, "gpus_per_node": self.gpus,
             "mem": None if self.memory_gb is None else f"{self.memory_gb}GB", "cpus_per_task": self.cpus,
             "time": self.minutes, "signal_delay_s": self.grace, "setup": list(self.setup) or None,
             "additional_parameters": dict(self.additional) or None, "job_name": "icl",
         }  # fmt: skip
-        made.update_parameters(**{name: value for name, value in asked.items() if value is not None})
-        return made
+        on_slurm.update_parameters(**{name: value for name, value in asked.items() if value is not None})
+        return on_slurm
 
 
 def cluster_of(node: Any) -> Cluster | None:

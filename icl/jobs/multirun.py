@@ -133,8 +133,8 @@ class Sweep:
         others = [name for name in settings if name not in ("_target_", "max_replicas")]
         if others:
             raise InputError(
-                f"hydra.launcher.{others[0]}: hydra/launcher=vectorized trains all jobs in this process and has "
-                "nothing to send to a cluster; leave one of the two away"
+                f"hydra.launcher.{others[0]}: hydra/launcher=vectorized trains all jobs in this process and "
+                "has nothing to send to a cluster; leave one of the two away"
             )
         if settings["max_replicas"] is not None:
             whole("hydra.launcher.max_replicas", settings["max_replicas"], 1)

@@ -58,9 +58,9 @@ def make(request: SweptFigure, session: Session) -> Document:
     with rc_context(RC):
         drawing = plot.draw()
         for extension, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
-            content = io.BytesIO()
-            drawing.savefig(content, format=extension, metadata=metadata)
-            contents[extension] = content.getvalue()
+            file = io.BytesIO()
+            drawing.savefig(file, format=extension, metadata=metadata)
+            contents[extension] = file.getvalue()
             drawing.set_layout_engine("none")
     contents["csv"] = _csv(plot.table()).encode()
     command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")

@@ -114,8 +114,8 @@ class TrainRequest:
             if run is not None and run.get("status") in ("running", "interrupted"):
                 raise InputError(
                     f"trainer.devices, trainer.num_nodes: {own.parent / name} was begun by {count} "
-                    f"processes, whose prompts are others than those of {self.processes}; so many continue it, and "
-                    "force=true begins anew"
+                    f"processes, whose prompts are others than those of {self.processes}; so many "
+                    "continue it, and force=true begins anew"
                 )
 
     def validate(self) -> None:

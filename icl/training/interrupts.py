@@ -52,6 +52,6 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _receive(self, signum: int, _: FrameType | None) -> None:
-        if self.signum is not None:
+        if self.signum is not None and signum != end_of_job():  # of which Slurm may send more than one
             raise Interrupted(signum)
         self.signum = signum

@@ -76,8 +76,8 @@ class TrainSettings:
             )
         if reliability:
             raise InputError(
-                f"train.estimator={self.estimator}: says of a whole draw how far it can be trusted, which none "
-                f"of {processes} processes sees; use expected or sampled"
+                f"train.estimator={self.estimator}: says of a whole draw how far it can be trusted, which "
+                f"none of {processes} processes sees; use expected or sampled"
             )
 
     def insist_it_fits(self, model: LinearTransformer, replicas: int) -> None:

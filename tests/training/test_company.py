@@ -36,8 +36,9 @@ class Witness(pl.Callback):
 STEPS, RATE = 6, 0.05
 SHARED = [
     "trainer.devices=2", "trainer.precision=64-true", "optimizer=sgd", "~optimizer.betas",
-    f"optimizer.lr={RATE}", "train.clip=null", f"train.steps={STEPS}", "train.steps_per_batch=2", "train.batch=8",
-    "train.log_every=1", "trainer.accelerator=cpu", "+callbacks.mine._target_=witness_lab.Witness", "format=json",
+    f"optimizer.lr={RATE}", "train.clip=null", f"train.steps={STEPS}", "train.steps_per_batch=2",
+    "train.batch=8", "train.log_every=1", "trainer.accelerator=cpu", "format=json",
+    "+callbacks.mine._target_=witness_lab.Witness",
 ]  # fmt: skip
 
 
