@@ -101,11 +101,12 @@ class SweptPlot:
     def caption(self) -> str:
         about = f"{self.metric} over {self.x}" + (f" and {self.y}" if self.is_map else "")
         missing = sum(point["mean"] is None for point in self.points)
-        left = (
-            f"; {missing} of {len(self.points)} have failed or are not done, and are left out"
+        why = (
+            f"{missing} of {len(self.points)} have no such number, have failed or are not done"
             if missing
             else ""
         )
+        left = f"; {why}, and are left out" if missing else ""
         band = "" if self.is_map else " with 95 % percentile bootstrap intervals of these means"
         seeds = sorted({point["seeds"] for point in self.points})
         many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
@@ -128,6 +129,8 @@ class SweptPlot:
         for color, name in zip(cycle(COLORS), series):
             mine = [point for point in points if not self.hue or point[self.hue] == name]
             mine.sort(key=lambda point: ticks.at[point[self.x]])
+            if all(point["mean"] is None for point in mine):
+                continue
             x_T = [ticks.at[point[self.x]] for point in mine]
             mean_T, low_T, high_T = (
                 [math.nan if point[which] is None else point[which] for point in mine]

@@ -85,7 +85,7 @@ def test_points_panels_and_what_is_missing() -> None:
     table = rows()
     table[0]["risk"] = None  # a seed that failed is not averaged out
     plot = SweptPlot(table, ["a", "b"], "a", "risk", "b")
-    assert plot.points[0]["mean"] is None and "1 of 4 have failed" in plot.caption
+    assert plot.points[0]["mean"] is None and "1 of 4 have no such number" in plot.caption
     plot.draw()
     with pytest.raises(InputError, match="no job of this sweep has it yet"):
         SweptPlot(rows(other=None), ["a", "b"], "a", "other", "b")
