@@ -52,10 +52,12 @@ def place() -> Place | None:
         first = SLURMEnvironment.resolve_root_node_address(env.get("SLURM_NODELIST", "127.0.0.1"))
         port = 15000 + int(env["SLURM_JOB_ID"]) % 10000  # that other jobs on the node do not take
         address = f"{env.get('MASTER_ADDR', first)}:{env.get('MASTER_PORT', port)}"
-        return Place(*(int(env.get(name, 0)) for name in names), address)
+        size, rank, node, on_node = (int(env.get(name, 0)) for name in names)
+        return Place(size, rank, node, on_node, address)
     if "TORCHELASTIC_RUN_ID" in env:
         names = ("WORLD_SIZE", "RANK", "GROUP_RANK", "LOCAL_RANK")
-        return Place(*(int(env[name]) for name in names), f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}")
+        size, rank, node, on_node = (int(env[name]) for name in names)
+        return Place(size, rank, node, on_node, f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}")
     return None
 
 
