@@ -108,8 +108,9 @@ class TrainRequest:
         there = {path.name for path in own.parent.glob("*")} if own.parent.is_dir() else set()
         if own.name in there:
             return
+        alone = _identity(self.science, self.seeds, 1)
         for count in range(1, PROCESSES + 1):
-            name = _identity(self.science, self.seeds, count)
+            name = _of_processes(alone, count)
             run = read_json(own.parent / name / "run.json") if name in there else None
             if run is not None and run.get("status") in ("running", "interrupted"):
                 raise InputError(
@@ -378,7 +379,11 @@ def request(composed: Composed, session: Session) -> TrainRequest:
 def _identity(science: Mapping[str, Any], seeds: Sequence[int] | None, processes: int) -> str:
     """Of a run, or of all that differ in their seeds alone. Each of several processes draws its own."""
     about = dict(science) if seeds is None else {**science, "seeds": list(seeds)}
-    return fingerprint(about if processes == 1 else {**about, "processes": processes})
+    return _of_processes(fingerprint(about), processes)
+
+
+def _of_processes(alone: str, processes: int) -> str:
+    return alone if processes == 1 else fingerprint({"alone": alone, "processes": processes})
 
 
 def _experiment_name(name: Any) -> str:
