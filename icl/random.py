@@ -11,6 +11,8 @@ import numpy as np
 ROLES = ("task", "init", "train", "eval", "search", "check", "control", "bootstrap", "sweep")
 
 
-def generator(seed: int, role: str, step: int = 0) -> np.random.Generator:
-    """The stream of one (seed, role, step); NumPy's SeedSequence keeps different keys independent."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ROLES.index(role), step)))
+def generator(seed: int, role: str, step: int = 0, rank: int | None = None) -> np.random.Generator:
+    """The stream of one (seed, role, step), or of one process's share of it; NumPy's SeedSequence keeps
+    different keys independent."""
+    key = (ROLES.index(role), step) if rank is None else (ROLES.index(role), step, rank)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

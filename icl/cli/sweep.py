@@ -43,6 +43,9 @@ def show(document: Mapping[str, Any]) -> None:
         line = f"failed: {' '.join(failure['overrides'])}: {failure['error']}\n  {failure['run_dir']}"
         console.print(line, soft_wrap=True, markup=False, style="red", highlight=False)
     console.print(f"table: {document['sweep_csv']}", soft_wrap=True, markup=False, highlight=False)
+    if "wandb_sweep" in document:
+        line = f"for W&B: wandb sweep {document['wandb_sweep']}"
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _is_mean_of(metric: str, row: Mapping[str, Any]) -> bool:

@@ -18,14 +18,24 @@ from icl.config.compose import Composed, compose, multirun_meant
 from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError
-from icl.jobs import many, multirun, report, reproduce
+from icl.jobs import many, multirun, report, reproduce, swept_figure
 from icl.jobs import sweep as stored_sweep
+from icl.jobs.cluster import cluster_here
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
 
 SWEPT = ("train", "check", "figure")  # take -m
-COMMON = ("scale", "format", "force", "logger", "jobs", "verbose", "paths.outputs")  # with check=all
+COMMON = (
+    "scale",
+    "format",
+    "force",
+    "logger",
+    "jobs",
+    "cluster",
+    "verbose",
+    "paths.outputs",
+)  # with check=all
 EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
 
 
@@ -43,6 +53,10 @@ def command(verb: str, args: Sequence[str]) -> int:
         if which is None:
             example = f"{verb}={EXAMPLE[verb]}, {verb}={EXAMPLE[verb].partition('/')[0]}/all, {verb}=all"
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
+        if (verb, which) == ("figure", "sweep"):
+            if swept:
+                raise InputError("figure=sweep: draws a sweep; -m is for the settings of one")
+            return _drawn_sweep(flags.overrides, configs)
         if which == "all" or which.endswith("/all"):
             if swept:
                 raise InputError(f"{verb}={which}: runs many already; -m is for the settings of one")
@@ -51,7 +65,8 @@ def command(verb: str, args: Sequence[str]) -> int:
         return _multirun(verb, flags, configs)
     try:
         composed = compose(configs, verb, flags.overrides)
-        swept = composed.multirun
+        on_cluster = verb == "reproduce" and composed.settings["cluster"] is not None  # not by Hydra
+        swept = composed.multirun and not on_cluster
     except InputError:
         swept = multirun_meant(configs, verb, flags.overrides)  # then several values are no mistake
         if not swept:
@@ -67,6 +82,8 @@ def command(verb: str, args: Sequence[str]) -> int:
 def _one(verb: str, composed: Composed, configs: Configs) -> int:
     request, session = requested(verb, composed, configs)
     document = _done(lambda told: obtain(request, told), session, Display(verbose=_verbose(composed)))
+    if not document:  # of a run that another process keeps, and tells of
+        return OK
     verbose = _verbose(composed)
     emit(document, lambda: _show_one(document, request, verbose), composed.settings["format"])
     return code_of(document)
@@ -85,10 +102,11 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
     common = ("check.seed", *COMMON) if verb == "check" else COMMON
     kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != verb]
     for override in kept:
-        if override.partition("=")[0] not in common:
+        if override.partition("=")[0] not in common and not override.startswith("cluster."):
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
     composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
     session, jobs = session_of(verb, OWN[verb], composed, configs), composed.settings["jobs"]
+    cluster = cluster_here(composed.settings["cluster"])
     keep_caches_in(session.outputs)
     tasks = many.tasks_of(verb, which, kept, configs)
     display = Display(quiet=True, verbose=_verbose(composed))
@@ -96,7 +114,7 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
 
     def job(told: Session) -> Document:
         nonlocal failed
-        document, failed = many.make(verb, tasks, jobs, told.tell)
+        document, failed = many.make(verb, tasks, jobs, told.tell, cluster)
         return document
 
     document = _done(job, session, display)
@@ -135,6 +153,16 @@ def _sweep(composed: Composed, configs: Configs) -> int:
     document = stored_sweep.make(request)
     emit(document, lambda: swept_runs.show(document), composed.settings["format"])
     return FAILED if document["failed"] else OK
+
+
+def _drawn_sweep(overrides: Sequence[str], configs: Configs) -> int:
+    kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != "figure"]
+    composed = compose(configs, "sweep", kept)
+    request, session = swept_figure.requested(composed, configs)
+    keep_caches_in(session.outputs)
+    document = swept_figure.make(request, session)
+    emit(document, lambda: show.figures([document]), composed.settings["format"])
+    return OK
 
 
 def _bench(composed: Composed, configs: Configs) -> int:

@@ -72,8 +72,8 @@ class Jobs(Protocol):
     def failed(self, error: Exception) -> Result:
         """What a job left that did not get as far as its task."""
 
-    def refuse_together(self, max_replicas: int | None) -> None:
-        """Raises InputError where jobs cannot be run as one."""
+    def launched_by(self, launcher: str, settings: Mapping[str, Any]) -> None:
+        """Which launcher runs the jobs. Raises InputError where it cannot."""
 
     def together(self, jobs: Sequence[Overrides], max_replicas: int | None) -> Sequence[Result]:
         """What jobs gave back that were seen before, of which those that can be run as one."""
@@ -113,10 +113,14 @@ class Multirun:
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
         hydra = self.config.hydra
-        if hydra.runtime.choices["hydra/launcher"] == "submitit_slurm" and shutil.which("srun") is None:
-            raise InputError("hydra/launcher=submitit_slurm: no srun here; submitit_local needs none")
-        if hydra.runtime.choices["hydra/launcher"] == "vectorized":
-            self.jobs.refuse_together(hydra.launcher.max_replicas)
+        launcher = hydra.runtime.choices["hydra/launcher"]
+        if launcher == "submitit_slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
+            raise InputError(
+                "hydra/launcher=submitit_slurm: no sbatch and srun here; submitit_local needs none"
+            )
+        with in_force(self.config):
+            settings: Any = OmegaConf.to_container(hydra.launcher, resolve=True)
+        self.jobs.launched_by(launcher, settings)
         watched = copy.deepcopy(self.config)
         with read_write(watched.hydra), open_dict(watched.hydra):
             watched.hydra.launcher = _BEFORE

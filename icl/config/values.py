@@ -21,6 +21,19 @@ def resolved_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
+def processes(devices: Any, num_nodes: Any) -> int:
+    """How many share a run: one for each device of each node, `devices` being their number or their list."""
+    if isinstance(devices, Sequence) and not isinstance(devices, str) and devices:
+        count = len({whole("trainer.devices", device, 0) for device in devices})
+    elif isinstance(devices, int) and not isinstance(devices, bool) and devices >= 1:
+        count = devices
+    else:
+        raise InputError(
+            f"trainer.devices={devices}: must be a number of at least 1, or a list: prompts depend on it"
+        )
+    return count * whole("trainer.num_nodes", num_nodes, 1)
+
+
 def by_content(node: Any) -> Any:
     """`node` with every .npy file named in it replaced by a digest: a matrix counts by its content."""
     if isinstance(node, Mapping):

@@ -30,7 +30,7 @@ from icl.verdicts import VERDICTS, inequality
 if TYPE_CHECKING:
     from icl.checks.verdict import Check, Weights
 
-OWN = ("check", "jobs")  # the keys of conf/check.yaml beside those every verb has
+OWN = ("check", "jobs", "cluster")  # the keys of conf/check.yaml beside those every verb has
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from icl.experiments.runner import Experiment
     from icl.figures.drawing import Drawing
 
-OWN = ("figure", "jobs")
+OWN = ("figure", "jobs", "cluster")
 _TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
 
 

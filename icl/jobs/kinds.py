@@ -9,6 +9,7 @@ from icl.config.places import Configs
 from icl.config.session import Session, session_of
 from icl.errors import whole
 from icl.jobs import check, figure, train
+from icl.jobs.cluster import cluster_of
 from icl.jobs.request import Request
 
 _REQUEST: Mapping[str, Callable[[Composed, Session], Request]] = {
@@ -23,6 +24,7 @@ def requested(kind: str, composed: Composed, configs: Configs) -> tuple[Request,
     """What a config asks for, and where: here the config ends."""
     session = session_of(kind, OWN[kind], composed, configs)
     whole("jobs", composed.settings.get("jobs", 1), 1)
+    cluster_of(composed.settings["cluster"])
     return _REQUEST[kind](composed, session), session
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from icl.config.places import Configs
 from icl.errors import InputError, Unavailable, nearest
 from icl.events import Changed, Event, Listener, Planned
+from icl.jobs.cluster import Cluster
 from icl.jobs.kinds import named
 from icl.jobs.request import Document, prepare
 from icl.jobs.workers import Task, carry_out
@@ -23,7 +24,9 @@ def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: Configs) 
     return tasks
 
 
-def make(kind: str, tasks: Sequence[Task], jobs: int, listener: Listener) -> tuple[Document, int]:
+def make(
+    kind: str, tasks: Sequence[Task], jobs: int, listener: Listener, cluster: Cluster | None = None
+) -> tuple[Document, int]:
     """Their documents, and how many have failed."""
     started = time.monotonic()
     ended: list[Changed] = []
@@ -34,7 +37,7 @@ def make(kind: str, tasks: Sequence[Task], jobs: int, listener: Listener) -> tup
             ended.append(event)
 
     listener(Planned(len(tasks), 0))
-    carry_out(tasks, jobs, tell)
+    carry_out(tasks, jobs, tell, cluster)
     documents = sorted((dict(e.document) for e in ended if e.document), key=lambda d: str(d[kind]))
     skipped = sorted((e.item.id, e.text) for e in ended if e.state == "skipped")
     document: Document = {

@@ -15,13 +15,16 @@ from icl.config.compose import Composed
 from icl.config.multirun import Result
 from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in, session_of
+from icl.config.values import processes
 from icl.errors import InputError, Interrupted, full_errors, nearest, one_line, whole
+from icl.jobs.cluster import queued_again
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, code_of
 from icl.jobs.request import Document, Request, obtain, prepare
 from icl.jobs.sweep import told
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import SWEEPS, Outcome, StoredSweep, SweptJob
+from icl.training.interrupts import end_of_job
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
 _OF_NO_NUMBER = (
@@ -30,6 +33,7 @@ _OF_NO_NUMBER = (
     "verbose",
     "paths",
     "logger",
+    "cluster",
 )  # keys; what is sought does not depend on them
 
 
@@ -65,6 +69,8 @@ class Sweep:
     outputs: Path = Path()
     form: str = "text"
     metric: str | None = None
+    launcher: str = "basic"
+    places: tuple[int, int] = (1, 1)  # tasks on each node, and nodes, of a job
     jobs: list[SweptJob] = field(default_factory=list)
     _asked: dict[tuple[str, ...], Asked] = field(default_factory=dict)  # what is not done
 
@@ -117,11 +123,21 @@ class Sweep:
     def failed(self, error: Exception) -> Result:
         return _failure(error)
 
-    def refuse_together(self, max_replicas: int | None) -> None:
+    def launched_by(self, launcher: str, settings: Mapping[str, Any]) -> None:
+        self.launcher = launcher
+        self.places = (settings.get("tasks_per_node", 1), settings.get("nodes", 1))
+        if launcher != "vectorized":
+            return
         if self.kind != "train":
             raise InputError(f"hydra/launcher=vectorized: is for icl train; use joblib for a {self.kind}")
-        if max_replicas is not None:
-            whole("hydra.launcher.max_replicas", max_replicas, 1)
+        others = [name for name in settings if name not in ("_target_", "max_replicas")]
+        if others:
+            raise InputError(
+                f"hydra.launcher.{others[0]}: hydra/launcher=vectorized trains all jobs in this process and "
+                "has nothing to send to a cluster; leave one of the two away"
+            )
+        if settings["max_replicas"] is not None:
+            whole("hydra.launcher.max_replicas", settings["max_replicas"], 1)
 
     def together(self, jobs: Sequence[Sequence[str]], max_replicas: int | None) -> list[Result]:
         from icl.jobs.together import obtain_together
@@ -141,8 +157,27 @@ class Sweep:
             raise Interrupted(result["exit_code"] - 128)
         return JobFailed(result["error"]) if result["status"] == "failed" else result["objective"]
 
+    def _refuse_places(self, trainer: Mapping[str, Any]) -> None:
+        """Who starts the processes that share a run: the job itself on one machine, Slurm on several."""
+        devices, nodes = processes(trainer["devices"], 1), trainer["num_nodes"]
+        key = f"trainer.devices={devices} trainer.num_nodes={nodes}"
+        if self.launcher == "submitit_slurm":
+            if self.places != (devices, nodes):
+                raise InputError(
+                    f"{key}: need hydra.launcher.tasks_per_node={devices} and nodes={nodes}, "
+                    f"which are {self.places[0]} and {self.places[1]}; cluster=slurm sets them"
+                )
+        elif nodes > 1:
+            raise InputError(f"{key}: hydra/launcher={self.launcher} has one node; use cluster=slurm")
+        elif self.places != (1, 1):
+            raise InputError("hydra.launcher.tasks_per_node: must be 1; a job starts its processes itself")
+        elif self.launcher == "vectorized" and devices > 1:
+            raise InputError(f"{key}: hydra/launcher=vectorized trains in one process; use another launcher")
+
     def _validated(self, job: Sequence[str], composed: Composed) -> Job:
         request, session = requested(self.kind, composed, self.configs)
+        if self.kind == "train":
+            self._refuse_places(composed.settings["trainer"])
         keep_caches_in(session.outputs)
         document = prepare(request, session)
         if document is None:
@@ -170,13 +205,17 @@ class Attempt:
     pid: int
 
     def __call__(self, composed: Composed) -> Result:
+        with queued_again():
+            return self._made(composed)
+
+    def _made(self, composed: Composed) -> Result:
         try:
             request, session = requested(self.kind, composed, self.configs)
             return _success(obtain(request, session), composed)
         except (Interrupted, KeyboardInterrupt) as error:
-            if os.getpid() == self.pid:
-                raise
             signum = error.signum if isinstance(error, Interrupted) else 2
+            if os.getpid() == self.pid or signum == end_of_job():
+                raise
             return {"status": "interrupted", "exit_code": 128 + signum, "document": {}}
         except BaseException as error:
             return _failed(error, composed)
@@ -190,6 +229,8 @@ def _failed(error: BaseException, composed: Composed) -> Result:
 
 
 def _success(document: Document, composed: Composed) -> Result:
+    if not document:  # of a run that another process keeps
+        return {"status": "done", "exit_code": 0, "document": {}, "objective": None}
     if document.get("status") == "failed":  # in some seeds; what the others made of it is there
         return {"status": "failed", "exit_code": FAILED, "document": document, "error": document["error"]}
     objective = _objective(document, _sought(composed))

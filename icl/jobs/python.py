@@ -13,6 +13,7 @@ from typing import Any
 from icl.config.compose import Composed, compose
 from icl.config.places import Configs
 from icl.config.values import literal
+from icl.errors import InputError
 from icl.events import Listener, quiet
 from icl.jobs import reproduce
 from icl.jobs.check import CheckRequest
@@ -38,6 +39,8 @@ def run(
     option = f"{group}={configs.one_option(group, name)}"
     within = "" if verb == "train" else f"{verb}."
     composed = _composed(configs, verb, [option], settings, within, outputs)
+    if composed.settings["cluster"] is not None:
+        raise InputError(f"cluster: sends the jobs of icl {verb} -m; here one runs in this process")
     request, session = requested(verb, composed, configs)
     session = replace(session, tell=tell or quiet)
     if outputs is None and isinstance(request, CheckRequest):

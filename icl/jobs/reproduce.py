@@ -19,6 +19,7 @@ from icl.config.places import Configs
 from icl.config.session import Session, session_of
 from icl.errors import one_line, whole
 from icl.events import Changed, Event, Planned
+from icl.jobs.cluster import Cluster, cluster_here
 from icl.jobs.plan import ORDER, Part, as_text, parts_of
 from icl.jobs.report import NOT_RUN, SHOWN, SKIPPED, ReportRequest, book, papers_of, with_found, write
 from icl.jobs.request import Document
@@ -26,21 +27,23 @@ from icl.jobs.workers import carry_out
 from icl.report.book import Entry
 from icl.runs import atomic, documents
 
-OWN = ("only", "jobs")
+OWN = ("only", "jobs", "cluster")
 _PAUSE = 1.0  # seconds between two writings of the report
 
 
 @dataclass(frozen=True)
 class ReproduceRequest(ReportRequest):
-    """Of these papers; `jobs` worker processes, none where it is 1."""
+    """Of these papers; `jobs` worker processes, none where it is 1, or jobs of a cluster."""
 
     jobs: int = 1
+    cluster: Cluster | None = None
 
 
 def requested(composed: Composed, configs: Configs) -> tuple[ReproduceRequest, Session]:
     session, settings = session_of("reproduce", OWN, composed, configs), composed.settings
     jobs = whole("jobs", settings["jobs"], 1)
-    return ReproduceRequest(settings["scale"], papers_of(settings["only"], configs), jobs), session
+    papers, cluster = papers_of(settings["only"], configs), cluster_here(settings["cluster"])
+    return ReproduceRequest(settings["scale"], papers, jobs, cluster), session
 
 
 def make(request: ReproduceRequest, session: Session) -> Document:
@@ -49,12 +52,12 @@ def make(request: ReproduceRequest, session: Session) -> Document:
     session.say(as_text(parts, request.scale, session.outputs, request.jobs))
     session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
     with Page(parts, request.scale, session) as page:
-        _carry_out(parts, request.jobs, session, page)
+        _carry_out(parts, request, session, page)
     _note_skipped([part.entry for part in parts], session.outputs)
     return _document([part.entry for part in parts], page, started)
 
 
-def _carry_out(parts: Sequence[Part], jobs: int, session: Session, page: Page) -> None:
+def _carry_out(parts: Sequence[Part], request: ReproduceRequest, session: Session, page: Page) -> None:
     of_item = {part.item: part for part in parts}
 
     def tell(event: Event) -> None:
@@ -70,7 +73,8 @@ def _carry_out(parts: Sequence[Part], jobs: int, session: Session, page: Page) -
                 part.entry = replace(part.entry, record=with_found(part.entry, found).record)
             page.has_news()
 
-    carry_out([p.task for p in parts if p.task and p.entry.state == "waiting"], jobs, tell)
+    tasks = [part.task for part in parts if part.task and part.entry.state == "waiting"]
+    carry_out(tasks, request.jobs, tell, request.cluster)
 
 
 def _note_skipped(entries: Sequence[Entry], outputs: Path) -> None:

@@ -62,5 +62,10 @@ def prepare(request: Request, session: Session) -> Document | None:
 
 
 def obtain(request: Request, session: Session) -> Document:
-    """The stored document, or a fresh one."""
+    """The stored document, or a fresh one; nothing where another process says it."""
+    shared = getattr(request, "is_shared", False)  # of training runs alone
+    return request.share(session) if shared else obtain_alone(request, session)  # type: ignore[attr-defined]
+
+
+def obtain_alone(request: Request, session: Session) -> Document:
     return prepare(request, session) or request.make(session)

@@ -14,22 +14,31 @@ from icl.errors import InputError, nearest
 from icl.jobs.request import Document
 from icl.runs.sweeps import STATES, Outcome, StoredSweep, read_sweep, stored_sweeps
 
-OWN = ("sweep",)
+OWN = ("sweep", "wandb", "x", "y", "hue")
+_DRAWN = {"x": None, "y": "exact_risk", "hue": None}  # of icl figure figure=sweep
 
 
 @dataclass(frozen=True)
 class SweepRequest:
     stored: StoredSweep
+    wandb: bool = False
 
 
-def requested(composed: Composed, configs: Configs) -> tuple[SweepRequest, Session]:
-    session, path = session_of("sweep", OWN, composed, configs), composed.settings["sweep"]
+def requested(composed: Composed, configs: Configs, *, drawn: bool = False) -> tuple[SweepRequest, Session]:
+    """Of a sweep, whose axes say nothing unless it is to be `drawn`."""
+    settings = composed.settings
+    session, path = session_of("sweep", OWN, composed, configs), settings["sweep"]
+    for name, default in () if drawn else _DRAWN.items():
+        if settings[name] != default:
+            raise InputError(f"{name}={settings[name]}: is for icl figure figure=sweep, which draws")
+    if not isinstance(settings["wandb"], bool):
+        raise InputError(f"wandb={settings['wandb']}: must be true or false")
     if not isinstance(path, str) or not path:
         known = [str(folder) for folder in stored_sweeps(session.outputs)]
         there = f"one of {', '.join(known)}" if known else f"there is none in {session.outputs}"
         raise InputError(f"sweep={'null' if path is None else path}: must be the folder of a sweep: {there}")
     try:
-        return SweepRequest(read_sweep(path)), session
+        return SweepRequest(read_sweep(path), settings["wandb"]), session
     except InputError as error:
         close = nearest(path, [str(folder) for folder in stored_sweeps(session.outputs)])
         raise InputError(f"{error}{close}") from None
@@ -40,6 +49,8 @@ def make(request: SweepRequest) -> Document:
     started, stored = time.monotonic(), request.stored
     outcomes = [stored.outcome(job) for job in stored.jobs]
     document = told(stored, outcomes)
+    if request.wandb:
+        document["wandb_sweep"] = str(stored.write_wandb())
     return document | {"seconds": time.monotonic() - started}
 
 

@@ -86,7 +86,8 @@ def _can_join(request: TrainRequest) -> bool:
     callbacks = [node for node in request.config["callbacks"].values() if node is not None]
     ours = all(node["_target_"].startswith("icl.callbacks.") for node in callbacks)
     parts = request.parts
-    return ours and not parts["trainer"].options and not parts["optimizer"].couples_replicas
+    alone = request.processes == 1
+    return ours and alone and not parts["trainer"].options and not parts["optimizer"].couples_replicas
 
 
 def _apart(request: TrainRequest) -> tuple[str, list[Numbers]]:

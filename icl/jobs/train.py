@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
 from icl.config.logger import under_agent
-from icl.config.objects import settings_of, target_of
+from icl.config.objects import target_of
 from icl.config.session import Session
-from icl.config.values import by_content, resolved_seeds
+from icl.config.values import by_content, processes, resolved_seeds
 from icl.errors import InputError
 from icl.events import Item
 from icl.events import Progress as Progressed
-from icl.jobs.request import Document, Found, obtain
+from icl.jobs.request import Document, Found, obtain, obtain_alone
 from icl.jobs.verdicts import Question, ask, questions, refuse_unanswerable
 from icl.jobs.weights import of_model, of_run
 from icl.runs import atomic, layout
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from icl.training.stored import TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
-_OF_SWEEPS = ("optimized_metric", "search")
+_OF_SWEEPS = ("optimized_metric", "search", "cluster")
+PROCESSES = 128  # that a run begun by some other number of processes is looked for
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
 _ANY_TIME = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))
@@ -64,11 +65,15 @@ class TrainRequest:
     digest: str
     roots: tuple[str, ...]
     scale: str
+    processes: int
+    science: Mapping[str, Any] = field(repr=False)
     questions: tuple[Question, ...]
 
     def found(self, session: Session) -> Found | None:
         record = self._stored(session)
         if record is None:
+            if not session.force:
+                self._refuse_other_processes(session)
             return None
         stale = complaint(record.path, record.run, self.digest) or ""
         unasked = [question.check for question in self._unanswered(record)]
@@ -76,6 +81,44 @@ class TrainRequest:
         left = left or ("" if self._is_exported(record) else f"{layout.LIGHTNING} is not written yet")
         left = left or ("" if self._note(record, session).is_there else "W&B is to be told")
         return Found(self._document(record, cached=True), record.path, record.run, stale, left)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether this process is one of several that somebody started to make it."""
+        if self.processes == 1:
+            return False
+        from icl.training.beside import was_started
+
+        return was_started(self.processes, self.config["trainer"]["num_nodes"])
+
+    def share(self, session: Session) -> Document:
+        """What the first of the processes gives back; the others train beside it and have nothing to say."""
+        from icl.training.beside import follow, joined
+
+        self.validate()
+        with joined() as company:
+            if company.leads:
+                return obtain_alone(self, session)
+            follow(company, self.config, self.seeds, session.outputs)
+        return {}
+
+    def _refuse_other_processes(self, session: Session) -> None:
+        """What was begun by several draws other prompts than this would: it is another run, which whoever
+        wants to go on with it had better know."""
+        own = RunStore(session.outputs).path(self.id, self.identity)
+        there = {path.name for path in own.parent.glob("*")} if own.parent.is_dir() else set()
+        if own.name in there:
+            return
+        alone = _identity(self.science, self.seeds, 1)
+        for count in range(1, PROCESSES + 1):
+            name = _of_processes(alone, count)
+            run = read_json(own.parent / name / "run.json") if name in there else None
+            if run is not None and run.get("status") in ("running", "interrupted"):
+                raise InputError(
+                    f"trainer.devices, trainer.num_nodes: {own.parent / name} was begun by {count} "
+                    f"processes, whose prompts are others than those of {self.processes}; so many "
+                    "continue it, and force=true begins anew"
+                )
 
     def validate(self) -> None:
         self.parts  # noqa: B018
@@ -166,20 +209,9 @@ class TrainRequest:
     @functools.cached_property
     def parts(self) -> dict[str, Any]:
         """The parts of a TrainingPlan, built and tried out against one another."""
-        from icl.training.listed import callbacks_of, optimizer_of, trainer_of
-        from icl.training.restored import law_and_model
-        from icl.training.settings import TrainSettings
+        from icl.training.listed import parts_of
 
-        config = self.config
-        law, model = law_and_model(config, self.seeds)
-        parts = {
-            "law": law,
-            "model": model,
-            "optimizer": optimizer_of(config["optimizer"]),
-            "train": settings_of(TrainSettings, "train", config["train"]),
-            "trainer": trainer_of(config["trainer"]),
-            "callbacks": callbacks_of(config["callbacks"]),
-        }
+        parts = parts_of(self.config, self.seeds)
         self._try_out(**parts)
         return parts
 
@@ -197,7 +229,10 @@ class TrainRequest:
                 "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
             )
         train.insist_it_fits(model, replicas)
-        make_estimator(train.estimator, model, law)
+        estimator = make_estimator(train.estimator, model, law)
+        train.insist_it_is_shared(estimator.reliability_names, self.processes)
+        if self.processes > 1 and optimizer.couples_replicas:
+            raise InputError("optimizer: L-BFGS searches along one process's loss; set trainer.devices=1")
         train.maps(model, law)
         for callback in callbacks:
             if isinstance(callback, Curriculum):
@@ -325,6 +360,7 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         raise InputError(f"checkpoint={config['checkpoint']}: must be true or false")
     science = {key: by_content(config[key]) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
+    count = processes(config["trainer"].get("devices", 1), config["trainer"].get("num_nodes", 1))
     for key in ("task", "model", "optimizer"):
         target_of(key, config[key])
     science |= {"callbacks": shaping} if (shaping := _shaping(config["callbacks"])) else {}
@@ -333,13 +369,15 @@ def request(composed: Composed, session: Session) -> TrainRequest:
     about = targets(config["task"], config["model"])
     return TrainRequest(
         id=_experiment_name(config["name"]),
-        identity=fingerprint(science | {"seeds": list(seeds)}),
-        group=fingerprint(science),
+        identity=_identity(science, seeds, count),
+        group=_identity(science, None, count),
         seeds=seeds,
         config={k: v for k, v in config.items() if k not in _NOT_STORED},
         digest=code_digest(roots),
         roots=roots,
         scale=scale,
+        processes=count,
+        science=science,
         questions=questions([names] if isinstance(names, str) else names, scale, about, session),
     )
 
@@ -347,6 +385,16 @@ def request(composed: Composed, session: Session) -> TrainRequest:
 def _shaping(callbacks: Mapping[str, Any]) -> dict[str, Any]:
     nodes = {name: node for name, node in callbacks.items() if isinstance(node, dict)}
     return {name: node for name, node in nodes.items() if node.get("_target_") in _SHAPING}
+
+
+def _identity(science: Mapping[str, Any], seeds: Sequence[int] | None, processes: int) -> str:
+    """Of a run, or of all that differ in their seeds alone. Each of several processes draws its own."""
+    about = dict(science) if seeds is None else {**science, "seeds": list(seeds)}
+    return _of_processes(fingerprint(about), processes)
+
+
+def _of_processes(alone: str, processes: int) -> str:
+    return alone if processes == 1 else fingerprint({"alone": alone, "processes": processes})
 
 
 def _experiment_name(name: Any) -> str:

@@ -1,4 +1,5 @@
-"""Requests carried out one after another in this process, or several at a time in worker processes.
+"""Requests carried out one after another in this process, several at a time in worker processes, or as jobs
+of a cluster.
 
 A worker has one request at a time, one torch thread, and a pipe to whoever started it, which carries what it
 would have said and what became of the request. A worker that dies takes only its own request with it; one
@@ -22,6 +23,7 @@ from types import FrameType
 from icl.config.session import Session
 from icl.errors import Interrupted, Unavailable, one_line
 from icl.events import Changed, Event, Item, Listener, Said, quiet
+from icl.jobs.cluster import Cluster, carry_out_on
 from icl.jobs.request import Request, obtain
 from icl.runs.atomic import Unwritable
 
@@ -41,7 +43,7 @@ class Task:
         return Item(self.request.kind, self.request.id)
 
 
-def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener) -> None:
+def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster | None = None) -> None:
     """Every task once, in this order but for those that want the same runs as one under way."""
 
     def pass_on(event: Event) -> None:
@@ -49,6 +51,9 @@ def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener) -> None:
             raise Unwritable(event.text)
         tell(event)
 
+    if cluster is not None:
+        carry_out_on(cluster, tasks, pass_on)
+        return
     if jobs > 1:
         _in_workers(tasks, jobs, pass_on)
         return

@@ -3,6 +3,7 @@
     OUTPUTS/sweeps/FINGERPRINT/
         sweep.json   the jobs, written before the first of them starts
         sweep.csv    a row for each job and seed
+        wandb_sweep.yaml   the swept keys for `wandb sweep`, where asked for
 
 The fingerprint is that of the jobs themselves. What became of a job is asked of its own record, wherever and
 by whatever launcher it ran, so that there is nothing here to get out of step; and neither file holds a time.
@@ -28,11 +29,19 @@ from icl.runs.redact import redact
 if TYPE_CHECKING:
     import pandas
 
-SWEEPS, PLAN, TABLE = "sweeps", "sweep.json", "sweep.csv"
+SWEEPS, PLAN, TABLE, WANDB = "sweeps", "sweep.json", "sweep.csv", "wandb_sweep.yaml"
 SEEDS = ("seed", "seeds")
 STATES = ("done", "running", "interrupted", "failed", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
-_OF_NO_NUMBER = ("format", "force", "verbose", "paths", "logger", "hydra")  # keys that no number depends on
+_OF_NO_NUMBER = (
+    "format",
+    "force",
+    "verbose",
+    "paths",
+    "logger",
+    "hydra",
+    "cluster",
+)  # keys that no number depends on
 
 Row = dict[str, Any]
 
@@ -146,6 +155,31 @@ class StoredSweep:
             self.folder.mkdir(parents=True, exist_ok=True)
             atomic.write_bytes(path, text.getvalue().encode())
         return path
+
+    def write_wandb(self) -> Path:
+        """A configuration of W&B's own sweep over the same keys; a metric that is sought is sought there."""
+        if self.kind != "train":
+            raise InputError(f"wandb: W&B sweeps over training runs; this is one of {self.kind}s")
+        if not self._varying:
+            raise InputError("wandb: this sweep has no swept key")
+        import yaml
+
+        given = [_values(job.overrides) for job in self.jobs]
+        values = {key: list(dict.fromkeys(one[key] for one in given if key in one)) for key in self._varying}
+        fixed = [o for o in self.jobs[0].overrides if _key(o) in given[0] and _key(o) not in values]
+        document = {
+            "program": "icl",
+            "command": ["${env}", "icl", "train", *fixed, "${args_no_hyphens}"],
+            "method": "bayes" if self.metric else "grid",
+            "metric": {"name": self.metric or DEFAULT_METRICS[0], "goal": "minimize"},
+            "parameters": {
+                key: {"values": [yaml.safe_load(v) for v in found]} for key, found in values.items()
+            },
+        }
+        text = yaml.safe_dump(redact(document), sort_keys=False, allow_unicode=True)
+        with atomic.writing(self.outputs):
+            atomic.write_bytes(self.folder / WANDB, text.encode())
+        return self.folder / WANDB
 
     def summary(self, outcomes: Sequence[Outcome]) -> list[Row]:
         """Mean and bootstrap interval over seeds, of each metric of each configuration.

@@ -1,7 +1,12 @@
-"""SIGINT and SIGTERM as a flag that training looks at between steps; a second one stops at once."""
+"""SIGINT and SIGTERM as a flag that training looks at between steps; a second one stops at once.
+
+A job of submitit's is told by a signal of its own that its time is over. SIGTERM, which Slurm sends before
+that one, means nothing to it.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -9,7 +14,17 @@ from typing import Any
 
 from icl.errors import Interrupted
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+def end_of_job() -> int | None:
+    """The signal that ends a job of submitit's; None elsewhere."""
+    if "SUBMITIT_EXECUTOR" not in os.environ:
+        return None
+    return int(getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}"))
+
+
+def ends() -> tuple[int, int]:
+    """Signals that end a run."""
+    return signal.SIGINT, end_of_job() or signal.SIGTERM
 
 
 class Interrupts:
@@ -21,7 +36,7 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.getsignal(number) for number in SIGNALS}
+            self._before = {number: signal.getsignal(number) for number in ends()}
             self.listen()
         return self
 
@@ -37,6 +52,6 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _receive(self, signum: int, _: FrameType | None) -> None:
-        if self.signum is not None:
+        if self.signum is not None and signum != end_of_job():  # of which Slurm may send more than one
             raise Interrupted(signum)
         self.signum = signum

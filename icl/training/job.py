@@ -6,9 +6,11 @@ The story: continue from the checkpoint or start, train, judge, finish. A run's 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import logging
+import signal
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +28,7 @@ from icl.models import Transformer
 from icl.runs.aggregate import aggregate
 from icl.tasks.law import Law
 from icl.training.checkpoints import Checkpoints
+from icl.training.company import Company, OthersFailed
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
 from icl.training.measures import Measure, Row
@@ -79,12 +82,30 @@ class Follower(Protocol):
 
 
 def train(
-    plan: TrainingPlan, run: ActiveRun, followers: Sequence[Follower], judge: Judge | None
+    plan: TrainingPlan,
+    run: ActiveRun,
+    followers: Sequence[Follower],
+    judge: Judge | None,
+    company: Company | None = None,
 ) -> RunRecord:
-    """From where `run` stands to its record."""
+    """From where `run` stands to its record; this process keeps it, whoever trains beside."""
     saved = run.checkpoint
     with threads(plan.trainer.threads if saved is None else saved["threads"]):
-        return _train_from(saved, plan, run, followers, judge)
+        return _train_from(saved, plan, run, followers, judge, company or Company())
+
+
+def train_beside(plan: TrainingPlan, start: Mapping[str, Any], company: Company) -> None:
+    """A process's share of a run that another keeps, from where that one starts."""
+    with threads(start["threads"]), Interrupts() as interrupts:
+        plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
+        module = make_module(plan)
+        module.load(start["parameters"])
+        module.saved_optimizer = start["optimizer"]
+        stop = Stop(interrupts, company)
+        with contextlib.suppress(Interrupted, OthersFailed):  # which the first tells of
+            stream = _stream(plan, start["step"], company)
+            fit(plan, module, stream, [*plan.callbacks, stop], (), plan.outputs, company)
+            company.insist_same(list(module.trained.values()))
 
 
 def _train_from(
@@ -93,6 +114,7 @@ def _train_from(
     run: ActiveRun,
     followers: Sequence[Follower],
     judge: Judge | None,
+    company: Company,
 ) -> RunRecord:
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
     module = make_module(plan)
@@ -113,7 +135,7 @@ def _train_from(
         recorder.see_the_end(module)
         return finish(plan, run, recorder, columns, judge, module.trained_on)
     with Interrupts() as interrupts:
-        stop = Stop(interrupts)
+        stop = Stop(interrupts, company)
         for callback in plan.callbacks:
             if isinstance(callback, Checkpoints):
                 callback.save = functools.partial(_save, run, recorder)
@@ -121,8 +143,10 @@ def _train_from(
         # The recorder comes after the measures, the stop after what saves.
         callbacks: list[Any] = [*plan.callbacks, recorder, *followers, stop]
         loggers = [logger for follower in followers for logger in follower.loggers()]
-        stream = _stream(plan, 0 if saved is None else int(saved["step"]))
-        fit(plan, module, stream, callbacks, loggers, run.path)
+        stream = _stream(plan, 0 if saved is None else int(saved["step"]), company)
+        company.tell(_start(module, stream.first_step))
+        fit(plan, module, stream, callbacks, loggers, run.path, company)
+        company.insist_same(list(module.trained.values()))
     return finish(plan, run, recorder, columns, judge, module.trained_on)
 
 
@@ -171,18 +195,19 @@ def finish(
 class Stop(pl.Callback):
     """Ends a run that a signal asked to end, once what saves has saved."""
 
-    def __init__(self, interrupts: Interrupts) -> None:
-        self.interrupts = interrupts
+    def __init__(self, interrupts: Interrupts, company: Company | None = None) -> None:
+        self.interrupts, self.company = interrupts, company or Company()
+        self.company.wants_to_stop = lambda: interrupts.signum is not None
 
     def is_due(self) -> bool:
-        return self.interrupts.signum is not None
+        return self.company.is_stopping()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.interrupts.listen()
 
     def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        if self.interrupts.signum is not None and step < pl_module.total_steps:
-            raise Interrupted(self.interrupts.signum)
+        if self.is_due() and step < pl_module.total_steps:
+            raise Interrupted(self.interrupts.signum or signal.SIGTERM)  # another process may have been told
 
 
 def _save(run: ActiveRun, recorder: Recorder, module: EnsembleModule, step: int) -> None:
@@ -199,12 +224,24 @@ def state_of(module: EnsembleModule, step: int) -> dict[str, Any]:
     }
 
 
+def _start(module: EnsembleModule, step: int) -> dict[str, Any]:
+    """What other processes begin with."""
+    parameters = {name: tensor.detach().cpu() for name, tensor in module.trained.items()}
+    optimizer = module.saved_optimizer
+    return {
+        "step": step,
+        "parameters": parameters,
+        "optimizer": optimizer,
+        "threads": torch.get_num_threads(),
+    }
+
+
 def make_module(plan: TrainingPlan) -> EnsembleModule:
     parts = plan.model, plan.law, plan.train, plan.optimizer, plan.seeds
     return EnsembleModule(*parts, plan.trainer.dtype, plan.trainer.compile)
 
 
-def _stream(plan: TrainingPlan, first_step: int) -> PromptStream:
+def _stream(plan: TrainingPlan, first_step: int, company: Company) -> PromptStream:
     return PromptStream(
         make_estimator(plan.train.estimator, plan.model, plan.law),
         plan.seeds,
@@ -213,6 +250,7 @@ def _stream(plan: TrainingPlan, first_step: int) -> PromptStream:
         plan.train.steps,
         first_step,
         plan.trainer.dtype,
+        (company.rank, company.size),
     )
 
 
@@ -223,15 +261,19 @@ def fit(
     callbacks: Sequence[pl.Callback],
     loggers: Sequence[Logger],
     root: Path,
+    company: Company | None = None,
 ) -> None:
+    company = module.company = company or Company()
     for callback in plan.callbacks:  # the first prompts are drawn before any hook that sees the stream
         stream.lesson = getattr(callback, "lesson", stream.lesson)
+    meetings = plan.train.steps - stream.first_step + 1  # one in each step, one for the last loss
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
-        trainer = make_trainer(plan.trainer, callbacks, loggers, root)
+        trainer = make_trainer(plan.trainer, callbacks, loggers, root, company)
         taken = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total
         taken.ready = taken.completed = stream.first_step  # so that `trainer.global_step` goes on counting
-        trainer.fit(module, DataLoader(stream, batch_size=None))
+        with company.meeting(meetings, module.numbers):
+            trainer.fit(module, DataLoader(stream, batch_size=None))
 
 
 def _arrays(plan: TrainingPlan, history: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:

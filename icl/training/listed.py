@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,9 +11,11 @@ import pytorch_lightning as pl
 import torch
 
 from icl.config import instantiate, target_class
+from icl.config.objects import settings_of
 from icl.errors import InputError, nearest
 from icl.training.optimizers import OptimizerSpec
-from icl.training.settings import TrainerSettings, make_trainer
+from icl.training.restored import law_and_model
+from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
 
 REFUSED = {  # options of pl.Trainer that would not do what they say, and what does
     **dict.fromkeys(
@@ -26,8 +28,8 @@ REFUSED = {  # options of pl.Trainer that would not do what they say, and what d
         ("gradient_clip_val", "gradient_clip_algorithm"), "train.clip bounds each matrix of each seed"
     ),
     **dict.fromkeys(
-        ("num_nodes", "strategy", "sync_batchnorm", "use_distributed_sampler"),
-        "a run is one batched program on one device; spread runs: -m with a launcher",
+        ("sync_batchnorm", "use_distributed_sampler"),
+        "there is none; of several processes each draws its own share of the prompts",
     ),
     "plugins": "trainer.precision names it, which is part of what a run is",
     "logger": "logger=... says it",
@@ -38,6 +40,19 @@ REFUSED = {  # options of pl.Trainer that would not do what they say, and what d
     "barebones": "callbacks=none logger=none is as bare as a record allows",
     "reload_dataloaders_every_n_epochs": "prompts are drawn afresh every train.steps_per_batch steps",
 }  # fmt: skip
+
+
+def parts_of(config: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
+    """The parts of a TrainingPlan that a training config says."""
+    law, model = law_and_model(config, seeds)
+    return {
+        "law": law,
+        "model": model,
+        "optimizer": optimizer_of(config["optimizer"]),
+        "train": settings_of(TrainSettings, "train", config["train"]),
+        "trainer": trainer_of(config["trainer"]),
+        "callbacks": callbacks_of(config["callbacks"]),
+    }
 
 
 def trainer_of(node: Mapping[str, Any]) -> TrainerSettings:

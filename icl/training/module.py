@@ -23,6 +23,7 @@ from icl.models import Transformer
 from icl.models.coordinates import Coordinates
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.training.company import Company
 from icl.training.estimators import make_estimator
 from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
 from icl.training.settings import TrainSettings
@@ -136,6 +137,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
+        self.company = Company()
         self.look: Look
 
     def load(self, parameters: Mapping[str, Tensor]) -> None:
@@ -202,7 +204,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
             for hook in self._on_step_end:
                 hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
-            self._show(self.total_steps, lambda: self._loss(draw))
+            self._show(self.total_steps, self._of_all(lambda: self._loss(draw)))
 
     def on_train_batch_end(self, *_: object) -> None:
         # What a callback logs, loggers put at this number, which else counts batches.
@@ -222,7 +224,9 @@ class EnsembleModule(OfLaw, pl.LightningModule):
                 loss_R = self.estimate(self._model(), piece) * share
                 self.manual_backward(loss_R.sum())
                 losses.append(loss_R.detach())
-            self._show(step, lambda: torch.stack(losses).sum(0))
+            stacks = self.replicas.stacks.values()
+            gradients = [stack.grad for stack in stacks if stack.grad is not None]
+            self._show(step, self._of_all(lambda: torch.stack(losses).sum(0), gradients))
             self.replicas.attach_gradients()
             optimizer.step()
 
@@ -260,6 +264,19 @@ class EnsembleModule(OfLaw, pl.LightningModule):
     def _loss(self, draw: dict[str, Tensor]) -> Tensor:
         with torch.no_grad():
             return self.estimate(self._model(), draw)
+
+    def _of_all(self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()) -> Callable[[], Tensor]:
+        """The loss over all processes, whose gradients become those of all. One alone need not ask."""
+        if self.company.size == 1:
+            return loss_R
+        mean_R = loss_R()
+        self.company.average([mean_R, *gradients])
+        return lambda: mean_R
+
+    @property
+    def numbers(self) -> int:
+        """That processes tell one another in a step."""
+        return len(self.seeds) + sum(parameter.numel() for parameter in self.trained.values())
 
     def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:
         self.look = Look(self, step, loss_R)

@@ -13,12 +13,15 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Checkpoint, ProgressBar
 from pytorch_lightning.loggers import Logger
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
+from icl.config.values import processes
 from icl.errors import InputError, one_line, one_of, whole
 from icl.models import Transformer
 from icl.tasks.law import Law
+from icl.training.company import Company
 from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
 
@@ -26,6 +29,7 @@ COORDINATES = ("plain", "whitened")
 ROWS = 1_000_000  # of metrics.csv: every checkpoint holds them
 PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64, "bf16-mixed": torch.float32}  # of weights
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
+STRATEGIES = ("auto", "ddp")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,20 @@ class TrainSettings:
                 f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
             )
 
+    def insist_it_is_shared(self, reliability: Sequence[str], processes: int) -> None:
+        """Evenly among processes, by an estimator whose mean over parts is its mean over all."""
+        if processes == 1:
+            return
+        if self.batch is None or self.batch % processes:
+            raise InputError(
+                f"train.batch={self.batch}: must be a multiple of the {processes} processes it is for"
+            )
+        if reliability:
+            raise InputError(
+                f"train.estimator={self.estimator}: says of a whole draw how far it can be trusted, which "
+                f"none of {processes} processes sees; use expected or sampled"
+            )
+
     def insist_it_fits(self, model: Transformer, replicas: int) -> None:
         """That the Gram matrices of one batch, at least, have room in this machine."""
         if self.batch is None or not hasattr(os, "sysconf"):
@@ -90,12 +108,15 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """`trainer.*`: where and how it runs. Only the precision belongs to the science. `compile`: a backend of
-    torch.compile that the risk then goes through. `options` are handed to pl.Trainer as they are."""
+    """`trainer.*`: where and how it runs. Only the precision and the number of processes, of which each draws
+    prompts of its own, belong to the science. `compile`: a backend of torch.compile that the risk then goes
+    through. `options` are handed to pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
     devices: int | Sequence[int] = 1
+    num_nodes: int = 1
+    strategy: str = "auto"
     threads: int | None = None
     compile: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -103,14 +124,8 @@ class TrainerSettings:
     def __post_init__(self) -> None:
         one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
         one_of("trainer.precision", self.precision, list(PRECISIONS))
-        several = not isinstance(self.devices, int) and (
-            isinstance(self.devices, str) or len(self.devices) != 1
-        )
-        if several or (isinstance(self.devices, int) and self.devices != 1):
-            raise InputError(
-                f"trainer.devices={self.devices}: must be 1 (or [2], that device alone): a run's seeds are "
-                "one batched program; what several devices are for is several runs, -m with a launcher"
-            )
+        one_of("trainer.strategy", self.strategy, STRATEGIES)
+        processes(self.devices, self.num_nodes)
         if self.threads is not None:
             whole("trainer.threads", self.threads, 1, 4096)
         if self.compile is not None:
@@ -127,12 +142,17 @@ class TrainerSettings:
     def dtype(self) -> torch.dtype:
         return PRECISIONS[self.precision]
 
+    @property
+    def processes(self) -> int:
+        return processes(self.devices, self.num_nodes)
+
 
 def make_trainer(
     settings: TrainerSettings,
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
     root: str | Path | None = None,
+    company: Company | None = None,
 ) -> pl.Trainer:
     """For one pass over a prompt stream. What Lightning would add by itself is left out, unless listed."""
 
@@ -140,6 +160,8 @@ def make_trainer(
         return any(isinstance(callback, kind) for callback in callbacks)
 
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    company = company or Company(settings.processes)
+    among = {"strategy": company.strategy()} if company.size > 1 else {"plugins": [LightningEnvironment()]}
     try:
         return pl.Trainer(
             **{
@@ -148,6 +170,8 @@ def make_trainer(
                 **settings.options,
                 "accelerator": settings.accelerator,
                 "devices": settings.devices,
+                "num_nodes": settings.num_nodes,
+                **among,
                 "precision": settings.precision,
                 "max_epochs": 1,
                 "callbacks": list(callbacks),

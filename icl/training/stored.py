@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from icl.runs.lock import say
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
+from icl.training.beside import company_of
 from icl.training.job import Follower, Judge, TrainingPlan, train
 
 
@@ -45,8 +46,8 @@ def run_plan(
                 for follower in followers:
                     follower.found(run.cached)
             return TrainResult(run.cached, cached=True)
-        with follow(run.attempt) as followers:
-            record = train(plan, run, followers, judge)
+        with follow(run.attempt) as followers, company_of(plan) as company:
+            record = train(plan, run, followers, judge, company)
             for follower in followers:
                 follower.done(record)
     return TrainResult(record, cached=False)

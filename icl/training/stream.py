@@ -1,7 +1,8 @@
 """The prompt stream: one Lightning batch is one fresh set of prompts and the optimizer steps taken on it.
 
 A set is a function of (seed, role, first step of the set) alone, so a run that resumes in the middle of a set
-draws the same prompts again and takes only the steps that are left.
+draws the same prompts again and takes only the steps that are left. Of several processes each draws its share
+of the set, a function of its rank as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from icl.tasks.law import Estimator
 
 
 class PromptStream(IterableDataset):
-    """Yields {"steps": list, "draw": tensors}; the last set is cut to `total_steps`."""
+    """Yields {"steps": list, "draw": tensors}; the last set is cut to `total_steps`. `share`: this process's
+    rank, of how many."""
 
     def __init__(
         self,
@@ -28,12 +30,13 @@ class PromptStream(IterableDataset):
         total_steps: int,
         first_step: int,
         dtype: torch.dtype,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self.estimator, self.seeds, self.batch, self.dtype = estimator, tuple(seeds), batch, dtype
         self.steps_per_batch, self.total_steps, self.first_step = steps_per_batch, total_steps, first_step
-        self.lesson: Callable[[int, Any], Any] | None = (
-            None  # the law to draw from at a step; none: always its own
-        )
+        self.rank, self.processes = share
+        # The law to draw from at a step; none: always its own.
+        self.lesson: Callable[[int, Any], Any] | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         start = self.first_step - self.first_step % self.steps_per_batch
@@ -43,8 +46,10 @@ class PromptStream(IterableDataset):
             yield {"steps": list(range(max(set_start, self.first_step), stop)), "draw": draw}
 
     def draw(self, set_start: int) -> dict[str, torch.Tensor]:
-        generators = [generator(seed, "train", set_start) for seed in self.seeds]
+        rank = None if self.processes == 1 else self.rank
+        generators = [generator(seed, "train", set_start, rank) for seed in self.seeds]
         estimator = self.estimator
         if self.lesson is not None:
             estimator = estimator.of(self.lesson(set_start, estimator.law))  # type: ignore[operator]
-        return {k: v.to(self.dtype) for k, v in estimator.draw(generators, self.batch).items()}
+        draw = estimator.draw(generators, self.batch // self.processes)
+        return {name: tensor.to(self.dtype) for name, tensor in draw.items()}

@@ -37,10 +37,10 @@ def test_what_is_refused_says_what_there_is(name: str) -> None:
     [
         ({"accumulate_grad_batches": 2}, r"train\.batch"),
         ({"max_epochs": 3}, r"train\.steps"),
-        ({"devices": 2}, r"trainer\.devices=2: must be 1 .*several runs, -m with a launcher"),
-        ({"devices": [0, 1]}, r"trainer\.devices=\[0, 1\]: must be 1"),
-        ({"devices": "auto"}, r"trainer\.devices=auto: must be 1"),
-        ({"strategy": "ddp"}, "one device; spread runs"),
+        ({"devices": 0}, r"trainer\.devices=0: must be a number of at least 1, or a list"),
+        ({"devices": "auto"}, r"trainer\.devices=auto: must be a number"),
+        ({"num_nodes": 0}, r"trainer\.num_nodes=0: must be"),
+        ({"strategy": "fsdp"}, r"trainer\.strategy=fsdp: must be one of auto, ddp"),
         (
             {"detect_anomly": True},
             r"trainer\.detect_anomly: pl\.Trainer has no such option; did you mean",

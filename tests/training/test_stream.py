@@ -44,3 +44,17 @@ def test_each_set_is_fresh_and_a_replicas_own() -> None:
     assert sets[0].dtype == torch.float32
     alone = [batch["draw"]["S"] for batch in stream(0, seeds=(1,))]
     assert all(torch.equal(a[1], b[0]) for a, b in zip(sets, alone, strict=True))
+
+
+def test_processes_share_a_set() -> None:
+    """Streams of their own, apart from one another and from that of a run in one process."""
+    law = LinearRegression(dim=2, context=3).law((0, 1))
+    estimator = make_estimator("expected", LinearTransformer(SparseA(2, 1)), law)
+    shares = [(0, 1), (0, 2), (1, 2)]
+    draws = [
+        next(iter(PromptStream(estimator, (0, 1), 4, 5, 12, 0, torch.float64, share)))["draw"]["S"]
+        for share in shares
+    ]
+    assert [draw.shape[-1] for draw in draws] == [4, 2, 2]
+    numbers = [set(draw.flatten().tolist()) for draw in draws]
+    assert not numbers[0] & numbers[1] and not numbers[1] & numbers[2] and not numbers[0] & numbers[2]

@@ -1,0 +1,93 @@
+"""`icl figure figure=sweep`, and the sweep as W&B's own."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+import yaml
+
+import icl as package
+from icl.errors import InputError
+from icl.figures.sweep import SweptPlot
+from icl.runs.bootstrap import bootstrap
+from icl.runs.sweeps import Table
+from tests.cli.conftest import Run
+
+GRID = [
+    "-m",
+    "seed=range(2)",
+    "optimizer.lr=0.01,0.02",
+    "model.layers=1,2",
+    "hydra/launcher=vectorized",
+    "format=json",
+]
+
+
+def test_drawn(tiny: Run, icl: Run, outputs: Path) -> None:
+    swept = tiny(*GRID).json
+    draw = ["figure=sweep", f"sweep={swept['sweep']}", "format=json"]
+    found = icl("figure", *draw, "x=optimizer.lr", "y=exact_risk", "hue=model.layers")
+    assert found.code == 0 and set(found.json) >= {
+        "figure",
+        "scale",
+        "files",
+        "claims",
+        "runs",
+        "seconds",
+        "cached",
+    }
+    files = {name: Path(path) for name, path in found.json["files"].items()}
+    assert all(
+        path.is_relative_to(outputs / "figures" / "sweep") and path.stat().st_size for path in files.values()
+    )
+    assert len(found.json["runs"]) == 8
+    rows = package.sweep(swept["sweep"])
+    for point in csv.DictReader(files["csv"].open()):
+        mine = [r for r in rows if all(r[k] == point[k] for k in ("model.layers", "optimizer.lr"))]
+        wanted = bootstrap([row["exact_risk"] for row in mine])
+        assert len(mine) == 2 and {k: float(point[k]) for k in wanted} == wanted
+    map_ = icl("figure", *draw, "x=optimizer.lr", "y=model.layers", "hue=loss").json
+    assert map_["files"]["png"] != found.json["files"]["png"] and "means over 2 seeds" in map_["caption"]
+    for wrong, said in (
+        (["x=optimizer.l"], "did you mean optimizer.lr?"),
+        (["x=optimizer.lr", "y=exact_rsk"], "did you mean exact_risk?"),
+        (["x=optimizer.lr", "hue=layers"], "did you mean model.layers?"),
+        (["x=optimizer.lr", "y=model.layers"], "hue=None: must be one of loss"),
+        ([], "x: must be one of"),
+    ):
+        refused = icl("figure", *draw, *wrong)
+        assert (refused.code, refused.out) == (2, "") and said in refused.err
+    assert "figure=sweep, which draws" in icl("sweep", f"sweep={swept['sweep']}", "x=optimizer.lr").err
+    told = icl("sweep", f"sweep={swept['sweep']}", "wandb=true", "format=json").json
+    config = yaml.safe_load(Path(told["wandb_sweep"]).read_text())
+    assert config["parameters"]["optimizer.lr"] == {"values": [0.01, 0.02]}
+    assert config["parameters"]["seed"] == {"values": [0, 1]} and config["method"] == "grid"
+    assert "experiment=ahn/theorem3" in config["command"] and not any(
+        "launcher" in o for o in config["command"]
+    )
+
+
+def rows(**metrics: float | None) -> Table:
+    return Table(
+        {"a": str(a), "b": b, "seed": seed, "run_dir": "", "fingerprint": "", "risk": a + seed, **metrics}
+        for a in (1, 2)
+        for b in "uv"
+        for seed in (0, 1)
+    )
+
+
+def test_points_panels_and_what_is_missing() -> None:
+    plot = SweptPlot(rows(), ["a", "b"], "a", "risk", None)
+    assert plot.panels == [("u",), ("v",)] and len(plot.draw().axes) == 2
+    assert [point["mean"] for point in plot.points] == [1.5, 1.5, 2.5, 2.5]
+    table = rows()
+    table[0]["risk"] = None  # a seed that failed is not averaged out
+    plot = SweptPlot(table, ["a", "b"], "a", "risk", "b")
+    assert plot.points[0]["mean"] is None and "1 of 4 have no such number" in plot.caption
+    plot.draw()
+    with pytest.raises(InputError, match="no job of this sweep has it yet"):
+        SweptPlot(rows(other=None), ["a", "b"], "a", "other", "b")
+    with pytest.raises(InputError, match="must be different"):
+        SweptPlot(rows(), ["a", "b"], "a", "risk", "a")
