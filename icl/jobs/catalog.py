@@ -12,7 +12,7 @@ from icl.config.places import SCALES, Configs
 from icl.errors import InputError, nearest
 from icl.runs import documents, json_records, layout, record
 
-_HEADER = re.compile(r"^#\s*(paper|reference)\s*:\s*(.+)$")
+_HEADER = re.compile(r"^#\s*(paper|reference|formula)\s*:\s*(.+)$")
 
 
 class Kind(NamedTuple):
@@ -36,13 +36,18 @@ class Entry(NamedTuple):
     id: str
     paper: str
     reference: str
+    formula: str = ""  # the claim in LaTeX
 
 
 def listing(outputs: Path, configs: Configs) -> dict[str, list[dict[str, object]]]:
     """The document of `icl list`."""
     found = {kind: entries(kind.group, configs) for kind in KINDS}
     return {
-        kind.plural: [item._asdict() | {"done": has_result(outputs, kind, item.id)} for item in items]
+        kind.plural: [
+            {"id": item.id, "paper": item.paper, "reference": item.reference}
+            | {"done": has_result(outputs, kind, item.id)}
+            for item in items
+        ]
         for kind, items in found.items()
     }
 
@@ -98,4 +103,5 @@ def _entry(name: str, path: Path) -> Entry:
         match = _HEADER.match(line)
         if match:
             head[match[1]] = match[2].strip()
-    return Entry(name, head.get("paper", name.partition("/")[0]), head.get("reference", ""))
+    paper = head.get("paper", name.partition("/")[0])
+    return Entry(name, paper, head.get("reference", ""), head.get("formula", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,10 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl.report.book import Book, Entry
+from icl.report.ruler import Marks
 from icl.report.values import brief, number, pairs
 from icl.verdicts import Relation, relation
 
 _SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
+_RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
+_NAMED = re.compile(r"(Theorem|Proposition|Corollary|Lemma|Figure|Remark|Appendix)s? ([\w.]*\w)")
+_PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class Control:
     description: str
     measured: str
     rejected: bool
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,59 @@ class Statement:
     remarks: Sequence[str] = ()  # on the paper's own text
     notes: Sequence[str] = ()  # the other notes: how it was measured
     is_own: bool = False  # a sentence that this project adds to the paper's
+    wanted: str = "<"  # the side of the bound on which the claim puts what was measured
+
+    @property
+    def rank(self) -> int:
+        """Theorems first, then what leads to them, other sentences, what a figure shows, our own."""
+        word = self.entry.reference.partition(" ")[0]
+        if self.entry.group == "check":
+            return _RANKS.index(word) if word in _RANKS else len(_RANKS)
+        return len(_RANKS) + 1 + self.is_own
+
+    @property
+    def short_reference(self) -> str:
+        """Theorem 1, Figure 3; of what has no such name its id in words: gd plus plus."""
+        named = _NAMED.search(self.entry.reference)
+        if named and (self.entry.group == "figure" or named.start() == 0):
+            return f"{named[1]} {named[2]}"
+        return self.entry.id.rpartition("/")[2].replace("_", " ")
+
+    @property
+    def inequality(self) -> str:
+        """gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹"""
+        if self.decided is None:
+            return brief(self.measured)
+        value, name = self.headline
+        return f"{name.replace('_', ' ')} {value} {self.bound_text}".strip()
+
+    @property
+    def reason(self) -> str:
+        """In one line: of what is false, what is found about it; else what was measured."""
+        if self.verdict == "fails" and self.remarks:
+            return re.split(r"(?<=[a-z)\d]\.) ", self.remarks[0], maxsplit=1)[0]
+        return self.inequality
+
+    @property
+    def panels(self) -> tuple[str, ...]:
+        """Of a figure's claim: the panels that it begins with, such as (a)-(c)."""
+        match = _PANELS.match(self.claim)
+        if match is None:
+            return ()
+        first, between, last = match.groups()
+        if between == "-":
+            return tuple(map(chr, range(ord(first), ord(last) + 1)))
+        return (first, last) if last else (first,)
+
+    @property
+    def marks(self) -> Marks | None:
+        """What a ruler shows. The control is marked where it lies beyond the bound: another quantity need not."""
+        if self.decided is None or not _finite(self.decided.value) or not _finite(self.bound):
+            return None
+        bound, control = float(self.bound or 0), self.control.value if self.control else None
+        beyond = control is not None and (control > bound if self.wanted == "<" else control < bound)
+        of_same = beyond and (control or 0) >= min(0, bound, self.decided.value)
+        return Marks(self.decided.value, bound, self.wanted, control if of_same else None)
 
     @property
     def as_expected(self) -> bool:
@@ -92,6 +151,7 @@ class Counts:
     skipped: int
     entries: int
     own: int  # sentences that this project adds
+    fails_unexpected: int = 0  # of those that fail
 
     @property
     def statements(self) -> int:
@@ -121,6 +181,7 @@ def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
         skipped=states["skipped"],
         entries=len(entries),
         own=sum(bool(s.verdict) and s.is_own for s in found),
+        fails_unexpected=sum(s.verdict == "fails" and not s.as_expected for s in found),
     )
 
 
@@ -157,6 +218,7 @@ def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statemen
         _control(control) if control else None,
         remarks,
         [note for note in notes if note not in remarks],
+        wanted=str(bound.get("direction", "<")),
     )
 
 
@@ -181,8 +243,12 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
 
 def _control(control: Mapping[str, Any]) -> Control:
     described, measured = str(control.get("description", "")), brief(control.get("measured"), 1)
-    return Control(described, measured, bool(control.get("rejected")))
+    return Control(described, measured, bool(control.get("rejected")), _number(control.get("measured")))
 
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _finite(value: Any) -> bool:
+    return _number(value) is not None and math.isfinite(value)

@@ -1,0 +1,81 @@
+"""The training runs and sweeps that are in an outputs folder, as the report shows them."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from icl.errors import InputError
+from icl.report.book import Numbers, Run, SweptRuns
+from icl.runs import layout
+from icl.runs.bootstrap import bootstrap
+from icl.runs.documents import read_json
+from icl.runs.kinds import RISKS, kind_of
+from icl.runs.sweeps import read_sweep, stored_sweeps
+
+SHOWN = (*RISKS, "loss", "dist_preconditioned")
+
+
+def trained(outputs: Path) -> list[Run]:
+    """Every run that was trained here, the latest first. Arrays that a figure computed are none."""
+    found = [run for place in layout.walk(outputs) if place.kind == layout.RUNS for run in _run(place, outputs)]
+    return sorted(found, key=lambda run: run.date, reverse=True)
+
+
+def swept(outputs: Path) -> list[SweptRuns]:
+    """Every sweep; one that cannot be read hides no other."""
+    return [sweep for folder in stored_sweeps(outputs) for sweep in _sweep(folder, outputs)]
+
+
+def _run(place: layout.Place, outputs: Path) -> Iterator[Run]:
+    run = read_json(place.path) or {}
+    if run.get("steps") and run.get("metrics"):
+        numbers = [
+            Numbers(name, kind_of(name), **bootstrap(list(run["metrics"][name]["by_seed"].values())))
+            for name in SHOWN
+            if name in run["metrics"]
+        ]
+        at, ended = place.path.parent.relative_to(outputs).as_posix(), run.get("ended") or ""
+        yield Run(place.id, at, _known(numbers), run["status"], run["seeds"], run["steps"], _minute(ended))
+
+
+def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
+    try:
+        stored = read_sweep(folder)
+    except (InputError, KeyError, TypeError):
+        return
+    outcomes = [stored.outcome(job) for job in stored.jobs]
+    summary = stored.summary(outcomes)
+    best = stored.best(summary)
+    ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
+    states = dict(Counter(outcome.state for outcome in outcomes))
+    place = folder.relative_to(outputs).as_posix()
+    yield SweptRuns(f"{stored.kind} {ids}", place, states, _configurations(summary, place), _words(best))
+
+
+def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[Run]:
+    """Those metrics that a report shows; of a check, whose metrics are its own, the first few."""
+    by_name: dict[str, list[Numbers]] = {}
+    for row in summary:
+        numbers = Numbers(row["metric"], kind_of(row["metric"]), row["mean"], row["low"], row["high"])
+        by_name.setdefault(_words(row), []).append(numbers)
+    known = {name: [n for n in numbers if n.metric in SHOWN] or numbers[:3] for name, numbers in by_name.items()}
+    return [Run(name, place, _known(numbers)) for name, numbers in known.items()]
+
+
+def _known(numbers: Sequence[Numbers]) -> list[Numbers]:
+    return [found for found in numbers if found.mean is not None]
+
+
+def _words(row: Mapping[str, Any] | None) -> str:
+    return "" if row is None else " ".join(row["overrides"]) or "all"
+
+
+def _minute(iso: str) -> str:
+    try:
+        return datetime.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return ""
