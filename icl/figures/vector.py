@@ -6,6 +6,7 @@ import io
 import re
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,6 +20,7 @@ _MARGIN = 3.0  # points around a panel
 def svg(figure: Figure) -> bytes:
     """Without background. A <view> for each panel, `panel-a` where its title begins with (a), else `panel-1`;
     what is drawn in it are the groups whose ids begin with `in-panel-a.`."""
+    figure.draw_without_rendering()  # lays it out
     found, content = panels(figure), io.StringIO()
     for name, (_, drawn) in found.items():
         for number, axes in enumerate(drawn, 1):
@@ -43,13 +45,13 @@ def panels(figure: Figure) -> dict[str, tuple[Bbox, list[Axes]]]:
     if len(parents) < 2:
         return {}
     for bar in bars:
-        parents[min(parents, key=lambda axes: _apart(known[axes], known[bar]))].append(bar)  # noqa: B023
+        parents[min(parents, key=lambda axes: _apart(known[axes], known[bar]))].append(bar)
     found: dict[str, tuple[Bbox, list[Axes]]] = {}
     for number, (axes, drawn) in enumerate(parents.items(), 1):
         letter = _LETTER.match(axes.get_title() or axes.get_title(loc="left"))
         name = f"panel-{letter[1]}" if letter else f"panel-{number}"
         box = Bbox.union([known[part] for part in drawn])
-        box = Bbox.from_extents(*(box.extents * 72 / figure.dpi)).padded(_MARGIN)
+        box = Bbox(np.asarray(box) * 72 / figure.dpi).padded(_MARGIN)
         before, with_them = found.get(name, (box, []))  # two axes may make one panel
         found[name] = Bbox.union([before, box]), [*with_them, *drawn]
     return found
@@ -57,4 +59,4 @@ def panels(figure: Figure) -> dict[str, tuple[Bbox, list[Axes]]]:
 
 def _apart(one: Bbox, other: Bbox) -> float:
     """Between their centres, squared."""
-    return float(((one.min + one.max - other.min - other.max) ** 2).sum())
+    return float(((np.asarray(one) - np.asarray(other)).sum(0) ** 2).sum())

@@ -20,9 +20,9 @@ SHOWN = (*RISKS, "loss", "dist_preconditioned")
 
 
 def trained(outputs: Path) -> list[Run]:
-    """Every run that was trained here, the latest first. Arrays that a figure computed are none."""
-    found = [run for place in layout.walk(outputs) if place.kind == layout.RUNS for run in _run(place, outputs)]
-    return sorted(found, key=lambda run: run.date, reverse=True)
+    """Every run that was trained here. Arrays that a figure computed are none."""
+    places = [place for place in layout.walk(outputs) if place.kind == layout.RUNS]
+    return sorted((run for place in places for run in _run(place, outputs)), key=lambda run: run.place)
 
 
 def swept(outputs: Path) -> list[SweptRuns]:
@@ -62,7 +62,9 @@ def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[Ru
     for row in summary:
         numbers = Numbers(row["metric"], kind_of(row["metric"]), row["mean"], row["low"], row["high"])
         by_name.setdefault(_words(row), []).append(numbers)
-    known = {name: [n for n in numbers if n.metric in SHOWN] or numbers[:3] for name, numbers in by_name.items()}
+    known = {
+        name: [n for n in numbers if n.metric in SHOWN] or numbers[:3] for name, numbers in by_name.items()
+    }
     return [Run(name, place, _known(numbers)) for name, numbers in known.items()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,4 +124,4 @@ class Book:
     @property
     def name(self) -> str:
         """Of its page: one for each scale and choice of papers."""
-        return "-".join([self.scale, *self.only])
+        return re.sub(r"[^\w.-]", "_", "-".join([self.scale, *self.only]))

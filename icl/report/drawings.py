@@ -1,4 +1,4 @@
-"""The figures' files: copies and records beside the page, the picture in the page's two themes, and its parts."""
+"""The figures' files: copies and records beside the page, the picture in both themes, and its panels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class Picture:
     @property
     def links(self) -> set[str]:
         shown = [image for image in (self.whole, *self.views.values()) if image is not None]
-        return {*self.files.values(), *(link for image in shown for link in (image.light, image.dark) if link)}
+        return {
+            *self.files.values(),
+            *(link for image in shown for link in (image.light, image.dark) if link),
+        }
 
 
 def picture(entry: Entry, folder: Path, page: str) -> Picture:
@@ -82,7 +85,8 @@ def picture(entry: Entry, folder: Path, page: str) -> Picture:
         targets = [place / f"{stem}{name}{theme}.svg" for theme in ("", "-dark")]
         for target, content in zip(targets, (text, darkened(text)), strict=True):
             _write(target, content)
-        return Image(*(_link(folder, target) for target in targets), size)
+        light, dark = (_link(folder, target) for target in targets)
+        return Image(light, dark, size)
 
     whole = _BOX.search(vector)
     size = _numbers(whole[1])[2:] if whole else None

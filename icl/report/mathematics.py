@@ -19,8 +19,8 @@ _TAGS = {
 }  # fmt: skip
 _ATTRIBUTES = {
     "display", "displaystyle", "stretchy", "fence", "form", "separator", "accent", "accentunder", "minsize",
-    "maxsize", "linethickness", "mathvariant", "columnalign", "rowspacing", "columnspacing", "width", "lspace",
-    "rspace", "movablelimits", "largeop", "symmetric",
+    "maxsize", "linethickness", "mathvariant", "columnalign", "rowspacing", "columnspacing", "width",
+    "lspace", "rspace", "movablelimits", "largeop", "symmetric",
 }  # fmt: skip
 _BETWEEN_DOLLARS = re.compile(r"\$([^$]+)\$")
 

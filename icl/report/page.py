@@ -268,7 +268,9 @@ def _with_terms(claim: str, paper: Paper) -> Any:
         return escape(claim)
     names = "|".join(re.escape(name) for name in sorted(terms, key=len, reverse=True))
     parts = re.split(rf"(?<![\w(])({names})(?!\w)", claim)
-    return Markup("").join(_term(paper, *terms[part]) if i % 2 else escape(part) for i, part in enumerate(parts))
+    return Markup("").join(
+        _term(paper, *terms[part]) if i % 2 else escape(part) for i, part in enumerate(parts)
+    )
 
 
 def _term(paper: Paper, index: int, term: Term) -> Any:

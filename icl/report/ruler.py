@@ -32,12 +32,13 @@ def svg(marks: Marks, verdict: str) -> str:
     told = [f"measured {number(marks.measured)}", f"bound {marks.wanted} {number(marks.bound)}"]
     if marks.control is not None:
         told.append(f"control {number(marks.control)}")
-    root = ElementTree.Element(
-        "svg", {"class": "ruler", "role": "img", "aria-label": ", ".join(told), "viewBox": f"0 0 {WIDTH} {HEIGHT}"}
-    )  # fmt: skip
+    look = {"class": "ruler", "role": "img", "aria-label": ", ".join(told)}
+    root = ElementTree.Element("svg", look | {"viewBox": f"0 0 {WIDTH} {HEIGHT}"})
 
     def add(tag: str, look: str, text: str | None = None, **attributes: object) -> None:
-        named = {k.replace("_", "-"): f"{v:.1f}" if isinstance(v, float) else str(v) for k, v in attributes.items()}
+        named = {
+            k.replace("_", "-"): f"{v:.1f}" if isinstance(v, float) else str(v) for k, v in attributes.items()
+        }
         ElementTree.SubElement(root, tag, {"class": look, **named}).text = text
 
     edge = place(marks.bound)
@@ -62,8 +63,8 @@ def _scale(values: Sequence[float]) -> tuple[Callable[[float], float], list[tupl
     """Where a value lies, and the axis's labels. On a logarithmic one 0 lies at the left end."""
     if min(values) < 0:
         low, high = min(values), max(*values, 0.0)
-        wide = high - low
-        return lambda v: LEFT + (v - low) / wide * (WIDTH - LEFT - RIGHT), [(low, number(low, 2)), (high, number(high, 2))]  # fmt: skip
+        ends = [(low, number(low, 2)), (high, number(high, 2))]
+        return lambda v: LEFT + (v - low) / (high - low) * (WIDTH - LEFT - RIGHT), ends
     powers = [math.log10(v) for v in values if v > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
     high = max(high, low + 1)

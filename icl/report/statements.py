@@ -91,7 +91,7 @@ class Statement:
 
     @property
     def marks(self) -> Marks | None:
-        """What a ruler shows. The control is marked where it lies beyond the bound: another quantity need not."""
+        """What a ruler shows. A control is marked where it lies beyond the bound."""
         if self.decided is None or not _finite(self.decided.value) or not _finite(self.bound):
             return None
         bound, control = float(self.bound or 0), self.control.value if self.control else None

@@ -27,13 +27,14 @@ def _filled(paragraph: str, entries: Mapping[str, Entry]) -> str:
 
 
 def value_of(entry: Entry | None, name: str) -> Any:
-    """A measured value of a check, its `bound`, `control` or `settings.KEY`; of a figure, the first that a claim
-    of it measured under this name. None where it is not there."""
+    """A measured value of a check, its `bound`, `control` or `settings.KEY`; of a figure, the first that one
+    of its claims measured under this name. None where it is not there."""
     document = (entry.document if entry is not None else None) or {}
     if name.startswith("settings."):
         return (document.get("settings") or {}).get(name.removeprefix("settings."))
     if "claims" in document:
         measured = [claim.get("measured") for claim in document["claims"]]
         return next((table[name] for table in measured if isinstance(table, Mapping) and name in table), None)
-    named = {"bound": (document.get("bound") or {}).get("value"), "control": (document.get("control") or {}).get("measured")}  # fmt: skip
-    return {**named, **(document.get("measured") or {})}.get(name)
+    if name in ("bound", "control"):
+        return (document.get(name) or {}).get("value" if name == "bound" else "measured")
+    return (document.get("measured") or {}).get(name)

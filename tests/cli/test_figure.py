@@ -21,7 +21,7 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(icl: Run, outputs: P
         set(claim) >= {"claim", "measured", "bound", "verdict", "expected"} for claim in fig2["claims"]
     )
     files = {extension: Path(path) for extension, path in fig2["files"].items()}
-    assert set(files) == {"png", "pdf", "csv", "md"}
+    assert set(files) == {"png", "pdf", "svg", "csv", "md"}
     assert all(
         path.parent == outputs / "figures/ahn/fig2/smoke" and path.stat().st_size for path in files.values()
     )
