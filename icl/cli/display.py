@@ -83,4 +83,6 @@ class Display:
         self._bar.update(self._task, now=self._now())
 
     def _now(self) -> str:
-        return ", ".join(map(str, self.under_way))
+        """Which of how many, and what: 7/70 check ID."""
+        of_all = f"{self.begun}/{self.total} " if self.total else ""
+        return of_all + ", ".join(map(str, self.under_way))

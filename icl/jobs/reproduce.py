@@ -45,6 +45,7 @@ def requested(composed: Composed, configs: Configs) -> tuple[ReproduceRequest, S
 
 def make(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
+    session.say(f"reproduce at scale={request.scale}: looking for what is done already")
     parts = parts_of(request, session)
     session.say(as_text(parts, request.scale, session.outputs, request.jobs))
     session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))

@@ -199,4 +199,4 @@ def test_a_folder_that_cannot_be_written_is_one_line(icl: Run, outputs: Path) ->
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--help"]) == 0
-    assert "only: []" in capsys.readouterr().out
+    assert "only=[]" in capsys.readouterr().out
