@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icl.runs.kinds import RISKS, error_of, kind_of, of_one_matrix
-from icl.verdicts import VERDICTS, brief, inequality
+from icl.verdicts import VERDICTS, brief, relation
 
 if TYPE_CHECKING:
     from icl.report.book import Book
@@ -65,8 +65,18 @@ def _against_bound(document: Mapping[str, Any]) -> Any:
     source = re.split(r"[,;:](?= )", bound["source"], maxsplit=1)[0]
     error = document["measured"].get(error_of(bound["of"]))
     sampled = f" (sampled, \N{PLUS-MINUS SIGN} {error:.2g})" if isinstance(error, float) and error else ""
-    text = Text(f"{inequality(document['measured'], bound)}{sampled}")
+    text = Text(f"{_inequality(document)}{sampled}")
     return text.append(f"\nbound: {source}", style="dim")
+
+
+def _inequality(document: Mapping[str, Any]) -> str:
+    """With as many digits as tell the two sides apart."""
+    name, value, sign, limit = relation(document["measured"], document["bound"])
+    for digits in (3, 6, 12):
+        left, right = brief(value, digits), brief(limit, digits)
+        if left != right or value == limit:
+            break
+    return f"{name} {left} {sign} {right}"
 
 
 def coloured(document: Mapping[str, Any]) -> str:
@@ -155,7 +165,7 @@ def in_short(document: Mapping[str, Any]) -> str:
     """A check or figure in a few words: what came of it, and how long it took."""
     how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
     if "verdict" in document:
-        return f"{outcome(document)}, {inequality(document['measured'], document['bound'])} ({how})"
+        return f"{outcome(document)}, {_inequality(document)} ({how})"
     return f"{totals(document['claims'])} ({how})"
 
 
@@ -194,7 +204,7 @@ def reproduced(document: Mapping[str, Any]) -> None:
 
 def _measured(claim: Mapping[str, Any]) -> str:
     if isinstance(claim["bound"], Mapping):
-        return inequality(claim["measured"], claim["bound"])
+        return _inequality(claim)
     return f"{brief(claim['measured'])} (bound: {claim['bound']})"
 
 
@@ -292,7 +302,7 @@ def _judged(found: Mapping[str, Any]) -> list[str]:
     """A check's verdict and the number it rests on."""
     if "verdict" not in found:
         return ["", ""]
-    return [found["verdict"], inequality(found["measured"], found["bound"])]
+    return [found["verdict"], _inequality(found)]
 
 
 def report(document: Mapping[str, Any], told: Book) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from icl.config.values import literal
 from icl.errors import InputError
 from icl.report.book import Numbers, Run, SweptRuns
 from icl.runs import layout
@@ -17,12 +22,20 @@ from icl.runs.kinds import RISKS, kind_of
 from icl.runs.sweeps import read_sweep, stored_sweeps
 
 SHOWN = (*RISKS, "loss", "dist_preconditioned")
+_TOLD = ("task", "model", "optimizer", "train")  # of a run's config, what tells it from others
+_MOST_TOLD = 3
 
 
-def trained(outputs: Path) -> list[Run]:
-    """Every run that was trained here. Arrays that a figure computed are none."""
+def trained(outputs: Path, known: Collection[str] = ()) -> list[Run]:
+    """Every run that was trained here, but those at `known` places. What a figure computed is none."""
     places = [place for place in layout.walk(outputs) if place.kind == layout.RUNS]
-    return sorted((run for place in places for run in _run(place, outputs)), key=lambda run: run.place)
+    runs = [run for place in places for run in _run(place, outputs) if run.place not in known]
+    runs.sort(key=lambda run: run.place)
+    return [
+        named
+        for _, group in groupby(runs, lambda run: run.name)
+        for named in _told_apart(list(group), outputs)
+    ]
 
 
 def swept(outputs: Path) -> list[SweptRuns]:
@@ -42,6 +55,33 @@ def _run(place: layout.Place, outputs: Path) -> Iterator[Run]:
         yield Run(place.id, at, _known(numbers), run["status"], run["seeds"], run["steps"], _minute(ended))
 
 
+def _told_apart(runs: Sequence[Run], outputs: Path) -> list[Run]:
+    """Runs of one experiment, each with the settings that the others do not share."""
+    if len(runs) == 1:
+        return list(runs)
+    configs = [_flat(_config(outputs / run.place)) for run in runs]
+    first = configs[0]
+    keys = {key for config in configs for key in {*config, *first} if config.get(key) != first.get(key)}
+    told = sorted(key for key in keys if key.partition(".")[0] in _TOLD)
+    told = sorted(told, key=lambda key: _TOLD.index(key.partition(".")[0]))[:_MOST_TOLD]
+    own = [" ".join(f"{key}={literal(config.get(key))}" for key in told) for config in configs]
+    return [replace(run, name=f"{run.name} {text}".strip()) for run, text in zip(runs, own, strict=True)]
+
+
+def _config(folder: Path) -> Any:
+    try:
+        return yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError):
+        return {}
+
+
+def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(node, Mapping):
+        return {prefix.removesuffix("."): node}
+    found = [_flat(entry, f"{prefix}{name}.") for name, entry in node.items()]
+    return {key: leaf for part in found for key, leaf in part.items()}
+
+
 def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
     try:
         stored = read_sweep(folder)
@@ -53,7 +93,9 @@ def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
     ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
     states = dict(Counter(outcome.state for outcome in outcomes))
     place = folder.relative_to(outputs).as_posix()
-    yield SweptRuns(f"{stored.kind} {ids}", place, states, _configurations(summary, place), _words(best))
+    members = [outcome.path.relative_to(outputs).as_posix() for outcome in outcomes]
+    shown = _configurations(summary, place)
+    yield SweptRuns(f"{stored.kind} {ids}", place, states, shown, _words(best), members)
 
 
 def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[Run]:

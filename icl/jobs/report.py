@@ -96,14 +96,15 @@ def blanks(request: ReportRequest, configs: Configs) -> list[Entry]:
 
 def book(entries: Sequence[Entry], request: ReportRequest, session: Session) -> Book:
     """`entries` with their papers, what was trained here, and the provenance of the page itself."""
+    sweeps = own_runs.swept(session.outputs)
     return Book(
         request.scale,
         papers((e.paper for e in entries), session.configs),
         entries,
         {**provenance(), "written": _time(time.time())},
         request.only,
-        own_runs.trained(session.outputs),
-        own_runs.swept(session.outputs),
+        own_runs.trained(session.outputs, {place for sweep in sweeps for place in sweep.members}),
+        sweeps,
     )
 
 

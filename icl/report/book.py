@@ -107,6 +107,7 @@ class SweptRuns:
     states: Mapping[str, int]
     configurations: Sequence[Run]
     best: str = ""
+    members: Sequence[str] = ()  # places of its runs
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,11 @@ class Statement:
         """gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹"""
         if self.decided is None:
             return brief(self.measured)
-        value, name = self.headline
-        return f"{name.replace('_', ' ')} {value} {self.bound_text}".strip()
+        name, value, sign, bound = self.decided
+        told = [brief(value, 1), brief(bound, 1)]
+        if told[0] == told[1] and value != bound:  # 53.97086 < 54
+            told = [number(value, 8), number(bound, 8)]
+        return " ".join([name.replace("_", " "), told[0], *([sign, told[1]] if bound is not None else [])])
 
     @property
     def reason(self) -> str:
