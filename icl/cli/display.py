@@ -35,6 +35,7 @@ class Display:
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
         if self.on_terminal:
+            self._bar.update(self._task, now="starting", visible=True)
             self._entered.enter_context(Lines(self.see).in_place_of_stderr())
         return self
 

@@ -80,10 +80,16 @@ def _inequality(document: Mapping[str, Any]) -> str:
 
 
 def coloured(document: Mapping[str, Any]) -> str:
-    """The verdict in green where it is the expected one, elsewhere in red and with a mark."""
-    if document["verdict"] == document["expected"]:
-        return f"[green]{document['verdict']}[/]"
-    return f"[bold red]{document['verdict']} ![/]"
+    """The verdict: red and with a mark where it is not the expected one."""
+    mark = "" if document["verdict"] == document["expected"] else " !"
+    return f"[{_colour(document)}]{document['verdict']}{mark}[/]"
+
+
+def _colour(claim: Mapping[str, Any]) -> str:
+    """What is undecided is no success, whether it was to be expected or not."""
+    if claim["verdict"] != claim["expected"]:
+        return "bold red"
+    return "yellow" if claim["verdict"] == "undecided" else "green"
 
 
 def _control(document: Mapping[str, Any], wide: bool) -> str:
@@ -108,10 +114,12 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
     console.print(table, highlight=False, markup=False)
 
 
-def _indented(text: str) -> Any:
+def _indented(text: str, columns: int = 2) -> Any:
+    """Wrapped between words, whatever it is."""
     from rich.padding import Padding
+    from rich.text import Text
 
-    return Padding(text, (0, 0, 0, 2))
+    return Padding(Text(text), (0, 0, 0, columns), expand=False)
 
 
 def _number(value: Any, digits: int = 3) -> str:
@@ -137,10 +145,9 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> None:
         how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
         console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
         for claim in document["claims"]:
-            colour = "green" if claim["verdict"] == claim["expected"] else "bold red"
             text = f"{claim['claim']}: {brief(claim['measured'])} (bound: {claim['bound']})"
-            console.print(f"  [{colour}]{outcome(claim)}[/]", highlight=False)
-            console.print(f"    {text}", soft_wrap=True, markup=False, highlight=False)
+            console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]", highlight=False)
+            console.print(_indented(text, 4))
         console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
 
 
@@ -187,7 +194,7 @@ def reproduced(document: Mapping[str, Any]) -> None:
     for claim, id in [*told, *claims]:
         if claim["verdict"] != claim["expected"]:
             text = f"{id}: {outcome(claim)}: {claim['claim']}: {_measured(claim)}"
-            console.print(text, soft_wrap=True, markup=False, highlight=False, style="red")
+            console.print(_indented(text, 0), style="red")
     if any(figure["scale"] == "smoke" for figure in document["figures"]):
         undecided = sum(claim["verdict"] == "undecided" for claim, _ in claims)
         if undecided:

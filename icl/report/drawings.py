@@ -10,7 +10,6 @@ import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -75,23 +74,34 @@ def picture(entry: Entry, folder: Path, page: str) -> Picture:
     links = {extension: _link(folder, target) for extension, target in files.items()}
     if links:
         links["json"] = record(entry, folder, page)
-    if "svg" not in files:
+    vector = _vector(files.get("svg"))
+    if not vector:
         size = png_size(files["png"]) if "png" in files else None
         return Picture(links, Image(links["png"], "", size) if size else None, {})
-    vector, stem = files["svg"].read_text(encoding="utf-8"), files["svg"].stem
-    boxes = {name: _numbers(box) for name, box in _VIEW.findall(vector)}
 
-    def image(name: str, text: str, size: tuple[float, float]) -> Image:
-        targets = [place / f"{stem}{name}{theme}.svg" for theme in ("", "-dark")]
-        for target, content in zip(targets, (text, darkened(text)), strict=True):
-            _write(target, content)
-        light, dark = (_link(folder, target) for target in targets)
-        return Image(light, dark, size)
+    def image(name: str, box: Sequence[float]) -> Image:
+        source = files["svg"]
+        light, dark = (source.with_name(f"{source.stem}{name}{theme}.svg") for theme in ("", "-dark"))
+        if not (_is_newer(light, source) and _is_newer(dark, source)):
+            text = part(vector, name[1:], box) if name else vector
+            _write(light, text)
+            _write(dark, darkened(text))
+        return Image(_link(folder, light), _link(folder, dark), (box[2], box[3]))
 
-    whole = _BOX.search(vector)
-    size = _numbers(whole[1])[2:] if whole else None
-    views = {name: image(f"-{name}", part(vector, name, box), box[2:]) for name, box in boxes.items()}
-    return Picture(links, image("", vector, size) if size else None, views)
+    views = {name: image(f"-{name}", _numbers(box)) for name, box in _VIEW.findall(vector)}
+    return Picture(links, image("", _numbers(_BOX.findall(vector)[0])), views)
+
+
+def _vector(path: Path | None) -> str:
+    """The drawing, unless there is none or it is torn."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
+    whole = text.rstrip().endswith("</svg>") and _BOX.search(text)
+    return text if whole else ""
+
+
+def _is_newer(path: Path, source: Path) -> bool:
+    """What is made from a copy, which keeps the time of its original."""
+    return path.is_file() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
 def part(vector: str, name: str, box: Sequence[float]) -> str:
@@ -132,8 +142,8 @@ def darkened(vector: str) -> str:
     return vector.replace("<svg ", f'<svg fill="{_DARK["#000000"]}" ', 1)  # what names no colour is black
 
 
-def _numbers(text: str) -> Any:
-    return tuple(map(float, text.split()))
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split()]
 
 
 def _place(folder: Path, page: str, entry: Entry) -> Path:

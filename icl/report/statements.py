@@ -69,10 +69,12 @@ class Statement:
         if self.decided is None:
             return brief(self.measured)
         name, value, sign, bound = self.decided
-        told = [brief(value, 1), brief(bound, 1)]
-        if told[0] == told[1] and value != bound:  # 53.97086 < 54
-            told = [number(value, 8), number(bound, 8)]
-        return " ".join([name.replace("_", " "), told[0], *([sign, told[1]] if bound is not None else [])])
+        if bound is None:
+            return f"{name} {brief(value, 1)}".replace("_", " ")
+        left, right = brief(value, 1), number(bound)
+        if left == right and value != bound:  # 53.97086 < 54
+            left, right = number(value, 8), number(bound, 8)
+        return f"{name.replace('_', ' ')} {left} {sign} {right}"
 
     @property
     def reason(self) -> str:

@@ -93,3 +93,11 @@ def test_a_drawing_in_both_themes_whole_and_panel_by_panel(figure: Make, tmp_pat
     assert "glyph" in ids, "with what the other defines"
     dark = (folder / shown.whole.dark).read_text()
     assert "#000000" not in dark and "#111111" in dark, "text on a light cell stays dark"
+    before = (folder / shown.views["panel-a"].light).stat().st_ino
+    assert drawings.picture(entry, folder, "laptop") == shown
+    assert (folder / shown.views["panel-a"].light).stat().st_ino == before, "made once"
+
+
+def test_a_drawing_that_is_torn_does_not_hide_the_picture(figure: Make, tmp_path: Path) -> None:
+    shown = drawings.picture(figure(vector=VECTOR[:200]), tmp_path / "report", "laptop")
+    assert shown.whole == drawings.Image(shown.files["png"], "", (120, 60)) and not shown.views
