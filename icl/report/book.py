@@ -45,7 +45,7 @@ class Story:
 
     title: str
     text: Sequence[str]
-    statements: Sequence[str] = ()  # ids of checks
+    statements: Mapping[str, str] = field(default_factory=dict)  # checks, and the verdicts that it tells of
     figure: str = ""
     panels: str = ""  # of the figure, all where it is empty
 

@@ -115,7 +115,9 @@ def _section(folder: Path, paper: Paper, book: Book) -> Section:
     every = [statement for entry in entries for statement in of_entry[id(entry)]]
     figures = [e for e in entries if e.group == "figure"]
     drawn = [_figure(folder, e, of_entry[id(e)], book.name) for e in figures if e.document is not None]
-    checks = [s for e in entries if e.group != "figure" for s in of_entry[id(e)]]
+    checks = sorted(
+        (s for e in entries if e.group != "figure" for s in of_entry[id(e)]), key=lambda s: s.rank
+    )
     waiting = [entry for entry in figures if entry.document is None]
     told = [found for story in paper.stories for found in _story(story, entries, checks, drawn)]
     return Section(paper, checks, drawn, waiting, counted(every, entries), told)
@@ -130,12 +132,15 @@ def _figure(folder: Path, entry: Entry, found: Sequence[Statement], page: str) -
 def _story(
     story: Story, entries: Sequence[Entry], checks: Sequence[Statement], figures: Sequence[Figure]
 ) -> Iterator[Told]:
-    """The story, if anything that it stands on is measured."""
-    by_name = {entry.id: entry for entry in entries}
-    text = stories.sentences(story.text, by_name)
-    on = [s for name in story.statements for s in checks if s.entry.id == name and s.verdict]
+    """The story, if its figure or all its statements are here, and came out as it tells."""
+    text = stories.sentences(story.text, {entry.id: entry for entry in entries})
+    by_name = {statement.entry.id: statement for statement in checks if statement.verdict}
+    on = [by_name[name] for name in story.statements if name in by_name]
     figure = next((figure for figure in figures if figure.entry.id == story.figure), None)
-    if text and (on or figure):
+    told = all(
+        by_name[name].verdict == verdict for name, verdict in story.statements.items() if name in by_name
+    )
+    if text and told and (figure or len(on) == len(story.statements)):
         yield Told(story, text, on, figure)
 
 

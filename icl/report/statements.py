@@ -16,7 +16,8 @@ from icl.verdicts import Relation, relation
 
 _SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
-_NAMED = re.compile(r"(Theorem|Proposition|Corollary|Lemma|Figure|Remark|Appendix)s? ([\w.]*\w)")
+_NAMED = re.compile(r"(Theorem|Proposition|Corollary|Lemma|Remark|Appendix)s? ([\w.]*\w)")
+_FIGURE = re.compile(r"Figure \w+")
 _PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
 
@@ -58,8 +59,9 @@ class Statement:
     @property
     def short_reference(self) -> str:
         """Theorem 1, Figure 3; of what has no such name its id in words: gd plus plus."""
-        named = _NAMED.search(self.entry.reference)
-        if named and (self.entry.group == "figure" or named.start() == 0):
+        if self.entry.group == "figure" and (figure := _FIGURE.search(self.entry.reference)):
+            return figure[0]
+        if named := _NAMED.match(self.entry.reference):
             return f"{named[1]} {named[2]}"
         return self.entry.id.rpartition("/")[2].replace("_", " ")
 
@@ -69,11 +71,12 @@ class Statement:
         if self.decided is None:
             return brief(self.measured)
         name, value, sign, bound = self.decided
-        if bound is None:
-            return f"{name} {brief(value, 1)}".replace("_", " ")
-        left, right = brief(value, 1), number(bound)
-        if left == right and value != bound:  # 53.97086 < 54
-            left, right = number(value, 8), number(bound, 8)
+        if bound is None or _number(value) is None:
+            return f"{name.replace('_', ' ')} {brief(value, 1)}"
+        for digits in (4, 8, 13):  # as many as tell the two sides apart: 53.970856 < 54
+            left, right = number(value, digits), number(bound, digits)
+            if left != right or value == bound:
+                break
         return f"{name.replace('_', ' ')} {left} {sign} {right}"
 
     @property
@@ -96,13 +99,19 @@ class Statement:
 
     @property
     def marks(self) -> Marks | None:
-        """What a ruler shows. A control is marked where it lies beyond the bound."""
+        """What a ruler shows: the side on which the statement would be true, and the control where it lies on
+        the other side of the bound than what was measured."""
         if self.decided is None or not _finite(self.decided.value) or not _finite(self.bound):
             return None
-        bound, control = float(self.bound or 0), self.control.value if self.control else None
-        beyond = control is not None and (control > bound if self.wanted == "<" else control < bound)
-        of_same = beyond and (control or 0) >= min(0, bound, self.decided.value)
-        return Marks(self.decided.value, bound, self.wanted, control if of_same else None)
+        value, bound = float(self.decided.value), float(self.bound or 0)
+        below = value < bound or (value == bound and self.wanted == "<")
+        sides = "<>" if below else "><"
+        wanted = {"holds": sides[0], "fails": sides[1]}.get(self.verdict, self.wanted)
+        control = self.control.value if self.control else None
+        beyond = control is not None and (
+            control > bound if below else min(0, value, bound) <= control < bound
+        )
+        return Marks(value, bound, wanted, control if beyond else None)
 
     @property
     def as_expected(self) -> bool:

@@ -345,7 +345,7 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
             "It fell from {one/fig1 from}.",
             "Nobody has {one/theorem2 risk}.",
         ],
-        ["one/theorem1"],
+        {"one/theorem1": "holds"},
     )
     paper = Paper(
         "one", "A paper", terms=[Term("minimum", "where $f$ is least", "the least")], stories=[story]
@@ -356,6 +356,10 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
     alone = squeezed(page(tmp_path, book(check(), papers=[paper])).text)
     assert "It fell" not in alone and "Theorem 1 holds" in alone
     assert "What was found" not in squeezed(page(tmp_path, book(figure(), papers=[paper])).text)
+    other = check(verdict="fails")
+    assert "What was found" not in squeezed(page(tmp_path, book(other, papers=[paper])).text), (
+        "it came out otherwise"
+    )
 
 
 def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def test_a_control_is_marked_where_it_lies_beyond_the_bound() -> None:
         told = {"description": "c", "rejected": True, **control}
         return statements(book(check(control=told)))[0].marks
 
+    refuted = statements(book(check(verdict="fails")))[0].marks
+    assert refuted == Marks(2.1e-16, 1e-12, ">", 0.5), "the statement would be true on the other side"
     assert marks(measured=0.5) == Marks(2.1e-16, 1e-12, "<", 0.5)
     assert marks(measured=1e-20) == marks(measured=None) == Marks(2.1e-16, 1e-12, "<")
     assert statements(book(check(measured={"gradient_norm": float("nan")})))[0].marks is None
