@@ -103,8 +103,12 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in document["measured"].items():
-        table.add_row(f"  {name}", _exact(value))
+    measured = document["measured"]
+    for name, value in measured.items():
+        if name not in map(error_of, measured):  # stands behind its own number
+            error = measured.get(error_of(name))
+            sampled = f" \N{PLUS-MINUS SIGN} {_exact(error)} (sampled)" if error else ""
+            table.add_row(f"  {name}", f"{_exact(value)}{sampled}")
     control = document["control"]
     outcome = "rejected" if control["rejected"] else "NOT rejected"
     table.add_row("  bound", f"{_exact(document['bound']['value'])}: {document['bound']['source']}")

@@ -268,21 +268,25 @@ def _with_terms(claim: str, paper: Paper) -> Any:
     """A claim in which the paper's terms lead to their definitions, and show them to who points at them."""
     from markupsafe import Markup, escape
 
-    terms = {term.name: (i, term) for i, term in enumerate(paper.terms)}
+    # As the term is written, and as a sentence begins with it.
+    terms = {name: (i, term) for i, term in enumerate(paper.terms) for name in _forms(term.name)}
     if not terms:
         return escape(claim)
     names = "|".join(re.escape(name) for name in sorted(terms, key=len, reverse=True))
     parts = re.split(rf"(?<![\w(])({names})(?!\w)", claim)
-    return Markup("").join(
-        _term(paper, *terms[part]) if i % 2 else escape(part) for i, part in enumerate(parts)
-    )
+    told = (_term(paper, *terms[part], part) if i % 2 else escape(part) for i, part in enumerate(parts))
+    return Markup("").join(told)
 
 
-def _term(paper: Paper, index: int, term: Term) -> Any:
+def _forms(name: str) -> tuple[str, str]:
+    return name, name[:1].upper() + name[1:]
+
+
+def _term(paper: Paper, index: int, term: Term, text: str) -> Any:
     from markupsafe import Markup
 
     link = '<a class="term" href="#term-{}-{}" title="{}">{}</a>'
-    return Markup(link).format(paper.id, index, term.hover or mathematics.words(term.text), term.name)
+    return Markup(link).format(paper.id, index, term.hover or mathematics.words(term.text), text)
 
 
 def _web_link(link: str) -> str:

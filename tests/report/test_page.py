@@ -362,6 +362,15 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
     )
 
 
+def test_a_term_in_a_claim_leads_to_its_definition(tmp_path: Path) -> None:
+    terms = [Term("eq. (8)", "layers with $A$", "one matrix a layer"), Term("S", "a set")]
+    claim = "Eq. (8) on S, not on Sets; eq. (81) is another."
+    found = page(tmp_path, book(check(claim=claim), papers=[Paper("one", "A paper", terms=terms)]))
+    links = [(link["href"], link["title"]) for link in found.all("a") if link.get("class") == "term"]
+    assert links == [("#term-one-0", "one matrix a layer"), ("#term-one-1", "a set")]
+    assert claim in found.text and {"term-one-0", "term-one-1"} <= {a.get("id") for _, a in found.tags}
+
+
 def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:
     numbers = [Numbers("exact_risk", "exact", 0.25, 0.2, 0.3)]
     run = Run("mine/first", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
