@@ -243,7 +243,7 @@ def _template() -> Template:
     )
     environment.filters |= {
         "brief": values.brief, "json": documents.dumps, "web": _web_link, "math": mathematics.prose,
-        "mathml": mathematics.mathml, "words": mathematics.words,
+        "mathml": mathematics.mathml,
     }  # fmt: skip
     environment.globals |= {
         "anchor": anchor, "diagram": _drawn, "diagram_legend": diagram.LEGEND, "ruler": _ruled,

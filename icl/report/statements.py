@@ -14,7 +14,7 @@ from icl.report.ruler import Marks
 from icl.report.values import brief, number, pairs
 from icl.verdicts import Relation, relation
 
-_SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
+_SHORT_VALUE = 48  # letters
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
 _NAMED = re.compile(r"(Theorem|Proposition|Corollary|Lemma|Remark|Appendix)s? ([\w.]*\w)")
 _FIGURE = re.compile(r"Figure \w+")
@@ -72,7 +72,7 @@ class Statement:
             return brief(self.measured)
         name, value, sign, bound = self.decided
         if bound is None or _number(value) is None:
-            return f"{name.replace('_', ' ')} {brief(value, 1)}"
+            return f"{name.replace('_', ' ')} {brief(value, 1)}".strip()
         for digits in (4, 8, 13):  # as many as tell the two sides apart: 53.970856 < 54
             left, right = number(value, digits), number(bound, digits)
             if left != right or value == bound:
@@ -123,13 +123,6 @@ class Statement:
         return self.verdict or "open"
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """Value and name of what was held against the bound."""
-        if self.decided is None:
-            return brief(self.measured), ""
-        return brief(self.decided.value, 1), self.decided.name
-
-    @property
     def pairs(self) -> list[tuple[str, str]]:
         return pairs(self.measured)
 
@@ -144,12 +137,6 @@ class Statement:
             return ""
         text = number(self.bound, 3)
         return text if self.decided is None else f"{self.decided.sign} {text}"
-
-    @property
-    def short_source(self) -> str:
-        """The source up to its first comma; the whole of it is beside the evidence."""
-        text = re.split(r"[,;:](?= )", self.source, maxsplit=1)[0]
-        return text if len(text) <= _SHORT_SOURCE else text[:_SHORT_SOURCE].rsplit(" ", 1)[0] + " …"
 
 
 @dataclass(frozen=True)
