@@ -66,17 +66,33 @@ except BlockingIOError:
     fcntl.flock(9, fcntl.LOCK_EX)'
 }
 
-# `quietly COMMAND...`: its output on a terminal, and otherwise only if it fails.
+# One line that says how long it has taken and what was last written to the log; it ends with the script.
+tick() {
+    while kill -0 $$ 2>/dev/null; do
+        printf '\r\033[Kicl: %ss %s' "$((SECONDS - $2))" "$(tail -n 1 "$1" 2>/dev/null | tr -d '\r' | cut -c 1-64)" >&2
+        sleep 1
+    done
+}
+
+# `quietly COMMAND...`: on a terminal a line of progress; its output goes to a log, which is kept if it fails.
 quietly() {
-    local log status=0
-    if [ -t 2 ]; then
-        "$@" >&2
-        return
-    fi
+    local log ticker="" status=0
     log=$(mktemp "${TMPDIR:-/tmp}/icl-setup.XXXXXX")
+    if [ -t 2 ]; then
+        tick "$log" "$SECONDS" 9>&- &
+        ticker=$!
+    fi
     "$@" >"$log" 2>&1 || status=$?
-    [ "$status" -eq 0 ] || cat "$log" >&2
-    rm -f "$log"
+    if [ -n "$ticker" ]; then
+        kill "$ticker" 2>/dev/null && wait "$ticker" 2>/dev/null || true
+        printf '\r\033[K' >&2
+    fi
+    if [ "$status" -eq 0 ]; then
+        rm -f "$log"
+    else
+        tail -n 20 "$log" >&2
+        say "the whole output is in $log"
+    fi
     return "$status"
 }
 

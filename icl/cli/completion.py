@@ -20,7 +20,7 @@ _icl() {
             completion:*) found="$(compgen -W "bash zsh" -- "$word")" ;;
             check:check=*|train:experiment=*|figure:figure=*)
                 group="${word%%=*}"
-                found="/^${group}s /,/^[a-z]* (/s|^  [x.] \([^ ]*\) .*|$group=\1|p"
+                found="/^${group}s /,/^[a-z]* (/s|^  [^ ]* \([^ ]*\) .*|$group=\1|p"
                 found="$(icl list 2>/dev/null | sed -n "$found")"
                 [ "$group" = experiment ] || found="$found"$'\n'"$group=all"
                 found="$(compgen -W "$found" -- "$word")" ;;

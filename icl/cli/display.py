@@ -35,6 +35,7 @@ class Display:
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
         if self.on_terminal:
+            self._bar.update(self._task, now="starting", visible=True)
             self._entered.enter_context(Lines(self.see).in_place_of_stderr())
         return self
 
@@ -83,4 +84,6 @@ class Display:
         self._bar.update(self._task, now=self._now())
 
     def _now(self) -> str:
-        return ", ".join(map(str, self.under_way))
+        """Which of how many, and what: 7/70 check ID."""
+        of_all = f"{self.begun}/{self.total} " if self.total else ""
+        return of_all + ", ".join(map(str, self.under_way))

@@ -1,15 +1,19 @@
-"""`icl VERB --help`: what can be set, with what, and examples."""
+"""`icl VERB --help`: what can be set, with what, what each is for, and examples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import yaml
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from icl.cli.flags import parse_flags
 from icl.cli.words import VERBS
+from icl.config import comments
 from icl.config.compose import compose
 from icl.config.places import Configs
+from icl.config.values import literal
+from icl.jobs.catalog import claim_of
 from icl.jobs.outcome import OK
 
 EXAMPLES = {
@@ -35,26 +39,96 @@ EXAMPLES = {
     "bench": ["icl bench bench=train"],
     "sweep": ["icl sweep sweep=outputs/sweeps/FINGERPRINT"],
 }
+_WIDE, _SHORT = 110, 12
+_OF_CHECKS = {  # where a check's own config says no more
+    "dim": "dimension of the covariates", "context": "examples in a prompt", "layers": "number of layers",
+    "seed": "of whatever is drawn", "samples": "prompts drawn", "restarts": "starts of a search",
+    "starts": "starts of a search", "length": "of a sequence", "window": "s: tokens have s + 1 entries",
+}  # fmt: skip
 
 
 def show_help(verb: str, args: Sequence[str]) -> int:
     """With `check=...` or `experiment=...` beside --help, the settings are those of that choice."""
     flags = parse_flags(verb, [arg for arg in args if arg not in ("--help", "-h")])
     configs = Configs.of(flags.config_dir)
-    settings = compose(configs, verb, flags.overrides).settings
-    print(f"icl {verb}: {VERBS[verb]}\n\nexamples:")
-    print("".join(f"  {example}\n" for example in EXAMPLES.get(verb, [])))
-    print("choices (GROUP=OPTION; those of --config-dir count):")
-    for group in _groups(verb, configs):
-        print(f"  {group}={' | '.join(configs.options(group))}")
-    print("\nsettings (KEY=VALUE, dotted: train.steps=100), here as they stand:")
-    text = yaml.safe_dump(settings, sort_keys=False, default_flow_style=None, width=110)
-    print("".join(f"  {line}\n" for line in text.splitlines()))
+    composed = compose(configs, verb, flags.overrides)
+    width = min(shutil.get_terminal_size().columns, _WIDE)
+    print("\n".join(_lines(verb, configs, composed.settings, composed.choices, width)))
+    return OK
+
+
+def _lines(
+    verb: str, configs: Configs, settings: Mapping[str, Any], choices: Mapping[str, str | None], width: int
+) -> Iterator[str]:
+    yield f"icl {verb}: {VERBS[verb]}"
+    chosen = choices.get("check") if verb == "check" else None
+    if chosen:
+        yield from _claim(chosen, configs, settings, width)
+    yield "\nexamples:"
+    yield from (f"  {example}" for example in EXAMPLES.get(verb, []))
+    if not chosen:
+        yield "\nchoices (GROUP=OPTION; * as it stands; those of --config-dir count):"
+        for group in _groups(verb, configs):
+            yield f"  {group}="
+            options = {
+                option: comments.of_option(configs, group, option) for option in configs.options(group)
+            }
+            marked = {f"{'*' if choices.get(group) == o else ' '} {o}": told for o, told in options.items()}
+            yield from _columns(marked, width, "    ")
+    yield f"\nsettings (KEY=VALUE), with their values at scale={settings.get('scale', 'laptop')}:"
+    told = comments.of_keys(configs, verb, choices)
+    told = {f"check.{name}": text for name, text in _OF_CHECKS.items()} | told
+    for section, rows in _sections(settings, told).items():
+        yield from [f"  {section}"] if section else []
+        yield from _columns(rows, width, "    " if section else "  ")
     many = (
         "" if verb in ("reproduce", "report", "sweep") else "-m (every combination of a,b,c or range(n))   "
     )
-    print(f"flags: {many}--config-dir DIR   --cfg job   --info")
-    return OK
+    yield f"\nflags: {many}--config-dir DIR   --cfg job   --info"
+
+
+def _claim(check: str, configs: Configs, settings: Mapping[str, Any], width: int) -> Iterator[str]:
+    yield f"\n{check}: {comments.of_option(configs, 'check', check)}"
+    node = settings.get("check")
+    claim = claim_of(str(node.get("_target_", ""))) if isinstance(node, Mapping) else ""
+    yield from textwrap.wrap(claim, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _sections(settings: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """`key=value` and its comment by section: of its own each group of settings, first those without."""
+    found: dict[str, dict[str, str]] = {"": {}}
+    for key, value in settings.items():
+        nested = isinstance(value, Mapping)
+        rows = found.setdefault(key, {}) if nested else found[""]
+        for dotted, leaf in _leaves(key, value):
+            if not dotted.endswith("_target_"):
+                rows[f"{dotted}={_typed(leaf)}"] = told.get(dotted, "")
+    return {section: rows for section, rows in found.items() if rows}
+
+
+def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, entry in value.items():
+            yield from _leaves(f"{key}.{name}", entry)
+    else:
+        yield key, value
+
+
+def _typed(value: Any) -> str:
+    return "null" if value is None else literal(value) if not isinstance(value, str) else value
+
+
+def _columns(rows: Mapping[str, str], width: int, margin: str) -> Iterator[str]:
+    """What is on the left, and beside it what it is for; below it where the left is long."""
+    usual = [len(left) for left in rows if len(left) <= width // 3]
+    first = max(usual, default=_SHORT) + 2
+    for left, right in rows.items():
+        lines = textwrap.wrap(right, max(width - len(margin) - first, 20)) or [""]
+        if len(left) + 2 > first and right:
+            yield f"{margin}{left}"
+            left = ""
+        yield f"{margin}{left:<{first}}{lines[0]}".rstrip()
+        yield from (f"{margin}{'':<{first}}{line}" for line in lines[1:])
 
 
 def _groups(verb: str, configs: Configs) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from icl.config.places import Configs
+from icl.config.places import SCALES, Configs
 from icl.errors import InputError, one_of
-from icl.jobs.catalog import listing
+from icl.jobs.catalog import KINDS, Known, claim_of, known, listing, target_of
+from icl.verdicts import VERDICTS, joint
 
 
 def list_command(args: Sequence[str]) -> int:
@@ -31,13 +33,43 @@ def list_command(args: Sequence[str]) -> int:
     if settings["format"] == "json":
         print(json.dumps(document, indent=2))
     else:
-        _show(document)
+        _show(document, Path(settings["paths.outputs"]).absolute(), Configs.of(folder))
     return 0
 
 
-def _show(document: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    for name, items in document.items():
-        print(f"{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
-        width = max((len(item["id"]) for item in items), default=0)
-        for item in items:
-            print(f"  {'x' if item['done'] else '.'} {item['id']:<{width}}  {item['reference']}")
+LEGEND = "\u2713 holds   \u2717 fails   ? undecided   \u00b7 nothing stored here   x trained here"
+GLYPHS = dict(zip(VERDICTS, "\u2713\u2717?", strict=True))
+
+
+def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, configs: Configs) -> None:
+    """One line each: what came of it, at which scale, and what it says, as far as the line goes."""
+    width = shutil.get_terminal_size().columns
+    print(LEGEND)
+    for kind, (name, items) in zip(KINDS, document.items(), strict=True):
+        print(f"\n{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
+        found = [known(outputs, kind, item["id"], configs) for item in items]
+        scales = [", ".join(map(_scale, one)) for one in found]
+        first, second = (
+            max(map(len, column), default=0) for column in ([item["id"] for item in items], scales)
+        )
+        for item, one, scale in zip(items, found, scales, strict=True):
+            about = claim_of(target_of(kind, item["id"], configs)) if kind.group == "check" else ""
+            at = f"  {scale:<{second}}" if second else ""
+            line = (
+                f"  {_mark(one, done=item['done'])} {item['id']:<{first}}{at}  {about or item['reference']}"
+            )
+            print(line if len(line) <= width else f"{line[: width - 3].rsplit(' ', 1)[0]} ..")
+
+
+def _mark(found: Sequence[Known], *, done: bool) -> str:
+    verdicts = [verdict for one in found[-1:] for verdict in one.verdicts]
+    if not verdicts:
+        return "x" if done else "\u00b7"
+    return GLYPHS[joint(verdicts)]
+
+
+def _scale(one: Known) -> str:
+    """`laptop`, of a figure with how many of its claims hold; of settings of one's own, that they are."""
+    scales = "any scale" if len(one.scales) == len(SCALES) else "/".join(one.scales) or "own settings"
+    count = sum(verdict == "holds" for verdict in one.verdicts)
+    return scales if len(one.verdicts) == 1 else f"{scales} {count} of {len(one.verdicts)} hold"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icl.runs.kinds import RISKS, error_of, kind_of, of_one_matrix
-from icl.verdicts import brief, inequality, outcome
+from icl.verdicts import VERDICTS, brief, relation
 
 if TYPE_CHECKING:
     from icl.report.book import Book
@@ -38,7 +40,7 @@ def checks(
         table.add_column("claim", ratio=1)
     for d in documents:
         seconds = "cached" if d["cached"] else f"{d['seconds']:.1f}"
-        row = [d["check"], coloured(d), inequality(d["measured"], d["bound"]), _control(d, wide), seconds]
+        row = [d["check"], coloured(d), _against_bound(d), _control(d, wide), seconds]
         table.add_row(*row, *([d["claim"]] if wide else []))
     console.print(table)
     if claims and not wide:
@@ -55,11 +57,39 @@ def checks(
                 console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
 
 
+def _against_bound(document: Mapping[str, Any]) -> Any:
+    """The inequality, and where its bound comes from: rounding of an exact number, else an interval."""
+    from rich.text import Text
+
+    bound = document["bound"]
+    source = re.split(r"[,;:](?= )", bound["source"], maxsplit=1)[0]
+    error = document["measured"].get(error_of(bound["of"]))
+    sampled = f" (sampled, \N{PLUS-MINUS SIGN} {error:.2g})" if isinstance(error, float) and error else ""
+    text = Text(f"{_inequality(document)}{sampled}")
+    return text.append(f"\nbound: {source}", style="dim")
+
+
+def _inequality(document: Mapping[str, Any]) -> str:
+    """With as many digits as tell the two sides apart."""
+    name, value, sign, limit = relation(document["measured"], document["bound"])
+    for digits in (3, 6, 12):
+        left, right = brief(value, digits), brief(limit, digits)
+        if left != right or value == limit:
+            break
+    return f"{name} {left} {sign} {right}"
+
+
 def coloured(document: Mapping[str, Any]) -> str:
-    """The verdict in green where it is the expected one, elsewhere in red and with a mark."""
-    if document["verdict"] == document["expected"]:
-        return f"[green]{document['verdict']}[/]"
-    return f"[bold red]{document['verdict']} ![/]"
+    """The verdict: red and with a mark where it is not the expected one."""
+    mark = "" if document["verdict"] == document["expected"] else " !"
+    return f"[{_colour(document)}]{document['verdict']}{mark}[/]"
+
+
+def _colour(claim: Mapping[str, Any]) -> str:
+    """What is undecided is no success, whether it was to be expected or not."""
+    if claim["verdict"] != claim["expected"]:
+        return "bold red"
+    return "yellow" if claim["verdict"] == "undecided" else "green"
 
 
 def _control(document: Mapping[str, Any], wide: bool) -> str:
@@ -73,8 +103,12 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in document["measured"].items():
-        table.add_row(f"  {name}", _exact(value))
+    measured = document["measured"]
+    for name, value in measured.items():
+        if name not in map(error_of, measured):  # stands behind its own number
+            error = measured.get(error_of(name))
+            sampled = f" \N{PLUS-MINUS SIGN} {_exact(error)} (sampled)" if error else ""
+            table.add_row(f"  {name}", f"{_exact(value)}{sampled}")
     control = document["control"]
     outcome = "rejected" if control["rejected"] else "NOT rejected"
     table.add_row("  bound", f"{_exact(document['bound']['value'])}: {document['bound']['source']}")
@@ -84,10 +118,12 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
     console.print(table, highlight=False, markup=False)
 
 
-def _indented(text: str) -> Any:
+def _indented(text: str, columns: int = 2) -> Any:
+    """Wrapped between words, whatever it is."""
     from rich.padding import Padding
+    from rich.text import Text
 
-    return Padding(text, (0, 0, 0, 2))
+    return Padding(Text(text), (0, 0, 0, columns), expand=False)
 
 
 def _number(value: Any, digits: int = 3) -> str:
@@ -113,22 +149,35 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> None:
         how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
         console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
         for claim in document["claims"]:
-            colour = "green" if claim["verdict"] == claim["expected"] else "bold red"
             text = f"{claim['claim']}: {brief(claim['measured'])} (bound: {claim['bound']})"
-            console.print(f"  [{colour}]{outcome(claim)}[/]", highlight=False)
-            console.print(f"    {text}", soft_wrap=True, markup=False, highlight=False)
+            console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]", highlight=False)
+            console.print(_indented(text, 4))
         console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def outcome(claim: Mapping[str, Any]) -> str:
+    """The verdict, and where it is a failure whether that was to be expected. Undecided is undecided."""
+    if claim["verdict"] != claim["expected"]:
+        return f"{claim['verdict']} (expected: {claim['expected']})"
+    return "fails, as expected" if claim["verdict"] == "fails" else claim["verdict"]
+
+
+def totals(claims: Sequence[Mapping[str, Any]]) -> str:
+    """`31 hold, 3 fail as expected, 17 undecided, 1 other than expected`"""
+    counts = Counter(claim["verdict"] for claim in claims if claim["verdict"] == claim["expected"])
+    words = {"holds": ("holds", "hold"), "fails": ("fails as expected", "fail as expected")}
+    told = [(counts[verdict], *words.get(verdict, (verdict, verdict))) for verdict in VERDICTS]
+    others = len(claims) - counts.total()
+    told.append((others, "other than expected", "other than expected"))
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in told if count)
 
 
 def in_short(document: Mapping[str, Any]) -> str:
     """A check or figure in a few words: what came of it, and how long it took."""
     how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
     if "verdict" in document:
-        return f"{outcome(document)} ({how})"
-    unexpected = [claim for claim in document["claims"] if claim["verdict"] != claim["expected"]]
-    if unexpected:
-        return f"{len(unexpected)} of {_claims(document['claims'])} other than expected ({how})"
-    return f"{_claims(document['claims'])} as expected ({how})"
+        return f"{outcome(document)}, {_inequality(document)} ({how})"
+    return f"{totals(document['claims'])} ({how})"
 
 
 def needs(group: str, id: str, reason: str) -> str:
@@ -137,19 +186,23 @@ def needs(group: str, id: str, reason: str) -> str:
 
 
 def reproduced(document: Mapping[str, Any]) -> None:
-    """All checks, all figures, what did not come about, and where it can be read at leisure."""
+    """The totals, whatever is not as expected or did not come about, and where all can be read at leisure."""
     from rich.console import Console
 
-    if document["checks"]:
-        checks(document["checks"], claims=False)
     console = Console()
-    for figure in document["figures"]:
-        unexpected = [claim for claim in figure["claims"] if claim["verdict"] != claim["expected"]]
-        colour = "bold red" if unexpected else "green"
-        console.print(f"{figure['figure']}: [{colour}]{in_short(figure)}[/]", highlight=False)
-        for claim in unexpected:
-            text = f"  {outcome(claim)}: {claim['claim']}: {brief(claim['measured'])} ({claim['bound']})"
-            console.print(text, soft_wrap=True, markup=False, highlight=False)
+    told = [(check, check["check"]) for check in document["checks"]]
+    claims = [(claim, figure["figure"]) for figure in document["figures"] for claim in figure["claims"]]
+    for what, found in (("checks", told), (f"claims of {len(document['figures'])} figures", claims)):
+        if found:
+            console.print(f"{len(found)} {what}: {totals([claim for claim, _ in found])}", highlight=False)
+    for claim, id in [*told, *claims]:
+        if claim["verdict"] != claim["expected"]:
+            text = f"{id}: {outcome(claim)}: {claim['claim']}: {_measured(claim)}"
+            console.print(_indented(text, 0), style="red")
+    if any(figure["scale"] == "smoke" for figure in document["figures"]):
+        undecided = sum(claim["verdict"] == "undecided" for claim, _ in claims)
+        if undecided:
+            console.print("at smoke scale training is too short to decide what is said of trained weights")
     for skipped in document["skipped"]:
         console.print(needs(**skipped), soft_wrap=True, markup=False, highlight=False)
     for failure in document["failures"]:
@@ -158,6 +211,12 @@ def reproduced(document: Mapping[str, Any]) -> None:
     console.print(f"{document['seconds']:.0f} s", highlight=False)
     if document["report"] is not None:
         console.print(f"report: {document['report']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _measured(claim: Mapping[str, Any]) -> str:
+    if isinstance(claim["bound"], Mapping):
+        return _inequality(claim)
+    return f"{brief(claim['measured'])} (bound: {claim['bound']})"
 
 
 def run(document: Mapping[str, Any], experiment: str) -> None:
@@ -237,16 +296,24 @@ def multirun(results: Sequence[Mapping[str, Any]]) -> None:
     judged = any("verdict" in d for d in documents)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("job", overflow="fold")
-    for name in ["state", *(["verdict"] if judged else []), *metrics]:
+    for name in ["state", *(["verdict", "measured"] if judged else []), *metrics]:
         heading = f"{name}\n{kind_of(name)}" if kind_of(name) else name
-        table.add_column(heading, no_wrap=True, justify="right" if name in metrics else "left")
+        wrapped = name == "measured"
+        table.add_column(heading, no_wrap=not wrapped, justify="right" if name in metrics else "left")
     for result, found in zip(results, documents, strict=True):
         state = "cached" if found.get("cached") else result["status"]
         state = f"[red]{state}[/]" if state == "failed" else state
         means = [_mean(found.get("metrics", {}), name) for name in metrics]
-        verdict = [found.get("verdict", "")] if judged else []
+        verdict = _judged(found) if judged else []
         table.add_row(" ".join(result["overrides"]), state, *verdict, *means)
     Console().print(table)
+
+
+def _judged(found: Mapping[str, Any]) -> list[str]:
+    """A check's verdict and the number it rests on."""
+    if "verdict" not in found:
+        return ["", ""]
+    return [found["verdict"], _inequality(found)]
 
 
 def report(document: Mapping[str, Any], told: Book) -> None:
@@ -259,7 +326,3 @@ def report(document: Mapping[str, Any], told: Book) -> None:
     print(document["report"])
     if "wandb" in document:
         print(document["wandb"])
-
-
-def _claims(claims: Sequence[Any]) -> str:
-    return f"{len(claims)} claim{'' if len(claims) == 1 else 's'}"

@@ -113,8 +113,10 @@ class Watch:
 
         console = Console(file=sys.stderr)
         with Live(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as live:
-            while not self._stop.wait(self.seconds):
-                live.update(self.table())
+            while True:
+                live.update(self.table(), refresh=True)
+                if self._stop.wait(self.seconds):
+                    break
 
     def table(self) -> Any:
         """How many jobs are in each state, and the first of those that are not over or went wrong."""
@@ -124,14 +126,17 @@ class Watch:
         stored = self.sweep.stored
         outcomes = [stored.outcome(job) for job in stored.jobs]
         counts = Counter(outcome.state for outcome in outcomes)
-        lines = [Text("  ".join(f"{counts[state]} {state}" for state in STATES if counts[state]))]
+        lines = [
+            Text("  ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "starting")
+        ]
         told = [
-            (outcome, job)
+            (outcome, job, number)
             for state in ("failed", "running", "interrupted")
-            for job, outcome in zip(stored.jobs, outcomes, strict=True)
+            for number, (job, outcome) in enumerate(zip(stored.jobs, outcomes, strict=True), 1)
             if outcome.state == state
         ]
-        for outcome, job in told[:FEW]:
-            text = f"{outcome.state:<12}{' '.join(stored.own_overrides(job))} {outcome.error}"
+        for outcome, job, number in told[:FEW]:
+            which = f"{number}/{len(stored.jobs)} {' '.join(stored.own_overrides(job))}"
+            text = f"{outcome.state:<12}{which} {outcome.error}"
             lines.append(Text(text, style=_COLOURS[outcome.state], no_wrap=True, overflow="ellipsis"))
         return Group(*lines)

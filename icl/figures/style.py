@@ -16,6 +16,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#666666",
 )  # fmt: skip
+ON_LIGHT, ON_DARK = "#111111", "#fefefe"  # text on a coloured cell: the same on a light and on a dark page
 EXACT: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.0}
 PANEL = (2.5, 2.0)  # inches
 RC: Any = {
@@ -81,7 +82,7 @@ def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: flo
     axes.set_yticks([])
     for (i, j), entry in np.ndenumerate(M_IJ):
         text = entry_text(float(entry))
-        colour = "white" if abs(entry) > 0.6 * bound else "black"
+        colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
         axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     return image
 

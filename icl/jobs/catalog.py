@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from icl.config.places import SCALES, Configs
 from icl.errors import InputError, nearest
 from icl.runs import documents, json_records, layout, record
 
-_HEADER = re.compile(r"^#\s*(paper|reference)\s*:\s*(.+)$")
+_TARGET = re.compile(r"^_target_: (\S+)$", re.MULTILINE)
+_KEY = re.compile(r"^([a-z]\w*): (\S.*?)(?: +#.*)?$", re.MULTILINE)
+_AT = re.compile(r"\$\{at:(.*)\}")
+_VALUE = re.compile(r"\[[^\]]*\]|[^,\s]+")
+_CLAIM = re.compile(r"^    claim(?:: [^=]+)? = (\(\n.*?\n    \)|[^\n]+)$", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"^#\s*(paper|reference|formula)\s*:\s*(.+)$")
 
 
 class Kind(NamedTuple):
@@ -36,13 +44,18 @@ class Entry(NamedTuple):
     id: str
     paper: str
     reference: str
+    formula: str = ""  # the claim in LaTeX
 
 
 def listing(outputs: Path, configs: Configs) -> dict[str, list[dict[str, object]]]:
     """The document of `icl list`."""
     found = {kind: entries(kind.group, configs) for kind in KINDS}
     return {
-        kind.plural: [item._asdict() | {"done": has_result(outputs, kind, item.id)} for item in items]
+        kind.plural: [
+            {"id": item.id, "paper": item.paper, "reference": item.reference}
+            | {"done": has_result(outputs, kind, item.id)}
+            for item in items
+        ]
         for kind, items in found.items()
     }
 
@@ -83,6 +96,70 @@ def has_result(outputs: Path, kind: Kind, id: str) -> bool:
     )
 
 
+class Known(NamedTuple):
+    """What is stored of a check or figure: at which scales, and what came of each of its claims there."""
+
+    scales: tuple[str, ...]
+    verdicts: tuple[str, ...]
+
+
+def known(outputs: Path, kind: Kind, id: str, configs: Configs) -> list[Known]:
+    """The latest results of a check or figure, one for each scale, or one for all that it is the same at."""
+    folder, found = outputs / kind.records / id, []
+    if kind.records == "figures":
+        for scale in SCALES:
+            document = _latest(folder / scale)
+            if document is not None:
+                found.append(Known((scale,), tuple(claim["verdict"] for claim in document["claims"])))
+    elif kind.records == "checks" and (document := _latest(folder)) is not None:
+        found.append(Known(_scales_of(id, document["settings"], configs), (document["verdict"],)))
+    return found
+
+
+def target_of(kind: Kind, id: str, configs: Configs) -> str:
+    """The class that a config names."""
+    match = _TARGET.search(_text(kind.group, id, configs))
+    return match[1] if match else ""
+
+
+def _latest(folder: Path) -> Any:
+    """The document of the record that was written last."""
+    paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    records = (documents.read_record(path) for path in paths)
+    return next(
+        (r["document"] for r in records if r is not None and json_records.complaint(r, None) is None), None
+    )
+
+
+def _scales_of(id: str, settings: Mapping[str, Any], configs: Configs) -> tuple[str, ...]:
+    """The scales at which the config has these settings; none of a check that was asked with other ones."""
+    lines = _KEY.findall(_text("check", id, configs))
+    shipped = {key: _AT.fullmatch(value) or value for key, value in lines if key != "expected"}
+    shipped |= {"weights": "null"}
+
+    def at(value: Any, place: int) -> Any:
+        return _read(value if isinstance(value, str) else _VALUE.findall(value[1])[place])
+
+    return tuple(
+        scale
+        for place, scale in enumerate(SCALES)
+        if all(settings.get(key) == at(value, place) for key, value in shipped.items())
+    )
+
+
+def _read(text: str) -> Any:
+    """A scalar or list of a config's line."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _text(group: str, id: str, configs: Configs) -> str:
+    paths = [folder / group / f"{id}.yaml" for folder in reversed(configs.folders)]
+    return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
+
+
 def _folders(folder: Path) -> list[Path]:
     try:
         return [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir()]
@@ -98,4 +175,21 @@ def _entry(name: str, path: Path) -> Entry:
         match = _HEADER.match(line)
         if match:
             head[match[1]] = match[2].strip()
-    return Entry(name, head.get("paper", name.partition("/")[0]), head.get("reference", ""))
+    paper = head.get("paper", name.partition("/")[0])
+    return Entry(name, paper, head.get("reference", ""), head.get("formula", ""))
+
+
+def claim_of(target: str) -> str:
+    """The claim of a check's class, read from its source and not imported; "" where it is not plain text."""
+    module, _, name = target.rpartition(".")
+    try:
+        spec = importlib.util.find_spec(module)
+        source = Path((spec and spec.origin) or "").read_text(encoding="utf-8")
+    except (ImportError, ValueError, OSError, AttributeError):
+        return ""
+    body = source.partition(f"class {name}")[2]
+    found = _CLAIM.search(body)
+    try:
+        return str(ast.literal_eval(found[1])) if found else ""
+    except (ValueError, SyntaxError):
+        return ""

@@ -157,21 +157,22 @@ class FigureRequest:
 
         from matplotlib import rc_context
 
+        from icl.figures import vector
         from icl.figures.style import RC
         from icl.runs.atomic import write_bytes
 
         logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
         stem.parent.mkdir(parents=True, exist_ok=True)
-        files = {
-            extension: stem.with_name(f"{stem.name}.{extension}") for extension in ("png", "pdf", "csv", "md")
-        }
+        kinds = ("png", "pdf", "svg", "csv", "md")
+        files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in kinds}
         with rc_context(RC):
             drawing = self.drawing.draw(records)
             for extension, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
                 content = io.BytesIO()
                 drawing.savefig(content, format=extension, metadata=metadata)
                 write_bytes(files[extension], content.getvalue())
-                drawing.set_layout_engine("none")  # where the parts lie is settled; both files show the same
+                drawing.set_layout_engine("none")  # where the parts lie is settled; all files show the same
+            write_bytes(files["svg"], vector.svg(drawing))
         write_bytes(files["csv"], _csv(self.drawing.table(records)).encode())
         write_bytes(files["md"], _markdown(document).encode())
         return files

@@ -16,12 +16,12 @@ import yaml
 from icl.config.compose import Composed
 from icl.config.places import Configs
 from icl.config.session import Session, session_of
-from icl.errors import InputError
-from icl.jobs import catalog
+from icl.errors import InputError, one_line
+from icl.jobs import catalog, own_runs
 from icl.jobs.kinds import named
 from icl.jobs.remembered import Memory, remembering
 from icl.jobs.request import Document, Found
-from icl.report.book import Book, Entry, Paper
+from icl.report.book import Book, ClosedForm, Entry, Paper, Story, Term
 from icl.runs import atomic
 from icl.runs.documents import read_json
 from icl.runs.provenance import provenance
@@ -64,7 +64,7 @@ def make(request: ReportRequest, session: Session) -> tuple[Document, Book]:
     online = _online(request, session) if request.wandb else None  # refused before anything is written
     with remembering(session) as memory:
         found = [_looked_up(e, request.scale, session, memory) for e in blanks(request, session.configs)]
-    told = book(found, request.scale, session.configs)
+    told = book(found, request, session)
     shown = {
         kind.plural: sum(e.group == kind.group and e.document is not None for e in told.entries)
         for kind in SHOWN
@@ -94,14 +94,22 @@ def blanks(request: ReportRequest, configs: Configs) -> list[Entry]:
     return [_blank(group, item, request.scale, configs) for group, item in chosen]
 
 
-def book(entries: Sequence[Entry], scale: str, configs: Configs) -> Book:
-    """`entries` with their papers, and the provenance of the page itself."""
-    return Book(scale, papers((e.paper for e in entries), configs), entries,
-                {**provenance(), "written": _time(time.time())})  # fmt: skip
+def book(entries: Sequence[Entry], request: ReportRequest, session: Session) -> Book:
+    """`entries` with their papers, what was trained here, and the provenance of the page itself."""
+    sweeps = own_runs.swept(session.outputs)
+    return Book(
+        request.scale,
+        papers((e.paper for e in entries), session.configs),
+        entries,
+        {**provenance(), "written": _time(time.time())},
+        request.only,
+        own_runs.trained(session.outputs, {place for sweep in sweeps for place in sweep.members}),
+        sweeps,
+    )
 
 
 def write(told: Book, outputs: Path) -> Path:
-    """OUTPUTS/report/index.html."""
+    """OUTPUTS/report/SCALE.html, and index.html beside it: the page of the scale that has decided most."""
     from icl.report.page import write_report
 
     with atomic.writing(outputs):
@@ -146,13 +154,15 @@ def _looked_up(entry: Entry, scale: str, session: Session, memory: Memory) -> En
 
 def _blank(group: str, item: catalog.Entry, scale: str, configs: Configs) -> Entry:
     words = ["icl", group, f"{group}={item.id}", f"scale={scale}"]
-    given = ""
+    given, folder = "", ""
     shared = [folder for folder in configs.folders if folder != configs.user]
     if not any((folder / group / f"{item.id}.yaml").is_file() for folder in shared):  # the user's own
         words[2:2] = ["--config-dir", str(configs.user)]
+        folder = f", config_dir={str(configs.user)!r}"
         given = os.environ.get("ICL_PACKAGES", "")
     command = f"{f'ICL_PACKAGES={shlex.quote(given)} ' if given else ''}{shlex.join(words)}"
-    return Entry(group, item.id, item.paper, item.reference, command)
+    python = f'icl.{group}("{item.id}", scale="{scale}"{folder})'
+    return Entry(group, item.id, item.paper, item.reference, command, formula=item.formula, python=python)
 
 
 def _paper(id: str, configs: Configs) -> Paper:
@@ -160,11 +170,17 @@ def _paper(id: str, configs: Configs) -> Paper:
         path = folder / "paper" / f"{id}.yaml"
         if path.is_file():
             try:
-                told = yaml.safe_load(path.read_text(encoding="utf-8"))
-                return Paper(id, **{key: str(value) for key, value in told.items()})
-            except (yaml.YAMLError, AttributeError, TypeError):
-                raise InputError(f"{path}: must have title, and may have citation and link") from None
+                return _described(id, yaml.safe_load(path.read_text(encoding="utf-8")))
+            except (yaml.YAMLError, AttributeError, TypeError) as error:
+                told = f"{path}: must have title, and may have citation, link, terms, stories, closed_forms"
+                raise InputError(f"{told} ({one_line(error)})") from None
     return Paper(id, id)
+
+
+def _described(id: str, told: dict[str, Any]) -> Paper:
+    parts = {"terms": Term, "stories": Story, "closed_forms": ClosedForm}
+    found = {name: [kind(**part) for part in told.pop(name, None) or []] for name, kind in parts.items()}
+    return Paper(id, **{key: str(value) for key, value in told.items()}, **found)  # type: ignore[arg-type]
 
 
 def _time(seconds: float) -> str:

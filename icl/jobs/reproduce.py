@@ -48,10 +48,11 @@ def requested(composed: Composed, configs: Configs) -> tuple[ReproduceRequest, S
 
 def make(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
+    session.say(f"reproduce at scale={request.scale}: looking for what is done already")
     parts = parts_of(request, session)
     session.say(as_text(parts, request.scale, session.outputs, request.jobs))
     session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
-    with Page(parts, request.scale, session) as page:
+    with Page(parts, request, session) as page:
         _carry_out(parts, request, session, page)
     _note_skipped([part.entry for part in parts], session.outputs)
     return _document([part.entry for part in parts], page, started)
@@ -111,8 +112,8 @@ class Page:
     By a thread of its own, since one part may take minutes. A page that cannot be written stops nothing.
     """
 
-    def __init__(self, parts: Sequence[Part], scale: str, session: Session) -> None:
-        self.parts, self.scale, self.session = parts, scale, session
+    def __init__(self, parts: Sequence[Part], request: ReportRequest, session: Session) -> None:
+        self.parts, self.request, self.session = parts, request, session
         self.path: Path | None = None
         self.failure: str | None = None
         self._news, self._over = threading.Event(), threading.Event()
@@ -151,7 +152,7 @@ class Page:
         entries = [part.entry for part in self.parts]
         entries.sort(key=lambda entry: (ORDER.index(entry.group), entry.id))  # whatever ran first
         try:
-            told = book(entries, self.scale, self.session.configs)
+            told = book(entries, self.request, self.session)
             self.path, self.failure = write(told, self.session.outputs), None
         except Exception as error:
             self.failure = f"{type(error).__name__}: {one_line(error)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,16 +26,88 @@ class Entry:
     record: Mapping[str, Any] = field(
         default_factory=dict
     )  # fingerprint, date and provenance of the document
+    formula: str = ""  # the claim in LaTeX
+    python: str = ""  # the command, as a line of Python
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word or equation of the paper, defined; `hover` says it without mathematics."""
+
+    name: str
+    text: str
+    hover: str = ""
+
+
+@dataclass(frozen=True)
+class Story:
+    """Something a theorist would repeat: sentences with numbers from records, and what they stand on."""
+
+    title: str
+    text: Sequence[str]
+    statements: Mapping[str, str] = field(default_factory=dict)  # checks, and the verdicts that it tells of
+    figure: str = ""
+    panels: str = ""  # of the figure, all where it is empty
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A formula to be tried: `form` names it in page.js, `inputs` its letters with least, most and value."""
+
+    form: str
+    title: str
+    formula: str
+    text: str
+    inputs: Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Paper:
-    """How a paper is named and found."""
+    """How a paper is named and found, and what it is told with. Text may have LaTeX between dollar signs."""
 
     id: str
     title: str
     citation: str = ""
     link: str = ""
+    terms: Sequence[Term] = ()
+    stories: Sequence[Story] = ()
+    closed_forms: Sequence[ClosedForm] = ()
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A metric of several seeds: its mean, an interval for it, and what kind of number it is."""
+
+    metric: str
+    kind: str
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run, or one configuration of a sweep."""
+
+    name: str
+    place: str  # below the outputs folder
+    metrics: Sequence[Numbers]
+    state: str = "done"
+    seeds: Sequence[int] = ()
+    steps: int = 0
+    date: str = ""
+
+
+@dataclass(frozen=True)
+class SweptRuns:
+    """A sweep: its configurations, how many of its jobs are in which state, and which is best."""
+
+    name: str
+    place: str
+    states: Mapping[str, int]
+    configurations: Sequence[Run]
+    best: str = ""
+    members: Sequence[str] = ()  # places of its runs
 
 
 @dataclass(frozen=True)
@@ -45,3 +118,11 @@ class Book:
     papers: Sequence[Paper]
     entries: Sequence[Entry]
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of the page itself, with `written`
+    only: Sequence[str] = ()  # the papers that were asked for, where not all were
+    runs: Sequence[Run] = ()
+    sweeps: Sequence[SweptRuns] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its page: one for each scale and choice of papers."""
+        return re.sub(r"[^\w.-]", "_", "-".join([self.scale, *self.only]))

@@ -27,50 +27,112 @@
     show();
   };
 
+  // What is shown: of which paper, of which kind, with which verdict, with which words. The URL keeps it.
   const filter = () => {
-    const box = document.getElementById("filter");
+    const fields = { q: "filter", paper: "of-paper", kind: "of-kind" };
+    const box = Object.fromEntries(Object.entries(fields).map(([key, id]) => [key, document.getElementById(id)]));
     const count = document.getElementById("count");
     const buttons = [...document.querySelectorAll("[data-show]")];
-    const rows = [...document.querySelectorAll("tbody[data-kind]")];
-    const groups = [...document.querySelectorAll("tbody[data-group]")];
-    const titles = new Map(groups.map((group) => [group.dataset.group, group.textContent]));
-    const text = new Map(rows.map((row) => {
-      return [row, ((titles.get(row.dataset.of) || "") + " " + row.textContent).toLowerCase()];
-    }));
-    let kind = "";
+    const rows = [...document.querySelectorAll("[data-kind]")];
+    const holders = [...document.querySelectorAll("[data-hides]")].reverse(); // the inner ones first
+    const total = rows.filter((row) => "statement" in row.dataset).length;
+    const about = (row) => {
+      const figure = row.closest("article.figure");
+      const target = row.matches("a[href^='#']") && document.getElementById(row.getAttribute("href").slice(1));
+      return [figure && figure.querySelector("h4").textContent, target && target.textContent, row.textContent].join(" ").toLowerCase();
+    };
+    const text = new Map(rows.map((row) => [row, about(row)]));
+    let verdict = "";
+    const kept = () => {
+      const chosen = { q: box.q.value.trim(), paper: box.paper ? box.paper.value : "", kind: box.kind.value, verdict };
+      const query = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value)).toString();
+      try {
+        history.replaceState(null, "", (query ? "?" + query : location.pathname) + location.hash);
+      } catch { /* a browser may refuse it to pages from disk */ }
+    };
     const apply = () => {
-      const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const fits = (row) => !kind || row.dataset.kind === kind || (kind === "unexpected" && "unexpected" in row.dataset);
+      const words = box.q.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const paper = box.paper ? box.paper.value : "";
+      const kind = box.kind.value;
+      const fits = ({ dataset }) => (!verdict || dataset.kind === verdict || (verdict === "unexpected" && "unexpected" in dataset))
+        && (!paper || dataset.paper === paper) && (!kind || dataset.of === kind);
       let shown = 0;
       for (const row of rows) {
         row.hidden = !(fits(row) && words.every((word) => text.get(row).includes(word)));
-        shown += row.hidden ? 0 : 1;
+        if (row.matches(".tile")) row.parentElement.hidden = row.hidden;
+        shown += !row.hidden && "statement" in row.dataset ? 1 : 0;
       }
-      for (const group of groups) {
-        group.hidden = !rows.some((row) => row.dataset.of === group.dataset.group && !row.hidden);
+      for (const holder of holders) {
+        const inside = [...holder.querySelectorAll("[data-kind]")];
+        holder.hidden = inside.length > 0 && inside.every((row) => row.hidden);
       }
-      for (const paper of document.querySelectorAll("section.paper")) {
-        paper.hidden = !paper.querySelector("tbody[data-kind]:not([hidden])");
-      }
-      count.textContent = shown === rows.length ? `${shown} statements` : `${shown} of ${rows.length} statements`;
+      for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.show === verdict));
+      count.textContent = shown === total ? `${total} statements` : `${shown} of ${total} statements`;
+      kept();
     };
+    const given = new URLSearchParams(location.search);
+    for (const [key, field] of Object.entries(box)) if (field && given.get(key)) field.value = given.get(key);
+    if (buttons.some((button) => button.dataset.show === given.get("verdict"))) verdict = given.get("verdict");
     for (const button of buttons) {
       button.addEventListener("click", () => {
-        kind = button.dataset.show;
-        for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
+        verdict = button.dataset.show;
         apply();
       });
     }
-    box.addEventListener("input", apply);
-    // A link from above must not lead to a row that is filtered away.
-    addEventListener("hashchange", () => {
+    for (const field of Object.values(box)) if (field) field.addEventListener("input", apply);
+    // A link must not lead to what is filtered away, and leads to the evidence.
+    const arrived = () => {
       const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-      if (!target || !target.closest("[hidden]")) return;
-      box.value = "";
-      buttons[0].click();
+      if (!target) return;
+      if (target.closest("[hidden]")) {
+        for (const field of Object.values(box)) if (field) field.value = "";
+        verdict = "";
+        apply();
+      }
+      if (target.matches("tbody")) for (const details of target.querySelectorAll(".more > td > details")) details.open = true;
       target.scrollIntoView();
-    });
+    };
+    addEventListener("hashchange", arrived);
     apply();
+    if (location.hash) arrived();
+  };
+
+  // The library's closed forms (icl.theory), letter by letter.
+  const closed = {
+    one_layer: ({ d, n }) => d * (d + 1) / (n + d + 1),
+    gap: ({ d, C, "|w*|": norm }) => 2 * norm ** 2 / (d * C + 2),
+    heads: ({ d, C, H, "|w*|": norm }) => {
+      const lost = Math.max(d - H, 0);
+      const kappa = 2 * lost * (d * C + 2) / (C * (H * C + 2));
+      const rho = 2 * d * (1 + (d + 1) / C);
+      return (C / (d * C + 2)) ** 2 * kappa * rho / (kappa + rho) * norm ** 2;
+    },
+  };
+  const trying = () => {
+    for (const card of document.querySelectorAll("[data-form]")) {
+      const form = closed[card.dataset.form];
+      const inputs = [...card.querySelectorAll("input")];
+      if (!form || !inputs.length) continue;
+      const last = inputs[inputs.length - 1];
+      const show = () => {
+        const at = Object.fromEntries(inputs.map((input) => [input.name, Number(input.value)]));
+        const value = form(at);
+        for (const input of inputs) input.nextElementSibling.textContent = input.value;
+        const output = card.querySelector(".value");
+        output.textContent = value.toPrecision(4);
+        output.dataset.value = String(value);
+        const [low, high, x] = [Number(last.min), Number(last.max), Number(last.value)];
+        const ys = [...Array(121).keys()].map((i) => form({ ...at, [last.name]: low + (high - low) * i / 120 }));
+        const top = Math.max(...ys) || 1;
+        const place = (t, y) => `${(6 + 288 * t).toFixed(1)} ${(74 - 68 * y / top).toFixed(1)}`;
+        card.querySelector("path").setAttribute("d", "M" + ys.map((y, i) => place(i / 120, y)).join("L"));
+        const [cx, cy] = place((x - low) / (high - low), value).split(" ");
+        card.querySelector("circle").setAttribute("cx", cx);
+        card.querySelector("circle").setAttribute("cy", cy);
+      };
+      for (const input of inputs) input.addEventListener("input", show);
+      show();
+    }
   };
 
   const copying = () => {
@@ -92,7 +154,7 @@
   // While results come in, a page that nobody is reading further down reloads by itself.
   const reloading = () => {
     const fresh = () => Date.now() - Date.parse(document.lastModified) < 30 * 60 * 1000;
-    const idle = () => scrollY < 200 && !location.hash && !document.querySelector("details[open], [data-show='']:not([aria-pressed='true'])")
+    const idle = () => scrollY < 200 && !location.hash && !location.search && !document.querySelector("details[open]")
       && !document.getElementById("filter").value && getSelection().isCollapsed && !document.hidden;
     if (!fresh()) return;
     document.getElementById("reload-hint").textContent = "It reloads by itself while it is scrolled to the top.";
@@ -102,6 +164,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     theme();
     filter();
+    trying();
     copying();
     if ("live" in document.body.dataset) reloading();
   });

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.report import diagram, drawings, values
-from icl.report.book import Book, Entry, Paper
+from icl.report import diagram, drawings, mathematics, pages, ruler, stories, values
+from icl.report.book import Book, Entry, Paper, Story, Term
 from icl.report.statements import Counts, Statement, anchor, counted, statements
 from icl.runs import atomic, documents
 
@@ -23,12 +24,11 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as shown: links into the folder, its caption, and the runs it is drawn from."""
+    """A figure as shown: its picture, its caption, and the runs it is drawn from."""
 
     entry: Entry
     anchor: str
-    links: Mapping[str, str]
-    size: tuple[int, int] | None
+    picture: drawings.Picture
     caption: str
     drawn_from: Sequence[Mapping[str, Any]]
     statements: Sequence[Statement]
@@ -38,6 +38,35 @@ class Figure:
         """What the picture shows, in words, and what came of its claims."""
         shown = f"{self.entry.reference or self.entry.id}. {self.caption}".strip()
         return f"{shown} {_sentence(counted(self.statements, []))}".strip()
+
+    @property
+    def rows(self) -> list[tuple[tuple[str, ...], list[Statement]]]:
+        """Claims by the panels they begin with, those of the whole figure last: (views, claims)."""
+        by_panels: dict[tuple[str, ...], list[Statement]] = {}
+        for statement in self.statements:
+            named = tuple(f"panel-{letter}" for letter in statement.panels)
+            known = named if named and all(name in self.picture.views for name in named) else ()
+            by_panels.setdefault(known, []).append(statement)
+        told = {name for named in by_panels for name in named}
+        left = tuple(name for name in self.picture.views if name not in told)
+        rest = by_panels.pop((), [])
+        rows = list(by_panels.items())
+        return [*rows, (left if rows else (), rest)] if rest or left or not rows else rows
+
+
+@dataclass(frozen=True)
+class Told:
+    """A story as shown: its sentences, the statements it stands on, and its figure."""
+
+    story: Story
+    text: Sequence[str]
+    statements: Sequence[Statement]
+    figure: Figure | None
+
+    @property
+    def views(self) -> list[str]:
+        found = [f"panel-{letter}" for letter in self.story.panels]
+        return found if self.figure and all(name in self.figure.picture.views for name in found) else []
 
 
 @dataclass(frozen=True)
@@ -49,17 +78,22 @@ class Section:
     figures: Sequence[Figure]
     waiting: Sequence[Entry]  # figures without a drawing
     counts: Counts
+    stories: Sequence[Told]
 
 
 def write_report(folder: Path, book: Book) -> Path:
-    """Writes `folder`/index.html and the figures' copies beside it; the path of the page."""
+    """Writes `folder`/SCALE.html with its files beside it, and index.html; the path of the page."""
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     sections = _sections(folder, book)
-    html = _template().render(**_told(book, sections))
-    path = folder / "index.html"
+    records = {id(e): drawings.record(e, folder, book.name) for e in book.entries if e.document is not None}
+    html = _template().render(**_told(book, sections), record=lambda entry: records[id(entry)])
+    path = folder / f"{book.name}.html"
     atomic.write_bytes(path, html.encode())
-    drawings.remove_others(folder, [figure.links for section in sections for figure in section.figures])
+    pages.link(folder)
+    pictures = [figure.picture for section in sections for figure in section.figures]
+    shown = {link for picture in pictures for link in picture.links}
+    drawings.remove_others(folder, book.name, shown | set(records.values()))
     return path
 
 
@@ -80,19 +114,34 @@ def _section(folder: Path, paper: Paper, book: Book) -> Section:
     of_entry = {id(entry): list(statements(Book(book.scale, [], [entry]))) for entry in entries}
     every = [statement for entry in entries for statement in of_entry[id(entry)]]
     figures = [e for e in entries if e.group == "figure"]
-    drawn = [_figure(folder, e, of_entry[id(e)]) for e in figures if e.document is not None]
-    checks = [s for e in entries if e.group != "figure" for s in of_entry[id(e)]]
+    drawn = [_figure(folder, e, of_entry[id(e)], book.name) for e in figures if e.document is not None]
+    checks = sorted(
+        (s for e in entries if e.group != "figure" for s in of_entry[id(e)]), key=lambda s: s.rank
+    )
     waiting = [entry for entry in figures if entry.document is None]
-    return Section(paper, checks, drawn, waiting, counted(every, entries))
+    told = [found for story in paper.stories for found in _story(story, entries, checks, drawn)]
+    return Section(paper, checks, drawn, waiting, counted(every, entries), told)
 
 
-def _figure(folder: Path, entry: Entry, found: Sequence[Statement]) -> Figure:
-    document = entry.document or {}
-    files = document.get("files") or {}
-    size = drawings.png_size(Path(files["png"])) if "png" in files else None
-    links = drawings.copies(entry, folder)
+def _figure(folder: Path, entry: Entry, found: Sequence[Statement], page: str) -> Figure:
+    document, shown = entry.document or {}, drawings.picture(entry, folder, page)
     caption, drawn_from = str(document.get("caption", "")), document.get("drawn_from") or []
-    return Figure(entry, anchor(entry), links, size, caption, drawn_from, found)
+    return Figure(entry, anchor(entry), shown, caption, drawn_from, found)
+
+
+def _story(
+    story: Story, entries: Sequence[Entry], checks: Sequence[Statement], figures: Sequence[Figure]
+) -> Iterator[Told]:
+    """The story, if its figure or all its statements are here, and came out as it tells."""
+    text = stories.sentences(story.text, {entry.id: entry for entry in entries})
+    by_name = {statement.entry.id: statement for statement in checks if statement.verdict}
+    on = [by_name[name] for name in story.statements if name in by_name]
+    figure = next((figure for figure in figures if figure.entry.id == story.figure), None)
+    told = all(
+        by_name[name].verdict == verdict for name, verdict in story.statements.items() if name in by_name
+    )
+    if text and told and (figure or len(on) == len(story.statements)):
+        yield Told(story, text, on, figure)
 
 
 def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
@@ -100,7 +149,7 @@ def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
     every = [s for section in sections for s in [*section.checks, *_claims(section)]]
     counts = counted(every, book.entries)
     untrue = [s for s in every if s.verdict == "fails" and s.as_expected]
-    untrue.sort(key=lambda s: s.entry.group == "figure")  # theorems first
+    untrue.sort(key=lambda s: s.rank)
     stale = sum(e.state == "stale" for e in book.entries)
     live = any(e.state in ("waiting", "running") and not e.reason for e in book.entries)
     return {
@@ -110,7 +159,10 @@ def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
         "measured_papers": sum(section.counts.statements > 0 for section in sections),
         "sentence": _sentence(counts),
         "untrue": untrue,
-        "remarked": [s for s in every if s.remarks and s not in untrue],
+        "remarked": sorted((s for s in every if s.remarks and s not in untrue), key=lambda s: s.rank),
+        "decided": counts.holds + counts.fails,
+        "closed_forms": [(s.paper, form) for s in sections for form in s.paper.closed_forms],
+        "terms": [(s.paper, s.paper.terms) for s in sections if s.paper.terms],
         "unexpected": [s for s in every if s.verdict and not s.as_expected],
         "troubled": [e for e in book.entries if e.state == "failed"],
         "live": live,
@@ -129,22 +181,22 @@ def _claims(section: Section) -> Iterator[Statement]:
 
 
 def _sentence(counts: Counts) -> str:
-    """`31 hold, 3 fail and 17 are undecided, all as expected.`"""
+    """`31 hold, 3 fail as expected and 17 are undecided.` Undecided is never told as a success."""
     if not counts.statements:
         return ""
+    fails = counts.fails - counts.fails_unexpected
     parts = [
         f"{count} {one if count == 1 else many}"
         for count, one, many in (
             (counts.holds, "holds", "hold"),
-            (counts.fails, "fails", "fail"),
+            (fails, "fails as expected", "fail as expected"),
+            (counts.fails_unexpected, "fails", "fail"),
             (counts.undecided, "is undecided", "are undecided"),
         )
         if count
     ]
     listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-    if counts.unexpected:
-        return f"{listed}; {counts.unexpected} other than expected."
-    return f"{listed}, {'all ' if counts.statements > 1 else ''}as expected."
+    return f"{listed}; {counts.unexpected} other than expected." if counts.unexpected else f"{listed}."
 
 
 def _made(entries: Sequence[Entry]) -> list[tuple[dict[str, str], list[Entry]]]:
@@ -189,8 +241,14 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"brief": values.brief, "json": documents.dumps, "web": _web_link}
-    environment.globals |= {"anchor": anchor, "diagram": _drawn, "diagram_legend": diagram.LEGEND}
+    environment.filters |= {
+        "brief": values.brief, "json": documents.dumps, "web": _web_link, "math": mathematics.prose,
+        "mathml": mathematics.mathml,
+    }  # fmt: skip
+    environment.globals |= {
+        "anchor": anchor, "diagram": _drawn, "diagram_legend": diagram.LEGEND, "ruler": _ruled,
+        "with_terms": _with_terms, "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"},
+    }  # fmt: skip
     return environment.get_template("page.html.jinja")
 
 
@@ -198,6 +256,37 @@ def _drawn(account: Mapping[str, Any], name: str) -> Any:
     from markupsafe import Markup
 
     return Markup(diagram.svg(account, name))
+
+
+def _ruled(statement: Statement) -> Any:
+    from markupsafe import Markup
+
+    return Markup(ruler.svg(statement.marks, statement.verdict)) if statement.marks else ""
+
+
+def _with_terms(claim: str, paper: Paper) -> Any:
+    """A claim in which the paper's terms lead to their definitions, and show them to who points at them."""
+    from markupsafe import Markup, escape
+
+    # As the term is written, and as a sentence begins with it.
+    terms = {name: (i, term) for i, term in enumerate(paper.terms) for name in _forms(term.name)}
+    if not terms:
+        return escape(claim)
+    names = "|".join(re.escape(name) for name in sorted(terms, key=len, reverse=True))
+    parts = re.split(rf"(?<![\w(])({names})(?!\w)", claim)
+    told = (_term(paper, *terms[part], part) if i % 2 else escape(part) for i, part in enumerate(parts))
+    return Markup("").join(told)
+
+
+def _forms(name: str) -> tuple[str, str]:
+    return name, name[:1].upper() + name[1:]
+
+
+def _term(paper: Paper, index: int, term: Term, text: str) -> Any:
+    from markupsafe import Markup
+
+    link = '<a class="term" href="#term-{}-{}" title="{}">{}</a>'
+    return Markup(link).format(paper.id, index, term.hover or mathematics.words(term.text), text)
 
 
 def _web_link(link: str) -> str:

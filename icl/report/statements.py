@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,10 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl.report.book import Book, Entry
+from icl.report.ruler import Marks
 from icl.report.values import brief, number, pairs
 from icl.verdicts import Relation, relation
 
-_SHORT_SOURCE, _SHORT_VALUE = 60, 48  # letters
+_SHORT_VALUE = 48  # letters
+_RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
+_NAMED = re.compile(r"(Theorem|Proposition|Corollary|Lemma|Remark|Appendix)s? ([\w.]*\w)")
+_FIGURE = re.compile(r"Figure \w+")
+_PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Control:
     description: str
     measured: str
     rejected: bool
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,72 @@ class Statement:
     remarks: Sequence[str] = ()  # on the paper's own text
     notes: Sequence[str] = ()  # the other notes: how it was measured
     is_own: bool = False  # a sentence that this project adds to the paper's
+    wanted: str = "<"  # the side of the bound on which the claim puts what was measured
+
+    @property
+    def rank(self) -> int:
+        """Theorems first, then what leads to them, other sentences, what a figure shows, our own."""
+        word = self.entry.reference.partition(" ")[0]
+        if self.entry.group == "check":
+            return _RANKS.index(word) if word in _RANKS else len(_RANKS)
+        return len(_RANKS) + 1 + self.is_own
+
+    @property
+    def short_reference(self) -> str:
+        """Theorem 1, Figure 3; of what has no such name its id in words: gd plus plus."""
+        if self.entry.group == "figure" and (figure := _FIGURE.search(self.entry.reference)):
+            return figure[0]
+        if named := _NAMED.match(self.entry.reference):
+            return f"{named[1]} {named[2]}"
+        return self.entry.id.rpartition("/")[2].replace("_", " ")
+
+    @property
+    def inequality(self) -> str:
+        """gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹"""
+        if self.decided is None:
+            return brief(self.measured)
+        name, value, sign, bound = self.decided
+        if bound is None or _number(value) is None:
+            return f"{name.replace('_', ' ')} {brief(value, 1)}".strip()
+        for digits in (4, 8, 13):  # as many as tell the two sides apart: 53.970856 < 54
+            left, right = number(value, digits), number(bound, digits)
+            if left != right or value == bound:
+                break
+        return f"{name.replace('_', ' ')} {left} {sign} {right}"
+
+    @property
+    def reason(self) -> str:
+        """In one line: of what is false, what is found about it; else what was measured."""
+        if self.verdict == "fails" and self.remarks:
+            return re.split(r"(?<=[a-z)\d]\.) ", self.remarks[0], maxsplit=1)[0]
+        return self.inequality
+
+    @property
+    def panels(self) -> tuple[str, ...]:
+        """Of a figure's claim: the panels that it begins with, such as (a)-(c)."""
+        match = _PANELS.match(self.claim)
+        if match is None:
+            return ()
+        first, between, last = match.groups()
+        if between == "-":
+            return tuple(map(chr, range(ord(first), ord(last) + 1)))
+        return (first, last) if last else (first,)
+
+    @property
+    def marks(self) -> Marks | None:
+        """What a ruler shows: the side on which the statement would be true, and the control where it lies on
+        the other side of the bound than what was measured."""
+        if self.decided is None or not _finite(self.decided.value) or not _finite(self.bound):
+            return None
+        value, bound = float(self.decided.value), float(self.bound or 0)
+        below = value < bound or (value == bound and self.wanted == "<")
+        sides = "<>" if below else "><"
+        wanted = {"holds": sides[0], "fails": sides[1]}.get(self.verdict, self.wanted)
+        control = self.control.value if self.control else None
+        beyond = control is not None and (
+            control > bound if below else min(0, value, bound) <= control < bound
+        )
+        return Marks(value, bound, wanted, control if beyond else None)
 
     @property
     def as_expected(self) -> bool:
@@ -48,13 +121,6 @@ class Statement:
     def kind(self) -> str:
         """What the filters know it by."""
         return self.verdict or "open"
-
-    @property
-    def headline(self) -> tuple[str, str]:
-        """Value and name of what was held against the bound."""
-        if self.decided is None:
-            return brief(self.measured), ""
-        return brief(self.decided.value, 1), self.decided.name
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -72,12 +138,6 @@ class Statement:
         text = number(self.bound, 3)
         return text if self.decided is None else f"{self.decided.sign} {text}"
 
-    @property
-    def short_source(self) -> str:
-        """The source up to its first comma; the whole of it is beside the evidence."""
-        text = re.split(r"[,;:](?= )", self.source, maxsplit=1)[0]
-        return text if len(text) <= _SHORT_SOURCE else text[:_SHORT_SOURCE].rsplit(" ", 1)[0] + " …"
-
 
 @dataclass(frozen=True)
 class Counts:
@@ -92,6 +152,7 @@ class Counts:
     skipped: int
     entries: int
     own: int  # sentences that this project adds
+    fails_unexpected: int = 0  # of those that fail
 
     @property
     def statements(self) -> int:
@@ -121,6 +182,7 @@ def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
         skipped=states["skipped"],
         entries=len(entries),
         own=sum(bool(s.verdict) and s.is_own for s in found),
+        fails_unexpected=sum(s.verdict == "fails" and not s.as_expected for s in found),
     )
 
 
@@ -157,6 +219,7 @@ def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statemen
         _control(control) if control else None,
         remarks,
         [note for note in notes if note not in remarks],
+        wanted=str(bound.get("direction", "<")),
     )
 
 
@@ -181,8 +244,12 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
 
 def _control(control: Mapping[str, Any]) -> Control:
     described, measured = str(control.get("description", "")), brief(control.get("measured"), 1)
-    return Control(described, measured, bool(control.get("rejected")))
+    return Control(described, measured, bool(control.get("rejected")), _number(control.get("measured")))
 
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _finite(value: Any) -> bool:
+    return _number(value) is not None and math.isfinite(value)

@@ -30,7 +30,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 
 TRAINING = ("icl.training.job", "icl.models.attention")  # with these a run's own classes become numbers
-DRAWING = ("icl.figures.style",)  # and a figure's a picture
+DRAWING = ("icl.figures.style", "icl.figures.vector")  # and a figure's a picture
 _INSTALLED = ("torch", "pytorch_lightning")  # what else a target may come from; their versions are recorded
 _WORDS = "icl.errors"
 _SUFFIXES = (".py", *importlib.machinery.EXTENSION_SUFFIXES)

@@ -98,7 +98,8 @@ def test_settings_of_a_check(icl: Run) -> None:
     assert 0 < risks["check.dim=3"] < risks["check.dim=4"]
     assert icl(*args).json["cached"] == 2
     assert icl("check", "-m", "check=ahn/theorem1,ahn/lemma1", "format=json").json["done"] == 2
-    assert "holds" in icl("check", "-m", "check=ahn/theorem1", "check.dim=3,4").out
+    text = icl("check", "-m", "check=ahn/theorem1", "check.dim=3,4").out
+    assert "holds" in text and "gradient_norm" in text, "and the number that each rests on"
 
 
 def test_wandb_runs_are_separate_and_closed(tiny: Run, outputs: Path) -> None:

@@ -13,6 +13,10 @@ import pytest
 
 import icl as package
 from icl.cli import VERBS, main
+from icl.config.places import Configs
+from icl.jobs.catalog import KINDS, Known, known
+from icl.runs.documents import write_record
+from icl.runs.layout import SCHEMA
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -42,17 +46,19 @@ def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     assert all(f"  {verb} " in text for verb in VERBS)
     for verb, wanted in {
-        "train": ["experiment=ahn/", "optimizer=adam", "steps:", "icl train -m"],
-        "check": [" | ahn/lemma1 |", "jobs:", "icl check check=all"],
-        "reproduce": ["only:"],
+        "train": ["experiment=", "ahn eq. (11): P =", "* adam", "train.clip=0.01", "icl train -m"],
+        "check": ["ahn/lemma1", "Lemma 1, eqs. (8) and (9)", "jobs=1", "icl check check=all"],
+        "reproduce": ["only=[]"],
         "list": ["usage"],
         "clean": ["usage"],
     }.items():
         assert main([verb, "--help"]) == 0
         text = capsys.readouterr().out
         assert all(part in text for part in wanted), (verb, text)
-    assert main(["check", "check=ahn/theorem1", "--help"]) == 0
-    assert "eigenvalues: null" in capsys.readouterr().out
+    assert main(["check", "check=xie/theorem1", "scale=smoke", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1." in text
+    assert "check.restarts=1 random starts for each number of heads below dim" in text and "${" not in text
 
 
 def test_list(icl: Run, tiny: Run) -> None:
@@ -66,7 +72,20 @@ def test_list(icl: Run, tiny: Run) -> None:
     icl("check", "check=ahn/lemma1", "check.samples=4")
     done = [i["id"] for name, group in icl("list", "format=json").json.items() for i in group if i["done"]]
     assert sorted(done) == ["ahn/lemma1", "ahn/theorem3"]
-    assert "x ahn/lemma1" in icl("list").out
+    text = icl("list").out
+    assert "\u2713 ahn/lemma1" in text and "own settings" in text and "x ahn/theorem3" in text
+    assert "The forward pass of eq. (8)" in text and all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
+    kind, configs = KINDS[0], Configs()
+    shipped = {"dim": 5, "context": 20, "layers": 3, "starts": 4, "seed": 0, "weights": None}
+    folder = outputs / "checks/ahn/global_optimum"
+    folder.mkdir(parents=True)
+    for settings, scales in (({}, ("laptop",)), ({"starts": 1}, ("smoke",)), ({"dim": 3}, ())):
+        document = {"verdict": "undecided", "settings": shipped | settings}
+        write_record(folder / "0123456789ab.json", {"schema": SCHEMA, "document": document})
+        assert known(outputs, kind, "ahn/global_optimum", configs) == [Known(scales, ("undecided",))]
 
 
 def test_clean_removes_what_failed_and_keeps_what_is_done(icl: Run, tiny: Run, outputs: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,8 @@ LEMMA = ("check", "check=ahn/lemma1", "scale=smoke", "format=json")
 
 
 def page(outputs: Path) -> str:
-    return (outputs / "report/index.html").read_text()
+    """Without the links within its sentences."""
+    return re.sub(r'<a class="term"[^>]*>|</a>', "", (outputs / "report/index.html").read_text())
 
 
 def entries(outputs: Path, *only: str, scale: str = "smoke") -> dict[str, Any]:
@@ -38,11 +40,11 @@ def test_the_document_and_the_page(icl: Run, outputs: Path) -> None:
     assert result.code == 0, result.err
     assert set(result.json) == {"report", "checks", "figures", "seconds"}
     assert (result.json["checks"], result.json["figures"]) == (1, 0)
-    assert result.json["report"] == str(outputs / "report/index.html")
+    assert result.json["report"] == str(outputs / "report/smoke-ahn.html")
     assert measured["claim"] in page(outputs) and "not run" in page(outputs)
     text = icl("report", "scale=smoke", "only=[ahn]")
-    assert text.code == 0 and text.out.splitlines()[0].startswith("1 holds, as expected.")
-    assert text.out.splitlines()[-1] == str(outputs / "report/index.html")
+    assert text.code == 0 and text.out.splitlines()[0].startswith("1 holds.")
+    assert text.out.splitlines()[-1] == str(outputs / "report/smoke-ahn.html")
 
 
 def test_nothing_stored_is_no_error(icl: Run, outputs: Path) -> None:
@@ -86,10 +88,10 @@ def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -
     assert found.document == drawn | {"cached": True, "contents": found.document["contents"]}
     assert found.record["seeds"] == [0, 1] and found.record["training_seconds"] > 0
     assert icl("report", "scale=smoke", "format=json").json["figures"] == 1
-    copy = outputs / "report/figures/ahn/fig2/fig2.png"
+    copy = outputs / "report/files/smoke/figure/ahn/fig2/fig2.png"
     assert copy.read_bytes() == Path(drawn["files"]["png"]).read_bytes()
     icl("report", "scale=laptop")
-    assert not copy.exists(), "another scale's page does not keep it"
+    assert copy.exists(), "another scale's page replaces nothing"
 
     moved = outputs.with_name("moved")
     shutil.copytree(outputs, moved)
@@ -153,17 +155,18 @@ def test_a_third_partys_paper(
     assert icl("check", "check=other/lemma0", *flags).code == 0
     result = icl("report", "only=[other]", "format=json", *flags)
     assert (result.code, result.json["checks"]) == (0, 1), result.err
-    html = page(outputs)
+    html = (outputs / "report/smoke-other.html").read_text()
     assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
     command = f"ICL_PACKAGES=lab_of_others icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
     assert command in html.replace("&#39;", "'")
     (conf / "paper").mkdir()
-    (conf / "paper/other.yaml").write_text("title: Of ones & twos\n")
+    (conf / "paper/other.yaml").write_text("title: Of ones & twos\nterms: [{name: one, text: $1$}]\n")
     assert icl("report", "only=[other]", *flags).code == 0
-    assert "Of ones &amp; twos</h3>" in page(outputs)
+    assert "Of ones &amp; twos</h3>" in (outputs / "report/smoke-other.html").read_text()
     (conf / "check/other/lemma0.yaml").write_text("# @package check\n_target_: elsewhere.Two\n")
     assert icl("report", *flags).code == 0, "a config that cannot be used does not hide the others"
-    assert "elsewhere.Two: must be in one of" in page(outputs) and "not run" in page(outputs)
+    html = (outputs / "report/smoke.html").read_text()
+    assert "elsewhere.Two: must be in one of" in html and "not run" in html
     (conf / "paper/other.yaml").write_text("name: wrong\n")
     wrong = icl("report", "only=[other]", *flags)
     assert wrong.code == 2 and "must have title" in wrong.err
@@ -196,4 +199,4 @@ def test_a_folder_that_cannot_be_written_is_one_line(icl: Run, outputs: Path) ->
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--help"]) == 0
-    assert "only: []" in capsys.readouterr().out
+    assert "only=[]" in capsys.readouterr().out

@@ -106,7 +106,7 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
     monkeypatch.setattr("icl.jobs.reproduce.write", write)
     monkeypatch.setattr("icl.jobs.reproduce._PAUSE", 0.05)
     only = part("check", "mylab/a")
-    with Page([only], "smoke", Session(tmp_path)) as page:
+    with Page([only], ReportRequest("smoke"), Session(tmp_path)) as page:
         assert written == ["waiting"]
         only.entry = replace(only.entry, state="running")
         for _ in range(1000):

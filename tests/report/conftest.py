@@ -79,6 +79,7 @@ def figure(tmp_path: Path) -> Make:
         id: str = "one/fig1",
         claims: Sequence[Mapping[str, Any]] = CLAIMS,
         caption: str = "A curve.",
+        vector: str = "",
         **changes: Any,
     ) -> Entry:
         folder, name = tmp_path / "outputs/figures" / id / "laptop", "fig1"
@@ -87,6 +88,9 @@ def figure(tmp_path: Path) -> Make:
         files["pdf"].write_bytes(b"%PDF-1.4")
         files["csv"].write_text("panel,x,y\n")
         files["md"].write_text(f"# {id}\n\n{caption}\n")
+        if vector:
+            files["svg"] = folder / f"{name}.svg"
+            files["svg"].write_text(vector)
         settings = {"task.dim": 5, "seeds": [0, 1], "train.steps": 4}
         drawn_from = [{"name": "run", "run": "runs/one/first/0123456789ab", "settings": settings}]
         document = {
@@ -107,6 +111,5 @@ def waiting(group: str = "check", id: str = "one/theorem9", **changes: Any) -> E
 
 
 def book(*entries: Entry, papers: Sequence[Paper] = (), **changes: Any) -> Book:
-    return Book(
-        changes.pop("scale", "laptop"), papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}
-    )
+    scale, only = changes.pop("scale", "laptop"), changes.pop("only", ())
+    return Book(scale, papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}, only)

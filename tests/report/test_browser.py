@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from icl.config.places import Configs
+from icl.jobs.report import papers
 from icl.report.book import Paper
 from icl.report.page import write_report
+from icl.theory.closed_forms import isotropic_risk, theorem1_risk
+from icl.theory.initial_guess import gap, lost_slope
 from tests.report.browser import Browser, browser, find
 from tests.report.conftest import HOSTILE, Make, book, check, waiting
 
@@ -86,6 +92,7 @@ def complaints(tab: Browser) -> list[dict[str, Any]]:
 
 def test_it_loads_from_disk_without_errors_or_network(tab: Browser, path: Path) -> None:
     tab.open(path)
+    tab.run("Promise.all([...document.images].map((i) => { i.loading = 'eager'; return i.decode(); }))")
     asked = [
         e["params"]["request"]["url"] for e in tab.events if e.get("method") == "Network.requestWillBeSent"
     ]
@@ -112,7 +119,8 @@ def test_injected_markup_would_not_run_either(tab: Browser, path: Path) -> None:
 
 def shown(tab: Browser) -> list[str]:
     return tab.run(
-        "[...document.querySelectorAll('tbody[data-kind]:not([hidden])')].map((row) => row.dataset.kind)"
+        "[...document.querySelectorAll('[data-statement]')].filter((row) => !row.closest('[hidden]'))"
+        ".map((row) => row.dataset.kind)"
     )
 
 
@@ -132,14 +140,13 @@ def test_filters(tab: Browser, path: Path) -> None:
         "box.dispatchEvent(new Event('input'))"
     )
     assert shown(tab) == ["fails"]
-    assert tab.run("[...document.querySelectorAll('section.paper')].map((paper) => paper.hidden)") == [
-        False,
-        True,
-    ]
-    assert tab.run("[...document.querySelectorAll('tbody.group')].map((group) => group.hidden)") == [
-        False,
-        True,
-    ]
+    hidden = "[...document.querySelectorAll('article.figure, article.card')].map((part) => part.hidden)"
+    assert tab.run(hidden) == [False, False, True], "findings and figures are filtered, too"
+    query = tab.run("location.search")
+    assert "q=figure+1+ALMOST" in query
+    tab.call("Page.reload")
+    tab.run("new Promise((done) => addEventListener('load', done))")
+    assert shown(tab) == ["fails"] and tab.run("location.search") == query, "the URL keeps it"
 
 
 def test_a_link_leads_to_a_row_that_is_filtered_away(tab: Browser, path: Path) -> None:
@@ -251,3 +258,35 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
         assert tab.run("document.getElementById('reload-hint')") is None
     finally:
         tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+def test_the_closed_forms_have_the_values_of_the_library(tab: Browser, tmp_path: Path) -> None:
+    paper = next(paper for paper in papers(["ahn"], Configs()))
+    forms = [form for name in ("ahn", "xie") for form in papers([name], Configs())[0].closed_forms]
+    told = book(check(), papers=[replace(paper, id="one", closed_forms=forms)])
+    tab.open(write_report(tmp_path / "report", told))
+
+    def value(form: str, **at: float) -> float:
+        letters = {name.replace("norm", "|w*|"): number for name, number in at.items()}
+        return float(tab.run(f"""(() => {{
+          const card = document.querySelector('[data-form={form}]');
+          for (const [name, value] of Object.entries({json.dumps(letters)})) {{
+            const input = card.querySelector(`input[name="${{name}}"]`);
+            input.value = value;
+            input.dispatchEvent(new Event('input'));
+          }}
+          return card.querySelector('.value').dataset.value;
+        }})()"""))  # fmt: skip
+
+    for d, n in ((1, 1), (5, 20), (30, 400)):
+        assert value("one_layer", d=d, n=n) == pytest.approx(isotropic_risk(d, n), rel=1e-12)
+        assert value("one_layer", d=d, n=n) == pytest.approx(
+            float(theorem1_risk(torch.eye(d).double(), n)), rel=1e-9
+        )
+    for d, C, norm in ((10, 10, 3.2), (3, 200, 0.0)):
+        mean = torch.zeros(d, dtype=torch.float64)
+        mean[0] = norm
+        assert value("gap", d=d, C=C, norm=norm) == pytest.approx(gap(mean, 0 * mean, 0.0, C), rel=1e-12)
+        for H in (0, d - 1, d):
+            lost = lost_slope(d, C, H) * norm**2
+            assert value("heads", d=d, C=C, H=H, norm=norm) == pytest.approx(lost, rel=1e-12)

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from icl.report.book import Book, Paper
+from icl.config.places import Configs
+from icl.jobs import catalog, report
+from icl.report.book import Book, Numbers, Paper, Run, Story, SweptRuns, Term
+from icl.report.mathematics import mathml, prose
 from icl.report.page import summary, write_report
 from icl.runs import atomic
 from tests.report.conftest import CLAIMS, HOSTILE, Make, book, check, waiting
@@ -54,7 +57,7 @@ class Page(HTMLParser):
 
 def page(folder: Path, told: Book) -> Page:
     path = write_report(folder / "report", told)
-    assert path == folder / "report/index.html"
+    assert path == folder / f"report/{told.name}.html"
     return Page(path.read_text())
 
 
@@ -67,7 +70,7 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     found = page(tmp_path, book(check(), figure(), papers=[paper]))
     text = squeezed(found.text)
     for part in (
-        "Of 3 statements from 1 paper, 2 hold and 1 fails, all as expected.",
+        "Of 3 statements from 1 paper, 2 hold and 1 fails as expected.",
         "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
         "rounding: 64 eps, times all terms", "rejected",
         "at twice A", "the curve falls", "'almost 0'", "A curve.",
@@ -75,12 +78,11 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
         "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1", "train.steps",
     ):  # fmt: skip
         assert part in text, part
-    rows = [attributes for attributes in found.all("tbody") if "data-kind" in attributes]
+    rows = [attributes for _, attributes in found.tags if "data-statement" in attributes]
     assert [row["data-kind"] for row in rows] == ["holds", "holds", "fails"]
     (picture,) = found.all("img")
     assert (picture["width"], picture["height"]) == ("120", "60")
-    assert "A curve." in picture["alt"] and "1 holds and 1 fails, as expected" not in picture["alt"]
-    assert "1 holds and 1 fails, all as expected." in picture["alt"]
+    assert "A curve." in picture["alt"] and "1 holds and 1 fails as expected." in picture["alt"]
 
 
 def test_a_picture_that_is_gone_is_said(tmp_path: Path, figure: Make) -> None:
@@ -106,7 +108,7 @@ def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, fig
 
 def test_findings_come_first_with_their_evidence(tmp_path: Path, figure: Make) -> None:
     text = squeezed(page(tmp_path, book(check(), figure())).text)
-    findings = text[text.index("Not true as stated") : text.index("Statements Filter")]
+    findings = text[text.index("Not true as stated") : text.index("Statements of ")]
     assert "'almost 0'" in findings and "0.1336" in findings and "below .01" in findings
     assert "With (3) as printed the sign is wrong." in findings and "by words in S" not in findings
     assert "the curve falls" not in findings
@@ -115,7 +117,7 @@ def test_findings_come_first_with_their_evidence(tmp_path: Path, figure: Make) -
 
 def test_theorems_come_before_what_a_figure_shows(tmp_path: Path, figure: Make) -> None:
     text = squeezed(page(tmp_path, book(figure(), check("two/a", "fails", claim="Two is one."))).text)
-    findings = text[text.index("Not true as stated") : text.index("Statements Filter")]
+    findings = text[text.index("Not true as stated") : text.index("Statements of ")]
     assert findings.index("Two is one.") < findings.index("'almost 0'")
 
 
@@ -124,10 +126,10 @@ def test_a_card_shows_remarks_and_notes_and_the_list_no_more_of_it(tmp_path: Pat
     untrue = check("one/a", "fails", remarks=[step], notes=[step, method])
     odd = check("one/b", "fails", expected="holds", remarks=[other], notes=[other])
     text = squeezed(page(tmp_path, book(untrue, odd)).text)
-    card, _, listed = text[text.index("Not true") : text.index("Statements Filter")].partition("Misprints")
-    assert card.count(step) == card.count(method) == 1 and other not in card
+    card, _, listed = text[text.index("Not true") : text.index("Statements of ")].partition("Misprints")
+    assert card.count(step) == 1 and method not in card and other not in card
     assert other in listed and step not in listed and method not in listed
-    evidence = text[text.index("Statements Filter") :]
+    evidence = text[text.index("Statements of ") :]
     assert "1 remark · 1 note" in evidence and "On the paper's text" in evidence
 
 
@@ -136,7 +138,7 @@ def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
     failed = waiting(id="one/c", state="failed", reason="ZeroDivisionError: no")
     skipped = waiting(id="one/d", state="skipped", reason="no model")
     text = squeezed(page(tmp_path, book(check(), odd, failed, skipped)).text)
-    alarm = text.split("Needs attention")[-1].split("Findings")[0]
+    alarm = text.split("Needs attention")[-1].split("Overview")[0]
     assert "no model" in text and "no model" not in alarm
     for part in ("Two is one.", "expected: holds", "ZeroDivisionError: no"):
         assert part in alarm, part
@@ -149,10 +151,8 @@ def test_states(tmp_path: Path, figure: Make) -> None:
     live = page(tmp_path, book(check(), waiting(), waiting("figure", "one/fig9", state="running")))
     assert "1 of 3 checks and figures done" in squeezed(live.text) and "Reload it" in live.text
     assert any("data-live" in attributes for attributes in live.all("body"))
-    assert [row.get("class") for row in live.all("tbody") if row.get("data-kind") == "open"] == [
-        "open",
-        "open",
-    ]
+    rows = [attributes for _, attributes in live.tags if "data-statement" in attributes]
+    assert [row["data-kind"] for row in rows] == ["holds", "open", "open"]
     quiet = page(tmp_path, book(check(), waiting(reason="not run")))
     assert not any("data-live" in attributes for attributes in quiet.all("body"))
     assert "– not run" in squeezed(quiet.text) and "no result at this scale" in quiet.text
@@ -262,7 +262,8 @@ def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(atomic.os, "replace", fail)
     with pytest.raises(OSError, match="no space"):
         write_report(tmp_path, book(check("one/other")))
-    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["index.html"]
+    assert path.read_bytes() == before
+    assert {p.name for p in tmp_path.iterdir()} == {"index.html", "laptop.html", "files"}
 
 
 def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None:
@@ -278,8 +279,8 @@ def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None
 @pytest.mark.parametrize(
     ("verdicts", "sentence"),
     [
-        (["holds"], "1 holds, as expected."), (["holds", "holds"], "2 hold, all as expected."), ([], ""),
-        (["holds", "fails", "undecided"], "1 holds, 1 fails and 1 is undecided, all as expected."),
+        (["holds"], "1 holds."), (["holds", "holds"], "2 hold."), ([], ""),
+        (["holds", "fails", "undecided"], "1 holds, 1 fails as expected and 1 is undecided."),
     ],
 )  # fmt: skip
 def test_summary(verdicts: list[str], sentence: str) -> None:
@@ -300,3 +301,79 @@ def test_no_paper_is_named_in_the_code() -> None:
     for path in [*(ROOT / "icl/report").glob("*.*"), ROOT / "icl/jobs/report.py"]:
         words = set(re.findall(r"[a-z]+", path.read_text().lower()))
         assert not words & papers, path
+
+
+def test_a_page_of_another_scale_replaces_none_and_the_fullest_is_the_index(tmp_path: Path) -> None:
+    full = write_report(tmp_path, book(check(), check("one/b")))
+    smoke = write_report(tmp_path, book(check(), scale="smoke"))
+    part = write_report(tmp_path, book(check(), only=["one"]))
+    assert len({full, smoke, part}) == 3
+    assert (tmp_path / "index.html").read_bytes() == full.read_bytes(), "the one that has decided most"
+    for path in (full, smoke, part):
+        links = {link["href"] for link in Page(path.read_text()).all("a")}
+        assert {"laptop.html", "smoke.html", "laptop-one.html"} <= links
+
+
+def test_a_claim_is_shown_in_mathematics_and_nothing_else_comes_in_with_it(tmp_path: Path) -> None:
+    found = page(
+        tmp_path,
+        book(check(formula=r"\min_A f = \frac{1}{2}"), check("one/b", formula=rf"\href{{{HOSTILE}}}{{x}}")),
+    )
+    tags = [tag for tag, _ in found.tags]
+    assert "math" in tags and "mfrac" in tags and len(list(found.all("script"))) == 1
+    assert not list(found.all("img")) and not any("javascript" in str(link) for link in found.all("a"))
+
+
+def test_every_shipped_formula_and_text_becomes_mathml() -> None:
+    formulas = [entry.formula for entry in catalog.entries("check", Configs()) if entry.formula]
+    assert len(formulas) >= 50
+    papers = report.papers(catalog.papers(Configs()), Configs())
+    formulas += [form.formula for paper in papers for form in paper.closed_forms]
+    texts = [term.text for paper in papers for term in paper.terms]
+    texts += [text for paper in papers for story in paper.stories for text in story.text]
+    wrong = [latex for latex in formulas if not mathml(latex).startswith("<math")]
+    assert not wrong + [text for text in texts if "<code>" in prose(text) or "$" in prose(text)]
+
+
+def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_there(
+    tmp_path: Path, figure: Make
+) -> None:
+    story = Story(
+        "Half",
+        [
+            "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$. "
+            "It fell from {one/fig1 from}.",
+            "Nobody has {one/theorem2 risk}.",
+        ],
+        {"one/theorem1": "holds"},
+    )
+    paper = Paper(
+        "one", "A paper", terms=[Term("minimum", "where $f$ is least", "the least")], stories=[story]
+    )
+    text = squeezed(page(tmp_path, book(check(), figure(), papers=[paper])).text)
+    told = text[text.index("What was found") : text.index("Setting")]
+    assert "The risk is 0.25 at d=5. It fell from 1." in told and "Nobody" not in told
+    alone = squeezed(page(tmp_path, book(check(), papers=[paper])).text)
+    assert "It fell" not in alone and "Theorem 1 holds" in alone
+    assert "What was found" not in squeezed(page(tmp_path, book(figure(), papers=[paper])).text)
+    other = check(verdict="fails")
+    assert "What was found" not in squeezed(page(tmp_path, book(other, papers=[paper])).text), (
+        "it came out otherwise"
+    )
+
+
+def test_a_term_in_a_claim_leads_to_its_definition(tmp_path: Path) -> None:
+    terms = [Term("eq. (8)", "layers with $A$", "one matrix a layer"), Term("S", "a set")]
+    claim = "Eq. (8) on S, not on Sets; eq. (81) is another."
+    found = page(tmp_path, book(check(claim=claim), papers=[Paper("one", "A paper", terms=terms)]))
+    links = [(link["href"], link["title"]) for link in found.all("a") if link.get("class") == "term"]
+    assert links == [("#term-one-0", "one matrix a layer"), ("#term-one-1", "a set")]
+    assert claim in found.text and {"term-one-0", "term-one-1"} <= {a.get("id") for _, a in found.tags}
+
+
+def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:
+    numbers = [Numbers("exact_risk", "exact", 0.25, 0.2, 0.3)]
+    run = Run("mine/first", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
+    sweep = SweptRuns("train mine/first", "sweeps/4567", {"done": 2}, [Run("lr=0.1", "", numbers)], "lr=0.1")
+    text = squeezed(page(tmp_path, replace(book(check()), runs=[run], sweeps=[sweep])).text)
+    assert "best: lr=0.1" in text and text.count("exact_risk (exact) 0.25 [0.2, 0.3]") == 2

@@ -15,7 +15,7 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
     assert len({s.anchor for s in found}) == 4
     assert [s.kind for s in found] == ["holds", "holds", "fails", "open"]
     of_check, claim = found[0], found[2]
-    assert of_check.headline == ("2.10 × 10⁻¹⁶", "gradient_norm") and of_check.bound_text == "< 1.0 × 10⁻¹²"
+    assert of_check.inequality == "gradient norm 2.10 × 10⁻¹⁶ < 1.00 × 10⁻¹²"
     assert of_check.control is not None and of_check.control.rejected
     assert claim.source == "below .01" and claim.bound is None and claim.pairs == [("", "0.1336")]
 
@@ -53,18 +53,47 @@ def test_claims_of_figures_have_remarks_too(figure: Make) -> None:
     assert statement.remarks == ["Printed wrong."] and statement.notes == []
 
 
-def test_a_source_is_shortened_at_its_first_comma_or_its_sixtieth_letter() -> None:
-    (statement,) = statements(book(check()))
-    assert statement.short_source == "rounding"
-    (statement,) = statements(book(check(bound={"value": None, "source": "word " * 40})))
-    assert len(statement.short_source) <= 62 and statement.short_source.endswith("…")
-    assert statement.bound_text == ""
+def test_an_inequality_has_as_many_digits_as_tell_its_sides_apart() -> None:
+    def told(value: float, bound: float, direction: str = "<") -> str:
+        told = {"value": bound, "source": "s", "of": "x_y", "direction": direction}
+        return statements(book(check(measured={"x_y": value}, bound=told)))[0].inequality
+
+    assert told(53.970855738, 54.0) == "x y 53.97 < 54"
+    assert told(0.9999999997652, 1.000000000003) == "x y 0.9999999997652 < 1.000000000003"
+    assert told(0.5, 0.5, ">") == "x y 0.5 ≥ 0.5"
+
+
+def test_names_a_reader_knows_it_by_and_panels_it_speaks_of(figure: Make) -> None:
+    def named(reference: str) -> str:
+        return statements(book(replace(check("one/gd_plus_plus"), reference=reference)))[0].short_reference
+
+    assert (named("Lemmas 5 and 6"), named("Theorem 5.1; C.1")) == ("Lemma 5", "Theorem 5.1")
+    assert named("Section 5, eq. (11)") == "gd plus plus"
+    claims = [{"claim": f"{start} falls"} for start in ("(a)-(c) it", "(b) it", "(a) and (d) it", "it")]
+    found = statements(book(figure(claims=claims, reference="Appendix D, Figure 7")))
+    assert [s.panels for s in found] == [("a", "b", "c"), ("b",), ("a", "d"), ()]
+    assert found[0].short_reference == "Figure 7"
+
+
+def test_theorems_rank_before_lemmas_and_these_before_what_a_figure_shows(figure: Make) -> None:
+    refs = ("Section 6", "Lemma 1", "Theorem 2", "Corollary 3", "Proposition 4")
+    found = statements(book(figure(), *(replace(check(), reference=reference) for reference in refs)))
+    order = [s.entry.reference for s in sorted(found, key=lambda s: s.rank)]
+    assert order == [
+        "Theorem 2",
+        "Proposition 4",
+        "Corollary 3",
+        "Lemma 1",
+        "Section 6",
+        "Figure 1",
+        "Figure 1",
+    ]
 
 
 def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) -> None:
     bare = Entry("check", "x/y", "x", "", "", "done", {"verdict": "holds"})
     (statement,) = statements(book(bare))
-    assert (statement.claim, statement.control, statement.headline) == ("", None, ("–", ""))
+    assert (statement.claim, statement.control, statement.inequality) == ("", None, "–")
     assert (statement.remarks, statement.notes) == ([], [])
     older = check()
     document = {key: value for key, value in (older.document or {}).items() if key != "remarks"}

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from icl.figures.claims import Claim, above, below
 from icl.figures.curves import Curve, Level, Rows, draw_panels, matrix_rows, table
-from icl.figures.style import BLUE, RC, entry_text
+from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, RC, entry_text
 from icl.runs.record import RunRecord
 
 Records = Mapping[str, RunRecord]
@@ -265,8 +265,8 @@ def _heatmap(axes: Axes, title: str, M_PP: np.ndarray, mask_PP: np.ndarray, boun
     axes.spines[:].set_visible(True)
     size = {2: 6.5, 3: 5.2, 4: 4.6}.get(len(M_PP), 3.8)
     for (i, j), entry in np.ndenumerate(M_PP):
-        colour = "white" if abs(entry) > 0.6 * bound else "black"
+        colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
         if (text := entry_text(float(entry))) != "0":
             axes.text(j, i, text, ha="center", va="center", fontsize=size, color=colour)
         if mask_PP[i, j]:
-            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=0.9))
+            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=ON_LIGHT, linewidth=0.9))

@@ -1,0 +1,40 @@
+"""A paper's stories: sentences whose numbers are those of the records, and what they stand on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from icl.report.book import Entry
+from icl.report.values import brief
+
+_NUMBER = re.compile(r"\{([\w.-]+/[\w.-]+) ([^{}]+)\}")  # {PAPER/ID optimal_risk}
+
+
+def sentences(text: Sequence[str], entries: Mapping[str, Entry]) -> list[str]:
+    """With the numbers that are known; a sentence that lacks one is left out."""
+    return [told for told in (_filled(paragraph, entries) for paragraph in text) if told]
+
+
+def _filled(paragraph: str, entries: Mapping[str, Entry]) -> str:
+    kept = []
+    for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", paragraph):
+        found = {match[0]: value_of(entries.get(match[1]), match[2]) for match in _NUMBER.finditer(sentence)}
+        if None not in found.values():
+            kept.append(_NUMBER.sub(lambda match: brief(found[match[0]]), sentence))  # noqa: B023
+    return " ".join(kept)
+
+
+def value_of(entry: Entry | None, name: str) -> Any:
+    """A measured value of a check, its `bound`, `control` or `settings.KEY`; of a figure, the first that one
+    of its claims measured under this name. None where it is not there."""
+    document = (entry.document if entry is not None else None) or {}
+    if name.startswith("settings."):
+        return (document.get("settings") or {}).get(name.removeprefix("settings."))
+    if "claims" in document:
+        measured = [claim.get("measured") for claim in document["claims"]]
+        return next((table[name] for table in measured if isinstance(table, Mapping) and name in table), None)
+    if name in ("bound", "control"):
+        return (document.get(name) or {}).get("value" if name == "bound" else "measured")
+    return (document.get("measured") or {}).get(name)

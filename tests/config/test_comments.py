@@ -1,0 +1,36 @@
+"""What configs say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from icl.config import comments
+from icl.config.places import Configs
+
+
+def test_comments_by_key_where_the_option_is_put_and_the_users_own_win(tmp_path: Path) -> None:
+    (tmp_path / "schedule").mkdir()
+    (tmp_path / "schedule/mine.yaml").write_text(
+        "# @package optimizer.schedule\n# Steps of two sizes. More about them.\n_target_: mylab.Mine\n"
+        "sizes: ['#1', 2] # one after the other\nnested:\n  deep: null # at the bottom\nbare: 1\n"
+    )
+    configs = Configs(tmp_path)
+    found = comments.of_keys(
+        configs, "train", {"schedule": "mine", "task": "linear_regression", "model": None}
+    )
+    assert found["optimizer.schedule.sizes"] == "one after the other"
+    assert found["optimizer.schedule.nested.deep"] == "at the bottom"
+    assert "optimizer.schedule.bare" not in found
+    assert found["scale"] == "smoke | laptop | paper" and found["task.guess_bias"] == "b"
+    assert found["train.clip"].startswith("bound on the gradient")
+    assert comments.of_option(configs, "schedule", "mine") == "Steps of two sizes"
+    assert comments.of_option(configs, "model", "sparse_a").startswith("ahn eq. (8): P = [[0, 0], [0, 1]]")
+    assert comments.of_option(configs, "check", "ahn/lemma1") == "Lemma 1, eqs. (8) and (9)"
+    assert comments.of_option(configs, "model", "absent") == ""
+
+
+def test_every_shipped_option_says_what_it_is() -> None:
+    configs = Configs()
+    for group in sorted(configs.groups - {"hydra", "paper", "paths"}):
+        for option in configs.options(group):
+            assert comments.of_option(configs, group, option), (group, option)

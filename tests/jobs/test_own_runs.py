@@ -1,0 +1,55 @@
+"""The runs and sweeps that a report shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from icl.jobs import own_runs
+from icl.runs.sweeps import StoredSweep, SweptJob
+
+NAMES = ("0" * 12, "1" * 12, "2" * 12)
+
+
+def stored(outputs: Path, name: str, risks: list[float | None], config: dict[str, object]) -> None:
+    folder = outputs / "runs/mine/first" / name
+    folder.mkdir(parents=True)
+    by_seed = {str(seed): risk for seed, risk in enumerate(risks)}
+    run = {
+        "schema": 1,
+        "status": "done",
+        "steps": 10,
+        "seeds": list(range(len(risks))),
+        "ended": "2026-01-02T03:04:05",
+        "metrics": {"exact_risk": {"mean": None, "by_seed": by_seed}},
+    }
+    (folder / "run.json").write_text(json.dumps(run))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
+def test_runs_with_intervals_and_what_tells_them_apart(tmp_path: Path) -> None:
+    stored(tmp_path, NAMES[0], [1.0, 3.0], {"task": {"dim": 5}, "seeds": [0, 1], "optimizer": {"lr": 0.1}})
+    stored(tmp_path, NAMES[1], [1.0, None], {"task": {"dim": 7}, "seeds": [0], "optimizer": {"lr": 0.1}})
+    first, second = own_runs.trained(tmp_path)
+    assert (first.name, second.name) == ("mine/first task.dim=5", "mine/first task.dim=7")
+    (risk,) = first.metrics
+    assert (risk.metric, risk.kind, risk.mean, risk.low, risk.high) == ("exact_risk", "exact", 2.0, 1.0, 3.0)
+    assert second.metrics == [], "a seed that diverged is not averaged out"
+    assert own_runs.trained(tmp_path, {first.place})[0].place == second.place
+
+
+def test_a_sweep_with_its_best_and_its_members(tmp_path: Path) -> None:
+    jobs = []
+    for name, lr, risk in zip(NAMES, (0.1, 0.2, 0.2), (3.0, 1.0, 2.0), strict=True):
+        stored(tmp_path, name, [risk], {"optimizer": {"lr": lr}})
+        jobs.append(SweptJob((f"optimizer.lr={lr}",), "mine/first", name, f"{lr}", (len(jobs) % 2,)))
+    StoredSweep(tmp_path / "sweeps" / ("a" * 12), "train", tuple(jobs)).write()
+    (tmp_path / "sweeps" / ("b" * 12)).mkdir()
+    (tmp_path / "sweeps" / ("b" * 12) / "sweep.json").write_text("{ torn")
+    (sweep,) = own_runs.swept(tmp_path)
+    assert sweep.name == "train mine/first" and set(sweep.members) == {
+        f"runs/mine/first/{name}" for name in NAMES
+    }
+    assert sweep.states == {"done": 3} and sweep.best == "optimizer.lr=0.2"
