@@ -1,0 +1,121 @@
+"""The tables of statements and figures, and single numbers, from docs/records, which a reproduce filled.
+
+A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`, or for one number with
+`{{ ahn/theorem3 measured.risk .4f }}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from icl.verdicts import brief, inequality
+
+RECORDS = Path(__file__).parents[1] / "records"
+_ASKED = re.compile(r"\{\{ (\S+)(?: (\S+))?(?: (\S+))? \}\}")
+_SHAPES = {"holds": "●", "fails": "▲", "undecided": "○", "skipped": "–"}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return _ASKED.sub(lambda found: _answer(found[1], found[2], found[3]), markdown)
+
+
+def records(paper: str) -> dict[str, Any]:
+    return json.loads((RECORDS / f"{paper}.json").read_text(encoding="utf-8"))
+
+
+def value(id: str, keys: str) -> Any:
+    """`measured.scalars.0` of what is stored for the check or figure `id`; a space in a key may be written `_`."""
+    paper = records(id.partition("/")[0])
+    found: Any = paper["checks"].get(id) or paper["figures"][id]
+    for key in keys.split("."):
+        found = found[int(key)] if isinstance(found, list) else found.get(key, found.get(key.replace("_", " ")))
+    return found
+
+
+def _answer(what: str, which: str | None, form: str | None) -> str:
+    if what == "counts":
+        return _counts()
+    tables = {"statements": _statements, "figures": _figures, "findings": _findings}
+    if what in tables and which:
+        return tables[what](records(which))
+    if which:
+        return format(value(what, which), form or "")
+    raise ValueError(f"{what}: a page asks for what no record has")
+
+
+def _statements(paper: Mapping[str, Any]) -> str:
+    rows = ["| statement | verdict | measured, bound and control |", "|---|---|---|"]
+    for id, check in paper["checks"].items():
+        control = check["control"]
+        told = "rejected" if control["rejected"] else "**not rejected**"
+        rows.append(
+            f"| **{_cell(check['reference'])}**<br>{_cell(check['claim'])}<br>`check={id}` | {_verdict(check)} | "
+            f"{_cell(inequality(check['measured'], check['bound']))}<br>*Bound:* {_cell(check['bound']['source'])}<br>"
+            f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])} |"
+        )
+    return "\n".join([*rows, "", _made(paper["checks"], "icl check check=PAPER/all")])
+
+
+def _figures(paper: Mapping[str, Any]) -> str:
+    if not paper["figures"]:
+        return "No figure of this paper has a stored record yet."
+    rows = ["| figure and claim | verdict | measured, and what it is held against |", "|---|---|---|"]
+    for id, figure in paper["figures"].items():
+        if "skipped" in figure:
+            rows.append(f"| `figure={id}` | {_verdict({'verdict': 'skipped'})} | {_cell(figure['skipped'])} |")
+        for claim in figure.get("claims", []):
+            rows.append(
+                f"| `figure={id}`<br>{_cell(claim['claim'])} | {_verdict(claim)} | "
+                f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))} |"
+            )
+    return "\n".join([*rows, "", _made(paper["figures"], "icl figure figure=PAPER/all")])
+
+
+def _findings(paper: Mapping[str, Any]) -> str:
+    """What the checks say of the paper's text, each once, with the first check that says it."""
+    said: dict[str, str] = {}
+    for id, check in paper["checks"].items():
+        for remark in check["remarks"]:
+            said.setdefault(remark, id)
+    return "\n".join(f"- {_escaped(remark)} (`{id}`)" for remark, id in said.items())
+
+
+def _counts() -> str:
+    rows = ["| paper | statements | hold | fail | undecided | figures drawn |", "|---|---|---|---|---|---|"]
+    for path in sorted(RECORDS.glob("*.json")):
+        paper = records(path.stem)
+        counted = Counter(check["verdict"] for check in paper["checks"].values())
+        drawn = sum("claims" in figure for figure in paper["figures"].values())
+        numbers = [len(paper["checks"]), counted["holds"], counted["fails"], counted["undecided"], drawn]
+        rows.append(f"| {path.stem} | {' | '.join(map(str, numbers))} |")
+    return "\n".join(rows)
+
+
+def _verdict(claim: Mapping[str, Any]) -> str:
+    verdict = claim["verdict"]
+    odd = "" if verdict == claim.get("expected", verdict) else f" (expected: {claim['expected']})"
+    return f'<span class="verdict {verdict}">{_SHAPES[verdict]} {verdict}</span>{odd}'
+
+
+def _made(items: Mapping[str, Any], command: str) -> str:
+    made = [item for item in items.values() if "commit" in item]
+    dates, commits = sorted({item["date"] for item in made}), sorted({item["commit"][:10] for item in made})
+    scales = sorted({item["scale"] for item in made if "scale" in item})
+    at = f", scale {', '.join(scales)}" if scales else ""
+    days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return f"*Measured {days}{at}, by commit {', '.join(commits)}. The command is `{command}`.*"
+
+
+def _cell(text: str) -> str:
+    return _escaped(text).replace("|", "&#124;").replace("\n", " ")
+
+
+def _escaped(text: str) -> str:
+    """The checks write plain text: their * and _ and < and $ are no Markdown."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]$^~])", r"\\\1", text)
