@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,20 @@ def records(paper: str) -> dict[str, Any]:
 def value(id: str, keys: str) -> Any:
     """`measured.scalars.0` of what is stored for the check or figure `id`; a space in a key may be written `_`."""
     paper = records(id.partition("/")[0])
-    found: Any = paper["checks"].get(id) or paper["figures"][id]
-    for key in keys.split("."):
-        found = found[int(key)] if isinstance(found, list) else found.get(key, found.get(key.replace("_", " ")))
-    return found
+    return _at(paper["checks"].get(id) or paper["figures"][id], keys.split("."), f"{id} {keys}")
+
+
+def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
+    if not keys:
+        return found
+    if isinstance(found, list):
+        return _at(found[int(keys[0])], keys[1:], asked)
+    for count in range(1, len(keys) + 1):  # a key may hold a point
+        name = ".".join(keys[:count])
+        for written in (name, name.replace("_", " ")):
+            if isinstance(found, Mapping) and written in found:
+                return _at(found[written], keys[count:], asked)
+    raise KeyError(f"{asked}: no record has {keys[0]}")
 
 
 def _answer(what: str, which: str | None, form: str | None) -> str:
