@@ -7,8 +7,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 set_up docs
 command=${1:-build}
 case $command in
-    build) cd "$root" && exec "$env/bin/python" -m mkdocs build --strict ;;
-    serve) cd "$root" && exec "$env/bin/python" -m mkdocs serve ;;
+    build) cd "$root" && NO_MKDOCS_2_WARNING=1 exec "$env/bin/python" -m mkdocs build --strict ;;
+    serve) cd "$root" && NO_MKDOCS_2_WARNING=1 exec "$env/bin/python" -m mkdocs serve ;;
     records) shift && exec "$env/bin/python" "$root/scripts/records.py" "$@" ;;
     *) die "$command: must be build, serve or records" ;;
 esac

@@ -1,7 +1,7 @@
 """docs/records from an outputs folder: `scripts/docs.sh records [OUTPUTS]` after `icl reproduce`.
 
-What OUTPUTS has of today's code at laptop scale is written anew, with its date and commit; what it has not is kept as it
-was; what there is no longer is dropped. The tables of the docs are made from these files alone.
+What OUTPUTS has of today's code at laptop scale is written anew, with its date and commit; what it has not is
+kept as it was; what there is no longer is dropped. The tables of the docs are made from these files alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def main() -> None:
         told = of_paper(mine, read_json(path) or {}, read_json(outputs / SKIPPED) or {})
         path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         done = sum(entry.state == "done" for entry in mine)
-        print(f"{path.name}: {done} found in {outputs}, {sum(map(len, told.values())) - done} kept or skipped")
+        print(
+            f"{path.name}: {done} found in {outputs}, {sum(map(len, told.values())) - done} kept or skipped"
+        )
 
 
 if __name__ == "__main__":

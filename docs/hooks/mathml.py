@@ -1,4 +1,4 @@
-"""Mathematics becomes MathML when the pages are built: a reader's browser fetches nothing and runs nothing for it."""
+"""Mathematics becomes MathML when the pages are built: a reader's browser fetches and runs nothing for it."""
 
 from __future__ import annotations
 

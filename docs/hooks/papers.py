@@ -1,7 +1,7 @@
 """The tables of statements and figures, and single numbers, from docs/records, which a reproduce filled.
 
-A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`, or for one number with
-`{{ ahn/theorem3 measured.risk .4f }}`.
+A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`, or for one
+number with `{{ ahn/theorem3 measured.risk .4f }}`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def records(paper: str) -> dict[str, Any]:
 
 
 def value(id: str, keys: str) -> Any:
-    """`measured.scalars.0` of what is stored for the check or figure `id`; a space in a key may be written `_`."""
+    """`measured.scalars.0` of what is stored for the check or figure `id`; `_` may stand for a space."""
     paper = records(id.partition("/")[0])
     return _at(paper["checks"].get(id) or paper["figures"][id], keys.split("."), f"{id} {keys}")
 
@@ -63,11 +63,13 @@ def _statements(paper: Mapping[str, Any]) -> str:
     for id, check in paper["checks"].items():
         control = check["control"]
         told = "rejected" if control["rejected"] else "**not rejected**"
-        rows.append(
-            f"| **{_cell(check['reference'])}**<br>{_cell(check['claim'])}<br>`check={id}` | {_verdict(check)} | "
-            f"{_cell(inequality(check['measured'], check['bound']))}<br>*Bound:* {_cell(check['bound']['source'])}<br>"
-            f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])} |"
-        )
+        statement = [f"**{_cell(check['reference'])}**", _cell(check["claim"]), f"`check={id}`"]
+        measured = [
+            _cell(inequality(check["measured"], check["bound"])),
+            f"*Bound:* {_cell(check['bound']['source'])}",
+            f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
+        ]
+        rows.append(f"| {'<br>'.join(statement)} | {_verdict(check)} | {'<br>'.join(measured)} |")
     return "\n".join([*rows, "", _made(paper["checks"], "icl check check=PAPER/all")])
 
 
@@ -77,7 +79,9 @@ def _figures(paper: Mapping[str, Any]) -> str:
     rows = ["| figure and claim | verdict | measured, and what it is held against |", "|---|---|---|"]
     for id, figure in paper["figures"].items():
         if "skipped" in figure:
-            rows.append(f"| `figure={id}` | {_verdict({'verdict': 'skipped'})} | {_cell(figure['skipped'])} |")
+            rows.append(
+                f"| `figure={id}` | {_verdict({'verdict': 'skipped'})} | {_cell(figure['skipped'])} |"
+            )
         for claim in figure.get("claims", []):
             rows.append(
                 f"| `figure={id}`<br>{_cell(claim['claim'])} | {_verdict(claim)} | "

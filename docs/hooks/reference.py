@@ -1,4 +1,4 @@
-"""The reference, generated: the commands' own help, the config files with their comments, the Python that is public."""
+"""The reference, generated: the commands' own help, the config files with their comments, public Python."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def commands() -> str:
-    parts = ["# Commands", "What each command prints with `--help`.", _block("icl --help", _printed("--help"))]
+    parts = [
+        "# Commands",
+        "What each command prints with `--help`.",
+        _block("icl --help", _printed("--help")),
+    ]
     for verb, summary in VERBS.items():
         asked = [verb] if verb == "completion" else [verb, "--help"]
         parts += [f"## icl {verb}", f"{summary[0].upper()}{summary[1:]}."]
@@ -75,12 +79,19 @@ def configs(title: str, which: str | tuple[str, ...]) -> str:
     inside = [conf / which] if isinstance(which, str) else sorted(
         path for path in conf.iterdir() if path.is_dir() and path.name not in (*which, "__pycache__")
     )  # fmt: skip
-    parts = [f"# {title}", "Each file as it is: a comment says what a key means and, in the header, where it is from."]
+    parts = [
+        f"# {title}",
+        "Each file as it is: a comment says what a key means and, in the header, where it is from.",
+    ]
     if not isinstance(which, str):
         parts += ["## Verbs", *_files(conf, sorted(conf.glob("*.yaml")), 3)]
     for folder in inside:
         option = folder.name
-        parts += [f"## {option}", f"Chosen with `{option}=NAME`.", *_files(folder, sorted(folder.rglob("*.yaml")), 3)]
+        parts += [
+            f"## {option}",
+            f"Chosen with `{option}=NAME`.",
+            *_files(folder, sorted(folder.rglob("*.yaml")), 3),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from mylab.task import best_step
 from torch import Tensor
 
 from icl.callbacks import Measure
+from mylab.task import best_step
 
 
 class DistanceToBestStep(Measure):

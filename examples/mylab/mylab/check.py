@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import torch
-from mylab.task import Signs, SignsLaw, best_step, least_risk
 
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import InputError, whole
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
+from mylab.task import Signs, SignsLaw, best_step, least_risk
 
 Z = 3.2905  # of a two-sided 99.9 % interval
 
@@ -25,8 +25,9 @@ class SignRisk:
     claim = "On signs, one layer of eq. (8) has the least risk d (d - 1) / (n + d - 1)."
 
     def __post_init__(self) -> None:
+        for name, least in (("dim", 1), ("context", 1), ("seed", 0), ("samples", 100)):
+            whole(f"check.{name}", getattr(self, name), least)
         self.law = Signs(self.dim, self.context).law([0])
-        whole("check.samples", self.samples, 100)
 
     def measure(self) -> Finding:
         model = SparseA(self.dim, 1)

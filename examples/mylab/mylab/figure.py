@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from mylab.task import least_risk
 
 from icl.errors import InputError
 from icl.experiments.runner import Runner
@@ -13,6 +12,7 @@ from icl.figures.curves import Curve, Rows, draw_panels, metric, table
 from icl.figures.style import BLUE, EXACT, panels
 from icl.runs.record import RunRecord
 from icl.theory.closed_forms import isotropic_risk
+from mylab.task import least_risk
 
 Records = Mapping[str, RunRecord]
 
@@ -31,8 +31,8 @@ class ByContext:
 
 class Drawing:
     caption = (
-        "Exact risk of one trained layer of eq. (8) on inputs that are signs (mean over seeds and range), the "
-        "least risk there is (dashed), and that of Gaussian inputs (dotted)."
+        "Exact risk of one trained layer of eq. (8) on inputs that are signs (mean over seeds and range), "
+        "the least risk there is (dashed), and that of Gaussian inputs (dotted)."
     )
 
     def draw(self, records: Records) -> Figure:
@@ -58,7 +58,9 @@ class Drawing:
         dots = {"marker": "o", "markersize": 3.5, "linewidth": 0.0}
         return [
             Curve("", "trained", BLUE, n_T, risk_ST, dots),
-            Curve("", "least risk, signs", "black", n_T, signs, {k: v for k, v in EXACT.items() if k != "color"}),
+            Curve(
+                "", "least risk, signs", "black", n_T, signs, {k: v for k, v in EXACT.items() if k != "color"}
+            ),
             Curve("", "least risk, Gaussian", "black", n_T, gauss, {"linestyle": ":"}),
         ]
 
