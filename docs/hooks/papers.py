@@ -1,7 +1,7 @@
-"""The tables of statements and figures, and single numbers, from docs/records, which a reproduce filled.
+"""Tables of statements and figures, and single numbers, from docs/records, which a reproduce filled; files.
 
-A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`, or for one
-number with `{{ ahn/theorem3 measured.risk .4f }}`.
+A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}` or
+`{{ file PATH }}`, or for one number with `{{ ahn/theorem3 measured.risk .4f }}`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 from icl.verdicts import brief, inequality
 
-RECORDS = Path(__file__).parents[1] / "records"
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "docs" / "records"
 _ASKED = re.compile(r"\{\{ (\S+)(?: (\S+))?(?: (\S+))? \}\}")
 _SHAPES = {"holds": "●", "fails": "▲", "undecided": "○", "skipped": "–"}
 
@@ -50,6 +51,8 @@ def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
 def _answer(what: str, which: str | None, form: str | None) -> str:
     if what == "counts":
         return _counts()
+    if what == "file" and which:
+        return _file(ROOT / which)
     tables = {"statements": _statements, "figures": _figures, "findings": _findings}
     if what in tables and which:
         return tables[what](records(which))
@@ -60,7 +63,7 @@ def _answer(what: str, which: str | None, form: str | None) -> str:
 
 def _statements(paper: Mapping[str, Any]) -> str:
     rows = ["| statement | verdict | measured, bound and control |", "|---|---|---|"]
-    for id, check in paper["checks"].items():
+    for id, check in sorted(paper["checks"].items(), key=lambda item: _rank(item[1]["reference"])):
         control = check["control"]
         told = "rejected" if control["rejected"] else "**not rejected**"
         statement = [f"**{_cell(check['reference'])}**", _cell(check["claim"]), f"`check={id}`"]
@@ -70,7 +73,13 @@ def _statements(paper: Mapping[str, Any]) -> str:
             f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
         ]
         rows.append(f"| {'<br>'.join(statement)} | {_verdict(check)} | {'<br>'.join(measured)} |")
-    return "\n".join([*rows, "", _made(paper["checks"], "icl check check=PAPER/all")])
+    return _narrow(rows) + _made(paper["checks"], "icl check check=PAPER/all")
+
+
+def _rank(reference: str) -> int:
+    """Theorems come first."""
+    kinds = ("Theorem", "Proposition", "Lemma", "Corollary")
+    return next((i for i, kind in enumerate(kinds) if reference.startswith(kind)), len(kinds))
 
 
 def _figures(paper: Mapping[str, Any]) -> str:
@@ -87,7 +96,7 @@ def _figures(paper: Mapping[str, Any]) -> str:
                 f"| `figure={id}`<br>{_cell(claim['claim'])} | {_verdict(claim)} | "
                 f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))} |"
             )
-    return "\n".join([*rows, "", _made(paper["figures"], "icl figure figure=PAPER/all")])
+    return _narrow(rows) + _made(paper["figures"], "icl figure figure=PAPER/all")
 
 
 def _findings(paper: Mapping[str, Any]) -> str:
@@ -99,6 +108,11 @@ def _findings(paper: Mapping[str, Any]) -> str:
     return "\n".join(f"- {_escaped(remark)} (`{id}`)" for remark, id in said.items())
 
 
+def _file(path: Path) -> str:
+    language = {".py": "python", ".toml": "toml"}[path.suffix]
+    return f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+
+
 def _counts() -> str:
     rows = ["| paper | statements | hold | fail | undecided | figures drawn |", "|---|---|---|---|---|---|"]
     for path in sorted(RECORDS.glob("*.json")):
@@ -108,6 +122,11 @@ def _counts() -> str:
         numbers = [len(paper["checks"]), counted["holds"], counted["fails"], counted["undecided"], drawn]
         rows.append(f"| {path.stem} | {' | '.join(map(str, numbers))} |")
     return "\n".join(rows)
+
+
+def _narrow(rows: Sequence[str]) -> str:
+    """A table whose cells stand one below the other on a phone."""
+    return "\n".join(['<div class="records" markdown>', "", *rows, "", "</div>", "", ""])
 
 
 def _verdict(claim: Mapping[str, Any]) -> str:
@@ -126,10 +145,9 @@ def _made(items: Mapping[str, Any], command: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return _escaped(text).replace("|", "&#124;").replace("\n", " ")
+    return _escaped(text).replace("\n", " ")
 
 
 def _escaped(text: str) -> str:
     """The checks write plain text: their * and _ and < and $ are no Markdown."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]$^~])", r"\\\1", text)
+    return re.sub(r"[&<>\\`*_\[\]$^~|{}]", lambda found: f"&#{ord(found[0])};", text)

@@ -32,7 +32,7 @@ PYTHON: dict[str, tuple[str, ...]] = {
     "icl/__init__.py": ("check", "train", "figure", "reproduce", "sweep", "load_run", "exact_risk"),
     "icl/training/restored.py": ("TrainedRun",),
     "icl/jobs/document.py": ("Shown",),
-    "icl/errors.py": (),
+    "icl/errors.py": ("InputError", "Unavailable", "whole", "one_of"),
     "icl/checks/verdict.py": (),
     "icl/tasks/law.py": (),
     "icl/tasks/token_law.py": (),
@@ -142,4 +142,4 @@ def _docstring(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:
 
 def _block(command: str, text: str, language: str = "text") -> str:
     head = f"$ {command}\n" if command else ""
-    return f"```{language}\n{head}{textwrap.dedent(text).rstrip()}\n```"
+    return f"``` {{ .{language} .wrapped }}\n{head}{textwrap.dedent(text).rstrip()}\n```"

@@ -92,7 +92,11 @@ def test_mathematics_and_tables_are_there(site: Path) -> None:
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     assert all(f"icl {verb}" in commands for verb in VERBS)
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
-    assert all(f">{name}<" in python for name in icl.__all__ if not name.startswith("__"))
+    assert all(f'id="{name}"' in python for name in icl.__all__ if not name.startswith("__"))
+    own = (site / "howto" / "add.html").read_text(encoding="utf-8")
+    assert all(
+        f">{name}</span>" in own for name in ("SignsLaw", "SignRisk", "ByContext", "DistanceToBestStep")
+    )
 
 
 def test_records_are_of_what_there_is() -> None:
