@@ -114,7 +114,7 @@ def _file(path: Path) -> str:
 
 
 def _counts() -> str:
-    rows = ["| paper | statements | hold | fail | undecided | figures drawn |", "|---|---|---|---|---|---|"]
+    rows = ["| paper | checks | hold | fail | undecided | figures drawn |", "|---|---|---|---|---|---|"]
     for path in sorted(RECORDS.glob("*.json")):
         paper = records(path.stem)
         counted = Counter(check["verdict"] for check in paper["checks"].values())

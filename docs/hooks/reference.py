@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import os
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,8 +137,15 @@ def _told(node: ast.FunctionDef | ast.ClassDef, owner: str) -> Iterator[str]:
 
 
 def _docstring(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:
-    text = ast.get_docstring(node)
-    return _block("", text, "text") if text else ""
+    """As the text it is: what is indented is code, and only backquotes mean anything."""
+    paragraphs = re.split(r"\n\n(?=\S)|(?<=\S)\n\n(?= {4})", ast.get_docstring(node) or "")
+    return "\n\n".join(_block("", part) if part.startswith("    ") else _prose(part) for part in paragraphs)
+
+
+def _prose(text: str) -> str:
+    pieces = re.split(r"(`[^`]*`)", text)
+    special = re.compile(r"[<>*_\[\]$^~|{}#]")
+    return "".join(p if i % 2 else special.sub(lambda c: f"&#{ord(c[0])};", p) for i, p in enumerate(pieces))
 
 
 def _block(command: str, text: str, language: str = "text") -> str:
