@@ -2,12 +2,14 @@
 
 What OUTPUTS has of today's code at laptop scale is written anew, with its date and commit; what it has not is
 kept as it was; what there is no longer is dropped. The tables of the docs are made from these files alone.
+Pictures of figures that a page shows are renewed with them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,13 @@ def of_paper(
     return told
 
 
+def renew_picture(entry: Entry) -> None:
+    """Of a figure that a page shows, which is called docs/img/PAPER-FIG.png there."""
+    shown = RECORDS.parent / "img" / f"{entry.id.replace('/', '-')}.png"
+    if entry.group == "figure" and entry.state == "done" and shown.is_file():
+        shutil.copyfile((entry.document or {})["files"]["png"], shown)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("outputs", nargs="?", default="outputs", type=Path)
@@ -61,6 +70,8 @@ def main() -> None:
     entries = sorted(
         (part.entry for part in parts_of(ReportRequest("laptop"), session)), key=lambda entry: entry.id
     )
+    for entry in entries:
+        renew_picture(entry)
     RECORDS.mkdir(exist_ok=True)
     for paper in dict.fromkeys(entry.paper for entry in entries):
         path = RECORDS / f"{paper}.json"
