@@ -34,6 +34,16 @@ def test_ten_lines_train_predict_and_compare(tmp_path: Path) -> None:
     assert len(code) <= 10
 
 
+def test_the_readme_trains_and_predicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert "seeds=[0, 1]" in code
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("seeds=[0, 1]", 'seeds=[0, 1], scale="smoke"'), {})
+    assert re.fullmatch(r"tensor\(\[\S+, +\S+\].*\) \S+\n", capsys.readouterr().out)
+
+
 def cells(notebook: dict[str, Any]) -> list[str]:
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
