@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
+
 from icl.verdicts import brief, inequality
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +68,8 @@ def _statements(paper: Mapping[str, Any]) -> str:
     for id, check in sorted(paper["checks"].items(), key=lambda item: _rank(item[1]["reference"])):
         control = check["control"]
         told = "rejected" if control["rejected"] else "**not rejected**"
-        statement = [f"**{_cell(check['reference'])}**", _cell(check["claim"]), f"`check={id}`"]
+        claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
+        statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
         measured = [
             _cell(inequality(check["measured"], check["bound"])),
             f"*Bound:* {_cell(check['bound']['source'])}",
@@ -74,6 +77,15 @@ def _statements(paper: Mapping[str, Any]) -> str:
         ]
         rows.append(f"| {'<br>'.join(statement)} | {_verdict(check)} | {'<br>'.join(measured)} |")
     return _narrow(rows) + _made(paper["checks"], "icl check check=PAPER/all")
+
+
+def _formula(config: Path) -> list[str]:
+    """The claim in mathematics, where a config's header has it."""
+    found = re.search(r"^# formula: (.+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        return []
+    mathml = re.sub(r"[*_|`]", lambda c: f"&#{ord(c[0])};", convert(found[1]))
+    return [f'<span class="formula">{mathml}</span>']
 
 
 def _rank(reference: str) -> int:
