@@ -67,7 +67,7 @@ def commands() -> str:
 
 def _printed(*args: str) -> str:
     said = io.StringIO()
-    with mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}), contextlib.redirect_stdout(said):
+    with mock.patch.dict(os.environ, {"COLUMNS": "94", "NO_COLOR": "1"}), contextlib.redirect_stdout(said):
         code = main(args)
     if code != 0 or not said.getvalue().strip():
         raise RuntimeError(f"icl {' '.join(args)} ended with {code}")
