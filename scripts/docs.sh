@@ -4,11 +4,19 @@
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 . "$root/scripts/setup.sh"
-set_up docs
 command=${1:-build}
 case $command in
-    build) cd "$root" && NO_MKDOCS_2_WARNING=1 exec "$env/bin/python" -m mkdocs build --strict ;;
-    serve) cd "$root" && NO_MKDOCS_2_WARNING=1 exec "$env/bin/python" -m mkdocs serve ;;
-    records) shift && exec "$env/bin/python" "$root/scripts/records.py" "$@" ;;
+    build | serve | records) ;;
     *) die "$command: must be build, serve or records" ;;
+esac
+set_up docs
+if [ "$command" = records ]; then
+    shift
+    exec "$env/bin/python" "$root/scripts/records.py" "$@"
+fi
+export NO_MKDOCS_2_WARNING=1
+cd "$root"
+case $command in
+    build) exec "$env/bin/python" -m mkdocs build --strict ;;
+    serve) exec "$env/bin/python" -m mkdocs serve ;;
 esac
