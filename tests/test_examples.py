@@ -1,11 +1,18 @@
-"""The scripts that the README shows do what it says."""
+"""The script and the notebook that the docs show do what they say."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl.verdicts import VERDICTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,3 +32,43 @@ def test_ten_lines_train_predict_and_compare(tmp_path: Path) -> None:
         line for line in script.read_text().splitlines() if line and not line.startswith(('"""', "import"))
     ]
     assert len(code) <= 10
+
+
+def test_the_readme_trains_and_predicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert "seeds=[0, 1]" in code
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("seeds=[0, 1]", 'seeds=[0, 1], scale="smoke"'), {})
+    assert re.fullmatch(r"tensor\(\[\S+, +\S+\].*\) \S+\n", capsys.readouterr().out)
+
+
+def cells(notebook: dict[str, Any]) -> list[str]:
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell by cell, as a notebook would, at smoke; what a cell ends in shows itself."""
+    path = ROOT / "examples" / "first_run.ipynb"
+    assert path.stat().st_size < 60_000  # its pictures are small
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert [c for c in notebook["cells"] if c["cell_type"] == "code" and c["outputs"]]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    space: dict[str, Any] = {}
+    shown = []
+    for cell in cells(notebook):
+        tree = ast.parse(cell.replace('scale = "laptop"', 'scale = "smoke"'))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "cell", "exec"), space)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), space))
+    trained, *_, theorem, judged = [value for value in shown if hasattr(value, "_repr_html_")]
+    assert trained["steps"] == 60 and space["predicted"].shape == (2,)
+    assert space["least_squares"] == pytest.approx(space["w"] @ space["x_query"])
+    assert theorem["verdict"] == "holds" and judged["verdict"] in VERDICTS and judged["control"]["rejected"]
+    assert "holds" in theorem._repr_html_()
+    import matplotlib.pyplot as plt
+
+    plt.close("all")

@@ -1,0 +1,165 @@
+"""Tables of statements and figures, and single numbers, from docs/records, which a reproduce filled; files.
+
+A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}` or
+`{{ file PATH }}`, or for one number with `{{ ahn/theorem3 measured.risk .4f }}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+
+from icl.verdicts import brief, inequality
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "docs" / "records"
+_ASKED = re.compile(r"\{\{ (\S+)(?: (\S+))?(?: (\S+))? \}\}")
+_SHAPES = {"holds": "●", "fails": "▲", "undecided": "○", "skipped": "–"}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return _ASKED.sub(lambda found: _answer(found[1], found[2], found[3]), markdown)
+
+
+def records(paper: str) -> dict[str, Any]:
+    return json.loads((RECORDS / f"{paper}.json").read_text(encoding="utf-8"))
+
+
+def value(id: str, keys: str) -> Any:
+    """`measured.scalars.0` of what is stored for the check or figure `id`; `_` may stand for a space."""
+    paper = records(id.partition("/")[0])
+    return _at(paper["checks"].get(id) or paper["figures"][id], keys.split("."), f"{id} {keys}")
+
+
+def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
+    if not keys:
+        return found
+    if isinstance(found, list):
+        return _at(found[int(keys[0])], keys[1:], asked)
+    for count in range(1, len(keys) + 1):  # a key may hold a point
+        name = ".".join(keys[:count])
+        for written in (name, name.replace("_", " ")):
+            if isinstance(found, Mapping) and written in found:
+                return _at(found[written], keys[count:], asked)
+    raise KeyError(f"{asked}: no record has {keys[0]}")
+
+
+def _answer(what: str, which: str | None, form: str | None) -> str:
+    if what == "counts":
+        return _counts()
+    if what == "file" and which:
+        return _file(ROOT / which)
+    tables = {"statements": _statements, "figures": _figures, "findings": _findings}
+    if what in tables and which:
+        return tables[what](records(which))
+    if which:
+        return format(value(what, which), form or "")
+    raise ValueError(f"{what}: a page asks for what no record has")
+
+
+def _statements(paper: Mapping[str, Any]) -> str:
+    rows = ["| statement | verdict | measured, bound and control |", "|---|---|---|"]
+    for id, check in sorted(paper["checks"].items(), key=lambda item: _rank(item[1]["reference"])):
+        control = check["control"]
+        told = "rejected" if control["rejected"] else "**not rejected**"
+        claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
+        statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
+        measured = [
+            _cell(inequality(check["measured"], check["bound"])),
+            f"*Bound:* {_cell(check['bound']['source'])}",
+            f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
+        ]
+        rows.append(f"| {'<br>'.join(statement)} | {_verdict(check)} | {'<br>'.join(measured)} |")
+    return _narrow(rows) + _made(paper["checks"], "icl check check=PAPER/all")
+
+
+def _formula(config: Path) -> list[str]:
+    """The claim in mathematics, where a config's header has it."""
+    found = re.search(r"^# formula: (.+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        return []
+    mathml = re.sub(r"[*_|`]", lambda c: f"&#{ord(c[0])};", convert(found[1]))
+    return [f'<span class="formula">{mathml}</span>']
+
+
+def _rank(reference: str) -> int:
+    """Theorems come first."""
+    kinds = ("Theorem", "Proposition", "Lemma", "Corollary")
+    return next((i for i, kind in enumerate(kinds) if reference.startswith(kind)), len(kinds))
+
+
+def _figures(paper: Mapping[str, Any]) -> str:
+    if not paper["figures"]:
+        return "No figure of this paper has a stored record yet."
+    rows = ["| figure and claim | verdict | measured, and what it is held against |", "|---|---|---|"]
+    for id, figure in paper["figures"].items():
+        if "skipped" in figure:
+            rows.append(
+                f"| `figure={id}` | {_verdict({'verdict': 'skipped'})} | {_cell(figure['skipped'])} |"
+            )
+        for claim in figure.get("claims", []):
+            rows.append(
+                f"| `figure={id}`<br>{_cell(claim['claim'])} | {_verdict(claim)} | "
+                f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))} |"
+            )
+    return _narrow(rows) + _made(paper["figures"], "icl figure figure=PAPER/all")
+
+
+def _findings(paper: Mapping[str, Any]) -> str:
+    """What the checks say of the paper's text, each once, with the first check that says it."""
+    said: dict[str, str] = {}
+    for id, check in paper["checks"].items():
+        for remark in check["remarks"]:
+            said.setdefault(remark, id)
+    return "\n".join(f"- {_escaped(remark)} (`{id}`)" for remark, id in said.items())
+
+
+def _file(path: Path) -> str:
+    language = {".py": "python", ".toml": "toml"}[path.suffix]
+    return f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+
+
+def _counts() -> str:
+    rows = ["| paper | checks | hold | fail | undecided | figures drawn |", "|---|---|---|---|---|---|"]
+    for path in sorted(RECORDS.glob("*.json")):
+        paper = records(path.stem)
+        counted = Counter(check["verdict"] for check in paper["checks"].values())
+        drawn = sum("claims" in figure for figure in paper["figures"].values())
+        numbers = [len(paper["checks"]), counted["holds"], counted["fails"], counted["undecided"], drawn]
+        rows.append(f"| {path.stem} | {' | '.join(map(str, numbers))} |")
+    return "\n".join(rows)
+
+
+def _narrow(rows: Sequence[str]) -> str:
+    """A table whose cells stand one below the other on a phone."""
+    return "\n".join(['<div class="records" markdown>', "", *rows, "", "</div>", "", ""])
+
+
+def _verdict(claim: Mapping[str, Any]) -> str:
+    verdict = claim["verdict"]
+    odd = "" if verdict == claim.get("expected", verdict) else f" (expected: {claim['expected']})"
+    return f'<span class="verdict {verdict}">{_SHAPES[verdict]} {verdict}</span>{odd}'
+
+
+def _made(items: Mapping[str, Any], command: str) -> str:
+    made = [item for item in items.values() if "commit" in item]
+    dates, commits = sorted({item["date"] for item in made}), sorted({item["commit"][:10] for item in made})
+    scales = sorted({item["scale"] for item in made if "scale" in item})
+    at = f", scale {', '.join(scales)}" if scales else ""
+    days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return f"*Measured {days}{at}, by commit {', '.join(commits)}. The command is `{command}`.*"
+
+
+def _cell(text: str) -> str:
+    return _escaped(text).replace("\n", " ")
+
+
+def _escaped(text: str) -> str:
+    """The checks write plain text: their * and _ and < and $ are no Markdown."""
+    return re.sub(r"[&<>\\`*_\[\]$^~|{}]", lambda found: f"&#{ord(found[0])};", text)

@@ -1,0 +1,153 @@
+"""The reference, generated: the commands' own help, the config files with their comments, public Python."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from icl.cli import VERBS, main
+
+ROOT = Path(__file__).parents[2]
+_PLAIN = ("list", "completion", "clean")  # what takes no settings of Hydra's
+
+CONFIGS = {
+    "configs": ("Configs of the verbs and their groups", ("check", "experiment", "figure", "paper")),
+    "configs-checks": ("Configs of the checks", "check"),
+    "configs-experiments": ("Configs of the experiments", "experiment"),
+    "configs-figures": ("Configs of the figures", "figure"),
+}
+
+# What a user's own code stands on, by file.
+PYTHON: dict[str, tuple[str, ...]] = {
+    "icl/__init__.py": ("check", "train", "figure", "reproduce", "sweep", "load_run", "exact_risk"),
+    "icl/training/restored.py": ("TrainedRun",),
+    "icl/jobs/document.py": ("Shown",),
+    "icl/errors.py": ("InputError", "Unavailable", "whole", "one_of"),
+    "icl/checks/verdict.py": (),
+    "icl/tasks/law.py": (),
+    "icl/tasks/token_law.py": (),
+    "icl/figures/drawing.py": (),
+    "icl/figures/claims.py": (),
+    "icl/experiments/runner.py": (),
+}
+
+
+def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
+    pages = {"commands": commands(), "python": python()}
+    pages |= {name: configs(title, which) for name, (title, which) in CONFIGS.items()}
+    for name, text in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def commands() -> str:
+    parts = [
+        "# Commands",
+        "What each command prints with `--help`.",
+        _block("icl --help", _printed("--help")),
+    ]
+    for verb, summary in VERBS.items():
+        asked = [verb] if verb == "completion" else [verb, "--help"]
+        parts += [f"## icl {verb}", f"{summary[0].upper()}{summary[1:]}."]
+        if verb != "completion":
+            parts.append(_block(f"icl {' '.join(asked)}", _printed(*asked)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _printed(*args: str) -> str:
+    said = io.StringIO()
+    with mock.patch.dict(os.environ, {"COLUMNS": "94", "NO_COLOR": "1"}), contextlib.redirect_stdout(said):
+        code = main(args)
+    if code != 0 or not said.getvalue().strip():
+        raise RuntimeError(f"icl {' '.join(args)} ended with {code}")
+    return said.getvalue()
+
+
+def configs(title: str, which: str | tuple[str, ...]) -> str:
+    """One group with all its options, or all there is but the groups of `which`."""
+    conf = ROOT / "conf"
+    inside = [conf / which] if isinstance(which, str) else sorted(
+        path for path in conf.iterdir() if path.is_dir() and path.name not in (*which, "__pycache__")
+    )  # fmt: skip
+    parts = [
+        f"# {title}",
+        "Each file as it is: a comment says what a key means and, in the header, where it is from.",
+    ]
+    if not isinstance(which, str):
+        parts += ["## Verbs", *_files(conf, sorted(conf.glob("*.yaml")), 3)]
+    for folder in inside:
+        option = folder.name
+        parts += [
+            f"## {option}",
+            f"Chosen with `{option}=NAME`.",
+            *_files(folder, sorted(folder.rglob("*.yaml")), 3),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _files(folder: Path, paths: list[Path], level: int) -> Iterator[str]:
+    for path in paths:
+        yield f"{'#' * level} {path.relative_to(folder).with_suffix('').as_posix()}"
+        yield _block("", path.read_text(encoding="utf-8"), "yaml")
+
+
+def python() -> str:
+    """Signatures and docstrings, read and not imported."""
+    parts = ["# Python", "What a program, or a package of your own, calls and builds on."]
+    for name, wanted in PYTHON.items():
+        module = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+        parts.append(f"## {name.removesuffix('/__init__.py').removesuffix('.py').replace('/', '.')}")
+        parts.append(_docstring(module))
+        for node in module.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and _is_wanted(node.name, wanted):
+                parts += _told(node, "")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _is_wanted(name: str, wanted: tuple[str, ...]) -> bool:
+    return name in wanted if wanted else not name.startswith("_")
+
+
+def _told(node: ast.FunctionDef | ast.ClassDef, owner: str) -> Iterator[str]:
+    name = f"{owner}{node.name}"
+    yield f"###{'#' * bool(owner)} {name}"
+    if isinstance(node, ast.FunctionDef):
+        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        yield _block("", f"{name}({ast.unparse(node.args)}){returns}", "python")
+        yield _docstring(node)
+        return
+    fields = [ast.unparse(part) for part in node.body if isinstance(part, ast.AnnAssign)]
+    bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
+    yield _block("", "\n".join([f"class {name}{bases}:", *(f"    {field}" for field in fields)]), "python")
+    yield _docstring(node)
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef) and not part.name.startswith("_"):
+            yield from _told(part, f"{name}.")
+
+
+def _docstring(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:
+    """As the text it is: what is indented is code, and only backquotes mean anything."""
+    paragraphs = re.split(r"\n\n(?=\S)|(?<=\S)\n\n(?= {4})", ast.get_docstring(node) or "")
+    return "\n\n".join(_block("", part) if part.startswith("    ") else _prose(part) for part in paragraphs)
+
+
+def _prose(text: str) -> str:
+    pieces = re.split(r"(`[^`]*`)", text)
+    special = re.compile(r"[<>*_\[\]$^~|{}#]")
+    return "".join(p if i % 2 else special.sub(lambda c: f"&#{ord(c[0])};", p) for i, p in enumerate(pieces))
+
+
+def _block(command: str, text: str, language: str = "text") -> str:
+    head = f"$ {command}\n" if command else ""
+    return f"``` {{ .{language} .wrapped }}\n{head}{textwrap.dedent(text).rstrip()}\n```"

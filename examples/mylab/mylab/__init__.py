@@ -1,0 +1,1 @@
+"""Linear attention on inputs that are signs."""

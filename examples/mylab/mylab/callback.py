@@ -1,0 +1,21 @@
+"""A column of one's own in metrics.csv: how far A is from the best multiple of I."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from icl.callbacks import Measure
+from mylab.task import best_step
+
+
+class DistanceToBestStep(Measure):
+    def columns(self, pl_module: Any) -> list[str]:
+        return ["distance_to_best_step"]
+
+    def measure(self, pl_module: Any, step: int) -> Mapping[str, Tensor]:
+        A_RDD = pl_module.trained["A"].detach()[:, 0].double().cpu()
+        law = pl_module.law
+        best_RDD = torch.stack([best_step(law.dim, n) * torch.eye(law.dim).double() for n in law.context_R])
+        return {"distance_to_best_step": (A_RDD - best_RDD).norm(dim=(-2, -1))}

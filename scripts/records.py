@@ -1,0 +1,88 @@
+"""docs/records from an outputs folder: `scripts/docs.sh records [OUTPUTS]` after `icl reproduce`.
+
+What OUTPUTS has of today's code at laptop scale is written anew, with its date and commit; what it has not is
+kept as it was; what there is no longer is dropped. The tables of the docs are made from these files alone.
+Pictures of figures that a page shows are renewed with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from icl.config.places import Configs
+from icl.config.session import Session
+from icl.jobs.plan import parts_of
+from icl.jobs.report import SKIPPED, ReportRequest
+from icl.report.book import Entry
+from icl.runs.documents import read_json
+
+RECORDS = Path(__file__).parents[1] / "docs" / "records"
+PLURAL = {"check": "checks", "figure": "figures"}
+CHECK = ("reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control", "remarks")
+CLAIM = ("claim", "measured", "bound", "verdict", "expected", "remarks")
+
+
+def kept(entry: Entry) -> dict[str, Any]:
+    """What the docs show of a finished check or figure."""
+    document, git = entry.document or {}, entry.record["provenance"]["git"]
+    made = {"date": entry.record["date"].split()[0], "commit": git["commit"], "dirty": git["dirty"]}
+    if entry.group == "check":
+        return {key: document[key] for key in CHECK if key in document} | made
+    claims = [{key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]]
+    about = {"reference": entry.reference, "scale": document["scale"], "claims": claims}
+    return about | {"caption": document.get("caption", ""), **made}
+
+
+def of_paper(
+    entries: Sequence[Entry], before: Mapping[str, Any], skipped: Mapping[str, str]
+) -> dict[str, Any]:
+    told: dict[str, Any] = {plural: {} for plural in PLURAL.values()}
+    for entry in entries:
+        plural = PLURAL[entry.group]
+        if entry.state == "done":
+            told[plural][entry.id] = kept(entry)
+        elif entry.id in before.get(plural, {}):
+            told[plural][entry.id] = before[plural][entry.id]
+        elif reason := skipped.get(f"{entry.group} {entry.id}"):
+            told[plural][entry.id] = {"reference": entry.reference, "skipped": reason}
+    return told
+
+
+def renew_picture(entry: Entry) -> None:
+    """Of a figure that a page shows, which is called docs/img/PAPER-FIG.png there."""
+    shown = RECORDS.parent / "img" / f"{entry.id.replace('/', '-')}.png"
+    if entry.group == "figure" and entry.state == "done" and shown.is_file():
+        shutil.copyfile((entry.document or {})["files"]["png"], shown)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("outputs", nargs="?", default="outputs", type=Path)
+    outputs: Path = parser.parse_args().outputs.absolute()
+    if not outputs.is_dir():
+        parser.error(f"{outputs}: no such folder")
+    session = Session(outputs, configs=Configs.of(None))
+    entries = sorted(
+        (part.entry for part in parts_of(ReportRequest("laptop"), session)), key=lambda entry: entry.id
+    )
+    for entry in entries:
+        renew_picture(entry)
+    RECORDS.mkdir(exist_ok=True)
+    for paper in dict.fromkeys(entry.paper for entry in entries):
+        path = RECORDS / f"{paper}.json"
+        mine = [entry for entry in entries if entry.paper == paper]
+        told = of_paper(mine, read_json(path) or {}, read_json(outputs / SKIPPED) or {})
+        path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        done = sum(entry.state == "done" for entry in mine)
+        print(
+            f"{path.name}: {done} found in {outputs}, {sum(map(len, told.values())) - done} kept or skipped"
+        )
+
+
+if __name__ == "__main__":
+    main()

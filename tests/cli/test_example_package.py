@@ -1,0 +1,90 @@
+"""examples/mylab, installed as its README says, at tiny size: found, checked, trained, drawn, judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import icl as package
+from icl.models import LinearTransformer, SparseA
+from icl.random import generator
+from tests.cli.conftest import Run
+
+SOURCE = Path(__file__).parents[2] / "examples" / "mylab"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    options = [
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--disable-pip-version-check",
+        "--target",
+        folder,
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", *options, SOURCE], check=True, capture_output=True
+    )
+    return folder
+
+
+@pytest.fixture
+def mylab(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(site))
+    return site
+
+
+def test_all_of_it_runs(mylab: Path, icl: Run, outputs: Path) -> None:
+    listed = icl("list", "format=json").json
+    assert {item["id"] for items in listed.values() for item in items if item["paper"] == "mylab"} == {
+        "mylab/sign_risk", "mylab/signs", "mylab/by_context"}  # fmt: skip
+    found = icl("check", "check=mylab/sign_risk", "check.dim=3", "check.context=12", "format=json").json
+    assert found["verdict"] == "holds" and found["control"]["measured"] > 5
+
+    drawn = icl("figure", "figure=mylab/by_context", "scale=smoke", "format=json", "logger=none")
+    assert drawn.code == 0 and Path(drawn.json["files"]["png"]).is_file(), drawn.err
+    (claim,) = drawn.json["claims"]
+    assert claim["verdict"] == "undecided" and claim["measured"]["worst excess"] > 0  # trained too little
+    assert len(drawn.json["runs"]) == 2
+
+    again = icl("train", "experiment=mylab/signs", "scale=smoke", "task.context=5", "format=json").json
+    assert again["cached"] and again["run_dir"] in drawn.json["runs"]
+    assert again["metrics"]["distance_to_best_step"]["mean"] < 2  # it was at .5 root 5 and more, and fell
+    run = package.load_run(again["run_dir"])
+    predicted_R = run.model([[1, -1, 1, 1, 1]] * 4, [1.0] * 4, [1, 1, 1, 1, 1])
+    assert predicted_R.shape == (2,) and (predicted_R > 0).all()
+
+
+def test_its_risk_is_that_of_its_prompts(mylab: Path) -> None:
+    from mylab.task import Signs, best_step, least_risk  # type: ignore[import-not-found]
+
+    law = Signs(3, 4).law([0])
+    for A_DD in (
+        best_step(3, 4) * torch.eye(3),
+        torch.tensor([[0.2, 0.5, 0], [0, 0.7, -0.1], [0.3, 0, 0.4]]),
+    ):
+        family = SparseA(3, 1)
+        family.load({"A": A_DD.double()[None, None]})
+        model = LinearTransformer(family, path="tokens")
+        prompt = law.token_prompts([generator(1, "eval")], 40_000)
+        loss_B = (model.predict(prompt) - prompt.target_RB)[0].detach().square()
+        exact = float(law.exact_risk(model)(model).detach())
+        assert abs(float(loss_B.mean()) - exact) < 5 * float(loss_B.std()) / 200
+    model.parametrization.load({"A": best_step(3, 4) * torch.eye(3).double()[None, None]})
+    assert float(law.exact_risk(model)(model).detach()) == pytest.approx(least_risk(3, 4), rel=1e-12)
+
+
+def test_wrong_settings_are_said(mylab: Path, icl: Run, outputs: Path) -> None:
+    for group, override, message in (
+        ("check=mylab/sign_risk", "check.dim=0", "check.dim=0: must be an integer of at least 1"),
+        ("figure=mylab/by_context", "figure.experiment.contexts=[5]", "contexts=[5]: must be two or more"),
+    ):
+        found = icl(group.partition("=")[0], group, override)
+        assert (found.code, found.out) == (2, "") and message in found.err, found.err
+    assert not outputs.exists()

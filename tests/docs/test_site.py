@@ -1,0 +1,164 @@
+"""The docs build offline with every link whole, and their numbers are those of stored records."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import shlex
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import icl
+from icl.cli import VERBS
+from icl.config.compose import compose
+from icl.config.places import Configs
+from icl.jobs.catalog import entries, papers
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = Configs.of(None)
+WORDS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = re.compile(r"^icl (train|check|figure|reproduce|report) [^\n]*$", re.MULTILINE)
+NUMBER = re.compile(r"([\d.]+)<!-- (\S+) (\S+) -->")
+
+
+@functools.cache
+def hook(name: str) -> ModuleType:
+    path = ROOT / "docs" / "hooks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built as scripts/docs.sh builds them."""
+    pytest.importorskip("material", reason="mkdocs-material is absent: pip install -e '.[docs]'")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        patch.setattr(sys, "path", [*sys.path])
+        config = load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder))
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+    return folder
+
+
+class Fetched(HTMLParser):
+    """What a browser fetches of itself when it opens a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "link" and found.get("rel") not in ("stylesheet", "icon", "preload", "preconnect"):
+            return
+        names = ("href",) if tag == "link" else () if tag == "a" else ("src", "srcset", "data")
+        self.addresses += [found[name] or "" for name in names if name in found]
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        reader = Fetched()
+        reader.feed(page.read_text(encoding="utf-8"))
+        assert reader.addresses, page
+        assert not [a for a in reader.addresses if a.startswith(("http:", "https:", "//"))], page
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import )[\"']?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+
+
+def test_mathematics_and_tables_are_there(site: Path) -> None:
+    setting = (site / "explanation" / "setting.html").read_text(encoding="utf-8")
+    assert setting.count("<math") > 30 and "arithmatex" not in setting and "merror" not in setting
+    for paper in papers(CONFIGS):
+        page = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
+        assert "{{" not in page
+        for group in ("check", "figure"):
+            for entry in entries(group, CONFIGS):
+                assert entry.paper != paper or f"{group}={entry.id}<" in page, entry.id
+    commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert all(f"icl {verb}" in commands for verb in VERBS)
+    python = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    assert all(f'id="{name}"' in python for name in icl.__all__ if not name.startswith("__"))
+    own = (site / "howto" / "add.html").read_text(encoding="utf-8")
+    assert all(
+        f">{name}</span>" in own for name in ("SignsLaw", "SignRisk", "ByContext", "DistanceToBestStep")
+    )
+
+
+def test_records_are_of_what_there_is() -> None:
+    """Where this fails: `icl reproduce`, then `scripts/docs.sh records`."""
+    assert {path.stem for path in (ROOT / "docs" / "records").glob("*.json")} == set(papers(CONFIGS))
+    for paper in papers(CONFIGS):
+        stored = hook("papers").records(paper)
+        for group, plural in (("check", "checks"), ("figure", "figures")):
+            there_are = {entry.id for entry in entries(group, CONFIGS) if entry.paper == paper}
+            assert set(stored[plural]) == there_are, f"docs/records/{paper}.json"
+            for id, item in stored[plural].items():
+                made = "skipped" in item or (
+                    re.fullmatch(r"[0-9a-f]{40}", item["commit"]) and not item["dirty"]
+                )
+                assert made, id
+
+
+def test_numbers_of_the_readme_are_those_of_the_records() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 150
+    numbers = NUMBER.findall(text)
+    assert len(numbers) > 5
+    for written, id, keys in numbers:
+        digits = len(written.partition(".")[2])
+        assert written == f"{hook('papers').value(id, keys):.{digits}f}", f"{id} {keys}"
+
+
+def test_the_first_result_is_the_one_shown() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = icl.check("ahn/theorem1", dim=7, context=13)
+    assert found["verdict"] == "holds" and f"< {found['bound']['value']:.3g} rejected" in text
+    assert f"a gradient of norm {found['control']['measured']:.2f} and was rejected" in text
+
+
+def test_commands_in_the_words_are_commands() -> None:
+    """Each composes; what a reader fills in (FOLDER, ...) and what another package brings is left out."""
+    tried = 0
+    for page in WORDS:
+        for found in COMMAND.finditer(page.read_text(encoding="utf-8")):
+            verb, *words = shlex.split(found[0].partition("&&")[0], comments=True)[1:]
+            if (
+                "..." in words
+                or "mylab" in found[0]
+                or re.search(r"=\S*[A-Z]{3}|--help|hparams|isotropic", found[0])
+            ):
+                continue
+            overrides = [word for word in words if word != "-m"]
+            swept = {"-m"} & set(words) or any(word.startswith("hydra/") for word in words)
+            if swept:
+                overrides = [
+                    w
+                    for w in overrides
+                    if not w.startswith(("hydra", "search")) and "," not in w and "(" not in w
+                ]
+            if verb in ("check", "figure") and any(word.endswith("all") for word in overrides):
+                continue
+            compose(CONFIGS, verb, overrides)
+            tried += 1
+    assert tried > 20
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (ROOT / target).exists(), target
