@@ -137,6 +137,7 @@ class Lab:
         return subprocess.Popen(
             [sys.executable, str(self.folder / "program.py"), *argv],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
         )  # fmt: skip
 
     def run(self, outputs: Path, *more: str) -> tuple[int, Any, str]:
