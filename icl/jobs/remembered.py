@@ -28,6 +28,7 @@ from icl.runs.documents import read_record, to_json, write_record
 from icl.runs.redact import redact
 
 PLACE = "cache/composed.json"
+_OF_THE_CONFIG = ("at", "oc.select")  # resolvers
 _ASKS = re.compile(r"\$\{\s*(?:(\$)|([\w.]+)\s*:\s*(\w*))|searchpath")  # a resolver, or for other files
 
 
@@ -70,7 +71,7 @@ def _mark(configs: Configs) -> str | None:
         for nested, resolver, argument in _ASKS.findall(path.read_text(encoding="utf-8")):
             if resolver == "oc.env" and argument:
                 variables[argument] = os.environ.get(argument)
-            elif nested or resolver != "at":
+            elif nested or resolver not in _OF_THE_CONFIG:
                 return None
     about = [configs.digest(), variables, code_digest(["icl.config.compose"])]
     text = json.dumps([*about, hydra.__version__, omegaconf.__version__], sort_keys=True)
