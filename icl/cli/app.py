@@ -15,6 +15,7 @@ from icl.cli.output import silence_stdout
 from icl.config import packages
 from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.outcome import FAILED, INPUT, OK
+from icl.runs.atomic import Full
 
 QUICK = {
     "list": ("listing", "list_command"),
@@ -34,7 +35,7 @@ def run(verb: str, args: Sequence[str]) -> int:
         if full_errors():
             traceback.print_exception(error)
         print(f"icl: {one_line(error)}", file=sys.stderr)
-        return INPUT
+        return FAILED if isinstance(error, Full) else INPUT
     except Interrupted as error:
         print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
         return 128 + error.signum

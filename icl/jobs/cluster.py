@@ -16,16 +16,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from icl.config.objects import settings_of
 from icl.errors import InputError, Interrupted, one_line, one_of, whole
 from icl.events import Changed, Item, Listener, quiet
+from icl.jobs.task import Task, attempt
 from icl.runs import atomic
-from icl.training.interrupts import end_of_job
-
-if TYPE_CHECKING:
-    from icl.jobs.workers import Task
 
 ENGINES = ("slurm", "local")
 REQUEUES = 5  # of a local job; submitit starts it six times at most
@@ -154,8 +151,6 @@ class _Job:
         self.task, self.cpus = task, cpus
 
     def __call__(self) -> Changed:
-        from icl.jobs.workers import attempt
-
         os.environ.setdefault("OMP_NUM_THREADS", str(self.cpus))  # torch reads it when it is imported
         with queued_again():
             return attempt(self.task)
@@ -169,6 +164,8 @@ class _Job:
 @contextlib.contextmanager
 def queued_again() -> Iterator[None]:
     """In a job of submitit's: told that its time is over, it saves, and only then is queued again."""
+    from icl.training.interrupts import end_of_job
+
     signum = end_of_job()
     queue_again = signal.getsignal(signum) if signum is not None else None
     if signum is None or not callable(queue_again) or not _in_main_thread():

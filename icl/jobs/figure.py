@@ -26,6 +26,7 @@ from icl.config.values import file_digest, literal
 from icl.errors import InputError, nearest
 from icl.jobs import train
 from icl.jobs.request import Document, Found
+from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, made_from, noted, targets, todays_digest
 from icl.runs.documents import read_record, same
 from icl.runs.fingerprint import fingerprint
@@ -106,7 +107,7 @@ class FigureRequest:
         made, configs = noted(records), session.configs.digest()
         digest = made_from(code_digest(self.roots), made)
         store = JsonRecords(session.outputs, "figures")
-        with store.lock(self._key, self.identity, session.say):
+        with with_room(session.outputs), store.lock(self._key, self.identity, session.say):
             folder = store.path(self._key, self.identity).parent
             stored = None if session.force else store.find(self._key, self.identity, digest)
             damage = _damage(stored) if stored is not None else ""

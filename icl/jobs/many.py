@@ -12,7 +12,8 @@ from icl.events import Changed, Event, Listener, Planned
 from icl.jobs.cluster import Cluster
 from icl.jobs.kinds import named
 from icl.jobs.request import Document, prepare
-from icl.jobs.workers import Task, carry_out
+from icl.jobs.task import Task
+from icl.jobs.workers import carry_out
 
 
 def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: Configs) -> list[Task]:

@@ -24,7 +24,6 @@ from icl.jobs.request import Document, Request, obtain, prepare
 from icl.jobs.sweep import told
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import SWEEPS, Outcome, StoredSweep, SweptJob
-from icl.training.interrupts import end_of_job
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
 _OF_NO_NUMBER = (
@@ -213,6 +212,8 @@ class Attempt:
             request, session = requested(self.kind, composed, self.configs)
             return _success(obtain(request, session), composed)
         except (Interrupted, KeyboardInterrupt) as error:
+            from icl.training.interrupts import end_of_job
+
             signum = error.signum if isinstance(error, Interrupted) else 2
             if os.getpid() == self.pid or signum == end_of_job():
                 raise

@@ -19,7 +19,7 @@ from icl.jobs.kinds import named
 from icl.jobs.remembered import Memory, remembering
 from icl.jobs.report import SHOWN, ReportRequest, blanks, with_found
 from icl.jobs.request import Found
-from icl.jobs.workers import Task
+from icl.jobs.task import Task
 from icl.report.book import Entry
 from icl.runs.code import todays_digest
 from icl.runs.documents import read_json

@@ -13,42 +13,28 @@ import io
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from types import FrameType
 
-from icl.config.session import Session
-from icl.errors import Interrupted, Unavailable, one_line
+from icl.errors import Interrupted
 from icl.events import Changed, Event, Item, Listener, Said, quiet
 from icl.jobs.cluster import Cluster, carry_out_on
-from icl.jobs.request import Request, obtain
-from icl.runs.atomic import Unwritable
+from icl.jobs.task import Task, attempt
+from icl.runs.atomic import Full, Unwritable
 
+_REFUSING = {"unwritable": Unwritable, "full": Full}
 _STOPPING = 30.0  # seconds a worker may take to save what it has
-
-
-@dataclass(frozen=True)
-class Task:
-    """A request to be carried out."""
-
-    request: Request
-    session: Session
-    alike: str = ""  # tasks of one such name want the same runs
-
-    @property
-    def item(self) -> Item:
-        return Item(self.request.kind, self.request.id)
 
 
 def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster | None = None) -> None:
     """Every task once, in this order but for those that want the same runs as one under way."""
 
     def pass_on(event: Event) -> None:
-        if isinstance(event, Changed) and event.state == "unwritable":  # the next would only say the same
-            raise Unwritable(event.text)
+        if isinstance(event, Changed) and event.state in _REFUSING:  # the next would only say the same
+            raise _REFUSING[event.state](event.text)
         tell(event)
 
     if cluster is not None:
@@ -60,19 +46,6 @@ def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster
     for task in tasks:
         pass_on(Changed(task.item, "running"))
         pass_on(attempt(replace(task, session=replace(task.session, tell=tell))))
-
-
-def attempt(task: Task) -> Changed:
-    """What became of it. An interruption is no outcome and passes."""
-    try:
-        return Changed(task.item, "done", obtain(task.request, task.session))
-    except Unwritable as error:
-        return Changed(task.item, "unwritable", text=one_line(error))
-    except Unavailable as error:
-        return Changed(task.item, "skipped", text=one_line(error))
-    except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {one_line(error)}"
-        return Changed(task.item, "failed", text=reason, trace=traceback.format_exc())
 
 
 def _in_workers(tasks: Sequence[Task], jobs: int, tell: Listener) -> None:

@@ -22,6 +22,13 @@ class Unwritable(InputError):
     """The outputs folder takes no more: no permission, read-only, or full."""
 
 
+class Full(Unwritable):
+    """The outputs folder has no room left, or its user no quota: nothing is wrong with what was asked."""
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
 @contextlib.contextmanager
 def writing(outputs: Path) -> Iterator[None]:
     """Turns what the system says about an unwritable or full `outputs` into one line for its user."""
@@ -30,7 +37,20 @@ def writing(outputs: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _OF_THE_USER:
             raise
-        raise Unwritable(f"paths.outputs={outputs}: cannot be written ({error.strerror})") from error
+        kind = Full if error.errno in _NO_ROOM else Unwritable
+        raise kind(f"paths.outputs={outputs}: cannot be written ({error.strerror})") from error
+
+
+@contextlib.contextmanager
+def with_room(outputs: Path) -> Iterator[None]:
+    """Around what writes to `outputs` among much else: a full disk is said as `writing` says it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        with writing(outputs):
+            raise
 
 
 def temporary(path: Path) -> Path:

@@ -99,7 +99,7 @@ class RunStore:
             with atomic.writing(self.outputs):
                 run._open(lock, config, force)
             if run.cached is None:
-                with run._recording_what_goes_wrong():
+                with atomic.with_room(self.outputs), run._recording_what_goes_wrong():
                     yield run
                 return
         finally:

@@ -16,7 +16,8 @@ from icl.errors import InputError
 from icl.events import Changed, Event
 from icl.jobs.cluster import Cluster, cluster_here, cluster_of
 from icl.jobs.request import Document
-from icl.jobs.workers import Task, carry_out
+from icl.jobs.task import Task
+from icl.jobs.workers import carry_out
 
 pytest.importorskip("submitit", reason="the slurm extra is not installed")
 LOCAL = Cluster("local", minutes=5, parallel=2)

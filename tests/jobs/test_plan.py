@@ -20,7 +20,8 @@ from icl.jobs.kinds import named
 from icl.jobs.plan import Part, as_text, parts_of
 from icl.jobs.report import ReportRequest
 from icl.jobs.reproduce import Page
-from icl.jobs.workers import Task, carry_out, following
+from icl.jobs.task import Task
+from icl.jobs.workers import carry_out, following
 from icl.report.book import Book, Entry
 from icl.runs.atomic import Unwritable
 from icl.runs.code import TRAINING, code_digest

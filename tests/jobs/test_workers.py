@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from icl.config.session import Session
 from icl.events import Changed, Event, Item, Progress, Said
 from icl.jobs.request import Document
-from icl.jobs.workers import Task, carry_out
+from icl.jobs.task import Task
+from icl.jobs.workers import carry_out
 
 
 @dataclass(frozen=True)

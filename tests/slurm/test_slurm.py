@@ -20,7 +20,8 @@ import icl as package
 from icl.config.session import Session
 from icl.events import Changed, Event
 from icl.jobs.cluster import Cluster
-from icl.jobs.workers import Task, carry_out
+from icl.jobs.task import Task
+from icl.jobs.workers import carry_out
 from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401  fixtures
 from tests.jobs.test_cluster import Counts
 

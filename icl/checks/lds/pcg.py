@@ -51,7 +51,7 @@ class Pcg(Windows):
     )
 
     window: int = 2
-    samples: int = 20_000
+    samples: int = 100_000
 
     def __post_init__(self) -> None:
         if self.window == 1:
