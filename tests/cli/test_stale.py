@@ -100,6 +100,7 @@ ON_THE_WAY = (
     "icl.sinks",
     "icl.callbacks",  # that watch; those whose numbers are recorded are in icl.training.measures
     "icl.training.listed",  # trainer, callbacks and optimizer as the config says, or why not
+    "icl.training.beside",  # which processes there are; what they do differently is in icl.training.company
     "icl.training.restored",  # law and model as the config says, no more: the config is what names a record
     "icl.training.stored",
     "icl.training.threads",

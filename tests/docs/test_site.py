@@ -135,7 +135,7 @@ def test_commands_in_the_words_are_commands() -> None:
     """Each composes; what a reader fills in (FOLDER, ...) and what another package brings is left out."""
     tried = 0
     for page in WORDS:
-        for found in COMMAND.finditer(page.read_text(encoding="utf-8")):
+        for found in COMMAND.finditer(page.read_text(encoding="utf-8").replace("\\\n", "")):
             verb, *words = shlex.split(found[0].partition("&&")[0], comments=True)[1:]
             if (
                 "..." in words
@@ -144,12 +144,12 @@ def test_commands_in_the_words_are_commands() -> None:
             ):
                 continue
             overrides = [word for word in words if word != "-m"]
-            swept = {"-m"} & set(words) or any(word.startswith("hydra/") for word in words)
+            swept = {"-m"} & set(words) or any(word.startswith(("hydra/", "cluster=")) for word in words)
             if swept:
                 overrides = [
                     w
                     for w in overrides
-                    if not w.startswith(("hydra", "search")) and "," not in w and "(" not in w
+                    if not w.startswith(("hydra", "search", "cluster")) and "," not in w and "(" not in w
                 ]
             if verb in ("check", "figure") and any(word.endswith("all") for word in overrides):
                 continue

@@ -67,9 +67,7 @@ def test_fails_where_a_has_an_effect(monkeypatch):
 
 def test_fails_where_the_librarys_token_path_is_another(monkeypatch):
     right = tokens.stack_forward
-    monkeypatch.setattr(
-        tokens, "stack_forward", lambda P, Q, z, q, activation: right(P, (1 + 1e-9) * Q, z, q, activation)
-    )
+    monkeypatch.setattr(tokens, "stack_forward", lambda P, Q, *more: right(P, (1 + 1e-9) * Q, *more))
     finding = Theorem5(2, 3, samples=5000).measure()
     assert finding.verdict == "fails" and finding.bound.of == "prediction_error"
 

@@ -120,7 +120,7 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
         assert risk is not None
         np.testing.assert_allclose(found["risk_RS"][:, s], risk(model).detach().numpy(), rtol=1e-12)
     # The head in the gauge predicts what the layer does.
-    y = law.sequences([generator(3, "eval")] * 2, 20)
+    y = law.sequences([generator(3, "eval")], 20).expand(2, -1, -1)
     prompt = gram_prompts(y, window)
     layer = model.predict(prompt).detach().numpy()
     heads = extra.head(
