@@ -1,0 +1,277 @@
+"""What the campaign has happen: each story begins in an empty outputs folder, harms it or the command at work
+in it, gives the same command again, and says what is wrong then. Property: the same command ends with the
+same bytes, or says in one line why it cannot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from icl.runs.lock import is_live
+from tests.faults.forked import Fault, by, call, counting, started
+
+TRAIN = [
+    "experiment=ahn/theorem3", "scale=smoke", "checks=[ahn/theorem3]", "train.steps=8", "train.batch=8",
+    "train.steps_per_batch=2", "train.log_every=2", "callbacks.gradient.count=0", "logger=none",
+    "callbacks.checkpoint.seconds=0",
+]  # fmt: skip
+COMMANDS = {
+    "train": ["train", *TRAIN, "format=json"],
+    "check": ["check", "check=lds/lemma3_1", "scale=smoke", "logger=none", "format=json"],
+    "sweep": ["train", "-m", *TRAIN, "seed=0,1", "format=json"],
+    "vectorized": ["train", "-m", *TRAIN, "seed=0,1", "hydra/launcher=vectorized", "format=json"],
+    "figure": [
+        "figure", "figure=lds/fig3", "scale=smoke", "logger=none", "format=json",
+    ],
+}  # fmt: skip
+WHEN = {"seconds", "drawing_seconds", "cached", "resumed", "results", "left"}
+ENDED_BY = {signal.SIGKILL: (-9,), signal.SIGTERM: (143, -15), signal.SIGINT: (130,)}
+
+
+class Wrong(Exception):
+    """What a story found."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder in which commands are as good as new, and what they leave when nothing happens."""
+
+    folder: Path
+    name: str
+
+    @property
+    def outputs(self) -> Path:
+        return self.folder / "outputs"
+
+    @property
+    def argv(self) -> list[str]:
+        return COMMANDS[self.name]
+
+    def again(self, what: str, expected: dict[str, bytes]) -> None:
+        """The same command, undisturbed."""
+        ended = call(self.argv, self.outputs)
+        if ended.code != 0:
+            raise Wrong(f"{what}; then exit {ended.code}: {ended.err.strip()[-500:]}")
+        found = science(self.outputs)
+        if found != expected:
+            differing = sorted(k for k in {*found, *expected} if found.get(k) != expected.get(k))
+            raise Wrong(f"{what}; then other bytes in {differing}")
+        held = [str(path) for path in self.outputs.rglob("*lock") if is_live(path)]
+        if held:  # the file of one who was killed may lie there: nobody waits for it
+            raise Wrong(f"{what}; locks held: {held}")
+
+
+def science(outputs: Path) -> dict[str, bytes]:
+    """What the records say, by file: without times, and without what tells one making from another."""
+    found = {}
+    for path in sorted(outputs.rglob("*")):
+        name = path.relative_to(outputs).as_posix()
+        if not path.is_file() or re.search(r"(^|/)(cache|wandb|superseded|\..*\.tmp)(/|$)", name):
+            continue
+        if path.suffix in (".npz", ".csv", ".yaml"):
+            found[name] = path.read_bytes().replace(str(outputs).encode(), b"OUTPUTS")
+        elif path.suffix == ".json":
+            with contextlib.suppress(ValueError):
+                found[name] = json.dumps(_timeless(json.loads(path.read_text()), str(outputs))).encode()
+    return found
+
+
+def _timeless(node: Any, outputs: str) -> Any:
+    made = {
+        "written", "provenance", "started", "ended", "attempt", "seal", "files", "git", "versions",
+        "hardware", "host", "threads",
+    }  # fmt: skip
+    if isinstance(node, dict):
+        return {k: _timeless(v, outputs) for k, v in node.items() if k not in made | WHEN}
+    if isinstance(node, list):
+        return [_timeless(entry, outputs) for entry in node]
+    return node.replace(outputs, "OUTPUTS") if isinstance(node, str) else node
+
+
+@contextlib.contextmanager
+def fresh(base: Path, name: str) -> Iterator[Place]:
+    folder = base / "story"
+    folder.mkdir()
+    try:
+        yield Place(folder, name)
+    finally:
+        shutil.rmtree(folder)
+
+
+def straight(base: Path, name: str) -> tuple[dict[str, bytes], int]:
+    """What the command leaves when nothing happens, and how often it writes."""
+    with fresh(base, name) as place:
+        ended = call(place.argv, place.outputs, counting())
+        if ended.code != 0:
+            raise Wrong(f"undisturbed: exit {ended.code}: {ended.err[-500:]}")
+        return science(place.outputs), ended.writes
+
+
+def stopped(base: Path, name: str, at: int, signum: int, expected: dict[str, bytes]) -> None:
+    """A signal before write number `at`."""
+    with fresh(base, name) as place:
+        what = f"{name}: {signal.Signals(signum).name} before write {at}"
+        ended = call(place.argv, place.outputs, Fault(at, by(signum)))
+        one_line = ended.err.count("\n") == 1 and ended.err.startswith("icl: ")
+        if ended.code not in (*ENDED_BY[signal.Signals(signum)], 0):
+            raise Wrong(f"{what}: exit {ended.code}: {ended.err[-500:]}")
+        if ended.code in (130, 143) and not (one_line or name == "sweep"):
+            raise Wrong(f"{what}: says {ended.err!r}")
+        place.again(what, expected)
+
+
+def stopped_twice(base: Path, name: str, first: int, second: int, expected: dict[str, bytes]) -> None:
+    """SIGKILL, and again while it recovers."""
+    with fresh(base, name) as place:
+        call(place.argv, place.outputs, Fault(first, by(signal.SIGKILL)))
+        call(place.argv, place.outputs, Fault(second, by(signal.SIGKILL)))
+        place.again(f"{name}: SIGKILL before writes {first} and, continued, {second}", expected)
+
+
+def together(base: Path, name: str, count: int, expected: dict[str, bytes]) -> None:
+    """As many processes with the same command at once."""
+    with fresh(base, name) as place, contextlib.ExitStack() as running:
+        waits = [running.enter_context(started(place.argv, place.outputs)) for _ in range(count)]
+        ended = [process.wait() for process in waits]
+        if any(one.code != 0 for one in ended):
+            raise Wrong(
+                f"{name}: {count} at once: exits {[one.code for one in ended]}: {ended[0].err[-500:]}"
+            )
+        place.again(f"{name}: {count} at once", expected)
+
+
+def beside(base: Path, name: str, expected: dict[str, bytes]) -> None:
+    """`icl clean`, `icl list` and `icl report` while the command is at work."""
+    with fresh(base, name) as place, contextlib.ExitStack() as running:
+        argvs = [place.argv, ["clean", "yes=true"], ["report", "scale=smoke"], ["clean", "yes=true"]]
+        waits = [running.enter_context(started(argv, place.outputs)) for argv in argvs]
+        ended = [process.wait() for process in waits]
+        if any(one.code != 0 for one in ended):
+            raise Wrong(f"{name} beside clean and report: exits {[one.code for one in ended]}: {ended}")
+        shutil.rmtree(place.outputs / "report", ignore_errors=True)
+        place.again(f"{name} beside clean and report", expected)
+
+
+def held_and_resumed(base: Path, name: str, at: int, expected: dict[str, bytes]) -> None:
+    """SIGSTOP: another process with the same command waits for it, or does it, and both end well."""
+    with fresh(base, name) as place:
+
+        def stop() -> None:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+        with started(place.argv, place.outputs, Fault(at, stop)) as first:
+            while not first.poll() and not is_stopped(first.pid):
+                time.sleep(0.002)
+            with started(place.argv, place.outputs) as second:
+                time.sleep(0.5)
+                if not first.is_over:
+                    os.kill(first.pid, signal.SIGCONT)
+                ended = [first.wait(), second.wait()]
+        if any(one.code != 0 for one in ended):
+            raise Wrong(f"{name}: SIGSTOP before write {at}: exits {[one.code for one in ended]}: {ended}")
+        place.again(f"{name}: SIGSTOP before write {at}", expected)
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+HARMS: dict[str, Callable[[bytes], bytes]] = {
+    "emptied": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "a digit changed": lambda content: re.sub(
+        rb"[0-8](?=[^0-9]*$)", lambda m: bytes([m[0][0] + 1]), content, count=1
+    ),
+    "a bit flipped": lambda content: (
+        content[: len(content) // 2]
+        + bytes([content[len(content) // 2] ^ 1])
+        + content[len(content) // 2 + 1 :]
+    ),
+    "a pickle": lambda content: pickle.dumps({"harmless": True}),
+}
+
+
+def harmed(base: Path, name: str, file: int, harm: str, expected: dict[str, bytes]) -> None:
+    """One file of what is finished is not what was written: said or unused, and made again."""
+    with fresh(base, name) as place:
+        call(place.argv, place.outputs)
+        kept = [p for p in sorted(place.outputs.rglob("*")) if p.is_file() and "cache" not in p.parts]
+        path = kept[file % len(kept)]
+        before = path.read_bytes()
+        path.write_bytes(HARMS[harm](before))
+        shown = f"{name}: {path.relative_to(place.outputs)} {harm}"
+        place.again(shown, expected)
+        listed = call(["report", "scale=smoke"], place.outputs)
+        if listed.code != 0:
+            raise Wrong(f"{shown}; then icl report exits {listed.code}: {listed.err[-300:]}")
+
+
+def no_room(base: Path, name: str, kilobytes: int, expected: dict[str, bytes]) -> None:
+    """A file system that fills, and then has room: needs the right to mount one."""
+    with fresh(base, name) as place:
+        place.outputs.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place.outputs)]
+        subprocess.run(mount, check=True, capture_output=True)
+        try:
+            ended = call(place.argv, place.outputs)
+            what = f"{name}: a disk of {kilobytes} kB"
+            if ended.code not in (0, 2, 4):
+                raise Wrong(f"{what}: exit {ended.code}: {ended.err[-500:]}")
+            if ended.code and str(place.outputs) not in ended.err:
+                raise Wrong(f"{what}: exit {ended.code} and does not say where: {ended.err[-500:]}")
+            subprocess.run(["mount", "-o", "remount,size=64m", str(place.outputs)], check=True)
+            place.again(what, expected)
+        finally:
+            subprocess.run(["umount", str(place.outputs)], check=True)
+
+
+def no_long_files(base: Path, name: str, size: int, expected: dict[str, bytes]) -> None:
+    """Files may not grow beyond `size` bytes, as under a quota: anyone may set that."""
+    with fresh(base, name) as place:
+
+        def limit() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+        with started(place.argv, place.outputs, prepare=limit) as process:
+            ended = process.wait()
+        what = f"{name}: files of at most {size} bytes"
+        if ended.code is None or ended.code < 0:
+            raise Wrong(f"{what}: exit {ended.code}: {ended.err[-500:]}")
+        place.again(what, expected)
+
+
+def may_mount() -> bool:
+    probe = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+    return os.geteuid() == 0 and probe.returncode == 0 and shutil.which("mount") is not None
+
+
+def choose(rng: random.Random, name: str, writes: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    """A story and what it takes, for a command that writes so often."""
+    kinds: list[Callable[[], tuple[Callable[..., None], tuple[Any, ...]]]] = [
+        lambda: (stopped, (rng.randint(1, writes), rng.choice(list(ENDED_BY)))),
+        lambda: (stopped, (rng.randint(1, writes), signal.SIGKILL)),
+        lambda: (stopped_twice, (rng.randint(1, writes), rng.randint(1, writes))),
+        lambda: (together, (rng.randint(2, 6),)),
+        lambda: (beside, ()),
+        lambda: (held_and_resumed, (rng.randint(1, writes // 2),)),
+        lambda: (harmed, (rng.randrange(1000), rng.choice(list(HARMS)))),
+        lambda: (no_long_files, (rng.choice([0, 100, 1000, 4000, 20_000]),)),
+    ]
+    if may_mount():
+        kinds.append(lambda: (no_room, (rng.choice([4, 16, 40, 80, 160]),)))
+    return rng.choice(kinds)()
