@@ -24,6 +24,7 @@ from icl.jobs.cluster import cluster_here
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
+from icl.runs.atomic import with_room
 
 SWEPT = ("train", "check", "figure")  # take -m
 COMMON = (
@@ -126,8 +127,12 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
 def _multirun(verb: str, flags: argparse.Namespace, configs: Configs) -> int:
     started, sweep = time.monotonic(), multirun.Sweep(verb, configs)
     attempt = multirun.Attempt(verb, configs, os.getpid())
-    with stdout_kept_for_results(), swept_runs.Watch(sweep):
-        ran = hydra_run.run(verb, flags.overrides, configs, attempt, sweep)
+    try:
+        with stdout_kept_for_results(), swept_runs.Watch(sweep):
+            ran = hydra_run.run(verb, flags.overrides, configs, attempt, sweep)
+    except OSError:
+        with with_room(sweep.outputs):  # which Hydra and Lightning know nothing of
+            raise
     document = multirun.conclude(sweep, ran.results, time.monotonic() - started)
     emit(document, lambda: swept_runs.show(document), sweep.form)
     return worst([result["exit_code"] for result in document["results"]])

@@ -269,9 +269,12 @@ def choose(rng: random.Random, name: str, writes: int) -> tuple[Callable[..., No
         lambda: (together, (rng.randint(2, 6),)),
         lambda: (beside, ()),
         lambda: (held_and_resumed, (rng.randint(1, writes // 2),)),
-        lambda: (harmed, (rng.randrange(1000), rng.choice(list(HARMS)))),
         lambda: (no_long_files, (rng.choice([0, 100, 1000, 4000, 20_000]),)),
     ]
+    if (
+        name != "vectorized"
+    ):  # there a job that is made again is made alone: the same to rounding, not to the byte
+        kinds.append(lambda: (harmed, (rng.randrange(1000), rng.choice(list(HARMS)))))
     if may_mount():
         kinds.append(lambda: (no_room, (rng.choice([4, 16, 40, 80, 160]),)))
     return rng.choice(kinds)()
