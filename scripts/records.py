@@ -3,6 +3,9 @@
 What OUTPUTS has of today's code at laptop scale is written anew, with its date and commit; what it has not is
 kept as it was; what there is no longer is dropped. The tables of the docs are made from these files alone.
 Pictures of figures that a page shows are renewed with them.
+
+`scripts/docs.sh records OUTPUTS --paper-scale` takes the figures that were drawn at scale=paper instead, with
+their pictures and seconds. They take hours: one stands, under the name of its commit, until it is made again.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import argparse
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +64,37 @@ def renew_picture(entry: Entry) -> None:
         shutil.copyfile((entry.document or {})["files"]["png"], shown)
 
 
+def renew_paper_scale(outputs: Path) -> None:
+    for path in sorted(outputs.glob("figures/*/*/paper/*.json")):
+        record = read_json(path) or {}
+        id = record["id"].removesuffix("/paper")
+        stored = RECORDS / "paper" / f"{id.partition('/')[0]}.json"
+        git, document = record["provenance"]["git"], record["document"]
+        told = {key: document[key] for key in ("scale", "caption", "seconds")}
+        told["claims"] = [{key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]]
+        told["date"] = datetime.fromtimestamp(record["written"], UTC).date().isoformat()
+        told |= {"commit": git["commit"], "dirty": git["dirty"], "threads": record["provenance"]["threads"]}
+        told["cpu"] = record["provenance"]["hardware"]["cpu"]
+        figures = (read_json(stored) or {}) | {id: told}
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(dict(sorted(figures.items())), indent=1, ensure_ascii=False)
+        stored.write_text(text + "\n", encoding="utf-8")
+        picture = RECORDS.parent / "img" / "paper" / f"{id.replace('/', '-')}.png"
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path.with_name(f"{id.partition('/')[2]}.png"), picture)
+        print(f"{id} at scale=paper: {document['seconds']:.0f} s, by commit {git['commit'][:10]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("outputs", nargs="?", default="outputs", type=Path)
-    outputs: Path = parser.parse_args().outputs.absolute()
+    parser.add_argument("--paper-scale", action="store_true")
+    given = parser.parse_args()
+    outputs: Path = given.outputs.absolute()
     if not outputs.is_dir():
         parser.error(f"{outputs}: no such folder")
+    if given.paper_scale:
+        return renew_paper_scale(outputs)
     session = Session(outputs, configs=Configs.of(None))
     entries = sorted(
         (part.entry for part in parts_of(ReportRequest("laptop"), session)), key=lambda entry: entry.id

@@ -1,7 +1,7 @@
 """Tables of statements and figures, and single numbers, from docs/records, which a reproduce filled; files.
 
-A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}` or
-`{{ file PATH }}`, or for one number with `{{ ahn/theorem3 measured.risk .4f }}`.
+A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`,
+`{{ paperscale }}` or `{{ file PATH }}`, or for one number with `{{ ahn/theorem3 measured.risk .4f }}`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
 def _answer(what: str, which: str | None, form: str | None) -> str:
     if what == "counts":
         return _counts()
+    if what == "paperscale":
+        return _paper_scale()
     if what == "file" and which:
         return _file(ROOT / which)
     tables = {"statements": _statements, "figures": _figures, "findings": _findings}
@@ -103,12 +105,40 @@ def _figures(paper: Mapping[str, Any]) -> str:
             rows.append(
                 f"| `figure={id}` | {_verdict({'verdict': 'skipped'})} | {_cell(figure['skipped'])} |"
             )
-        for claim in figure.get("claims", []):
-            rows.append(
-                f"| `figure={id}`<br>{_cell(claim['claim'])} | {_verdict(claim)} | "
-                f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))} |"
-            )
+        rows += [_claim_row(claim, f"`figure={id}`<br>") for claim in figure.get("claims", [])]
     return _narrow(rows) + _made(paper["figures"], "icl figure figure=PAPER/all")
+
+
+def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
+    measured = f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))}"
+    return f"| {of}{_cell(claim['claim'])} | {_verdict(claim)} | {measured} |"
+
+
+def _paper_scale() -> str:
+    """Each figure that was drawn at scale=paper: its picture, its claims, what it took and where."""
+    blocks = []
+    for path in sorted((RECORDS / "paper").glob("*.json")):
+        for id, figure in json.loads(path.read_text(encoding="utf-8")).items():
+            took = _duration(figure["seconds"])
+            threads = f"{figure['threads']} thread{'s' if figure['threads'] > 1 else ''}"
+            rows = ["| claim | verdict | measured, and what it is held against |", "|---|---|---|"]
+            rows += [_claim_row(claim) for claim in figure["claims"]]
+            made = f"{figure['date']}, commit {figure['commit'][:10]}: {took} on {threads} of {figure['cpu']}"
+            blocks += [
+                f"## {id}",
+                f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
+                f"*{_escaped(figure['caption'])}*",
+                _narrow(rows),
+                f"*`icl figure figure={id} scale=paper`, {_escaped(made)}.*",
+            ]
+    return "\n\n".join(blocks)
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("hours", 3600), ("minutes", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
 def _findings(paper: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import json
 import re
 import shlex
 import sys
@@ -112,6 +113,17 @@ def test_records_are_of_what_there_is() -> None:
                     re.fullmatch(r"[0-9a-f]{40}", item["commit"]) and not item["dirty"]
                 )
                 assert made, id
+
+
+def test_figures_at_the_papers_scale_are_shown_with_what_made_them(site: Path) -> None:
+    page = (site / "papers" / "paper-scale.html").read_text(encoding="utf-8")
+    stored = [json.loads(path.read_text()) for path in (ROOT / "docs" / "records" / "paper").glob("*.json")]
+    assert stored and not re.findall(r"\{\{", page)
+    for id, figure in (item for paper in stored for item in paper.items()):
+        assert figure["scale"] == "paper" and not figure["dirty"], id
+        assert f"icl figure figure={id} scale=paper" in page and figure["commit"][:10] in page
+        assert page.count("Held against:") >= len(figure["claims"]) > 0
+        assert (ROOT / "docs" / "img" / "paper" / f"{id.replace('/', '-')}.png").is_file()
 
 
 def test_numbers_of_the_readme_are_those_of_the_records() -> None:

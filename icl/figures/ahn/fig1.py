@@ -24,7 +24,7 @@ class Fig1:
         "them. (a)-(c): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, the "
         "distance of Sigma^-1 itself to the multiples of I, at which red must end. (d): loss of the "
         "training batch and exact risk; dashed, the least risk on the set S of Theorem 3. The risk comes to "
-        "this optimum and the optimum is not near 0, as the paper's text says of its Figure 1d."
+        "this optimum. The optimum is not near 0; the paper's text says of its Figure 1d that it is."
     )
 
     def draw(self, records: Records) -> Figure:
