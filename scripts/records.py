@@ -23,8 +23,11 @@ from icl.runs.documents import read_json
 
 RECORDS = Path(__file__).parents[1] / "docs" / "records"
 PLURAL = {"check": "checks", "figure": "figures"}
-CHECK = ("reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control", "remarks")
-CLAIM = ("claim", "measured", "bound", "verdict", "expected", "remarks")
+CHECK = (
+    "reference", "claim", "verdict", "expected", "settings", "measured", "kinds", "bound", "control",
+    "remarks",
+)  # fmt: skip
+CLAIM = ("claim", "measured", "kind", "bound", "verdict", "expected", "remarks")
 
 
 def kept(entry: Entry) -> dict[str, Any]:

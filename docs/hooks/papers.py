@@ -15,7 +15,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from icl.verdicts import brief, inequality
+from icl.verdicts import KINDS, brief, inequality, kind_in_words
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"
@@ -71,7 +71,8 @@ def _statements(paper: Mapping[str, Any]) -> str:
         claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
         statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
         measured = [
-            _cell(inequality(check["measured"], check["bound"])),
+            _cell(inequality(check["measured"], check["bound"]))
+            + _kind(kind_in_words(check, check["bound"]["of"])),
             f"*Bound:* {_cell(check['bound']['source'])}",
             f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
         ]
@@ -86,6 +87,10 @@ def _formula(config: Path) -> list[str]:
         return []
     mathml = re.sub(r"[*_|`]", lambda c: f"&#{ord(c[0])};", convert(found[1]))
     return [f'<span class="formula">{mathml}</span>']
+
+
+def _kind(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _rank(reference: str) -> int:
@@ -106,7 +111,8 @@ def _figures(paper: Mapping[str, Any]) -> str:
         for claim in figure.get("claims", []):
             rows.append(
                 f"| `figure={id}`<br>{_cell(claim['claim'])} | {_verdict(claim)} | "
-                f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))} |"
+                f"{_cell(brief(claim['measured'], 3))}{_kind(KINDS.get(claim.get('kind', ''), ''))}<br>"
+                f"*Held against:* {_cell(brief(claim['bound'], 3))} |"
             )
     return _narrow(rows) + _made(paper["figures"], "icl figure figure=PAPER/all")
 
