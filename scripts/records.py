@@ -32,8 +32,10 @@ CLAIM = ("claim", "measured", "kind", "bound", "verdict", "expected", "remarks")
 
 def kept(entry: Entry) -> dict[str, Any]:
     """What the docs show of a finished check or figure."""
-    document, git = entry.document or {}, entry.record["provenance"]["git"]
+    document, made_by = entry.document or {}, entry.record["provenance"]
+    git, hardware = made_by["git"], made_by["hardware"]
     made = {"date": entry.record["date"].split()[0], "commit": git["commit"], "dirty": git["dirty"]}
+    made |= {"seconds": document["seconds"], "machine": f"{hardware['cpu']}, {hardware['cores']} cores"}
     if entry.group == "check":
         return {key: document[key] for key in CHECK if key in document} | made
     claims = [{key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]]
