@@ -86,7 +86,7 @@ class Statement:
         """In one line: of what is false, what is found about it; else what was measured."""
         if self.verdict == "fails" and self.remarks:
             return re.split(r"(?<=[a-z)\d]\.) ", self.remarks[0], maxsplit=1)[0]
-        return f"{self.inequality} ({self.kind_in_words})" if self.kind_in_words else self.inequality
+        return self.inequality
 
     @property
     def panels(self) -> tuple[str, ...]:

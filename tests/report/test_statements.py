@@ -22,7 +22,7 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
 
 def test_a_number_says_what_kind_it_is(figure: Make) -> None:
     (statement,) = statements(book(check()))
-    assert statement.reason == f"{statement.inequality} (exact)" and statement.kinds["risk"] == "sampled"
+    assert (statement.kind_in_words, statement.kinds["risk"]) == ("exact", "sampled")
     measured = {"gradient_norm": 0.1, "gradient_norm_stderr": 0.02}
     (sampled,) = statements(book(check(measured=measured, kinds={"gradient_norm": "sampled"})))
     assert sampled.kind_in_words == "sampled, ± 0.02"
