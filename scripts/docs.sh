@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The docs: `scripts/docs.sh` builds site/index.html, which opens from the disk, and stops at a broken link.
-# `scripts/docs.sh serve` shows them while they are written; `scripts/docs.sh records OUTPUTS` renews docs/records.
+# `scripts/docs.sh serve` shows them while they are written; `scripts/docs.sh records OUTPUTS` renews docs/records, and
+# with a Chromium the picture of the report, from the page that is in OUTPUTS.
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 . "$root/scripts/setup.sh"
@@ -12,7 +13,15 @@ esac
 set_up docs
 if [ "$command" = records ]; then
     shift
-    exec "$env/bin/python" "$root/scripts/records.py" "$@"
+    "$env/bin/python" "$root/scripts/records.py" "$@"
+    page=$(CDPATH='' cd -- "${1:-outputs}" && pwd -P)/report/index.html
+    for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do
+        if [ -f "$page" ] && command -v "$name" >/dev/null; then
+            exec "$name" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,2300 \
+                --user-data-dir="$(mktemp -d)" --screenshot="$root/docs/img/report.png" "file://$page"
+        fi
+    done
+    exit
 fi
 export NO_MKDOCS_2_WARNING=1
 cd "$root"

@@ -27,14 +27,19 @@ from icl.runs.documents import read_json
 
 RECORDS = Path(__file__).parents[1] / "docs" / "records"
 PLURAL = {"check": "checks", "figure": "figures"}
-CHECK = ("reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control", "remarks")
-CLAIM = ("claim", "measured", "bound", "verdict", "expected", "remarks")
+CHECK = (
+    "reference", "claim", "verdict", "expected", "settings", "measured", "kinds", "bound", "control",
+    "remarks",
+)  # fmt: skip
+CLAIM = ("claim", "measured", "kind", "bound", "verdict", "expected", "remarks")
 
 
 def kept(entry: Entry) -> dict[str, Any]:
     """What the docs show of a finished check or figure."""
-    document, git = entry.document or {}, entry.record["provenance"]["git"]
+    document, made_by = entry.document or {}, entry.record["provenance"]
+    git, hardware = made_by["git"], made_by["hardware"]
     made = {"date": entry.record["date"].split()[0], "commit": git["commit"], "dirty": git["dirty"]}
+    made |= {"seconds": document["seconds"], "machine": f"{hardware['cpu']}, {hardware['cores']} cores"}
     if entry.group == "check":
         return {key: document[key] for key in CHECK if key in document} | made
     claims = [{key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icl.verdicts import brief, inequality, outcome, relation
+from icl.verdicts import brief, inequality, kind_in_words, kinds_of, outcome, relation
 
 MEASURED: dict[str, Any] = {"risk": 0.25, "gradient_norm": 3e-15, "distance": 0.297, "steps": [1.0]}
 
@@ -36,6 +36,18 @@ def test_what_the_bound_is_of_and_how_it_compares(against: dict[str, Any], text:
 def test_nothing_measured() -> None:
     assert relation({}, bound(1.0)) == ("", None, "<", 1.0)
     assert relation({"risk": None}, bound(1.0, "risk")).value is None  # NaN is null in a document
+
+
+def test_a_number_says_what_kind_it_is() -> None:
+    measured = {"risk": 0.25, "risk_stderr": 0.02, "gap": 0.0, "gap_stderr": 0.0, "starts": 8, "best": [1.0]}
+    kinds = kinds_of(measured, {"*": "exact", "best": "searched"})
+    assert kinds == {"risk": "sampled", "gap": "exact", "best": "searched"}, "an error is not to be overruled"
+    assert kinds_of(measured, {"*": "exact"}, decides="starts")["starts"] == "exact"
+    assert kinds_of(measured, {}) == {"risk": "sampled"}, "what says nothing is not called exact"
+    told = {"measured": measured, "kinds": kinds}
+    words = [kind_in_words(told, name) for name in ("risk", "gap", "best", "starts")]
+    assert words == ["sampled, ± 0.02", "exact", "found by search", ""]
+    assert kind_in_words({"measured": measured}, "risk") == "", "a record from before"
 
 
 def test_in_brief() -> None:

@@ -1,7 +1,9 @@
 """Tables of statements and figures, and single numbers, from docs/records, which a reproduce filled; files.
 
 A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`,
-`{{ paperscale }}` or `{{ file PATH }}`, or for one number with `{{ ahn/theorem3 measured.risk .4f }}`.
+`{{ times }}`, `{{ paperscale }}` or `{{ file PATH }}`, or for one number with
+`{{ ahn/theorem3 measured.risk .4f }}`: `*` in its name stands for every key, of which `min:.4f` or `max:.4f`
+is shown; `|.4f` leaves out the number's sign.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from icl.verdicts import brief, inequality
+from icl.verdicts import KINDS, brief, inequality, kind_in_words
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"
@@ -32,7 +34,8 @@ def records(paper: str) -> dict[str, Any]:
 
 
 def value(id: str, keys: str) -> Any:
-    """`measured.scalars.0` of what is stored for the check or figure `id`; `_` may stand for a space."""
+    """`measured.scalars.0` of what is stored for the check or figure `id`; `_` may stand for a space, `*` for
+    every key."""
     paper = records(id.partition("/")[0])
     return _at(paper["checks"].get(id) or paper["figures"][id], keys.split("."), f"{id} {keys}")
 
@@ -40,6 +43,10 @@ def value(id: str, keys: str) -> Any:
 def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
     if not keys:
         return found
+    if keys[0] == "*":
+        return [
+            _at(part, keys[1:], asked) for part in (found.values() if isinstance(found, Mapping) else found)
+        ]
     if isinstance(found, list):
         return _at(found[int(keys[0])], keys[1:], asked)
     for count in range(1, len(keys) + 1):  # a key may hold a point
@@ -55,14 +62,23 @@ def _answer(what: str, which: str | None, form: str | None) -> str:
         return _counts()
     if what == "paperscale":
         return _paper_scale()
+    if what == "times":
+        return _times()
     if what == "file" and which:
         return _file(ROOT / which)
     tables = {"statements": _statements, "figures": _figures, "findings": _findings}
     if what in tables and which:
         return tables[what](records(which))
     if which:
-        return format(value(what, which), form or "")
+        return _number(value(what, which), form or "")
     raise ValueError(f"{what}: a page asks for what no record has")
+
+
+def _number(found: Any, form: str) -> str:
+    chosen, colon, rest = form.partition(":")
+    if colon:
+        return format({"min": min, "max": max}[chosen](found), rest)
+    return format(abs(found), form[1:]) if form.startswith("|") else format(found, form)
 
 
 def _statements(paper: Mapping[str, Any]) -> str:
@@ -73,7 +89,8 @@ def _statements(paper: Mapping[str, Any]) -> str:
         claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
         statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
         measured = [
-            _cell(inequality(check["measured"], check["bound"])),
+            _cell(inequality(check["measured"], check["bound"]))
+            + _kind(kind_in_words(check, check["bound"]["of"])),
             f"*Bound:* {_cell(check['bound']['source'])}",
             f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
         ]
@@ -88,6 +105,10 @@ def _formula(config: Path) -> list[str]:
         return []
     mathml = re.sub(r"[*_|`]", lambda c: f"&#{ord(c[0])};", convert(found[1]))
     return [f'<span class="formula">{mathml}</span>']
+
+
+def _kind(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _rank(reference: str) -> int:
@@ -110,7 +131,10 @@ def _figures(paper: Mapping[str, Any]) -> str:
 
 
 def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
-    measured = f"{_cell(brief(claim['measured'], 3))}<br>*Held against:* {_cell(brief(claim['bound'], 3))}"
+    kind = _kind(KINDS.get(claim.get("kind", ""), ""))
+    measured = (
+        f"{_cell(brief(claim['measured'], 3))}{kind}<br>*Held against:* {_cell(brief(claim['bound'], 3))}"
+    )
     return f"| {of}{_cell(claim['claim'])} | {_verdict(claim)} | {measured} |"
 
 
@@ -164,6 +188,20 @@ def _counts() -> str:
         numbers = [len(paper["checks"]), counted["holds"], counted["fails"], counted["undecided"], drawn]
         rows.append(f"| {path.stem} | {' | '.join(map(str, numbers))} |")
     return "\n".join(rows)
+
+
+def _times() -> str:
+    """What each paper's records took, one after another; a figure's seconds are also those of its runs."""
+    rows, machines = ["| paper | checks | figures, with their training |", "|---|---|---|"], set()
+    for path in sorted(RECORDS.glob("*.json")):
+        paper, cells = records(path.stem), []
+        for plural in ("checks", "figures"):
+            made = [item for item in paper[plural].values() if "commit" in item]
+            machines |= {item.get("machine", "a machine that is not on record") for item in made}
+            known = all("seconds" in item for item in made)
+            cells.append(f"{sum(item['seconds'] for item in made):,.0f} s" if known else "not on record")
+        rows.append(f"| {path.stem} | {' | '.join(cells)} |")
+    return "\n".join([*rows, "", f"*Measured on {' and on '.join(sorted(machines))}.*"])
 
 
 def _narrow(rows: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from icl.verdicts import joint
 DISTANCE = 0.05  # the tolerance of ahn's figures
 EXCESS = 0.02
 FAMILIES: dict[str, type[Parametrization]] = {"full": Full, "sparse_a": SparseA, "sparse_ab": SparseAB}
+EXACT = {"*": "exact"}
 WORST = ("distance", "risk_excess", "risk_excess_over_best", "gradient_norm", "gradient_norm_stderr")
 
 Row = Mapping[str, float]
@@ -95,6 +96,7 @@ def judge_rows(
     control: str,
     control_name: str = "distance",
     notes: Sequence[str] = (),
+    kinds: Mapping[str, str] = EXACT,
 ) -> Finding:
     """Every seed must be near; of the control's weights none may be."""
     by_seed = {name: [row[name] for row in rows] for name in rows[0]}
@@ -110,4 +112,5 @@ def judge_rows(
             all(near(row) == "fails" for row in control_rows),
         ),
         notes,
+        kinds=kinds,
     )

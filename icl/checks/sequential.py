@@ -33,6 +33,11 @@ ROUNDS = 3
 PILOT = 1000  # draws from which the sample's size is found
 LEAST = 2000  # draws, for means to be about normal
 
+KINDS = {  # of Comparison.measured; its risks have standard errors
+    **dict.fromkeys(("*_z", "*_sees"), "sampled"),
+    **dict.fromkeys(("*_z_bound", "*_samples", "*_rounds"), "exact"),
+}
+
 Draw = Callable[[int], Tensor]  # this many new values of every quantity, (B, K)
 
 

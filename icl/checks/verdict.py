@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
@@ -13,7 +13,7 @@ from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
-from icl.verdicts import VERDICTS, joint
+from icl.verdicts import KINDS, VERDICTS, joint
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,14 @@ class Finding:
     notes: Sequence[str] = ()  # how it was measured
     remarks: Sequence[str] = ()  # what was found about the paper's own text
     details: Account | None = None  # the construction, layer by layer, for who asks to see more
+    # Of what was measured, by name or pattern: exact | tried | searched | sampled | projected; the last that
+    # fits counts. See icl.verdicts.KINDS.
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)
+        for kind in self.kinds.values():
+            one_of("kinds", kind, list(KINDS))
         if self.bound.of not in self.measured:
             raise ValueError(f"bound.of={self.bound.of}: is none of what was measured")
         if self.verdict == "holds" and not self.control.rejected:

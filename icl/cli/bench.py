@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 from icl.config.places import SCALES
 from icl.errors import one_of, whole
+from icl.runs.provenance import hardware
 
 BENCHES = ("train", "sweep", "ahn", "xie", "lds", "giannou", "calibration")
 
@@ -35,7 +35,8 @@ def measured(name: str, repeats: int, threads: int | None) -> dict[str, Any]:
     for row in importlib.import_module(f"icl.bench.{name}").run(repeats):
         rows.append(row)
         print(_line(row), file=sys.stderr, flush=True)
-    machine = {"cores": os.cpu_count(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    threads_and_torch = {"threads": torch.get_num_threads(), "torch": torch.__version__}
+    machine = {name: hardware()[name] for name in ("cpu", "cores")} | threads_and_torch
     return {"bench": name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}
 
 
@@ -68,6 +69,7 @@ def _line(row: dict[str, Any]) -> str:
 
 def show(document: dict[str, Any]) -> None:
     machine = document["machine"]
-    print(f"{machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}; medians")
+    told = f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads"
+    print(f"{told}, torch {machine['torch']}; medians")
     for row in document["rows"]:
         print(_line(row))

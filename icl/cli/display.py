@@ -63,7 +63,8 @@ class Display:
         if self.total:
             self._bar.update(self._task, now=f"{self._now()}: {event.item.id} {event.text}")
         else:
-            self._bar.update(self._task, total=1.0, completed=event.share, now=event.text, visible=True)
+            now = f"{event.item}: {event.text}"
+            self._bar.update(self._task, total=1.0, completed=event.share, now=now, visible=True)
 
     def _change(self, event: Changed) -> None:
         item = event.item

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icl.runs.kinds import RISKS, error_of, kind_of, of_one_matrix
-from icl.verdicts import VERDICTS, brief, relation
+from icl.runs.kinds import RISKS, kind_of, of_one_matrix
+from icl.verdicts import KINDS, VERDICTS, brief, error_of, kind_in_words, relation
 
 if TYPE_CHECKING:
     from icl.report.book import Book
@@ -58,15 +58,14 @@ def checks(
 
 
 def _against_bound(document: Mapping[str, Any]) -> Any:
-    """The inequality, and where its bound comes from: rounding of an exact number, else an interval."""
+    """The inequality, what kind of number was measured, and where its bound comes from."""
     from rich.text import Text
 
     bound = document["bound"]
     source = re.split(r"[,;:](?= )", bound["source"], maxsplit=1)[0]
-    error = document["measured"].get(error_of(bound["of"]))
-    sampled = f" (sampled, \N{PLUS-MINUS SIGN} {error:.2g})" if isinstance(error, float) and error else ""
-    text = Text(f"{_inequality(document)}{sampled}")
-    return text.append(f"\nbound: {source}", style="dim")
+    kind = kind_in_words(document, bound["of"])
+    text = Text(_inequality(document))
+    return text.append(f"\n{f'{kind}; ' if kind else ''}bound: {source}", style="dim")
 
 
 def _inequality(document: Mapping[str, Any]) -> str:
@@ -77,6 +76,17 @@ def _inequality(document: Mapping[str, Any]) -> str:
         if left != right or value == limit:
             break
     return f"{name} {left} {sign} {right}"
+
+
+def _with_kind(document: Mapping[str, Any]) -> str:
+    """The inequality in a line with the kind of number: `gradient_norm 3e-15 < 2e-13, exact`."""
+    return ", ".join(filter(None, [_inequality(document), kind_in_words(document, document["bound"]["of"])]))
+
+
+def _of_claim(claim: Mapping[str, Any]) -> str:
+    """What a figure's claim measured, which kind of number that is, and its bound."""
+    kind = KINDS.get(claim.get("kind", ""), "")
+    return f"{brief(claim['measured'])} ({f'{kind}; ' if kind else ''}bound: {claim['bound']})"
 
 
 def coloured(document: Mapping[str, Any]) -> str:
@@ -106,9 +116,8 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
     measured = document["measured"]
     for name, value in measured.items():
         if name not in map(error_of, measured):  # stands behind its own number
-            error = measured.get(error_of(name))
-            sampled = f" \N{PLUS-MINUS SIGN} {_exact(error)} (sampled)" if error else ""
-            table.add_row(f"  {name}", f"{_exact(value)}{sampled}")
+            kind = kind_in_words(document, name)
+            table.add_row(f"  {name}", f"{_exact(value)}{f' ({kind})' if kind else ''}")
     control = document["control"]
     outcome = "rejected" if control["rejected"] else "NOT rejected"
     table.add_row("  bound", f"{_exact(document['bound']['value'])}: {document['bound']['source']}")
@@ -149,7 +158,7 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> None:
         how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
         console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
         for claim in document["claims"]:
-            text = f"{claim['claim']}: {brief(claim['measured'])} (bound: {claim['bound']})"
+            text = f"{claim['claim']}: {_of_claim(claim)}"
             console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]", highlight=False)
             console.print(_indented(text, 4))
         console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
@@ -176,7 +185,7 @@ def in_short(document: Mapping[str, Any]) -> str:
     """A check or figure in a few words: what came of it, and how long it took."""
     how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
     if "verdict" in document:
-        return f"{outcome(document)}, {_inequality(document)} ({how})"
+        return f"{outcome(document)}, {_with_kind(document)} ({how})"
     return f"{totals(document['claims'])} ({how})"
 
 
@@ -215,8 +224,8 @@ def reproduced(document: Mapping[str, Any]) -> None:
 
 def _measured(claim: Mapping[str, Any]) -> str:
     if isinstance(claim["bound"], Mapping):
-        return _inequality(claim)
-    return f"{brief(claim['measured'])} (bound: {claim['bound']})"
+        return _with_kind(claim)
+    return _of_claim(claim)
 
 
 def run(document: Mapping[str, Any], experiment: str) -> None:
@@ -313,7 +322,7 @@ def _judged(found: Mapping[str, Any]) -> list[str]:
     """A check's verdict and the number it rests on."""
     if "verdict" not in found:
         return ["", ""]
-    return [found["verdict"], _inequality(found)]
+    return [found["verdict"], _with_kind(found)]
 
 
 def report(document: Mapping[str, Any], told: Book) -> None:

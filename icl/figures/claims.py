@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl.errors import one_of
-from icl.verdicts import VERDICTS
+from icl.verdicts import KINDS, VERDICTS
 
 
 @dataclass(frozen=True)
 class Claim:
     """`trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
-    was found about the paper's own text. `whose` sentence it is: the paper's, or one this project adds."""
+    was found about the paper's own text. `whose` sentence it is: the paper's, or one this project adds.
+    `kind`: of the numbers that decide, exact, sampled, ... (icl.verdicts.KINDS)."""
 
     claim: str
     measured: Any
@@ -24,11 +25,13 @@ class Claim:
     trained: bool = True
     remarks: Sequence[str] = ()
     whose: str = "paper"
+    kind: str = ""
 
     def __post_init__(self) -> None:
         one_of("whose", self.whose, ("paper", "project"))
         one_of("verdict", self.verdict, VERDICTS)
         one_of("expected", self.expected, VERDICTS)
+        one_of("kind", self.kind, ["", *KINDS])
 
 
 def below(measured: float, bound: float, half_width: float = 0.0) -> str:

@@ -286,10 +286,11 @@ class TrainRequest:
         from icl.sinks.runs import ToSink
         from icl.sinks.sink import NullSink
 
-        item = Item("train", self.id)
+        item, seeds = Item("train", self.id), plan.seeds
+        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
         for callback in plan.callbacks:
             if isinstance(callback, Progress):
-                callback.tell = lambda done, text: session.tell(Progressed(item, done, text))
+                callback.tell = lambda done, text: session.tell(Progressed(item, done, f"{which}, {text}"))
         heatmaps = [callback for callback in plan.callbacks if isinstance(callback, WeightHeatmaps)]
         arrays, steps = plan.law.arrays(), plan.train.steps
         live, told = session.logger.mode == "online", []

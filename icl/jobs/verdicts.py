@@ -13,6 +13,7 @@ from icl.errors import InputError
 from icl.jobs.weights import of_model
 from icl.runs.code import code_digest, targets
 from icl.runs.fingerprint import fingerprint
+from icl.verdicts import kinds_of
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Check, Finding, Weights
@@ -89,6 +90,7 @@ def verdict_document(
             "expected": expected,
             "settings": dict(settings),
             "measured": dict(finding.measured),
+            "kinds": kinds_of(finding.measured, finding.kinds, finding.bound.of),
             "bound": asdict(finding.bound),
             "control": asdict(finding.control),
             "remarks": list(finding.remarks),

@@ -161,6 +161,12 @@
     setInterval(() => { if (idle() && fresh()) location.reload(); }, 5000);
   };
 
+  // Pictures load as they are scrolled to; paper has no scrolling, so that those it shows load at leisure.
+  const pictures = () => {
+    for (const image of document.querySelectorAll("img:not(.only-dark)")) image.loading = "eager";
+  };
+
+  addEventListener("load", () => setTimeout(pictures, 1000));
   document.addEventListener("DOMContentLoaded", () => {
     theme();
     filter();

@@ -6,13 +6,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from icl.report.book import Book, Entry
 from icl.report.ruler import Marks
 from icl.report.values import brief, number, pairs
-from icl.verdicts import Relation, relation
+from icl.verdicts import KINDS, Relation, kind_in_words, relation
 
 _SHORT_VALUE = 48  # letters
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
@@ -47,6 +47,8 @@ class Statement:
     notes: Sequence[str] = ()  # the other notes: how it was measured
     is_own: bool = False  # a sentence that this project adds to the paper's
     wanted: str = "<"  # the side of the bound on which the claim puts what was measured
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name, in words
+    kind_in_words: str = ""  # of the number that decides
 
     @property
     def rank(self) -> int:
@@ -220,6 +222,8 @@ def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statemen
         remarks,
         [note for note in notes if note not in remarks],
         wanted=str(bound.get("direction", "<")),
+        kinds={name: kind_in_words(document, name) for name in document.get("kinds") or {}},
+        kind_in_words=kind_in_words(document, str(bound.get("of", ""))),
     )
 
 
@@ -239,6 +243,7 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
         [str(remark) for remark in claim.get("remarks") or []],
         [str(note) for note in claim.get("notes") or []],
         claim.get("whose") == "project",
+        kind_in_words=KINDS.get(str(claim.get("kind", "")), ""),
     )
 
 

@@ -31,8 +31,3 @@ def kind_of(metric: str, errors: Sequence[float | None] = ()) -> str:
     if metric.startswith("gradient_norm"):
         return "sampled" if any(errors) else "exact"
     return _KINDS.get(metric, "")
-
-
-def error_of(metric: str) -> str:
-    """The metric that holds this one's standard error, where there is one."""
-    return f"{metric}_stderr"

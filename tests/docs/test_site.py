@@ -15,16 +15,30 @@ from types import ModuleType
 import pytest
 
 import icl
-from icl.cli import VERBS
+from icl.cli import VERBS, main
 from icl.config.compose import compose
 from icl.config.places import Configs
 from icl.jobs.catalog import entries, papers
+from tests.report.browser import browser, find
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = Configs.of(None)
 WORDS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^icl (train|check|figure|reproduce|report) [^\n]*$", re.MULTILINE)
 NUMBER = re.compile(r"([\d.]+)<!-- (\S+) (\S+) -->")
+
+
+SEARCH = """(async () => {
+  const word = document.querySelector('.md-search__input');
+  const found = () => document.querySelectorAll('.md-search-result__item').length;
+  for (let i = 0; i < 100 && !found(); i++) {
+    word.focus();
+    word.value = 'Toeplitz';
+    word.dispatchEvent(new Event('keyup', {bubbles: true}));
+    await new Promise((go) => setTimeout(go, 200));
+  }
+  return found();
+})()"""
 
 
 @functools.cache
@@ -136,11 +150,66 @@ def test_numbers_of_the_readme_are_those_of_the_records() -> None:
         assert written == f"{hook('papers').value(id, keys):.{digits}f}", f"{id} {keys}"
 
 
-def test_the_first_result_is_the_one_shown() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_first_result_is_the_one_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Line by line in the README and the tutorial, but for what rounding, the clock and `...` stand for."""
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["check=ahn/theorem1", "check.dim=7", "check.context=13", f"paths.outputs={tmp_path}"]
+    assert main(["check", *words]) == 0
+    printed = set(map(_without_rounding, capsys.readouterr().out.splitlines()))
+    for name in ("README.md", "docs/tutorial.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        shown = next(
+            block for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL) if "control" in block
+        )
+        lines = [line for line in shown.splitlines() if line.strip() not in ("", "...")]
+        assert len(lines) > 3 and {_without_rounding(line) for line in lines} <= printed, name
     found = icl.check("ahn/theorem1", dim=7, context=13)
-    assert found["verdict"] == "holds" and f"< {found['bound']['value']:.3g} rejected" in text
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"a gradient of norm {found['control']['measured']:.2f} and was rejected" in text
+
+
+def _without_rounding(line: str) -> str:
+    """Without the exact zero that only rounding makes another number, and the seconds at the line's end."""
+    return re.sub(r"(gradient_norm) \S+|[\d.]+$", r"\1", line.strip())
+
+
+def test_forms_of_a_number() -> None:
+    told = hook("papers").on_page_markdown
+    least, most = (f"{{{{ ahn/fig4 claims.0.measured.Dist.* {which}:.3f }}}}" for which in ("min", "max"))
+    assert float(told(least)) < float(told(most))
+    assert told("{{ giannou/appendixE_1 measured.h_at_sixth |.4f }}") == told(
+        "{{ giannou/appendixE_1 measured.h_at_sixth .4f }}"
+    ).removeprefix("-")
+    with pytest.raises(KeyError, match="no record has nothing"):
+        told("{{ ahn/theorem3 measured.nothing .1f }}")
+
+
+def test_tables_say_what_kind_of_number_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    papers_hook = hook("papers")
+    check = next(iter(papers_hook.records("ahn")["checks"].items()))
+    measured = {"off": 0.1, "off_stderr": 0.02}
+    told = check[1] | {"measured": measured, "kinds": {"off": "sampled"}, "bound": {
+        "value": 0.3, "of": "off", "source": "an interval", "direction": "<"}}  # fmt: skip
+    claim = {"claim": "c", "verdict": "holds", "expected": "holds", "measured": 1.0, "bound": "b"}
+    figure = {"claims": [claim | {"kind": "exact"}], "commit": "0" * 40, "date": "2026-01-01"}
+    timed = {"seconds": 2.0, "machine": "a processor, 2 cores"}
+    stored = {"checks": {check[0]: told | timed}, "figures": {"ahn/fig1": figure | timed}}
+    monkeypatch.setattr(papers_hook, "records", lambda paper: stored)
+    assert "off 0.1 &#60; 0.3 (sampled, ± 0.02)" in papers_hook.on_page_markdown("{{ statements ahn }}")
+    assert "| 1 (exact)<br>" in papers_hook.on_page_markdown("{{ figures ahn }}")
+    times = papers_hook.on_page_markdown("{{ times }}")
+    assert "| ahn | 2 s | 2 s |" in times and "*Measured on a processor, 2 cores.*" in times
+
+
+@pytest.mark.chromium
+@pytest.mark.skipif(find() is None, reason="no Chromium or Chrome is installed")
+def test_the_search_works_from_the_disk(site: Path, tmp_path: Path) -> None:
+    with browser(str(find()), tmp_path) as tab:
+        tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        tab.open(site / "index.html")
+        assert tab.run(SEARCH) > 0
 
 
 def test_commands_in_the_words_are_commands() -> None:

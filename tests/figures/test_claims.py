@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import ast
 import math
+from pathlib import Path
 
 import pytest
 
+import icl.figures
 from icl.errors import InputError
 from icl.figures.claims import Claim, above, below
-from icl.verdicts import joint
+from icl.verdicts import KINDS, joint
 
 
 @pytest.mark.parametrize(
@@ -32,6 +35,17 @@ def test_a_part_that_fails_decides() -> None:
     assert joint(["holds", "undecided", "fails"]) == "fails"
     assert joint(["holds", "undecided"]) == "undecided"
     assert joint(["holds"]) == "holds"
+
+
+def test_every_claim_says_what_kind_of_number_decides_it() -> None:
+    calls = [
+        (path.name, {keyword.arg: keyword.value for keyword in node.keywords})
+        for path in sorted((Path(icl.figures.__file__).parent).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Claim"
+    ]
+    assert len(calls) > 60
+    assert all(getattr(keywords["kind"], "value", "") in KINDS for _, keywords in calls)
 
 
 def test_a_verdict_has_three_values() -> None:

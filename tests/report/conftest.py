@@ -43,6 +43,7 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> E
         "check": id, "paper": id.partition("/")[0], "reference": "Theorem 1", "claim": "The minimum is at A.",
         "verdict": verdict, "expected": verdict, "settings": {"dim": 5, "covariance": None, "seed": 3},
         "measured": {"risk": 0.25, "gradient_norm": 2.1e-16, "scalars": list(range(20))},
+        "kinds": {"risk": "sampled", "gradient_norm": "exact"},
         "bound": {"value": 1e-12, "source": "rounding: 64 eps, times all terms", "of": "gradient_norm"},
         "control": {"description": "at twice A", "measured": 0.5, "rejected": True},
         "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False,

@@ -20,6 +20,16 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
     assert claim.source == "below .01" and claim.bound is None and claim.pairs == [("", "0.1336")]
 
 
+def test_a_number_says_what_kind_it_is(figure: Make) -> None:
+    (statement,) = statements(book(check()))
+    assert (statement.kind_in_words, statement.kinds["risk"]) == ("exact", "sampled")
+    measured = {"gradient_norm": 0.1, "gradient_norm_stderr": 0.02}
+    (sampled,) = statements(book(check(measured=measured, kinds={"gradient_norm": "sampled"})))
+    assert sampled.kind_in_words == "sampled, ± 0.02"
+    claim = {"claim": "c", "verdict": "holds", "measured": 1.0, "bound": "b", "kind": "searched"}
+    assert [s.kind_in_words for s in statements(book(figure(claims=[claim])))] == ["found by search"]
+
+
 def test_long_values_leave_room_for_short_ones(figure: Make) -> None:
     long = {str(seed): [0.12345, 0.54321] for seed in range(5)}
     (claim,) = statements(book(figure(claims=[{"claim": "c", "measured": {"mean": 0.5, "by seed": long}}])))

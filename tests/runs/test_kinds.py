@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from icl.runs.kinds import RISKS, error_of, kind_of
+from icl.runs.kinds import RISKS, kind_of
 
 
 def test_every_risk_says_what_it_is():
@@ -16,4 +16,3 @@ def test_a_gradients_norm_is_exact_where_its_error_is_zero():
     assert (
         kind_of("gradient_norm", [0.0, 0.0]) == "exact" and kind_of("gradient_norm", [0.0, 1e-3]) == "sampled"
     )
-    assert error_of("gradient_norm") == "gradient_norm_stderr"

@@ -40,9 +40,10 @@ class SignRisk:
         control = abs(mean - isotropic_risk(self.dim, self.context)) / stderr
         return Finding(
             decide(off, Z),
-            {"standard_errors_off": off, "sampled_risk": mean, "stderr": stderr},
+            {"standard_errors_off": off, "sampled_risk": mean, "sampled_risk_stderr": stderr},
             Bound(Z, "a 99.9 % interval of the mean", of="standard_errors_off"),
             Control("the formula of Gaussian inputs, d (d + 1) / (n + d + 1)", control, control > Z),
+            kinds={"*": "sampled"},
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -62,4 +63,5 @@ class SignRisk:
             {"worst_excess": excess},
             Bound(0.02, "the tolerance of the papers' figures", of="worst_excess"),
             Control("weights that are zero", at_zero, at_zero > 0.02),
+            kinds={"*": "exact"},
         )

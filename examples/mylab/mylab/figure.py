@@ -50,7 +50,8 @@ class Drawing:
         least_T = np.array([least_risk(dim, n) for n in context_T])
         excess = float((risk_ST / least_T - 1).max())
         ends = "the trained layer ends within 2 % of the least risk"
-        return [Claim(ends, {"worst excess": excess}, "below .02", below(excess, 0.02), whose="project")]
+        verdict = below(excess, 0.02)
+        return [Claim(ends, {"worst excess": excess}, "below .02", verdict, whose="project", kind="exact")]
 
     def _drawn(self, records: Records) -> list[Curve]:
         n_T, risk_ST, dim = self._found(records)

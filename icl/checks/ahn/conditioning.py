@@ -37,6 +37,12 @@ LEVEL = 0.999
 TOKENS = 32  # prompts on which attention itself is asked
 MAX_LAYERS = 4
 MIN_SAMPLES = 1000
+KINDS = {
+    "*": "sampled",
+    **dict.fromkeys(("risk", "found", "beta", "least_beta"), "searched"),
+    "token_error": "tried",
+    "starts": "exact",
+}
 MOST_PROMPTS = (
     f"a half: binomial quantile at {LEVEL:.1%} of as many coins, over the number of prompts; X_l and X_(l+1) "
     "are those of the same prompt"
@@ -99,6 +105,7 @@ class Conditioning(Prompts):
             verdict,
             {
                 "share_of_prompts": worst,
+                "share_of_prompts_stderr": (worst * (1 - worst) / self.samples) ** 0.5,
                 "median_condition_by_layer": medians,
                 "risk": chosen.risk,
                 "found": chosen.found,
@@ -119,6 +126,7 @@ class Conditioning(Prompts):
                 "Condition numbers are those of whitened covariates: Sigma's own is common to all layers.",
             ],
             remarks=self._remarks(minima[0].risk, others),
+            kinds=KINDS,
         )
 
     def _most(self, share: float, least: float) -> Condition:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from icl.checks import sequential
 from icl.checks.ahn.orbits import Deviation, Error
 from icl.checks.rounding import ROUNDING
 from icl.checks.sequential import Comparison
@@ -18,6 +19,10 @@ from icl.checks.verdict import Bound, Control, decide
 from icl.tasks import LinearRegressionLaw
 
 BLIND = 0.05  # relative: a sample that would not see an error of this size says nothing
+KINDS = {  # of the evidence, beside what is exact
+    **dict.fromkeys(("off_direction", "derivative_error", "attention_error"), "tried"),
+    **sequential.KINDS,
+}
 USELESS = 0.01  # a relative rounding bound above which nothing was measured
 
 

@@ -24,6 +24,7 @@ from icl.theory.polynomial import InvariantRisk
 
 MAX_LAYERS = 4
 APART = 1e-6  # of two points, relative: the search's own measure
+KINDS = {"*": "searched", "*of_eq_8": "exact", "largest_gradient": "exact", "starts": "exact"}
 GRADIENT = (
     "largest share, over the points, of what rounding can make of its gradient (64 eps, as in Theorem 4)"
 )
@@ -85,6 +86,7 @@ class CriticalPoints(Prompts):
                 f"are also local minima of different risks ({different + 1} of them found), so which of them "
                 "training reaches matters.",
             ],
+            kinds=KINDS,
         )
 
     def _orders(self) -> list[Point]:

@@ -75,6 +75,7 @@ class GdPlusPlus:
                 "The step of the covariates is a_l b_l and not b_l: of the two scalars of a layer, B's is "
                 "the ratio of GD++'s step sizes.",
             ],
+            kinds={"*": "tried"},
         )
 
     def _error(

@@ -101,6 +101,7 @@ class GlobalOptimum:
                 "lower_bound_by_layers is certified, for every A: the least risk of all that is I + S T(S) "
                 "with T of the same degree, exact in rationals.",
             ],
+            kinds={"*": "exact", "lowest_excess*": "searched", "starts_that_end_there": "searched"},
         )
 
     def _ends(self, depth: int) -> Tensor:

@@ -107,7 +107,7 @@ class Landscape:
                 "best_on_s": best,
                 "below_best_on_s": below,
                 "least_risk_over_best": least.risk / best,
-                "least_risk_stderr": least.stderr / best,
+                "least_risk_over_best_stderr": least.stderr / best,
                 "median_distance": float(np.median(distances)),
                 "largest_distance": max(distances),
                 "share_near_s": float(np.mean(np.array(distances) < NEAR_S)),
@@ -133,6 +133,7 @@ class Landscape:
                 "scale=paper` repeats.",
             ],
             remarks=self._remarks(reached, at_best, below, best),
+            kinds={"*": "sampled", "minima_on_s": "searched", "best_on_s": "searched", "starts": "exact"},
         )
 
     def _train(self) -> list[tuple[Tensor, Tensor]]:

@@ -97,6 +97,7 @@ class LargeContext:
                 "(6). Nor is Sigma^-1 close to the x's Gram matrix, but to n times its inverse.",
                 f"Large means n well beyond 1 + tr(Sigma)/lambda_min = {rate:.4g}.",
             ],
+            kinds={"*": "exact"},
         )
 
     def _distances(

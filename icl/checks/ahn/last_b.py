@@ -61,6 +61,7 @@ class LastB(Prompts):
             bound,
             Control("largest change of a label with another B_{L-2}", control, control > bound.value),
             remarks=["Every label of the last layer stays, the query's and the context's, on every prompt."],
+            kinds={"*": "tried"},
         )
 
     def _change(

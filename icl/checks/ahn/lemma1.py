@@ -94,6 +94,7 @@ class Lemma1(Prompts):
             bound,
             Control(description, control, control > bound.value),
             remarks=REMARKS,
+            kinds={"*": "tried"},
         )
 
     def _errors(self, law: LinearRegressionLaw, A_LDD: Tensor) -> dict[str, float]:

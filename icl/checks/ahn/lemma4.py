@@ -92,6 +92,7 @@ class Lemma4(Prompts):
             bound,
             self._control(A_LDD, a_L),
             remarks=REMARKS,
+            kinds={"*": "tried"},
         )
 
     def _control(self, A_LDD: Tensor, a_L: np.ndarray) -> Control:

@@ -73,6 +73,7 @@ class Lemma5(Prompts):
                 "Eq. (11) is more than the lemmas need: they hold for any P and any Q whose last column is "
                 f"zero (measured on random ones: {outside_error:.1e}), a nonzero last row of Q included."
             ],
+            kinds={"*": "tried"},
         )
 
     def _sparse(self, rng: np.random.Generator) -> Parametrization:
@@ -111,9 +112,14 @@ def errors(model: Parametrization, prompt: TokenPrompt) -> dict[str, float]:
         "lemma6_x": float(errors_BPM[:, :-1].max()),
         "lemma6_context_labels": float(errors_BPM[:, -1, :-1].max()),
         "lemma6_query_label": float(errors_BPM[:, -1, -1].max()),
-        "risk_eq5": float(eq5_B.mean()),
-        "risk_trace_form": float(trace_B.mean()),
+        **_mean("risk_eq5", eq5_B),
+        **_mean("risk_trace_form", trace_B),
     }
+
+
+def _mean(name: str, loss_B: Tensor) -> dict[str, float]:
+    """Over the prompts, with its standard error."""
+    return {name: float(loss_B.mean()), f"{name}_stderr": float(loss_B.std() / len(loss_B) ** 0.5)}
 
 
 def trace_form(Z_BPM: Tensor) -> Tensor:

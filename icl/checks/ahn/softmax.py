@@ -106,6 +106,7 @@ class Softmax:
                 + (", ".join(map(str, matched)) if matched else f"none of {self.heads}")
                 + ". Two heads can subtract what does not depend on the query; the keys' mean stays in both.",
             ],
+            kinds={"*": "sampled", "linear_optimum": "exact", "starts": "exact"},
         )
 
     def _excess(

@@ -30,7 +30,7 @@ from icl.checks.given_weights import (
     require_law,
     single_layer,
 )
-from icl.checks.sequential import Comparison
+from icl.checks.sequential import KINDS, Comparison
 from icl.checks.settings import limited
 from icl.checks.token_evidence import affordable_context
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
@@ -112,6 +112,7 @@ class Theorem1(Prompts):
             Control("gradient norm at eq. (6) with the trace term dropped", control, control > slope),
             self._notes(layer),
             [UNIQUE],
+            kinds={"*": "exact", "*paths_error": "tried", "lemma3_antisymmetric_change": "tried", **KINDS},
         )
 
     def judge(self, weights: Weights) -> Finding:

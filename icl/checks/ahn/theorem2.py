@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.search import FAMILIES, Optimum, search
-from icl.checks.sequential import Comparison
+from icl.checks.sequential import KINDS, Comparison
 from icl.checks.settings import law_of, limited
 from icl.checks.token_evidence import PRECISION, affordable_context, hold_eq_8, paths_error
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
@@ -103,6 +103,13 @@ class Theorem2:
             self._control(scalar_LDD),
             self._notes(),
             _remarks(scalar.risk, diagonal, symmetric, free),
+            kinds={
+                "*": "searched",
+                **dict.fromkeys(("best_scalar", "scalar*", "rise_rounding", "*_bound"), "exact"),
+                "scalar_minus_diagonal": "searched",
+                **dict.fromkeys(("largest_rise", "paths_error"), "tried"),
+                **KINDS,
+            },
         )
 
     def _held_to_tokens(self) -> tuple[dict[str, Comparison], tuple[float, float]]:

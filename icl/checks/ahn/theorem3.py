@@ -70,7 +70,8 @@ class Theorem3(OnS):
             measured |= part.entries
         verdict, bound = deciding([(part.verdict, part.bound) for part in evidence])
         control = self._control(best.a_L, rng)
-        return Finding(verdict, measured, bound, control, NOTES, self._remarks(best.risk))
+        kinds = {"*": "exact", **critical_point.KINDS, "search_below_optimum": "searched"}
+        return Finding(verdict, measured, bound, control, NOTES, self._remarks(best.risk), kinds=kinds)
 
     def _evidence(self, best: Minimum, rng: np.random.Generator) -> list[Held]:
         optimum, a_PL = self._point(best.a_L), rng.uniform(0.1, 0.6, (POINTS, self.layers)) * best.a_L
@@ -97,6 +98,7 @@ class Theorem3(OnS):
         """Do these weights of (8) sit at the optimum on S, up to the order of the layers?"""
         seeds = stacks_of(weights, "Theorem 3", "sparse_a")
         sampling = self.seed, self.samples
+        off_s = "exact" if all(has_words(len(A), law) for (A, _), law in seeds) else "sampled"
         return judge_rows(
             [row_against_optimum(stack, law, *sampling) for stack, law in seeds],
             [row_against_optimum((orbits.tilted(A), B), law, *sampling) for (A, B), law in seeds],
@@ -113,6 +115,11 @@ class Theorem3(OnS):
                 "gradient_norm is that of the population risk at the weights: exact where its standard "
                 "error is 0"
             ],
+            {
+                "*": "exact",
+                **dict.fromkeys(("risk_by_seed", "risk_excess*", "gradient_norm*"), off_s),
+                "risk_on_s_by_seed": "projected",
+            },
         )
 
     def _control(self, a_L: np.ndarray, rng: np.random.Generator) -> Control:

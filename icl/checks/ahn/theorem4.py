@@ -38,6 +38,14 @@ REMARKS = [
     "and s_j I, or they leave S.",
 ]
 
+KINDS = {
+    "*": "exact",
+    **dict.fromkeys(("a", "b", "beta", "risk", "found", "local_minima"), "searched"),
+    **dict.fromkeys(("*batch_loss*", "nearby_*"), "sampled"),
+    **dict.fromkeys(("nearby_risk", "nearby_distance"), "exact"),  # of the point that was found
+    **critical_point.KINDS,
+}
+
 
 @dataclass(eq=False)
 class Theorem4(OnS):
@@ -92,7 +100,7 @@ class Theorem4(OnS):
             measured |= part.entries
         verdict, bound = deciding([(part.verdict, part.bound) for part in evidence])
         control = self._control(point, rng)
-        return Finding(verdict, measured, bound, control, self._notes(measured), REMARKS)
+        return Finding(verdict, measured, bound, control, self._notes(measured), REMARKS, kinds=KINDS)
 
     def judge(self, weights: Weights) -> Finding:
         """Do these weights of (11) sit at a critical point in S? Which of its local minima is left open."""
@@ -123,6 +131,11 @@ class Theorem4(OnS):
                 f"risk_excess_over_best compares with the best of {self.starts} starts; Theorem 4 does not "
                 "claim that minimum.",
             ],
+            kinds={
+                "*": "exact",
+                **dict.fromkeys(("risk_by_seed", "risk_excess*"), "projected"),
+                **dict.fromkeys(("risk_shift*", "gradient_norm*"), "sampled"),
+            },
         )
 
     def _directions(self, rng: np.random.Generator) -> orbits.Deviation:

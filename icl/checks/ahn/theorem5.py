@@ -32,6 +32,7 @@ from icl.checks.given_weights import (
     single_layer,
 )
 from icl.checks.rounding import ROUNDING
+from icl.checks.sequential import KINDS
 from icl.checks.settings import law_of, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
 from icl.errors import InputError, whole
@@ -99,7 +100,9 @@ class Theorem5:
             [(decide(measured[bound.of], bound.value), bound) for bound in conditions]
             + [tokens.condition("token")]
         )
-        return Finding(verdict, measured, bound, self._control(), NOTES, REMARKS)
+        tried = dict.fromkeys(("prediction_error", "effect_of_a"), "tried")
+        kinds = {"*": "exact", **tried, **KINDS}
+        return Finding(verdict, measured, bound, self._control(), NOTES, REMARKS, kinds=kinds)
 
     def _rounding(self, of: str) -> Bound:
         return Bound(ROUNDING * self.dim, "rounding: 64 eps D, all terms being at most D", of)

@@ -75,6 +75,10 @@ class AppendixE1:
                 "positive."
             ],
             remarks=REMARKS,
+            kinds={
+                "*": "exact",
+                **dict.fromkeys(("h_at_sixth", "h_at_sixth_own_eps", "largest_derivative"), "searched"),
+            },
         )
 
 

@@ -74,6 +74,7 @@ class CorollaryE2(LogisticProblems):
                 "Shares of the bounds, at most 1 where the claims hold; E random, symmetric, and the worst."
             ],
             remarks=REMARKS,
+            kinds={"*": "tried"},
         )
 
 

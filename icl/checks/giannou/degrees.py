@@ -65,6 +65,7 @@ class Degrees:
             Bound(0.5, "degrees are counted in integers", "mismatches"),
             Control("steps at which order 4 does not have order 3's degree", control, control > 0.5),
             remarks=REMARKS,
+            kinds={"*": "exact"},
         )
 
 

@@ -152,6 +152,7 @@ def compared(problems: list[Regression], steps: int, remarks: list[str]) -> Find
         ],
         remarks=remarks,
         details=describe(stack),
+        kinds={"*": "tried", "layers": "exact", "heads": "exact", "width": "exact"},
     )
 
 

@@ -80,6 +80,7 @@ class Lemma4_1:
                 "Two layers, A in the block A, as the proof has it",
                 describe(one, "One layer, A^T in the block A, as the statement has it"),
             ),
+            kinds={"*error*": "tried"},
         )
 
 

@@ -70,6 +70,7 @@ class LemmaB10(LogisticProblems):
             ),
             notes=["Errors outward, inward and at random, each of the full norm mu^2 at every step."],
             remarks=REMARKS,
+            kinds={"*": "exact", "least_growth_in_a_step": "tried", "largest_over_constant": "tried"},
         )
 
     def _without_constant(self, error: float) -> tuple[str, Bound, dict[str, float]]:

@@ -80,6 +80,7 @@ class LemmaB8(LogisticProblems):
             ),
             notes=["Shares of the bounds: a claim holds where its largest is at most 1."],
             remarks=REMARKS,
+            kinds={"*": "tried"},
         )
 
     def _wrong_labels(self) -> tuple[LogisticLoss, torch.Tensor]:

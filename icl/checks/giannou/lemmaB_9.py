@@ -62,6 +62,7 @@ class LemmaB9(LogisticProblems):
             },
             bound,
             Control("the outward error alone, without the step", without_step, without_step > ROUNDING),
+            kinds={"growth_*": "tried", "limit": "exact", "radii": "exact"},
             notes=[
                 "growth: |x'| - |x| at its largest over problems, the error mu^2 along the step's outcome."
             ],

@@ -97,9 +97,11 @@ class MaskFloor:
                 "floor_stderr": float(floor_B.std() / len(floor_B) ** 0.5),
                 "floor_lower": least - 3 * error,
                 "unmasked_lowest": lowest,
+                "unmasked_lowest_stderr": min(unmasked)[1],
                 "unmasked_by_layers": [risk for risk, _ in unmasked],
+                "unmasked_by_layers_stderr": [stderr for _, stderr in unmasked],
                 "masked_by_layers": [risk for risk, _ in masked],
-                "masked_stderr": [stderr for _, stderr in masked],
+                "masked_by_layers_stderr": [stderr for _, stderr in masked],
                 "token_error": token_error,
             },
             shown,
@@ -116,6 +118,7 @@ class MaskFloor:
                 "depth's optimum.",
             ],
             remarks=REMARKS,
+            kinds={"*": "sampled", "token_error": "tried"},
         )
 
     def _floor_given_function(self, fitted_BD: Tensor, fresh_BD: Tensor) -> Tensor:

@@ -86,6 +86,7 @@ class Order:
             },
             shown,
             least_wrong("error against the powers of a wrong order", wrong, bound.value),
+            kinds={"*": "exact", "max_error": "tried"},
             notes=[
                 "max_error: the residual's distance from its power by an eigendecomposition, as a share "
                 "of the sizes of the terms rounded, earlier steps' carried along by the derivative of the "

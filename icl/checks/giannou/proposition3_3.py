@@ -78,6 +78,7 @@ class Proposition3_3:
                 attained > below,
             ),
             remarks=REMARKS,
+            kinds={"*": "exact", "largest_found_by_search": "searched", "largest_excess": "searched"},
         )
 
     def _searched(self, step: int) -> float:

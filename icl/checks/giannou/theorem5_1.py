@@ -86,6 +86,7 @@ class Theorem5_1(NewtonSteps):
                 wrong / self._allowed(eps) > 1,
             ),
             remarks=REMARKS,
+            kinds={"*": "tried", "layers": "exact", "neurons": "exact"},
         )
 
     def _allowed(self, eps: float) -> float:

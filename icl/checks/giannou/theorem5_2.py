@@ -133,6 +133,11 @@ class Theorem5_2(NewtonSteps):
             least_wrong("the first step's error of a wrong stack, over its bound", wrong, 1.0),
             remarks=REMARKS,
             details=describe(step),
+            kinds={
+                "*": "tried",
+                **dict.fromkeys(("layers*", "inversion", "heads", "width", "neurons", "rows_off"), "exact"),
+                **dict.fromkeys(("relu_errors", "neurons_of_step_functions"), "exact"),
+            },
         )
 
     def _start_off(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> float:

@@ -83,6 +83,7 @@ class Theorem5_4(LogisticProblems):
                 "1/6.",
             ],
             remarks=REMARKS,
+            kinds={"*": "tried", "guaranteed_decrease": "searched"},
         )
 
     def _run(self, exaggerated: float) -> dict[str, float]:

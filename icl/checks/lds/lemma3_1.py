@@ -80,6 +80,7 @@ class Lemma31(Windows):
                 "least error of the heads as printed, with a shift, and under a causal mask", wrong, wrong > 0
             ),
             remarks=REMARKS,
+            kinds={"*": "tried"},
         )
 
 

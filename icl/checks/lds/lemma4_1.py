@@ -85,6 +85,13 @@ class Lemma41(Windows):
             Control(f"left {name} of random weights without the pattern", control, control > bound),
             [population.note],
             self._remarks(measured),
+            kinds={
+                "*": population.kind,
+                "left_share": "tried",  # at random weights
+                "gradient_*": "searched",
+                "grid_error": "tried",
+                "forced_zeros": "exact",
+            },
         )
 
     def _head(self, pattern: bool, step: int) -> Tensor:

@@ -73,6 +73,7 @@ class LemmaC1:
                 "Almost sure is not well conditioned: O's singular values span many orders already at d = 5, "
                 "and an estimate of the states from d observations would be useless.",
             ],
+            kinds={"*": "tried", "systems": "exact"},
         )
 
     def _control(self, threshold: float) -> Control:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from icl.checks.lds.evidence import lemma_d_2
 from icl.checks.lds.sequences import NoisySequences
-from icl.checks.sequential import Comparison, compare
+from icl.checks.sequential import KINDS, Comparison, compare
 from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
@@ -69,6 +69,7 @@ class LemmaD2(NoisySequences):
             ),
             [f"(26) is written out for {SYSTEMS} systems; all that are simulated have C by the recursion."],
             ["(26) counts from y_0; a sequence y_1 .. y_T has its entries i, j >= 1."],
+            kinds={"recursion_error": "tried", "mean_error": "exact", **KINDS},
         )
 
     def _recursion_error(self) -> tuple[float, float]:

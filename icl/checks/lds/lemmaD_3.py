@@ -19,7 +19,7 @@ from torch import Tensor
 
 from icl.checks.lds.population import covariances_of, of_mean_square_one
 from icl.checks.lds.sequences import Sequences
-from icl.checks.sequential import Comparison, compare
+from icl.checks.sequential import KINDS, Comparison, compare
 from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
@@ -75,6 +75,7 @@ class LemmaD3(Sequences):
                 "Only the symmetry of A is used: A and -A of the same law. So the moments vanish given |c|, "
                 "given any even function of A, and without any of the lemma's other assumptions.",
             ],
+            kinds={"exact_order_*": "tried", **KINDS},
         )
 
     def _sampled(

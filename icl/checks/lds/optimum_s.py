@@ -111,6 +111,11 @@ class OptimumS(Windows):
             ),
             [population.note, f"Best of {self.restarts} starts of each search; no head found is certified."],
             self._remarks(measured, rounding),
+            kinds={
+                "*": "searched" if population.exact else "sampled",
+                **dict.fromkeys(("convex_bound", "zero_risk", "condition"), population.kind),
+                "grid_error": "tried",
+            },
         )
 
     def _best(self, risk: QuadraticRisk, heads: int, free_P: Tensor | None) -> HeadsOptimum:

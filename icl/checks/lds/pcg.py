@@ -102,6 +102,7 @@ class Pcg(Windows):
                 f"Distances: {self.samples} simulated sequences, the best head of (13).",
             ],
             self._remarks(measured),
+            kinds={"*": "sampled", "*_error": "tried"},
         )
 
     def _identities(self, y_RBT: Tensor, b_P: Tensor, a_KP: Tensor) -> dict[str, Any]:
@@ -156,6 +157,11 @@ class Pcg(Windows):
         error = float(student.isf(ALPHA / 2, GROUPS - 1) * spread.std()) / GROUPS**0.5
         measured: dict[str, Any] = {
             f"distance_{name}": float(squares[name].mean()) ** 0.5 for name in ("pcg", "gd", "plain_cg")
+        }
+        measured |= {  # of a root: that of the mean square over twice the root
+            f"distance_{name}_stderr": float(squares[name].std()) / self.samples**0.5 / (2 * distance)
+            for name in ("pcg", "gd", "plain_cg")
+            if (distance := measured[f"distance_{name}"])
         }
         measured |= {f"median_distance_{n}": float(squares[n].median()) ** 0.5 for n in ("pcg", "gd")}
         measured |= {

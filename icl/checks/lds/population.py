@@ -69,6 +69,7 @@ class Population:
 
     def __init__(self, law: DynamicalSystemLaw, samples: int, seed: int) -> None:
         self.law, self.exact = law, law.covariances is not None
+        self.kind = "exact" if self.exact else "sampled"
         if law.covariances is not None:
             self.parts = [law.covariances]
         else:

@@ -36,7 +36,7 @@ from icl.checks.lds.population import (
 )
 from icl.checks.lds.sequences import NoisySequences
 from icl.checks.rounding import along_a_path
-from icl.checks.sequential import Comparison, compare
+from icl.checks.sequential import KINDS, Comparison, compare
 from icl.checks.verdict import Bound, Condition, Control, Finding, Weights, at_most, deciding
 from icl.errors import InputError
 from icl.random import generator
@@ -104,6 +104,12 @@ class Theorem41(NoisySequences):
             self._control(c),
             [population.note],
             self._remarks(measured, c),
+            kinds={
+                "*": population.kind,
+                **dict.fromkeys(("gd_error", "grid_error"), "tried"),
+                **({"best_*": "searched"} if population.exact else {}),
+                **KINDS,
+            },
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -126,6 +132,7 @@ class Theorem41(NoisySequences):
             ),
             "distance of the same weights with W_QK halved",
             notes=[population.note],
+            kinds={"*": population.kind, "weight_by_seed": "exact"},
         )
 
     def _optimal(self, measured: dict[str, Any], x_KS: Tensor) -> list[Condition]:

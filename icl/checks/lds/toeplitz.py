@@ -59,10 +59,11 @@ class Toeplitz(Windows):
             {
                 "exponent": slowest,
                 "exponent_error": spread,
+                "exponent_stderr": spread / CONFIDENCE,
                 "exponents_between_lengths": exponents,
                 "lengths": self.lengths,
                 "distances": list(distances),
-                "distance_stderr": list(errors),
+                "distances_stderr": list(errors),
             },
             Bound(FASTER, SOURCE, "exponent", ">"),
             Control(
@@ -74,6 +75,7 @@ class Toeplitz(Windows):
                 "The exponent is that of the ends over the sum: two products of about N on every diagonal.",
                 "(15)'s last column is minus the gradient of L_AR(s) at 0, in (60) likewise; see lds/pcg.",
             ],
+            kinds={"*": "exact" if max(errors) == 0 else "sampled", "lengths": "exact"},
         )
 
     def _ratio(self, first: int, last: int) -> float:

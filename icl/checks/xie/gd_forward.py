@@ -82,6 +82,7 @@ class GDForward(AroundPrior):
                 worst > bound.value,
             ),
             remarks=REMARKS,
+            kinds={"*": "tried", "contexts": "exact", "eta": "exact"},
         )
 
     def _errors(self, context: int, eta: float) -> dict[str, float]:

@@ -91,6 +91,7 @@ class GdLowerBound(AroundPrior):
                 f"The step needs its best eta: outside {step - reach:.4g} < eta < {step + reach:.4g} the "
                 "saturated model is better than the gradient step.",
             ],
+            kinds={"*": "exact", "least_excess_around*": "tried", "largest_undercut": "tried"},
         )
 
     def _least_excess_around(self, case: Saturation) -> float:
@@ -128,6 +129,7 @@ class GdLowerBound(AroundPrior):
                 float(np.max(np.abs([excess for excess, _ in controls]))),
                 all(_strict(*pair) != "holds" for pair in controls),
             ),
+            kinds={"*": "exact"},
         )
 
 

@@ -88,6 +88,7 @@ class Lemma1(AroundPrior):
                 in_X <= bound and eigenvalue > -rounding,
             ),
             remarks=REMARKS,
+            kinds={"*": "exact"},
         )
 
     def _weights(self) -> tuple[tuple[Tensor, Tensor], float]:

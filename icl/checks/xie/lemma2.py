@@ -84,6 +84,7 @@ class Lemma2(AroundPrior):
                 max(in_v, in_X) <= bound and curvature > 0,
             ),
             remarks=REMARKS,
+            kinds={"*": "exact", "violation_in_*": "tried", "smallest_eigenvalue_in_v": "tried"},
         )
 
     def _risk(self, P_PP: Tensor, Q_PP: Tensor, v_D: Tensor) -> Tensor:

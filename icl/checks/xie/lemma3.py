@@ -95,6 +95,7 @@ class Lemma3(AroundPrior):
                 control > of_outputs.value,
             ),
             remarks=REMARKS,
+            kinds={"*": "exact", "max_error*": "tried"},
         )
 
     def _least_risks(self) -> tuple[dict[str, float], float]:

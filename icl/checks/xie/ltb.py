@@ -87,6 +87,7 @@ class Ltb(AroundPrior):
                 "text cites has a multiple of I for a preconditioner, and is the same step.",
                 "What the text may count against LTB is parameters, not risk.",
             ],
+            kinds={"*": "exact", "error_against_gradient_step": "tried"},
         )
 
     def _error(self, block: Parametrization, eta: float) -> float:

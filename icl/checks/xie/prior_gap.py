@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from icl.checks.sequential import Comparison
+from icl.checks.sequential import KINDS, Comparison
 from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
 from icl.checks.xie import tokens
 from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess, setting
@@ -112,6 +112,7 @@ class PriorGap(WithGuess):
                 "The gap closes like 2 |w*|^2 / (d C) as C grows, as fast as the risk of the gradient step, "
                 "d (d + 1) / (C + d + 1), itself: gap over risk tends to 2 |w*|^2 / (d^2 (d + 1)).",
             ],
+            kinds={"*": "exact", "largest_error_over_rounding": "tried", "grid": "tried", **KINDS},
         )
 
     def _on_tokens(self) -> Comparison:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.given_weights import EXCESS
-from icl.checks.sequential import Comparison
+from icl.checks.sequential import KINDS, Comparison
 from icl.checks.settings import limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
 from icl.checks.xie import tokens
@@ -108,6 +108,7 @@ class Theorem1(WithGuess):
             ),
             self._notes(),
             self._remarks([saturates_at, *others], fewer, certified),
+            kinds={"*": "exact", "risk_by_heads": "searched", **KINDS},
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -150,6 +151,7 @@ class Theorem1(WithGuess):
                 float(np.min(halved)),
                 all(decide(excess, EXCESS) == "fails" for excess in halved),
             ),
+            kinds={"*": "exact"},
         )
 
     def _risk_by_heads(self, case: Saturation) -> list[float]:

@@ -133,6 +133,7 @@ class Theorem2:
                 seen,
             ),
             remarks=_remarks(self.dim, risks[-1] * C, gradients[-1] * C, factorised, least_factorised),
+            kinds={"*": "exact", "gradient_norm_at_random_weights": "tried"},
         )
 
     def _at(self, context: int) -> Saturation:

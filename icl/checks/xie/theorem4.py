@@ -110,6 +110,7 @@ class Theorem4(AroundPrior):
             bound,
             self._control(risks, contexts),
             remarks=REMARKS,
+            kinds={"*": "exact"},
         )
 
     def _control(self, risks: Sequence[ExactRisk], contexts: Sequence[int]) -> Control:

@@ -81,6 +81,7 @@ def _blue(blue_SLT: np.ndarray) -> Claim:
         measured,
         "below .05 in every layer and seed, and below where it began",
         joint([below(float(end.max()), 0.05), below(float((end - start).max()), 0.0)]),
+        kind="exact",
     )
 
 
@@ -95,6 +96,7 @@ def _red_end(end_SL: np.ndarray, inverse_S: np.ndarray) -> Claim:
         },
         f"difference below {NEAR}",
         below(off, NEAR),
+        kind="exact",
     )
 
 
@@ -107,6 +109,7 @@ def _red_constant(red_SLT: np.ndarray) -> Claim:
         "every red curve stays within a range of .05; it begins at the distance of a random matrix",
         below(moved, 0.05),
         expected="fails",
+        kind="exact",
     )
 
 
@@ -119,6 +122,7 @@ def _risk(exact: Mapping[str, np.ndarray]) -> list[Claim]:
             {"optimum": optimum, "exact risk": float(risk_S.mean()), "largest excess": excess},
             "excess below .02 in every seed",
             below(excess, 0.02),
+            kind="exact",
         ),
         Claim(
             "(d) 'training converges to an almost 0 value' (section 4.3)",
@@ -129,5 +133,6 @@ def _risk(exact: Mapping[str, np.ndarray]) -> list[Claim]:
             f"below {ALMOST_ZERO:.0%} of {null:g}, the risk at zero weights; the least on S is {optimum:.4f}",
             below(float(risk_S.min()), ALMOST_ZERO * null),
             expected="fails",
+            kind="exact",
         ),
     ]

@@ -51,6 +51,7 @@ class Fig2:
                 {"largest deviation / a_l": off},
                 "below .1 in every layer and seed",
                 below(off, 0.1),
+                kind="exact",
             ),
             Claim(
                 "the scalars a_l, in ascending order, are those of the exact minimum on S",
@@ -61,5 +62,6 @@ class Fig2:
                 },
                 "relative difference below .1 in every layer and seed",
                 below(away, 0.1),
+                kind="exact",
             ),
         ]

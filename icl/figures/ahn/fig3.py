@@ -103,6 +103,7 @@ class Fig3:
                 {"blue": blue_SL.mean(0).tolist(), "red": red_SL.mean(0).tolist()},
                 "blue below red in every layer and seed",
                 below(float((blue_SL - red_SL).max()), 0.0),
+                kind="exact",
             ),
             _beyond_descent(exact, run.run["seeds"]),
             _understated(exact, metric(records["plain"], "loss")[1][:, -1], run.run["seeds"]),
@@ -125,6 +126,7 @@ def _falls(name: str, y_ST: np.ndarray, seeds: list[int]) -> Claim:
         },
         f"the end below {ON_S} in every seed, and below the start",
         joint([below(float(end_S.max()), ON_S), below(float((end_S - start_S).max()), 0.0)]),
+        kind="exact",
     )
 
 
@@ -153,6 +155,7 @@ def _beyond_descent(exact: Mapping[str, np.ndarray], seeds: list[int]) -> Claim:
         "below in every seed, 99.9 % interval",
         joint([below(float(x), best, QUANTILE * float(e)) for x, e in zip(risk_R, stderr_R, strict=True)]),
         whose="project",
+        kind="sampled",
     )
 
 
@@ -178,6 +181,7 @@ def _understated(exact: Mapping[str, np.ndarray], loss_S: np.ndarray, seeds: lis
             "shows. Trained on weighted prompts that show the tail they come to the set."
         ],
         whose="project",
+        kind="sampled",
     )
 
 
@@ -195,6 +199,7 @@ def _almost_zero(exact: Mapping[str, np.ndarray]) -> Claim:
         below(best, ALMOST_ZERO * null),
         trained=False,
         whose="project",
+        kind="searched",
     )
 
 
@@ -212,4 +217,5 @@ def _to_zero(exact: Mapping[str, np.ndarray]) -> Claim:
         below(bound, 0.0),
         expected="fails",
         trained=False,
+        kind="exact",
     )

@@ -48,4 +48,5 @@ def diagonal_claim(name: str, M_SDD: np.ndarray, seeds: list[int]) -> Claim:
         {"Dist": dict(zip(map(str, seeds), share_S.tolist(), strict=True))},
         f"Dist below {ON_S} in every seed",
         below(float(share_S.max()), ON_S),
+        kind="exact",
     )

@@ -51,6 +51,7 @@ class Fig5:
                 },
                 "every ratio of neighbours above 1 in every seed",
                 above(growth, 1.0),
+                kind="exact",
             ),
             *(diagonal_claim(name, white_RLDD[:, i], seeds) for i, name in enumerate(names)),
         ]

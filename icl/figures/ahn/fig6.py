@@ -77,4 +77,5 @@ def _least_squares(found: Losses) -> Claim:
         verdict=joint(verdicts + ["holds" if interval.low > 0 else "undecided" for interval in raw]),
         trained=False,
         whose="project",
+        kind="sampled",
     )

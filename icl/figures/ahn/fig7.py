@@ -59,4 +59,5 @@ def _one_layer(found: Losses) -> Claim:
         measured=max(interval.middle for interval in excess),
         bound=f"mean loss on the same contexts less than 2 % above PGD's, {losses.LEVEL:.1%} paired interval",
         verdict=joint(verdicts),
+        kind="sampled",
     )

@@ -230,6 +230,7 @@ def means_ordered(losses: Losses, name: str, other: str, letter: str, values: Se
         f"undecided where one context makes more than {MOST:.0%} of the difference",
         verdict=joint([i.below(0) for intervals in found.values() for i in intervals]),
         trained=name == "trained",
+        kind="sampled",
     )
 
 
@@ -243,6 +244,7 @@ def medians_ordered(losses: Losses, name: str, other: str, letter: str, values: 
         verdict=joint([i.below(1) for intervals in found.values() for i in intervals]),
         trained=name in ("trained", "plain"),
         whose="project",
+        kind="sampled",
     )
 
 
@@ -267,6 +269,7 @@ def along_the_best(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
         f"{NEAR:g} in every replica, {LEVEL:.1%} interval by the paired difference to PGD (largest shown)",
         verdict=joint([i.below(NEAR) for intervals in found.values() for i in intervals]),
         whose="project",
+        kind="sampled",
     )
 
 
@@ -298,6 +301,7 @@ def plain_batches_miss_the_tail(losses: Losses, letter: str, values: Sequence[in
         f"{LEVEL:.1%} for all replicas together (largest shown)",
         verdict="holds" if worse else "fails" if set(below) == {"holds"} else "undecided",
         whose="project",
+        kind="sampled",
     )
 
 
@@ -312,6 +316,7 @@ def searched_is_best(losses: Losses, letter: str) -> Claim:
         bound="excess risk from 0 to 2 % (both exact; the search saw a finite draw)",
         verdict="holds" if excess_R.min() > -1e-9 and excess_R.max() < 0.02 else "fails",
         trained=False,
+        kind="exact",
     )
 
 
@@ -335,6 +340,7 @@ def published_overstate(losses: Losses, letter: str) -> Claim:
             "coarse grid, which makes its loss up to "
             f"{max(theirs / ours for theirs, _, ours in found.values()):.2g} times that of the best step."
         ],
+        kind="exact",
     )
 
 

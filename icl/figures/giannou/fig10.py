@@ -68,6 +68,7 @@ def _decreasing(found: Mapping[str, float]) -> Claim:
         below(-found["certificate"], 0.0),
         trained=False,
         remarks=["For eps^T Hess g eps = 0, as drawn; with .012 in its place h has a pole at larger x."],
+        kind="exact",
     )
 
 
@@ -81,6 +82,7 @@ def _largest_slope(found: Mapping[str, float]) -> Claim:
         expected="fails",
         trained=False,
         remarks=["It is further below 0 than stated, so that nothing that rests on it is lost."],
+        kind="searched",
     )
 
 
@@ -95,6 +97,7 @@ def _constant_decrease(found: Mapping[str, float]) -> Claim:
         remarks=[
             "Drawn is h as it is defined; of the formulas printed for it, giannou/appendixE_1 says more."
         ],
+        kind="searched",
     )
 
 
@@ -106,6 +109,7 @@ def _own_eps(found: Mapping[str, float]) -> Claim:
         below(found["largest_h_own"] + found["largest_h_own_error"], DECREASE),
         trained=False,
         whose="project",
+        kind="searched",
     )
 
 

@@ -121,6 +121,7 @@ def _of_family(mask: str, best: dict[int, Value], known: Arrays, start: str) -> 
         trained=False,
         whose="project",
         remarks=["Best point found: a bound from above for the family, and so for LSA itself."],
+        kind="sampled",
     )
 
 
@@ -139,6 +140,7 @@ def _starts(known: Arrays, most: int) -> Claim:
         joint(verdicts),
         trained=False,
         whose="project",
+        kind="sampled",
     )
 
 
@@ -169,6 +171,7 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
                 "no depth removes (check=giannou/mask_floor); with a mask every layer helps.",
                 "The floor is the scalar family's: LSA that begins there goes a little below it.",
             ],
+            kind="sampled",
         )
     ]
 
@@ -192,6 +195,7 @@ def _one_layer(found: Arrays, best: dict[str, dict[int, Value]]) -> Claim:
         f"excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
         joint([below(value, NEAR, half) for value, half in excess.values()]),
         whose="project",
+        kind="sampled",
     )
 
 
@@ -214,6 +218,7 @@ def _deeper(found: Arrays, best: dict[str, dict[int, Value]], decisive: bool) ->
             expected="undecided",
             whose="project",
             remarks=["A matter of budget: icl figure figure=giannou/fig2 scale=paper decides."],
+            kind="sampled",
         )
     ]
 
@@ -233,6 +238,7 @@ def _begun(found: Arrays, best: dict[str, dict[int, Value]], depths: list[int]) 
             f"one layer: excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
             joint([below(value, NEAR, half) for value, half in shown]),
             whose="project",
+            kind="sampled",
         )
     ]
 
@@ -267,5 +273,6 @@ def _layernorm(
             remarks=[
                 "Training with LayerNorm is short here: icl figure figure=giannou/fig2 scale=paper decides."
             ],
+            kind="sampled",
         )
     ]

@@ -47,6 +47,7 @@ class Fig3:
                 expected="fails",
                 trained=False,
                 remarks=["N(0, I), which the published code draws, never comes to 14.9."],
+                kind="exact",
             ),
             _between(found),
             _clip(found),
@@ -80,6 +81,7 @@ def _between(found: Arrays) -> Claim:
         " what is not below order 3 depends on the budget",
         joint(verdicts),
         expected="fails",
+        kind="sampled",
     )
 
 
@@ -108,4 +110,5 @@ def _clip(found: Arrays) -> Claim:
         f"largest change below {SMALL:.0%} of the line's size, every depth and seed",
         joint([below(value, SMALL) for value in part.values()]),
         whose="project",
+        kind="sampled",
     )

@@ -47,6 +47,7 @@ class Fig4:
                 unmasked,
                 f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
                 joint([above(value, LOST) for value in unmasked.values()]) if deep else "undecided",
+                kind="sampled",
             ),
             Claim(
                 "with the query masked the output is affine in the query, whatever the weights: nothing "
@@ -56,6 +57,7 @@ class Fig4:
                 joint([below(value, AFFINE) for value in masked.values()]),
                 trained=False,
                 whose="project",
+                kind="tried",
             ),
             Claim(
                 "clipping activations to +-10 makes even masked LSA, which is affine, lose the line out of "
@@ -68,6 +70,7 @@ class Fig4:
                 ),
                 whose="project",
                 remarks=["Without a mask the clip bounds what the query's own term does."],
+                kind="sampled",
             ),
         ]
 

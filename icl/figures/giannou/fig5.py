@@ -49,5 +49,6 @@ class Fig5:
                 joint(verdicts),
                 expected="undecided",
                 remarks=["Needs the paper's training: icl figure figure=giannou/fig5 scale=paper."],
+                kind="sampled",
             )
         ]

@@ -44,6 +44,7 @@ class Fig6:
                 f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
                 joint([above(value, LOST) for value in edges.values()]),
                 whose="project",
+                kind="sampled",
             ),
             Claim(
                 "5 layers do better out of distribution than 7, 10 and 12",
@@ -54,6 +55,7 @@ class Fig6:
                 remarks=[
                     "These depths are trained at paper scale: icl figure figure=giannou/fig6 scale=paper."
                 ],
+                kind="sampled",
             ),
         ]
 

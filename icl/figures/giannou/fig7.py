@@ -105,5 +105,6 @@ def _two_err_less(losses: Arrays) -> list[Claim]:
             settled(verdict, losses),
             remarks=[LONGER],
             whose="project",
+            kind="sampled",
         )
     ]

@@ -84,7 +84,7 @@ class Fig8:
                 self._between(list(trained_places.values())),
                 expected="fails",
                 remarks=["What lies below order 3 lies there for good: longer training does not undo it."],
-            ),
+            kind="sampled",),
             Claim(
                 "the best point of the scalar family lies between as many steps of orders 2 and 3 (from the "
                 "authors' start, no mask), for every kappa, noise and depth",
@@ -94,7 +94,7 @@ class Fig8:
                 expected="fails",
                 trained=False,
                 whose="project",
-            ),
+            kind="sampled",),
         ]  # fmt: skip
 
     def _higher(self, layers: str, steps: str, seeds: dict[str, list[bool]]) -> Claim:
@@ -108,6 +108,7 @@ class Fig8:
             "holds" if all_below and enough else "fails" if self.decisive else "undecided",
             expected="holds" if enough else "undecided",
             remarks=["A matter of budget: icl figure figure=giannou/fig8 scale=paper decides."],
+            kind="sampled",
         )
 
     def _between(self, places: list[str]) -> str:

@@ -73,5 +73,6 @@ class Fig9:
                 ("holds" if higher else "fails") if self.decisive else "undecided",
                 expected="holds" if self.decisive else "undecided",
                 remarks=["A matter of budget: icl figure figure=giannou/fig9 scale=paper decides."],
+                kind="sampled",
             )
         ]

@@ -108,6 +108,7 @@ def scaled(losses: Arrays) -> list[Claim]:
                 "The published targets are fitted with the query's own label, which the prompt hides; here "
                 "they are the minimum of the labelled points.",
             ],
+            kind="sampled",
         )
     ]
 
@@ -135,6 +136,7 @@ def against_as_many(losses: Arrays) -> list[Claim]:
                 settled(verdict, losses),
                 remarks=[LONGER],
                 whose="project",
+                kind="sampled",
             )
         )
     return found

@@ -143,4 +143,5 @@ def between(
         f"in every seed, as many layers as steps, {LEVEL:.1%} intervals over prompts",
         verdict,
         **kwargs,
+        kind="sampled",
     )

@@ -113,6 +113,7 @@ def _falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Claim:
         joint([below(float(np.max(change)), -ROUNDING) for change in steps.values()]),
         trained=False,
         whose="project",
+        kind="searched",
     )
 
 
@@ -127,6 +128,7 @@ def _trained_falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Clai
         f"every change below minus rounding, {ROUNDING:g} of the risk",
         joint([below(float(step.max()), -ROUNDING) for step in steps.values()]),
         whose="project",
+        kind="exact",
     )
 
 
@@ -148,6 +150,7 @@ def _above_kalman(found: Mapping[str, Setting]) -> Claim:
         joint(verdicts),
         trained=False,
         whose="project",
+        kind="sampled",
     )
 
 
@@ -158,6 +161,7 @@ def _one_step(found: Mapping[str, Setting]) -> Claim:
         {f"largest relative difference, setting {name}": float(off_R.max()) for name, off_R in off.items()},
         f"below {NEAR:.0%} in every seed",
         below(float(np.max(list(off.values()))), NEAR),
+        kind="exact",
     )
 
 
@@ -169,6 +173,7 @@ def _beats_a_step(found: Mapping[str, Setting]) -> Claim:
         "99.9 % intervals of the differences above 0, the worst seed",
         joint([above(difference, 0.0, error) for difference, error in more.values()]),
         whose="project",
+        kind="sampled",
     )
 
 
@@ -182,6 +187,7 @@ def _is_not_pcg(found: Mapping[str, Setting]) -> Claim:
         "99.9 % interval of the difference to the worst seed below 0 at some window",
         "holds" if "holds" in verdicts else "fails" if set(verdicts) == {"fails"} else "undecided",
         whose="project",
+        kind="sampled",
     )
 
 

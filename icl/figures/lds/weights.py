@@ -155,6 +155,7 @@ def _supports_as_the_paper(found: Sequence[Window]) -> Claim:
         bound,
         "holds" if not off else "fails" if fresh else "undecided",
         expected="holds" if fresh or all(window.size < 3 for window in found) else "undecided",
+        kind="exact",
     )
 
 
@@ -169,6 +170,7 @@ def _supports_at_the_masks(found: Sequence[Window]) -> Claim:
         "the best",
         "fails" if off_at_the_end else "undecided" if off else "holds",
         whose="project",
+        kind="exact",
     )
 
 
@@ -181,6 +183,7 @@ def _supports_elsewhere(found: Sequence[Window]) -> Claim:
         f"Jaccard distance above 0 in a seed within {NEAR:.0%}; refuted if all are within and none is off",
         "holds" if off_at_the_end else "fails" if all_at_the_end else "undecided",
         whose="project",
+        kind="exact",
     )
 
 
@@ -219,6 +222,7 @@ def _reached(found: Sequence[Window]) -> Claim:
         f"excess below {NEAR:.0%} in every seed (largest shown)",
         below(float(np.max(list(worst.values()))), NEAR),  # numpy's: a NaN must not hide behind the others
         whose="project",
+        kind="searched",
     )
 
 
@@ -234,6 +238,7 @@ def _not_below(found: Sequence[Window]) -> Claim:
         above(float(np.min(list(margins.values()))), -ROUNDING),
         trained=False,
         whose="project",
+        kind="exact",
     )
 
 
@@ -245,6 +250,7 @@ def _as_theorem(window: Window) -> Claim:
         {"trained": window.exact["weight_R"].tolist(), "constant": constant, "largest relative error": error},
         f"within {NEAR:.0%} in every seed",
         below(error, NEAR),
+        kind="exact",
     )
 
 

@@ -32,6 +32,7 @@ def linear(what: str, squared_X: np.ndarray, gap_XR: np.ndarray, slope: float) -
         },
         f"slope within {SLOPE:.0%} of 2/(dC + 2), R^2 above {R_SQUARED}",
         joint([below(error, SLOPE), above(1 - left, R_SQUARED)]),
+        kind="exact",
     )
 
 
@@ -44,6 +45,7 @@ def closed_form(claim: str, any_heads_X: np.ndarray, stated_X: np.ndarray) -> Cl
         f"below {ROUNDING:g}, rounding",
         below(error, ROUNDING),
         trained=False,
+        kind="exact",
     )
 
 
@@ -56,6 +58,7 @@ def not_below(claim: str, risk_XR: np.ndarray, least_X: np.ndarray | float) -> C
         f"no run further below than rounding, {ROUNDING:g} of the risk",
         above(float(margin_XR.min()), -ROUNDING),
         trained=False,
+        kind="exact",
     )
 
 
@@ -67,6 +70,7 @@ def reached(claim: str, risk_XR: np.ndarray, least_X: np.ndarray, names: list[st
         {name: float(excess_R.max()) for name, excess_R in zip(names, excess_XR, strict=True)},
         f"excess below {NEAR:.0%} in every seed (largest shown)",
         below(float(excess_XR.max()), NEAR),
+        kind="exact",
     )
 
 
@@ -84,5 +88,6 @@ def minibatches(exact: Mapping[str, np.ndarray], name: str, letter: str, least_X
             {f"{letter} = {value:g}": float(excess_R.max()) for value, excess_R in excess.items()},
             f"excess below {SHORT:.0%} in every seed (largest shown)",
             below(worst, SHORT),
+            kind="exact",
         )
     ]

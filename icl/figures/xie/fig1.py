@@ -85,6 +85,7 @@ def _gap(exact: Mapping[str, np.ndarray]) -> Claim:
             ]
         ),
         trained=False,
+        kind="exact",
     )
 
 
@@ -99,4 +100,5 @@ def _order(exact: Mapping[str, np.ndarray]) -> Claim:
         },
         "the best LSA seed above the worst y_q-LSA seed; differences growing",
         joint([above(float(np.diff(apart_X, prepend=0).min()), 0.0)]),
+        kind="exact",
     )

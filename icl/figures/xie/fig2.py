@@ -120,6 +120,7 @@ def _every_head(exact: Mapping[str, np.ndarray]) -> Claim:
         "a lower bound for H heads above the least risk found with the next number, up to H = d",
         above(float(fall_X.min()) if len(fall_X) else float("nan"), 0.0),
         trained=False,
+        kind="searched",
     )
 
 
@@ -137,6 +138,7 @@ def _enough(exact: Mapping[str, np.ndarray]) -> list[Claim]:
                 f"below {ROUNDING:g} of the risk, rounding",
                 below(max(more), ROUNDING),
                 trained=False,
+                kind="searched",
             )
         )
     if dim in excess:
@@ -149,6 +151,7 @@ def _enough(exact: Mapping[str, np.ndarray]) -> list[Claim]:
                 above(excess[dim], ROUNDING),
                 expected="fails",
                 trained=False,
+                kind="searched",
             )
         )
     return found
@@ -162,6 +165,7 @@ def _gd(exact: Mapping[str, np.ndarray]) -> Claim:
         "gap above 0 by more than the rounding of the convex problem",
         above(gap, 0.0, float(exact["rounding"])),
         trained=False,
+        kind="exact",
     )
 
 
@@ -177,5 +181,6 @@ def _beyond(heads_X: np.ndarray, final_XR: np.ndarray, dim: int) -> list[Claim]:
             {"largest change": change, "best of all runs with fewer": fewer},
             f"within {NEAR:.0%} of d + 1 heads",
             joint([below(change, NEAR)]),
+            kind="exact",
         )
     ]

@@ -96,6 +96,7 @@ def _to_zero(what: str, aligned: Mapping[str, np.ndarray]) -> Claim:
         {"at the start": float(ratio_RS[:, 0].mean()), "largest at the end": float(ratio_RS[:, -1].max())},
         f"root mean square over the prompts below {SMALL:.0%} of that of GD's {what}s in every seed",
         below(float(ratio_RS[:, -1].max()), SMALL),
+        kind="sampled",
     )
 
 
@@ -105,6 +106,7 @@ def _cosine(cosine_RS: np.ndarray) -> Claim:
         {"at the start": float(cosine_RS[:, 0].mean()), "least at the end": float(cosine_RS[:, -1].min())},
         f"mean over the prompts above {COSINE} in every seed",
         above(float(cosine_RS[:, -1].min()), COSINE),
+        kind="sampled",
     )
 
 
@@ -126,4 +128,5 @@ def _same(aligned: Mapping[str, np.ndarray], gd: float) -> Claim:
         f"within a {LEVEL:.1%} interval at all stored steps with an excess above {DIGITS:g} of GD's risk",
         below(float((np.abs(off_S) / width_S).max()), limit),
         trained=False,
+        kind="sampled",
     )

@@ -216,7 +216,7 @@ def _claim(answers: Answers, claim: str, difference: Difference, forms: Sequence
         "scores the answers without one would have given"
     )
     # The paper's statements; nothing stored here says whether they are true, so they are what is expected.
-    return Claim(claim, measured, bound, difference.verdict())
+    return Claim(claim, measured, bound, difference.verdict(), kind="sampled")
 
 
 def _losses(answers: Answers) -> dict[str, np.ndarray]:
