@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +26,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, env_override
-from hydra.types import HydraContext, RunMode, TaskFunction
+from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from icl.config import packages
@@ -37,12 +39,15 @@ from icl.config.compose import (
     plain_apart_from_hydra,
     plain_in_job,
 )
+from icl.config.launched import Starter, started_by, starting
 from icl.config.objects import refuse_foreign
 from icl.config.places import Configs
-from icl.errors import InputError, one_line
+from icl.errors import InputError, Interrupted, one_line
 
 Overrides = list[str]
 Result = Mapping[str, Any]  # what a job left: status, exit_code, document
+_INTERRUPTED = {"status": "interrupted", "exit_code": 128 + signal.SIGINT, "document": {}}
+_ELSEWHERE = ("basic", "vectorized", "submitit_slurm")  # launchers: in this process, or beyond it
 _BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 
 
@@ -89,10 +94,11 @@ class Task:
 
     job: Callable[[Composed], Any]
     allowed: tuple[str, ...] = field(default_factory=packages.allowed)
+    starter: Starter | None = None
 
     def __call__(self, cfg: DictConfig) -> Any:
-        with packages.fixed(self.allowed):
-            return self.job(plain_in_job(cfg))
+        with packages.fixed(self.allowed), started_by(self.starter) as begins:
+            return self.job(plain_in_job(cfg)) if begins else _INTERRUPTED
 
 
 @dataclass
@@ -154,7 +160,7 @@ class Multirun:
             (self.jobs.folder / "multirun.yaml").unlink(missing_ok=True)
 
     def launch(
-        self, jobs: list[Overrides], first: int, context: HydraContext, task: TaskFunction
+        self, jobs: list[Overrides], first: int, context: HydraContext, task: Task
     ) -> Sequence[JobReturn]:
         """What the launcher chosen makes of a batch of jobs, as the sweeper is to see it."""
         known = self._known(jobs) if self.known is None else self.known[first : first + len(jobs)]
@@ -176,15 +182,22 @@ class Multirun:
         return returns
 
     def _launched(
-        self, jobs: list[Overrides], first: int, context: HydraContext, task: TaskFunction
+        self, jobs: list[Overrides], first: int, context: HydraContext, task: Task
     ) -> Sequence[JobReturn]:
         files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
         _keep_files_in(files, self.config)
+        is_near = self.config.hydra.runtime.choices["hydra/launcher"] not in _ELSEWHERE
+        starter = Starter(files / "at_work", os.getpid()) if is_near else None
         try:
-            launcher = Plugins.instance().instantiate_launcher(context, task, self.config)
-            returns = launcher.launch(jobs, first)
+            started = replace(task, starter=starter)
+            launcher = Plugins.instance().instantiate_launcher(context, started, self.config)
+            with starting(starter):
+                returns = launcher.launch(jobs, first)
             shutil.rmtree(files)  # submitit pickles what was typed
             return returns
+        except Interrupted:
+            shutil.rmtree(files, ignore_errors=True)
+            raise
         finally:
             with contextlib.suppress(OSError):
                 files.rmdir()  # if a worker has died, its logs stay
