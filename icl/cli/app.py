@@ -16,6 +16,7 @@ from icl.config import packages
 from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.outcome import FAILED, INPUT, OK
 from icl.runs.atomic import Full
+from icl.runs.redact import redact
 
 QUICK = {
     "list": ("listing", "list_command"),
@@ -34,7 +35,7 @@ def run(verb: str, args: Sequence[str]) -> int:
     except InputError as error:
         if full_errors():
             traceback.print_exception(error)
-        print(f"icl: {one_line(error)}", file=sys.stderr)
+        print(f"icl: {redact(one_line(error))}", file=sys.stderr)
         return FAILED if isinstance(error, Full) else INPUT
     except Interrupted as error:
         print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
@@ -54,7 +55,7 @@ def run(verb: str, args: Sequence[str]) -> int:
 
 def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
     """One line on stderr; the traceback, too, for whoever asks with verbose=true."""
-    print(f"icl: {what}{type(error).__name__}: {one_line(error)}", file=sys.stderr)
+    print(f"icl: {what}{type(error).__name__}: {redact(one_line(error))}", file=sys.stderr)
     if tell_all:
         traceback.print_exception(error)
 

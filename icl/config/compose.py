@@ -24,6 +24,7 @@ from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from icl.config.foreign import refuse_foreign
 from icl.config.places import SCALES, Configs, conf_dir
 from icl.errors import InputError, nearest, one_of
 
@@ -62,6 +63,7 @@ def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> boo
 def plain(cfg: DictConfig) -> Composed:
     """A config with Hydra's own part still in it."""
     with in_force(cfg):
+        refuse_foreign(cfg)
         return plain_apart_from_hydra(cfg)
 
 
@@ -107,6 +109,8 @@ def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[
             yield hydra
     except ERRORS as error:
         raise InputError(explain(configs, verb, overrides, error)) from error
+    except RecursionError:
+        raise InputError("a value is nested too deeply to be read") from None
     except ValueError as error:
         if str(error).startswith("Config group override must be"):
             for key, _, value in (override.lstrip("+").partition("=") for override in overrides):
@@ -183,7 +187,7 @@ def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Except
         return f"{many[1]}: several values need -m, one list needs [ ]"
     cause = error.__cause__ or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return lines[0] if lines else type(cause).__name__
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]) if lines else type(cause).__name__
 
 
 def _group_and_option(path: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""Jobs that a launcher runs in processes of this machine: they save and end where whoever started them is told
-to stop, or is gone. Launchers themselves kill their jobs, or leave them behind.
+"""Jobs that a launcher runs in processes of this machine: they save and end where whoever started them is
+told to stop, or is gone. Launchers themselves kill their jobs, or leave them behind.
 
-While jobs are to go on there is a file, locked by the starter. A job looks at it twice a second and interrupts
-itself where the file is gone (it is to stop) or nobody holds it (the starter has died).
+While jobs are to go on there is a file, locked by the starter. A job looks at it twice a second and
+interrupts itself where the file is gone (it is to stop) or nobody holds it (the starter has died).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Starter(NamedTuple):
 
 @contextlib.contextmanager
 def starting(starter: Starter | None) -> Iterator[None]:
-    """While a launcher runs jobs. The first SIGINT or SIGTERM has them stop, and is raised when they have; the
-    second is raised at once."""
+    """While a launcher runs jobs. The first SIGINT or SIGTERM has them stop, and is raised when they have;
+    the second is raised at once."""
     if starter is None or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -39,8 +39,8 @@ from icl.config.compose import (
     plain_apart_from_hydra,
     plain_in_job,
 )
+from icl.config.foreign import refuse_foreign
 from icl.config.launched import Starter, started_by, starting
-from icl.config.objects import refuse_foreign
 from icl.config.places import Configs
 from icl.errors import InputError, Interrupted, one_line
 
@@ -213,7 +213,6 @@ class Multirun:
             base = bases.get((*rest, *keys))
             if base is None:
                 base = self.context.config_loader.load_sweep_config(self.config, list(job))
-                _refuse(base)
                 bases[*rest, *keys] = None if _speaks_of_hydra(base) else base
                 yield plain(base)
             else:
@@ -272,15 +271,6 @@ def _keep_files_in(folder: Path, config: DictConfig) -> None:
         config.hydra.sweep.dir = str(folder)
 
 
-def _refuse(config: DictConfig) -> None:
-    with in_force(config):
-        parts = ("callbacks", "sweeper", "launcher")
-        refuse_foreign({part: OmegaConf.to_container(config.hydra[part], resolve=True) for part in parts})
-    for part in ("job_logging", "hydra_logging"):
-        if config.hydra[part] is None or config.hydra[part].get("root") is not None:
-            raise InputError(f"hydra.{part}: leave it at none; each run keeps its own records")
-
-
 _current: Multirun | None = None  # Hydra makes the launcher without a way to hand it anything
 
 
@@ -297,7 +287,8 @@ def run(
     global _current
     with hydra_of(configs, verb, overrides) as hydra:
         config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
-        _refuse(config)
+        with in_force(config):
+            refuse_foreign(config)
         callbacks = Callbacks(config)
         _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), jobs)
         callbacks.on_multirun_start(config=config, config_name=verb)
