@@ -36,6 +36,7 @@ _BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
     "ray": "hydra-ray-launcher",
     "rq": "hydra-rq-launcher",
 }
+_NO_OPTION = "Config group override must be"  # what Hydra says of `model=17`
 _lock = threading.RLock()  # Hydra's state is the process's
 
 
@@ -98,7 +99,22 @@ def plain_in_job(cfg: DictConfig) -> Composed:
 
 
 def _composed(hydra: Hydra, verb: str, overrides: Sequence[str]) -> Composed:
-    return plain(hydra.compose_config(verb, list(overrides), RunMode.RUN))
+    with asked_of_hydra():
+        config = hydra.compose_config(verb, list(overrides), RunMode.RUN)
+    return plain(config)
+
+
+@contextlib.contextmanager
+def asked_of_hydra() -> Iterator[None]:
+    """What else it fails of, while it composes, is what it was given."""
+    try:
+        yield
+    except (*ERRORS, InputError, RecursionError):
+        raise
+    except Exception as error:
+        if str(error).startswith(_NO_OPTION):  # whoever knows the options says it better
+            raise
+        raise InputError(f"no config can be composed of this ({type(error).__name__}: {error})") from error
 
 
 @contextlib.contextmanager
@@ -112,7 +128,7 @@ def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[
     except RecursionError:
         raise InputError("a value is nested too deeply to be read") from None
     except ValueError as error:
-        if str(error).startswith("Config group override must be"):
+        if str(error).startswith(_NO_OPTION):
             for key, _, value in (override.lstrip("+").partition("=") for override in overrides):
                 if key in configs.groups:
                     configs.one_option(key, value)

@@ -22,26 +22,22 @@ _FOLDERS = {"hydra.output_subdir": None, "hydra.job.chdir": False, "hydra.sweep.
 def refuse_foreign(config: DictConfig) -> None:
     """Of a config in force (icl.config.compose.in_force)."""
     for part in ("job_logging", "hydra_logging"):
-        if config.hydra[part] is None or config.hydra[part].get("root") is not None:
+        node = config.hydra[part]
+        if not OmegaConf.is_dict(node) or node.get("root") is not None:
             raise InputError(f"hydra.{part}: leave it at none; each run keeps its own records")
     for key, kept in _FOLDERS.items():
         if OmegaConf.select(config, key) not in (kept, None):
             raise InputError(f"{key}: leave it at {kept}; the run store makes the folders")
-    for name in config.hydra.job.env_set:
+    for name in config.hydra.job.env_set or {}:
         if not _ENVIRONMENT.fullmatch(str(name)):
             raise InputError(f"hydra.job.env_set.{name}: no config sets that; set it where you start icl")
-    parts = {
-        part: _plain(config.hydra[part])
-        for part in ("callbacks", "sweeper", "launcher")
-        if part in config.hydra
-    }
+    parts = {part: _settings(config, part) for part in ("callbacks", "sweeper", "launcher")}
     for part, node in parts.items():
         for key, name in _targets(f"hydra.{part}", node):
             _insist(key, name)
-    sweeper, launcher = parts["sweeper"] or {}, parts["launcher"] or {}
-    if sweeper.get("custom_search_space") is not None:
-        allowed_target("hydra.sweeper.custom_search_space", sweeper["custom_search_space"])
-    folder = launcher.get("submitit_folder")
+    space, folder = parts["sweeper"].get("custom_search_space"), parts["launcher"].get("submitit_folder")
+    if space is not None:
+        allowed_target("hydra.sweeper.custom_search_space", space)
     if folder is not None and folder != f"{config.hydra.sweep.dir}/.submitit/%j":
         raise InputError("hydra.launcher.submitit_folder: leave it; what submitit writes is below outputs")
 
@@ -54,8 +50,12 @@ def _insist(key: str, name: Any) -> None:
         target_class(key, name)
 
 
-def _plain(node: Any) -> Any:
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+def _settings(config: DictConfig, part: str) -> dict[str, Any]:
+    node = OmegaConf.select(config, f"hydra.{part}")
+    if not OmegaConf.is_dict(node):
+        raise InputError(f"hydra.{part}={node}: must be a group of settings")
+    found: Any = OmegaConf.to_container(node, resolve=True)
+    return found
 
 
 def _targets(key: str, node: Any) -> Iterator[tuple[str, Any]]:

@@ -33,6 +33,7 @@ from icl.config import packages
 from icl.config.compose import (
     ERRORS,
     Composed,
+    asked_of_hydra,
     hydra_of,
     in_force,
     plain,
@@ -286,7 +287,8 @@ def run(
     """`job` must not raise; it runs wherever the launcher says."""
     global _current
     with hydra_of(configs, verb, overrides) as hydra:
-        config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
+        with asked_of_hydra():
+            config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
         with in_force(config):
             refuse_foreign(config)
         callbacks = Callbacks(config)

@@ -108,7 +108,7 @@ FOREIGN = {  # what an experiment may say below its defaults, and what is said t
     "a task": ("task: {popen}", "task._target_=subprocess.Popen: must be in one of icl"),
     "what a task holds": ("task: {{law: {popen}}}", "task.law._target_=subprocess.Popen: must be in one"),
     "a class that a module of ours has imported": (
-        "model: {{_target_: icl.jobs.workers.Connection}}", "model._target_=icl.jobs.workers.Connection: is not",
+        "model: {{_target_: icl.jobs.workers.Connection}}", "icl.jobs.workers.Connection: is not a class",
     ),
     "a class that is private": (
         "model: {{_target_: icl.jobs.workers._Worker}}", "icl.jobs.workers._Worker: must be in one of",
@@ -124,8 +124,8 @@ FOREIGN = {  # what an experiment may say below its defaults, and what is said t
     "a callback of Hydra's": (
         "hydra: {{callbacks: {{x: {popen}}}}}", "hydra.callbacks.x._target_=subprocess.Popen: must be in one",
     ),
-    "a launcher": ("hydra: {{launcher: {{_target_: subprocess.Popen}}}}", "hydra.launcher._target_=subprocess.Popen: is"),
-    "a sweeper": ("hydra: {{sweeper: {{_target_: subprocess.Popen}}}}", "hydra.sweeper._target_=subprocess.Popen: is"),
+    "a launcher": ("hydra: {{launcher: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: is not the hydra_plug"),
+    "a sweeper": ("hydra: {{sweeper: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: is not the hydra_plug"),
     "what a sweeper holds": (
         "hydra: {{sweeper: {{params: {{x: {{_target_: optuna.samplers._cmaes.pickle.loads}}}}}}}}",
         "hydra.sweeper.params.x._target_=optuna.samplers._cmaes.pickle.loads: must be in",
