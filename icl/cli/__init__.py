@@ -26,7 +26,15 @@ exit codes: 0 as expected, 1 other than expected, 2 unusable input, 3 undecided,
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = list(sys.argv[1:] if argv is None else argv)
+    """`icl ARGV`; without, the command that this process is."""
+    if argv is not None:
+        return _run(list(argv))
+    from icl.cli import process
+
+    return process.run(lambda: _run(sys.argv[1:]))
+
+
+def _run(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         width = max(map(len, VERBS))
         print(HELP.format(verbs="\n".join(f"  {verb:<{width}}  {text}" for verb, text in VERBS.items())))

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from icl.cli.output import silence_stdout
+from icl.cli.process import INTERRUPTED
 from icl.config import packages
 from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.outcome import FAILED, INPUT, OK
 from icl.runs.atomic import Full
+from icl.runs.redact import redact
 
 QUICK = {
     "list": ("listing", "list_command"),
@@ -34,13 +36,13 @@ def run(verb: str, args: Sequence[str]) -> int:
     except InputError as error:
         if full_errors():
             traceback.print_exception(error)
-        print(f"icl: {one_line(error)}", file=sys.stderr)
+        print(f"icl: {redact(one_line(error))}", file=sys.stderr)
         return FAILED if isinstance(error, Full) else INPUT
     except Interrupted as error:
-        print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return 128 + error.signum
     except KeyboardInterrupt:
-        print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:
         silence_stdout()
@@ -54,7 +56,7 @@ def run(verb: str, args: Sequence[str]) -> int:
 
 def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
     """One line on stderr; the traceback, too, for whoever asks with verbose=true."""
-    print(f"icl: {what}{type(error).__name__}: {one_line(error)}", file=sys.stderr)
+    print(f"icl: {what}{type(error).__name__}: {redact(one_line(error))}", file=sys.stderr)
     if tell_all:
         traceback.print_exception(error)
 
@@ -69,11 +71,14 @@ def _termination_raised() -> Iterator[None]:
     def stop(signum: int, _: FrameType | None) -> None:
         raise Interrupted(signum)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
+    if callable(signal.getsignal(signal.SIGINT)):  # not where the shell has it ignored
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _dispatch(verb: str, args: list[str]) -> int:

@@ -24,6 +24,7 @@ from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from icl.config.foreign import refuse_foreign
 from icl.config.places import SCALES, Configs, conf_dir
 from icl.errors import InputError, nearest, one_of
 
@@ -35,6 +36,7 @@ _BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
     "ray": "hydra-ray-launcher",
     "rq": "hydra-rq-launcher",
 }
+_NO_OPTION = "Config group override must be"  # what Hydra says of `model=17`
 _lock = threading.RLock()  # Hydra's state is the process's
 
 
@@ -62,6 +64,7 @@ def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> boo
 def plain(cfg: DictConfig) -> Composed:
     """A config with Hydra's own part still in it."""
     with in_force(cfg):
+        refuse_foreign(cfg)
         return plain_apart_from_hydra(cfg)
 
 
@@ -96,7 +99,22 @@ def plain_in_job(cfg: DictConfig) -> Composed:
 
 
 def _composed(hydra: Hydra, verb: str, overrides: Sequence[str]) -> Composed:
-    return plain(hydra.compose_config(verb, list(overrides), RunMode.RUN))
+    with asked_of_hydra():
+        config = hydra.compose_config(verb, list(overrides), RunMode.RUN)
+    return plain(config)
+
+
+@contextlib.contextmanager
+def asked_of_hydra() -> Iterator[None]:
+    """What else it fails of, while it composes, is what it was given."""
+    try:
+        yield
+    except (*ERRORS, InputError, RecursionError):
+        raise
+    except Exception as error:
+        if str(error).startswith(_NO_OPTION):  # whoever knows the options says it better
+            raise
+        raise InputError(f"no config can be composed of this ({type(error).__name__}: {error})") from error
 
 
 @contextlib.contextmanager
@@ -107,8 +125,10 @@ def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[
             yield hydra
     except ERRORS as error:
         raise InputError(explain(configs, verb, overrides, error)) from error
+    except RecursionError:
+        raise InputError("a value is nested too deeply to be read") from None
     except ValueError as error:
-        if str(error).startswith("Config group override must be"):
+        if str(error).startswith(_NO_OPTION):
             for key, _, value in (override.lstrip("+").partition("=") for override in overrides):
                 if key in configs.groups:
                     configs.one_option(key, value)
@@ -183,7 +203,7 @@ def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Except
         return f"{many[1]}: several values need -m, one list needs [ ]"
     cause = error.__cause__ or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return lines[0] if lines else type(cause).__name__
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]) if lines else type(cause).__name__
 
 
 def _group_and_option(path: str) -> tuple[str, str]:

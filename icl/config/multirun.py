@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,25 +26,29 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, env_override
-from hydra.types import HydraContext, RunMode, TaskFunction
+from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from icl.config import packages
 from icl.config.compose import (
     ERRORS,
     Composed,
+    asked_of_hydra,
     hydra_of,
     in_force,
     plain,
     plain_apart_from_hydra,
     plain_in_job,
 )
-from icl.config.objects import refuse_foreign
+from icl.config.foreign import refuse_foreign
+from icl.config.launched import Starter, started_by, starting
 from icl.config.places import Configs
-from icl.errors import InputError, one_line
+from icl.errors import InputError, Interrupted, one_line
 
 Overrides = list[str]
 Result = Mapping[str, Any]  # what a job left: status, exit_code, document
+_INTERRUPTED = {"status": "interrupted", "exit_code": 128 + signal.SIGINT, "document": {}}
+_ELSEWHERE = ("basic", "vectorized", "submitit_slurm")  # launchers: in this process, or beyond it
 _BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 
 
@@ -89,10 +95,11 @@ class Task:
 
     job: Callable[[Composed], Any]
     allowed: tuple[str, ...] = field(default_factory=packages.allowed)
+    starter: Starter | None = None
 
     def __call__(self, cfg: DictConfig) -> Any:
-        with packages.fixed(self.allowed):
-            return self.job(plain_in_job(cfg))
+        with packages.fixed(self.allowed), started_by(self.starter) as begins:
+            return self.job(plain_in_job(cfg)) if begins else _INTERRUPTED
 
 
 @dataclass
@@ -154,7 +161,7 @@ class Multirun:
             (self.jobs.folder / "multirun.yaml").unlink(missing_ok=True)
 
     def launch(
-        self, jobs: list[Overrides], first: int, context: HydraContext, task: TaskFunction
+        self, jobs: list[Overrides], first: int, context: HydraContext, task: Task
     ) -> Sequence[JobReturn]:
         """What the launcher chosen makes of a batch of jobs, as the sweeper is to see it."""
         known = self._known(jobs) if self.known is None else self.known[first : first + len(jobs)]
@@ -176,15 +183,22 @@ class Multirun:
         return returns
 
     def _launched(
-        self, jobs: list[Overrides], first: int, context: HydraContext, task: TaskFunction
+        self, jobs: list[Overrides], first: int, context: HydraContext, task: Task
     ) -> Sequence[JobReturn]:
         files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
         _keep_files_in(files, self.config)
+        is_near = self.config.hydra.runtime.choices["hydra/launcher"] not in _ELSEWHERE
+        starter = Starter(files / "at_work", os.getpid()) if is_near else None
         try:
-            launcher = Plugins.instance().instantiate_launcher(context, task, self.config)
-            returns = launcher.launch(jobs, first)
+            started = replace(task, starter=starter)
+            launcher = Plugins.instance().instantiate_launcher(context, started, self.config)
+            with starting(starter):
+                returns = launcher.launch(jobs, first)
             shutil.rmtree(files)  # submitit pickles what was typed
             return returns
+        except Interrupted:
+            shutil.rmtree(files, ignore_errors=True)
+            raise
         finally:
             with contextlib.suppress(OSError):
                 files.rmdir()  # if a worker has died, its logs stay
@@ -200,7 +214,6 @@ class Multirun:
             base = bases.get((*rest, *keys))
             if base is None:
                 base = self.context.config_loader.load_sweep_config(self.config, list(job))
-                _refuse(base)
                 bases[*rest, *keys] = None if _speaks_of_hydra(base) else base
                 yield plain(base)
             else:
@@ -259,15 +272,6 @@ def _keep_files_in(folder: Path, config: DictConfig) -> None:
         config.hydra.sweep.dir = str(folder)
 
 
-def _refuse(config: DictConfig) -> None:
-    with in_force(config):
-        parts = ("callbacks", "sweeper", "launcher")
-        refuse_foreign({part: OmegaConf.to_container(config.hydra[part], resolve=True) for part in parts})
-    for part in ("job_logging", "hydra_logging"):
-        if config.hydra[part] is None or config.hydra[part].get("root") is not None:
-            raise InputError(f"hydra.{part}: leave it at none; each run keeps its own records")
-
-
 _current: Multirun | None = None  # Hydra makes the launcher without a way to hand it anything
 
 
@@ -283,8 +287,10 @@ def run(
     """`job` must not raise; it runs wherever the launcher says."""
     global _current
     with hydra_of(configs, verb, overrides) as hydra:
-        config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
-        _refuse(config)
+        with asked_of_hydra():
+            config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
+        with in_force(config):
+            refuse_foreign(config)
         callbacks = Callbacks(config)
         _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), jobs)
         callbacks.on_multirun_start(config=config, config_name=verb)

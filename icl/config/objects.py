@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -21,9 +21,8 @@ _HYDRAS_OWN = ("_partial_", "_args_", "_recursive_", "_convert_")
 
 def allowed_target(key: str, name: Any) -> str:
     """`name` if it lies in an allowed package."""
-    allowed = packages.allowed()
-    if not isinstance(name, str) or not any(name.startswith(f"{package}.") for package in allowed):
-        known = ", ".join(allowed)
+    if not isinstance(name, str) or not packages.are_let_in(name) or "._" in name:
+        known = ", ".join(packages.allowed())
         raise InputError(
             f"{key}._target_={name}: must be in one of {known} (ICL_PACKAGES=mylab adds a package)"
         )
@@ -45,30 +44,6 @@ def target_of(key: str, node: Mapping[str, Any]) -> str:
     return allowed_target(key, node["_target_"])
 
 
-def refuse_foreign(hydra: Mapping[str, Any]) -> None:
-    """Of what Hydra itself builds in a multirun, by the parts of its config. It sees to it that sweeper and
-    launcher are plugins; within these, and as callbacks, there is nothing but of allowed packages."""
-    targets = [pair for part, node in hydra.items() for pair in _nested_targets(f"hydra.{part}", node)]
-    for key, name in targets:
-        is_plugin = key in ("hydra.sweeper", "hydra.launcher")
-        if not is_plugin and not str(name).startswith("optuna.samplers."):
-            target_class(key, name)
-    space = (hydra["sweeper"] or {}).get("custom_search_space")
-    if space is not None:
-        allowed_target("hydra.sweeper.custom_search_space", space)
-
-
-def _nested_targets(key: str, node: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(node, Mapping):
-        if "_target_" in node:
-            yield key, node["_target_"]
-        for name, value in node.items():
-            yield from _nested_targets(f"{key}.{name}", value)
-    elif isinstance(node, list):
-        for i, value in enumerate(node):
-            yield from _nested_targets(f"{key}.{i}", value)
-
-
 def target_class(key: str, name: Any) -> type:
     """The class a `_target_` names."""
     module, _, attribute = allowed_target(key, name).rpartition(".")
@@ -76,7 +51,8 @@ def target_class(key: str, name: Any) -> type:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
-    if not isinstance(found, type) or issubclass(found, BaseException):
+    is_part = isinstance(found, type) and not issubclass(found, BaseException)
+    if not is_part or not packages.is_own(name, found.__module__):
         raise InputError(f"{key}._target_={name}: is not a class of parts")
     return found
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 GROUP = "icl.packages"
 _ALWAYS = ("icl", "torch.optim", "pytorch_lightning")
+_BUILDING = ("pytorch_lightning.cli",)  # modules of classes that build whatever they are told to
 _fixed: tuple[str, ...] | None = None
 
 
@@ -37,6 +38,21 @@ def named() -> tuple[str, ...]:
 def allowed() -> tuple[str, ...]:
     """What a `_target_` may come from: as fixed, or as found now."""
     return (*_ALWAYS, *named(), *installed()) if _fixed is None else _fixed
+
+
+def are_let_in(name: str) -> bool:
+    """Whether the dotted `name` lies in one of them."""
+    return _is_within(name, allowed())
+
+
+def is_own(name: str, module: str) -> bool:
+    """Whether a class that is found under `name` and written in `module` is one of a package let in, rather
+    than one that some module of ours or of Lightning's has imported. What builds others is none."""
+    return not _is_within(name, _ALWAYS) or (_is_within(module, allowed()) and module not in _BUILDING)
+
+
+def _is_within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(f"{name}.".startswith(f"{package}.") for package in packages)
 
 
 @contextlib.contextmanager

@@ -406,6 +406,8 @@ def _experiment_name(name: Any) -> str:
         record_path(Path(), "runs", str(name), "0" * 12)
     except InputError:
         raise InputError(f"name={str(name)[:80]}: must be a relative name such as mylab/first") from None
+    if redact(str(name)) != str(name):
+        raise InputError("name: holds what looks like a password or a key; runs are filed under it")
     return str(name)
 
 

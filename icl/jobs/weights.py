@@ -18,14 +18,13 @@ _FAMILIES = {frozenset("A"): "sparse_a", frozenset("AB"): "sparse_ab", frozenset
 
 
 def identity(weights: Any) -> Any:
-    """What identifies given weights: a run's attempt, or a file's content."""
+    """What identifies given weights: a run's mark, or a file's content."""
     path = _path(weights)
     if path.suffix == ".npz":
         return file_digest(path)
     from icl.runs.record import load_run
 
-    run = load_run(path).run
-    return [run["fingerprint"], run["digest"], run["attempt"]]
+    return load_run(path).mark
 
 
 def roots(weights: Any) -> list[str]:

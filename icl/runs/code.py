@@ -271,19 +271,19 @@ def _targets(node: Any) -> Iterator[str]:
 
 
 def made_from(digest: str, runs: Mapping[str, Mapping[str, Any]]) -> str:
-    """Digest of what is drawn by code of this digest from these very attempts at runs."""
-    marks = ("fingerprint", "digest", "attempt")
-    made = {name: [run[mark] for mark in marks] for name, run in runs.items()}
-    return fingerprint({"code": digest, "made": made})
+    """Digest of what is drawn by code of this digest from runs with these marks."""
+    return fingerprint({"code": digest, "made": {name: run["mark"] for name, run in runs.items()}})
 
 
 def noted(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
-    """What a record keeps of the runs it is made from: where they lie below outputs, and which attempts."""
-    found = {}
-    for name, record in records.items():
-        place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
-        found[name] = {"run": place} | {k: record.run[k] for k in ("fingerprint", "digest", "attempt")}
-    return found
+    """What a record keeps of the runs it is made from: where they lie below outputs, and their marks."""
+    return {
+        name: {
+            "run": f"runs/{record.run['experiment']}/{record.run['fingerprint']}",
+            "mark": record.mark,
+        }
+        for name, record in records.items()
+    }
 
 
 def todays_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
@@ -309,4 +309,4 @@ def todays_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
 def _todays_run(folder: Path, outputs: Path) -> Mapping[str, Any] | None:
     run = documents.read_json(folder / "run.json")
     record = None if run is None else find_done(folder, todays_digest(run, outputs))
-    return None if record is None else record.run
+    return None if record is None else {"mark": record.mark}

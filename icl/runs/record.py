@@ -17,7 +17,8 @@ from icl.runs import documents, layout, metrics
 if TYPE_CHECKING:
     import numpy as np
 
-DATA_FILES = ("config.yaml", "metrics.csv", "weights.npz")
+_NUMBERS = ("metrics.csv", "weights.npz")
+DATA_FILES = ("config.yaml", *_NUMBERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,14 @@ class RunRecord:
 
         with np.load(self.path / "weights.npz", allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
+
+    @property
+    def mark(self) -> list[Any]:
+        """What is made from the run is filed under it: the same of a run that was made again with the same
+        numbers."""
+        files = {name: self.run["files"][name] for name in _NUMBERS if name in self.run.get("files", {})}
+        contents = {name: w if isinstance(w, int) else w["digest"] for name, w in files.items()}
+        return [self.run["fingerprint"], self.run["digest"], contents]
 
     @property
     def A(self) -> np.ndarray:

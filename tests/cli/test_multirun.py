@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from icl.runs.lock import is_live
 from tests.cli.conftest import TINY, Run
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
@@ -135,7 +136,13 @@ class Held:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "signum", "code"), [("basic", signal.SIGINT, 130), ("joblib", signal.SIGTERM, 143)]
+    ("launcher", "signum", "code"),
+    [
+        ("basic", signal.SIGINT, 130),
+        ("joblib", signal.SIGTERM, 143),
+        ("joblib", signal.SIGKILL, -9),
+        ("submitit_local", signal.SIGINT, 130),
+    ],
 )
 def test_interrupted_and_continued(
     launcher: str,
@@ -159,15 +166,24 @@ def test_interrupted_and_continued(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
-    while not list(outputs.glob("runs/ahn/theorem3/*/metrics.csv")):
+    folder = outputs / "runs" / "ahn" / "theorem3"
+    while len(list(folder.glob("*/metrics.csv"))) < (1 if launcher == "basic" else 2):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(signum)
+    process.wait()
+    until = time.monotonic() + 30
+    while any(map(is_live, folder.glob("*/lock"))):  # of jobs whose starter was killed
+        assert time.monotonic() < until
+        time.sleep(0.05)
     out, err = process.communicate()
     assert (process.returncode, out) == (code, ""), err
-    assert "interrupted" in err and "Traceback" not in err
-    states = [json.loads(p.read_text())["status"] for p in outputs.glob("runs/ahn/theorem3/*/run.json")]
-    assert "done" not in states or len(states) > states.count("done")
+    if signum != signal.SIGKILL:
+        assert "interrupted; the same command continues" in err and "Traceback" not in err
+        assert not list(outputs.glob("sweeps/*/.launcher-*"))
+    states = [json.loads(p.read_text())["status"] for p in folder.glob("*/run.json")]
+    assert set(states) == {"interrupted"}
     (outputs.parent / "go").touch()
     again = tiny(*swept)
     assert again.code == 0 and again.json["done"] == 2
+    assert sum(found["document"]["resumed"] for found in again.json["results"]) == len(states)

@@ -96,26 +96,86 @@ def test_one_that_is_broken_is_not_in_the_way(site: Path, tiny: Run) -> None:
     assert tiny("train.steps=1").code == 0
 
 
-@pytest.mark.parametrize("sweep", [[], ["-m", "seed=0,1"]])
-def test_no_config_lets_a_package_in(sweep: list[str], tiny: Run, tmp_path: Path) -> None:
-    experiment = """# @package _global_
-defaults:
-  - ahn/theorem3
-  - _self_
-hydra:
-  job:
-    env_set:
-      ICL_PACKAGES: subprocess
-task:
-  _target_: subprocess.Popen
-"""
+FOREIGN = {  # what an experiment may say below its defaults, and what is said to it
+    "an environment that lets it in": (
+        "hydra: {{job: {{env_set: {{ICL_PACKAGES: subprocess}}}}}}\ntask: {popen}",
+        "hydra.job.env_set.ICL_PACKAGES: no config sets that",
+    ),
+    "an environment that git goes by": (
+        "hydra: {{job: {{env_set: {{GIT_CONFIG_COUNT: 1, GIT_CONFIG_KEY_0: core.fsmonitor}}}}}}",
+        "hydra.job.env_set.GIT_CONFIG_COUNT: no config sets that",
+    ),
+    "a task": ("task: {popen}", "task._target_=subprocess.Popen: must be in one of icl"),
+    "what a task holds": ("task: {{law: {popen}}}", "task.law._target_=subprocess.Popen: must be in one"),
+    "a class that a module of ours has imported": (
+        "model: {{_target_: icl.jobs.workers.Connection}}", "icl.jobs.workers.Connection: is not a class",
+    ),
+    "a class that is private": (
+        "model: {{_target_: icl.jobs.workers._Worker}}", "icl.jobs.workers._Worker: must be in one of",
+    ),
+    "a callback of Lightning's": ("callbacks: {{x: {popen}}}", "callbacks.x._target_=subprocess.Popen: must"),
+    "a command line of Lightning's": (
+        "callbacks: {{x: {{_target_: pytorch_lightning.cli.LightningCLI}}}}", "LightningCLI: is not a class",
+    ),
+    "a logger": ("logger: {{x: {popen}}}", "logger.x._target_=subprocess.Popen: must be in one of icl"),
+    "an option of the Trainer's": (
+        "trainer: {{profiler: {popen}}}", "trainer.profiler._target_=subprocess.Popen: must be in one of icl",
+    ),
+    "a callback of Hydra's": (
+        "hydra: {{callbacks: {{x: {popen}}}}}", "hydra.callbacks.x._target_=subprocess.Popen: must be in one",
+    ),
+    "a launcher": ("hydra: {{launcher: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: is not the hydra_plug"),
+    "a sweeper": ("hydra: {{sweeper: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: is not the hydra_plug"),
+    "what a sweeper holds": (
+        "hydra: {{sweeper: {{params: {{x: {{_target_: optuna.samplers._cmaes.pickle.loads}}}}}}}}",
+        "hydra.sweeper.params.x._target_=optuna.samplers._cmaes.pickle.loads: must be in",
+    ),
+    "logging of jobs": (
+        "hydra: {{job_logging: {{root: {{handlers: [x]}}, handlers: {{x: {{(): subprocess.Popen}}}}}}}}",
+        "hydra.job_logging: leave it at none",
+    ),
+    "logging of Hydra": (
+        "hydra: {{hydra_logging: {{root: {{handlers: [x]}}, handlers: {{x: {{(): subprocess.Popen}}}}}}}}",
+        "hydra.hydra_logging: leave it at none",
+    ),
+    "more folders to search": (
+        "hydra: {{searchpath: ['pkg://antigravity']}}",
+        "Overriding hydra.searchpath is only supported from the primary config",
+    ),
+    "a folder elsewhere": (
+        "hydra: {{sweep: {{subdir: ../../elsewhere}}, output_subdir: x}}", "hydra.output_subdir: leave it at",
+    ),
+    "a folder of jobs elsewhere": (
+        "hydra: {{sweep: {{subdir: ../../elsewhere}}}}", "hydra.sweep.subdir: leave it at .;",
+    ),
+    "a resolver that there is not": ("task: {{dim: '${{sh:touch x}}'}}", "Unsupported interpolation type sh"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sweep", [[], ["-m", "seed=0,1"]], ids=["one", "many"])
+@pytest.mark.parametrize("what", FOREIGN)
+def test_no_config_has_code_of_others_run(what: str, sweep: list[str], tiny: Run, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    text, said = FOREIGN[what]
+    popen = f"{{_target_: subprocess.Popen, args: [touch, {mark}]}}"
+    head = "# @package _global_\ndefaults: [ahn/theorem3, _self_]\n"
     (tmp_path / "conf" / "experiment").mkdir(parents=True)
-    (tmp_path / "conf" / "experiment" / "evil.yaml").write_text(experiment)
-    found = tiny("--config-dir", str(tmp_path / "conf"), "experiment=evil", *sweep)
-    assert (found.code, found.out) == (
-        2,
-        "",
-    ) and "task._target_=subprocess.Popen: must be in one" in found.err
+    (tmp_path / "conf" / "experiment" / "evil.yaml").write_text(head + text.format(popen=popen))
+    kept = ["train.steps=2", "experiment=evil", "--config-dir", str(tmp_path / "conf")]
+    found = tiny(*kept, *sweep)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1) and said in found.err, found.err
+    assert not mark.exists() and not (tmp_path / "outputs").exists() and not (tmp_path / "elsewhere").exists()
+
+
+def test_no_secret_of_the_environment_is_said(
+    tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "hush-hush-hush")
+    for override in ("task.dim=${oc.env:SERVICE_TOKEN}", "name=${oc.env:SERVICE_TOKEN}"):
+        for sweep in ([], ["-m", "seed=0,1"]):
+            found = tiny(override, *sweep)
+            assert found.code == 2 and "hush" not in found.err, found.err
+            assert not outputs.exists()
 
 
 def test_in_a_job_the_environment_lets_nothing_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from icl.config.places import Configs
 from icl.config.session import Session
 from icl.jobs import report
 from icl.jobs.catalog import papers
-from icl.runs.documents import read_json, write_record
+from icl.runs.documents import digest, read_json, write_record
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -109,9 +109,12 @@ def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -
     run.write_text(json.dumps(record | {"digest": "0" * 16}))
     assert "made with other code" in entries(outputs)["ahn/fig2"].reason
     run.write_text(json.dumps(record | {"attempt": 2}))
-    assert entries(outputs)["ahn/fig2"].state == "stale", "the run was repeated"
-    run.write_text(json.dumps(record))
-    assert entries(outputs)["ahn/fig2"].state == "done"
+    assert entries(outputs)["ahn/fig2"].state == "done", "the run was repeated, with the same numbers"
+    metrics = run.with_name("metrics.csv")
+    metrics.write_bytes(metrics.read_bytes() + b"\n")
+    written = {"bytes": metrics.stat().st_size, "digest": digest(metrics.read_bytes())}
+    run.write_text(json.dumps({**record, "files": {**record["files"], "metrics.csv": written}}))
+    assert entries(outputs)["ahn/fig2"].state == "stale", "the run was repeated, with others"
 
 
 def test_the_commands_and_records_of_a_page(icl: Run, outputs: Path) -> None:

@@ -240,10 +240,11 @@ def test_todays_digest(tmp_path: Path) -> None:
         assert todays_digest(gone, tmp_path) not in (None, code_digest(ASKING))
 
 
-def test_a_drawing_is_of_these_attempts() -> None:
-    run = {"fingerprint": "f", "digest": "d", "attempt": 1}
+def test_a_drawing_is_of_these_numbers() -> None:
+    run = {"mark": ["f", "d", {"weights.npz": "1"}]}
     one = made_from("c", {"a": run})
     assert one == made_from("c", {"a": {**run, "run": "runs/x", "more": 1}})
-    others = [("d", {"a": run}), ("c", {"b": run}), ("c", {"a": run | {"attempt": 2}}), ("c", {})]
-    others += [("c", {"a": run | {"fingerprint": "g"}})]  # another run by the same code
+    others = [("d", {"a": run}), ("c", {"b": run}), ("c", {})]
+    others += [("c", {"a": {"mark": ["f", "d", {"weights.npz": "2"}]}})]
+    others += [("c", {"a": {"mark": ["g", "d", {"weights.npz": "1"}]}})]  # another run by the same code
     assert one not in {made_from(digest, runs) for digest, runs in others}

@@ -39,6 +39,18 @@ def test_reads_back_what_was_written(path):
     assert record.config == {"task": {"dim": 5}} and record.verdicts == []
 
 
+def test_its_mark_is_of_its_numbers(tmp_path, begin):
+    def made(loss, force=True):
+        with begin(RunStore(tmp_path), force=force) as run:
+            rows = [{"step": 0, "seed": 3, "loss": loss}]
+            run.finish(metrics=rows, weights={"A": np.eye(2)}, summary={"loss": loss}, steps=1, seeds=[3])
+        return load_run(run.path)
+
+    first, again, other = made(0.5, force=False), made(0.5), made(0.25)
+    assert [record.run["attempt"] for record in (first, again, other)] == [1, 2, 3]
+    assert first.mark == again.mark != other.mark
+
+
 def test_is_frozen(path):
     with pytest.raises(dataclasses.FrozenInstanceError):
         load_run(path).path = path

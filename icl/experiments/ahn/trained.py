@@ -49,4 +49,4 @@ def projected(run: RunRecord) -> dict[str, np.ndarray]:
 
 def identity(run: RunRecord) -> list[Any]:
     """What arrays computed from a run are filed under."""
-    return [run.run["fingerprint"], run.run["digest"], run.run["attempt"]]
+    return run.mark

@@ -294,7 +294,7 @@ def store(
 
 def identity(run: RunRecord) -> list[Any]:
     """What arrays computed from a run are filed under."""
-    return [run.run["fingerprint"], run.run["digest"], run.run["attempt"]]
+    return run.mark
 
 
 def _mean(name: str, loss_XB: np.ndarray) -> dict[str, np.ndarray]:

@@ -66,11 +66,7 @@ class Extra:
 
     def _test(self, runner: Runner, size: Size, parts: Sequence[Mapping[str, RunRecord]]) -> RunRecord:
         science = {
-            "of": [
-                [part[name].run["fingerprint"], part[name].run["digest"], part[name].run["attempt"]]
-                for part in parts
-                for name in sorted(part)
-            ],
+            "of": [part[name].mark for part in parts for name in sorted(part)],
             "judged": size.science,
             "windows": self.windows,
             "sequences": self.sequences,

@@ -52,8 +52,7 @@ class Weights:
 
 def of_window(runner: Runner, size: Size, window: int) -> dict[str, RunRecord]:
     name, run, optimum = f"AR{window}", size.train(runner, window), best_heads(runner, size, window)
-    of = [run.run["fingerprint"], run.run["digest"], run.run["attempt"]]
-    science = {"run": of, "judged": size.science, "window": window, "seeds": list(size.seeds)}
+    science = {"run": run.mark, "judged": size.science, "window": window, "seeds": list(size.seeds)}
     exact = store(runner, "lds/weights", science, lambda: judged(run, size, window))
     return {name: run, f"{name}_exact": exact, f"{name}_optimum": optimum}
 

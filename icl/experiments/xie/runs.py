@@ -143,7 +143,7 @@ def store(
 
 def identity(runs: Iterable[RunRecord]) -> list[list[Any]]:
     """What arrays computed from runs are filed under."""
-    return [[run.run["fingerprint"], run.run["digest"], run.run["attempt"]] for run in runs]
+    return [run.mark for run in runs]
 
 
 def risks(run: RunRecord) -> np.ndarray:

@@ -1,0 +1,74 @@
+"""`icl` as a process of its own: its end is what the exit codes say, whenever a signal comes and whatever it
+was given as stdin, stdout and stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = "icl: interrupted; the same command continues from what is saved"
+
+
+def run(command: Callable[[], int]) -> int:
+    """The exit code of `command()`; for as long as the process lives after it, too."""
+    _open_what_is_closed()
+    sys.stderr = _Stderr()
+    _on_signals(lambda signum: _end(128 + signum, INTERRUPTED))  # nothing has begun
+    code = command()
+    _on_signals(lambda _: _end(code))  # nothing is left to do but to end
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return code
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or it is flushed, and complained of, again
+    return code
+
+
+def _on_signals(act: Callable[[int], NoReturn]) -> None:
+    def handle(signum: int, _: FrameType | None) -> None:
+        act(signum)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a job in the background, or under nohup
+            signal.signal(number, handle)
+
+
+def _end(code: int, line: str = "") -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, f"{line}\n".encode() if line else b"")
+    os._exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """`>&-`: or the first file that is opened would be taken for stdout."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+class _Stderr(io.TextIOWrapper):
+    """A reader of stderr that has gone away, or a full disk below it, ends nothing."""
+
+    def __init__(self) -> None:
+        raw = io.FileIO(2, "w", closefd=False)
+        super().__init__(io.BufferedWriter(raw), "utf-8", errors="backslashreplace", line_buffering=True)
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
