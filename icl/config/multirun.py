@@ -13,8 +13,9 @@ import copy
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,11 +35,11 @@ from icl.config.compose import (
     hydra_of,
     in_force,
     plain,
-    plain_apart_from_hydra,
     plain_in_job,
 )
 from icl.config.objects import refuse_foreign
 from icl.config.places import Configs
+from icl.config.revalued import Revalued
 from icl.errors import InputError, one_line
 
 Overrides = list[str]
@@ -61,6 +62,9 @@ class Jobs(Protocol):
 
     def begin(self) -> None:
         """The jobs known so far are about to run: from here on their sweep is on disk."""
+
+    def own(self, job: Any) -> Any:
+        """What runs a job, told which sweep it is of."""
 
     @property
     def folder(self) -> Path:
@@ -181,6 +185,8 @@ class Multirun:
         files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
         _keep_files_in(files, self.config)
         try:
+            assert isinstance(task, Task)
+            task = replace(task, job=self.jobs.own(task.job))
             launcher = Plugins.instance().instantiate_launcher(context, task, self.config)
             returns = launcher.launch(jobs, first)
             shutil.rmtree(files)  # submitit pickles what was typed
@@ -192,21 +198,20 @@ class Multirun:
     def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
         """Hydra composes the first of those that differ in plain values alone, 50 ms; the others are its
         config with their values, set as Hydra sets them."""
-        given = [{override: self._value(override) for override in job} for job in jobs]
-        bases: dict[tuple[str, ...], DictConfig | None] = {}
+        fixed = _in_all(jobs)
+        given = [{o: None if o in fixed else self._value(o) for o in job} for job in jobs]
+        bases: dict[tuple[str, ...], Revalued | None] = {}
         for job, values in zip(jobs, given, strict=True):
             rest = tuple(override for override, value in values.items() if value is None)
             keys = tuple(value.key_or_group for value in values.values() if value is not None)
             base = bases.get((*rest, *keys))
             if base is None:
-                base = self.context.config_loader.load_sweep_config(self.config, list(job))
-                _refuse(base)
-                bases[*rest, *keys] = None if _speaks_of_hydra(base) else base
-                yield plain(base)
+                composed = self.context.config_loader.load_sweep_config(self.config, list(job))
+                _refuse(composed)
+                bases[*rest, *keys] = None if _speaks_of_hydra(composed) else Revalued(composed, keys)
+                yield plain(composed)
             else:
-                plain_values = [value for value in values.values() if value is not None]
-                ConfigLoaderImpl._apply_overrides_to_config(plain_values, base)
-                yield plain_apart_from_hydra(base)
+                yield base([value for value in values.values() if value is not None])
 
     def _value(self, override: str) -> Override | None:
         """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
@@ -246,6 +251,13 @@ class Multirun:
     def _result(self, job_return: JobReturn) -> Result:
         value = job_return._return_value
         return value if job_return.status is JobStatus.COMPLETED else self.jobs.failed(value)
+
+
+def _in_all(jobs: Sequence[Sequence[str]]) -> set[str]:
+    """Overrides that all jobs have, of keys that none has twice."""
+    common = set.intersection(*map(set, jobs)) if jobs else set()
+    keys = Counter(override.partition("=")[0] for job in jobs[:1] for override in job)
+    return {override for override in common if keys[override.partition("=")[0]] == 1}
 
 
 def _speaks_of_hydra(config: DictConfig) -> bool:

@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +72,7 @@ class Sweep:
     places: tuple[int, int] = (1, 1)  # tasks on each node, and nodes, of a job
     jobs: list[SweptJob] = field(default_factory=list)
     _asked: dict[tuple[str, ...], Asked] = field(default_factory=dict)  # what is not done
+    _known: dict[Any, Any] = field(default_factory=dict)  # what the jobs' requests share
 
     @property
     def folder(self) -> Path:
@@ -114,6 +115,9 @@ class Sweep:
     def begin(self) -> None:
         self.stored.write()
 
+    def own(self, job: Attempt) -> Attempt:
+        return replace(job, group=self.fingerprint)
+
     def refused(self, job: Sequence[str], error: InputError) -> Result:
         result = _failure(error)
         self.jobs.append(SweptJob(tuple(job), error=result["error"]))
@@ -143,7 +147,8 @@ class Sweep:
 
         asked = [self._asked.pop(tuple(job)) for job in jobs]
         requests: Any = [one.request for one in asked]
-        found = obtain_together(requests, asked[0].session, max_replicas)
+        session = replace(asked[0].session, group=self.fingerprint)
+        found = obtain_together(requests, session, max_replicas)
         return [
             _failed(document, one.composed)
             if isinstance(document, Exception)
@@ -174,7 +179,7 @@ class Sweep:
             raise InputError(f"{key}: hydra/launcher=vectorized trains in one process; use another launcher")
 
     def _validated(self, job: Sequence[str], composed: Composed) -> Job:
-        request, session = requested(self.kind, composed, self.configs)
+        request, session = requested(self.kind, composed, self.configs, self._known)
         if self.kind == "train":
             self._refuse_places(composed.settings["trainer"])
         keep_caches_in(session.outputs)
@@ -202,6 +207,7 @@ class Attempt:
     kind: str
     configs: Configs
     pid: int
+    group: str = ""  # the sweep's fingerprint, once it is known
 
     def __call__(self, composed: Composed) -> Result:
         with queued_again():
@@ -210,7 +216,7 @@ class Attempt:
     def _made(self, composed: Composed) -> Result:
         try:
             request, session = requested(self.kind, composed, self.configs)
-            return _success(obtain(request, session), composed)
+            return _success(obtain(request, replace(session, group=self.group)), composed)
         except (Interrupted, KeyboardInterrupt) as error:
             from icl.training.interrupts import end_of_job
 
