@@ -82,6 +82,9 @@ class Jobs(Protocol):
     def together(self, jobs: Sequence[Overrides], max_replicas: int | None) -> Sequence[Result]:
         """What jobs gave back that were seen before, of which those that can be run as one."""
 
+    def kept(self, result: Result) -> Result:
+        """What is kept of it until the end."""
+
     def answer(self, result: Result) -> Any:
         """What an optimising sweeper is told: a number, or the exception that stands for none."""
 
@@ -169,7 +172,7 @@ class Multirun:
             next(back) if result is None else JobReturn(job, status=JobStatus.COMPLETED, _return_value=result)
             for job, result in zip(jobs, known, strict=True)
         ]
-        results = [self._result(job_return) for job_return in returns]
+        results = [self.jobs.kept(self._result(job_return)) for job_return in returns]
         self.overrides += jobs
         self.results += results
         for job_return, result in zip(returns, results, strict=True):

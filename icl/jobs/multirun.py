@@ -36,6 +36,9 @@ _OF_NO_NUMBER = (
 )  # keys; what is sought does not depend on them
 
 
+MANY = 1000  # jobs: of more of them no document is kept whole
+
+
 class JobFailed(Exception):
     """What a sweeper is told of a job that failed."""
 
@@ -83,7 +86,7 @@ class Sweep:
         return StoredSweep(self.folder, self.kind, tuple(self.jobs), self.metric)
 
     def grid(self, jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> list[Result | None]:
-        found = [self._validated(job, one) for job, one in zip(jobs, composed, strict=True)]
+        found = [self._validated(job, one, len(jobs)) for job, one in zip(jobs, composed, strict=True)]
         if not found:
             raise InputError("-m: a range or a glob without a value leaves no job")
         if len({(*job.place, job.metric) for job in found}) != 1:
@@ -106,7 +109,7 @@ class Sweep:
         self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
 
     def admit(self, job: Sequence[str], composed: Composed) -> Result | None:
-        found = self._validated(job, composed)
+        found = self._validated(job, composed, len(self.jobs))
         if found.place != (self.outputs, self.form):
             raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
         self.jobs.append(found.swept)
@@ -178,11 +181,15 @@ class Sweep:
         elif self.launcher == "vectorized" and devices > 1:
             raise InputError(f"{key}: hydra/launcher=vectorized trains in one process; use another launcher")
 
-    def _validated(self, job: Sequence[str], composed: Composed) -> Job:
+    def kept(self, result: Result) -> Result:
+        return _brief(result, len(self.jobs))
+
+    def _validated(self, job: Sequence[str], composed: Composed, count: int) -> Job:
         request, session = requested(self.kind, composed, self.configs, self._known)
         if self.kind == "train":
             self._refuse_places(composed.settings["trainer"])
-        keep_caches_in(session.outputs)
+        if session.outputs not in self._known:  # asks for many files
+            self._known[session.outputs] = keep_caches_in(session.outputs)
         document = prepare(request, session)
         if document is None:
             self._asked[tuple(job)] = Asked(request, session, composed)
@@ -193,7 +200,7 @@ class Sweep:
             scale=composed.settings["scale"],
             place=(session.outputs, composed.settings["format"]),
             metric=_sought(composed),
-            result=None if document is None else _success(document, composed),
+            result=None if document is None else _brief(_success(document, composed), count),
         )
 
     def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
@@ -243,6 +250,15 @@ def _success(document: Document, composed: Composed) -> Result:
     objective = _objective(document, _sought(composed))
     code = code_of(document)
     return {"status": "done", "exit_code": code, "document": document, "objective": objective}
+
+
+def _brief(result: Result, count: int) -> Result:
+    """Of one of very many jobs: where it is and what came of it. Its numbers are in its record, and in
+    sweep.csv."""
+    if count <= MANY:
+        return result
+    document = {k: v for k, v in result["document"].items() if not isinstance(v, dict | list)}
+    return {**result, "document": document}
 
 
 def _failure(error: BaseException) -> Result:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import sys
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -242,7 +243,7 @@ def _of_run(folder: Path) -> Outcome:
         return Outcome("waiting", folder)
     if run.get("status") == "done" and complaint(folder, run) is None:
         error = run["notes"][-1] if run.get("diverged") else ""
-        metrics = {k: entry["by_seed"] for k, entry in run["metrics"].items()}
+        metrics = {sys.intern(k): entry["by_seed"] for k, entry in run["metrics"].items()}
         return Outcome("failed" if error else "done", folder, metrics, error)
     if run.get("status") == "failed":
         return Outcome("failed", folder, error=_last_line(folder / "traceback.txt"))
