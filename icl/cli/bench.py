@@ -11,7 +11,7 @@ from icl.config.places import SCALES
 from icl.errors import one_of, whole
 from icl.runs.provenance import hardware
 
-BENCHES = ("train", "sweep", "ahn", "xie", "lds", "giannou", "calibration")
+BENCHES = ("train", "sweep", "store", "ahn", "xie", "lds", "giannou", "calibration")
 
 
 def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:

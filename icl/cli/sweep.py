@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -114,8 +115,10 @@ class Watch:
         console = Console(file=sys.stderr)
         with Live(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as live:
             while True:
+                started = time.monotonic()
                 live.update(self.table(), refresh=True)
-                if self._stop.wait(self.seconds):
+                # Ten thousand records take seconds to read, of a processor that has jobs to do.
+                if self._stop.wait(max(self.seconds, 10 * (time.monotonic() - started))):
                     break
 
     def table(self) -> Any:

@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,12 +38,12 @@ from icl.config.compose import (
     hydra_of,
     in_force,
     plain,
-    plain_apart_from_hydra,
     plain_in_job,
 )
 from icl.config.foreign import refuse_foreign
 from icl.config.launched import Starter, started_by, starting
 from icl.config.places import Configs
+from icl.config.revalued import Revalued
 from icl.errors import InputError, Interrupted, one_line
 
 Overrides = list[str]
@@ -68,6 +69,9 @@ class Jobs(Protocol):
     def begin(self) -> None:
         """The jobs known so far are about to run: from here on their sweep is on disk."""
 
+    def own(self, job: Any) -> Any:
+        """What runs a job, told which sweep it is of."""
+
     @property
     def folder(self) -> Path:
         """Where a sweeper or launcher may keep its own files, once there are jobs."""
@@ -83,6 +87,9 @@ class Jobs(Protocol):
 
     def together(self, jobs: Sequence[Overrides], max_replicas: int | None) -> Sequence[Result]:
         """What jobs gave back that were seen before, of which those that can be run as one."""
+
+    def kept(self, result: Result) -> Result:
+        """What is kept of it until the end."""
 
     def answer(self, result: Result) -> Any:
         """What an optimising sweeper is told: a number, or the exception that stands for none."""
@@ -172,7 +179,7 @@ class Multirun:
             next(back) if result is None else JobReturn(job, status=JobStatus.COMPLETED, _return_value=result)
             for job, result in zip(jobs, known, strict=True)
         ]
-        results = [self._result(job_return) for job_return in returns]
+        results = [self.jobs.kept(self._result(job_return)) for job_return in returns]
         self.overrides += jobs
         self.results += results
         for job_return, result in zip(returns, results, strict=True):
@@ -190,7 +197,7 @@ class Multirun:
         is_near = self.config.hydra.runtime.choices["hydra/launcher"] not in _ELSEWHERE
         starter = Starter(files / "at_work", os.getpid()) if is_near else None
         try:
-            started = replace(task, starter=starter)
+            started = replace(task, job=self.jobs.own(task.job), starter=starter)
             launcher = Plugins.instance().instantiate_launcher(context, started, self.config)
             with starting(starter):
                 returns = launcher.launch(jobs, first)
@@ -206,20 +213,19 @@ class Multirun:
     def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
         """Hydra composes the first of those that differ in plain values alone, 50 ms; the others are its
         config with their values, set as Hydra sets them."""
-        given = [{override: self._value(override) for override in job} for job in jobs]
-        bases: dict[tuple[str, ...], DictConfig | None] = {}
+        fixed = _in_all(jobs)
+        given = [{o: None if o in fixed else self._value(o) for o in job} for job in jobs]
+        bases: dict[tuple[str, ...], Revalued | None] = {}
         for job, values in zip(jobs, given, strict=True):
             rest = tuple(override for override, value in values.items() if value is None)
             keys = tuple(value.key_or_group for value in values.values() if value is not None)
             base = bases.get((*rest, *keys))
             if base is None:
-                base = self.context.config_loader.load_sweep_config(self.config, list(job))
-                bases[*rest, *keys] = None if _speaks_of_hydra(base) else base
-                yield plain(base)
+                composed = self.context.config_loader.load_sweep_config(self.config, list(job))
+                bases[*rest, *keys] = None if _speaks_of_hydra(composed) else Revalued(composed, keys)
+                yield plain(composed)
             else:
-                plain_values = [value for value in values.values() if value is not None]
-                ConfigLoaderImpl._apply_overrides_to_config(plain_values, base)
-                yield plain_apart_from_hydra(base)
+                yield base([value for value in values.values() if value is not None])
 
     def _value(self, override: str) -> Override | None:
         """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
@@ -259,6 +265,13 @@ class Multirun:
     def _result(self, job_return: JobReturn) -> Result:
         value = job_return._return_value
         return value if job_return.status is JobStatus.COMPLETED else self.jobs.failed(value)
+
+
+def _in_all(jobs: Sequence[Sequence[str]]) -> set[str]:
+    """Overrides that all jobs have, of keys that none has twice."""
+    common = set.intersection(*map(set, jobs)) if jobs else set()
+    keys = Counter(override.partition("=")[0] for job in jobs[:1] for override in job)
+    return {override for override in common if keys[override.partition("=")[0]] == 1}
 
 
 def _speaks_of_hydra(config: DictConfig) -> bool:

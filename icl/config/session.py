@@ -32,6 +32,8 @@ class Session:
     force: bool = False
     configs: Configs = field(default_factory=Configs)
     tell: Listener = quiet
+    group: str = ""  # of W&B's, of all jobs of a sweep; else each has its own
+    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
     def say(self, line: str) -> None:
         self.tell(Said(line))

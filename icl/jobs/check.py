@@ -124,7 +124,8 @@ class CheckRequest:
         return {**stored, "expected": self.expected, "settings": to_json(self.settings), "cached": cached}
 
     def _story(self, document: Document, session: Session) -> Story:
-        return Story(session.logger, session.outputs, "check", self.id, self.scale, self.identity, document)
+        about = (self.id, self.scale, self.identity, document, session.group)
+        return Story(session.logger, session.outputs, "check", *about)
 
 
 def request(composed: Composed, session: Session) -> CheckRequest:

@@ -179,7 +179,8 @@ class FigureRequest:
         return files
 
     def _story(self, document: Document, session: Session) -> Story:
-        return Story(session.logger, session.outputs, "figure", self.id, self.scale, self.identity, document)
+        about = (self.id, self.scale, self.identity, document, session.group)
+        return Story(session.logger, session.outputs, "figure", *about)
 
     def _write(self, document: Document, sink: Sink) -> None:
         sink.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])

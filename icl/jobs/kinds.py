@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from icl.config.compose import Composed, compose
 from icl.config.places import Configs
@@ -20,9 +22,12 @@ _REQUEST: Mapping[str, Callable[[Composed, Session], Request]] = {
 OWN = {"train": train.OWN, "check": check.OWN, "figure": figure.OWN}
 
 
-def requested(kind: str, composed: Composed, configs: Configs) -> tuple[Request, Session]:
-    """What a config asks for, and where: here the config ends."""
+def requested(
+    kind: str, composed: Composed, configs: Configs, known: dict[Any, Any] | None = None
+) -> tuple[Request, Session]:
+    """What a config asks for, and where: here the config ends. Of many, what they share is `known`."""
     session = session_of(kind, OWN[kind], composed, configs)
+    session = session if known is None else replace(session, known=known)
     whole("jobs", composed.settings.get("jobs", 1), 1)
     cluster_of(composed.settings["cluster"])
     return _REQUEST[kind](composed, session), session

@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,9 @@ _OF_NO_NUMBER = (
     "logger",
     "cluster",
 )  # keys; what is sought does not depend on them
+
+
+MANY = 1000  # jobs: of more of them no document is kept whole
 
 
 class JobFailed(Exception):
@@ -72,6 +75,7 @@ class Sweep:
     places: tuple[int, int] = (1, 1)  # tasks on each node, and nodes, of a job
     jobs: list[SweptJob] = field(default_factory=list)
     _asked: dict[tuple[str, ...], Asked] = field(default_factory=dict)  # what is not done
+    _known: dict[Any, Any] = field(default_factory=dict)  # what the jobs' requests share
 
     @property
     def folder(self) -> Path:
@@ -82,7 +86,7 @@ class Sweep:
         return StoredSweep(self.folder, self.kind, tuple(self.jobs), self.metric)
 
     def grid(self, jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> list[Result | None]:
-        found = [self._validated(job, one) for job, one in zip(jobs, composed, strict=True)]
+        found = [self._validated(job, one, len(jobs)) for job, one in zip(jobs, composed, strict=True)]
         if not found:
             raise InputError("-m: a range or a glob without a value leaves no job")
         if len({(*job.place, job.metric) for job in found}) != 1:
@@ -105,7 +109,7 @@ class Sweep:
         self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
 
     def admit(self, job: Sequence[str], composed: Composed) -> Result | None:
-        found = self._validated(job, composed)
+        found = self._validated(job, composed, len(self.jobs))
         if found.place != (self.outputs, self.form):
             raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
         self.jobs.append(found.swept)
@@ -113,6 +117,9 @@ class Sweep:
 
     def begin(self) -> None:
         self.stored.write()
+
+    def own(self, job: Attempt) -> Attempt:
+        return replace(job, group=self.fingerprint)
 
     def refused(self, job: Sequence[str], error: InputError) -> Result:
         result = _failure(error)
@@ -143,7 +150,8 @@ class Sweep:
 
         asked = [self._asked.pop(tuple(job)) for job in jobs]
         requests: Any = [one.request for one in asked]
-        found = obtain_together(requests, asked[0].session, max_replicas)
+        session = replace(asked[0].session, group=self.fingerprint)
+        found = obtain_together(requests, session, max_replicas)
         return [
             _failed(document, one.composed)
             if isinstance(document, Exception)
@@ -173,11 +181,16 @@ class Sweep:
         elif self.launcher == "vectorized" and devices > 1:
             raise InputError(f"{key}: hydra/launcher=vectorized trains in one process; use another launcher")
 
-    def _validated(self, job: Sequence[str], composed: Composed) -> Job:
-        request, session = requested(self.kind, composed, self.configs)
+    def kept(self, result: Result) -> Result:
+        return _brief(result, len(self.jobs))
+
+    def _validated(self, job: Sequence[str], composed: Composed, count: int) -> Job:
+        request, session = requested(self.kind, composed, self.configs, self._known)
         if self.kind == "train":
             self._refuse_places(composed.settings["trainer"])
-        keep_caches_in(session.outputs)
+        if session.outputs not in self._known:  # asks for many files
+            keep_caches_in(session.outputs)
+            self._known[session.outputs] = True
         document = prepare(request, session)
         if document is None:
             self._asked[tuple(job)] = Asked(request, session, composed)
@@ -188,7 +201,7 @@ class Sweep:
             scale=composed.settings["scale"],
             place=(session.outputs, composed.settings["format"]),
             metric=_sought(composed),
-            result=None if document is None else _success(document, composed),
+            result=None if document is None else _brief(_success(document, composed), count),
         )
 
     def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
@@ -202,6 +215,7 @@ class Attempt:
     kind: str
     configs: Configs
     pid: int
+    group: str = ""  # the sweep's fingerprint, once it is known
 
     def __call__(self, composed: Composed) -> Result:
         with queued_again():
@@ -210,7 +224,7 @@ class Attempt:
     def _made(self, composed: Composed) -> Result:
         try:
             request, session = requested(self.kind, composed, self.configs)
-            return _success(obtain(request, session), composed)
+            return _success(obtain(request, replace(session, group=self.group)), composed)
         except (Interrupted, KeyboardInterrupt) as error:
             from icl.training.interrupts import end_of_job
 
@@ -237,6 +251,15 @@ def _success(document: Document, composed: Composed) -> Result:
     objective = _objective(document, _sought(composed))
     code = code_of(document)
     return {"status": "done", "exit_code": code, "document": document, "objective": objective}
+
+
+def _brief(result: Result, count: int) -> Result:
+    """Of one of very many jobs: where it is and what came of it. Its numbers are in its record, and in
+    sweep.csv."""
+    if count <= MANY:
+        return result
+    document = {k: v for k, v in result["document"].items() if not isinstance(v, dict | list)}
+    return {**result, "document": document}
 
 
 def _failure(error: BaseException) -> Result:

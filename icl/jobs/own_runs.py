@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import heapq
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,23 +21,29 @@ from icl.runs import layout
 from icl.runs.bootstrap import bootstrap
 from icl.runs.documents import read_json
 from icl.runs.kinds import RISKS, kind_of
-from icl.runs.sweeps import read_sweep, stored_sweeps
+from icl.runs.record import RunRecord
+from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
 
 SHOWN = (*RISKS, "loss", "dist_preconditioned")
 _TOLD = ("task", "model", "optimizer", "train")  # of a run's config, what tells it from others
 _MOST_TOLD = 3
+MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would be read by nobody
 
 
-def trained(outputs: Path, known: Collection[str] = ()) -> list[Run]:
-    """Every run that was trained here, but those at `known` places. What a figure computed is none."""
-    places = [place for place in layout.walk(outputs) if place.kind == layout.RUNS]
-    runs = [run for place in places for run in _run(place, outputs) if run.place not in known]
+def trained(outputs: Path, known: Collection[str] = ()) -> tuple[list[Run], int]:
+    """The newest runs that were trained here, but those at `known` places, and how many older folders are
+    not looked into. What a figure computed is no run."""
+    every = (place for place in layout.walk(outputs) if place.kind == layout.RUNS)
+    places = [place for place in every if _below(place.path.parent, outputs) not in known]
+    newest = heapq.nlargest(MOST, places, key=lambda place: _changed(place.path))
+    runs = [run for place in newest for run in _run(place, outputs)]
     runs.sort(key=lambda run: run.place)
-    return [
+    shown = [
         named
         for _, group in groupby(runs, lambda run: run.name)
         for named in _told_apart(list(group), outputs)
     ]
+    return shown, len(places) - len(newest)
 
 
 def swept(outputs: Path) -> list[SweptRuns]:
@@ -51,7 +59,7 @@ def _run(place: layout.Place, outputs: Path) -> Iterator[Run]:
             for name in SHOWN
             if name in run["metrics"]
         ]
-        at, ended = place.path.parent.relative_to(outputs).as_posix(), run.get("ended") or ""
+        at, ended = _below(place.path.parent, outputs), run.get("ended") or ""
         yield Run(place.id, at, _known(numbers), run["status"], run["seeds"], run["steps"], _minute(ended))
 
 
@@ -70,9 +78,20 @@ def _told_apart(runs: Sequence[Run], outputs: Path) -> list[Run]:
 
 def _config(folder: Path) -> Any:
     try:
-        return yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        return RunRecord(folder, {}).config
     except (OSError, yaml.YAMLError):
         return {}
+
+
+def _below(path: Path, outputs: Path) -> str:
+    return os.path.relpath(path, outputs)
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -88,14 +107,18 @@ def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
     except (InputError, KeyError, TypeError):
         return
     outcomes = [stored.outcome(job) for job in stored.jobs]
-    summary = stored.summary(outcomes)
+    wanted = None if stored.kind != "train" else {*SHOWN, *DEFAULT_METRICS, stored.metric or ""}
+    summary = stored.summary(outcomes, wanted)
     best = stored.best(summary)
     ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
     states = dict(Counter(outcome.state for outcome in outcomes))
-    place = folder.relative_to(outputs).as_posix()
-    members = [outcome.path.relative_to(outputs).as_posix() for outcome in outcomes]
+    place = _below(folder, outputs)
+    members = [_below(outcome.path, outputs) for outcome in outcomes]
     shown = _configurations(summary, place)
-    yield SweptRuns(f"{stored.kind} {ids}", place, states, shown, _words(best), members)
+    more = max(len(shown) - MOST, 0)
+    if best is not None and more:
+        shown = _least(shown, best["metric"])
+    yield SweptRuns(f"{stored.kind} {ids}", place, states, shown[:MOST], _words(best), members, more)
 
 
 def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[Run]:
@@ -108,6 +131,13 @@ def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[Ru
         name: [n for n in numbers if n.metric in SHOWN] or numbers[:3] for name, numbers in by_name.items()
     }
     return [Run(name, place, _known(numbers)) for name, numbers in known.items()]
+
+
+def _least(runs: Sequence[Run], metric: str) -> list[Run]:
+    """Those first whose mean of `metric` is least."""
+    means = [{n.metric: n.mean for n in run.metrics}.get(metric) for run in runs]
+    ranked = sorted(range(len(runs)), key=lambda i: (means[i] is None, means[i] or 0.0))
+    return [runs[i] for i in ranked]
 
 
 def _known(numbers: Sequence[Numbers]) -> list[Numbers]:

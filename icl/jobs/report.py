@@ -97,13 +97,15 @@ def blanks(request: ReportRequest, configs: Configs) -> list[Entry]:
 def book(entries: Sequence[Entry], request: ReportRequest, session: Session) -> Book:
     """`entries` with their papers, what was trained here, and the provenance of the page itself."""
     sweeps = own_runs.swept(session.outputs)
+    runs, more = own_runs.trained(session.outputs, {place for sweep in sweeps for place in sweep.members})
     return Book(
         request.scale,
         papers((e.paper for e in entries), session.configs),
         entries,
         {**provenance(), "written": _time(time.time())},
         request.only,
-        own_runs.trained(session.outputs, {place for sweep in sweeps for place in sweep.members}),
+        runs,
+        more,
         sweeps,
     )
 

@@ -12,6 +12,7 @@ import copy
 import functools
 import json
 import os
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -139,17 +140,19 @@ def _ensemble(requests: Sequence[TrainRequest], parts: Sequence[Part], chosen: S
     seeds = by_place["seeds",]
     contexts = by_place.get(("task", "context"), [None] * len(seeds))
     laws = list(zip(seeds, contexts, strict=True))
-    distinct = list(dict.fromkeys(laws))
-    firsts = [laws.index(law) for law in distinct]
+    firsts: dict[Any, int] = {}
+    for r, law in enumerate(laws):
+        firsts.setdefault(law, r)
+    numbers = {law: number for number, law in enumerate(firsts)}
     first = requests[chosen[0]]
     return Ensemble(
         _plan(first, parts[chosen[0]].plan, together),
         _plan(
             first,
             parts[chosen[0]].plan,
-            [n._replace(of_replicas=[n.of_replicas[r] for r in firsts]) for n in together],
+            [n._replace(of_replicas=[n.of_replicas[r] for r in firsts.values()]) for n in together],
         ),
-        [distinct.index(law) for law in laws],
+        [numbers[law] for law in laws],
     )
 
 
@@ -183,13 +186,15 @@ def _plan(request: TrainRequest, plan: Any, numbers: Sequence[Numbers]) -> Any:
 
 
 def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:
-    """Requests in order, cut so that none has more replicas than there may be, but one request at least."""
+    """Requests in order, cut so that none has more replicas than there may be, but one request at least; and
+    no more requests than this process may have locks, of which each is an open file."""
     most = max_replicas or max(int(SHARE * available_bytes() / _bytes_of_replica(requests[0])), 1)
+    files = max(int(SHARE * resource.getrlimit(resource.RLIMIT_NOFILE)[0]), 1)
     chunks: list[list[int]] = []
     size = most
     for i, request in enumerate(requests):
         count = len(request.seeds)
-        if size + count > most:
+        if size + count > most or len(chunks[-1]) == files:
             chunks.append([])
             size = 0
         chunks[-1].append(i)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -106,7 +107,7 @@ class TrainRequest:
         """What was begun by several draws other prompts than this would: it is another run, which whoever
         wants to go on with it had better know."""
         own = RunStore(session.outputs).path(self.id, self.identity)
-        there = {path.name for path in own.parent.glob("*")} if own.parent.is_dir() else set()
+        there = _names_in(own.parent, session)
         if own.name in there:
             return
         alone = _identity(self.science, self.seeds, 1)
@@ -204,7 +205,8 @@ class TrainRequest:
         record = find_done(folder, None)
         if record is None or record.path != folder:
             return None
-        return record if same(_compared(record.config), _compared(redact(self.config))) else None
+        told, asked = _compared(record.config), _compared(self.config)
+        return record if same(told, asked) or same(told, redact(asked)) else None
 
     @functools.cached_property
     def parts(self) -> dict[str, Any]:
@@ -312,7 +314,7 @@ class TrainRequest:
         wandb = open_sink(
             logger,
             outputs=session.outputs,
-            group=self.group,
+            group=session.group or self.group,
             job_type="train",
             run_id=run_id,
             name=f"{self.id} {self.identity}",
@@ -381,6 +383,18 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         science=science,
         questions=questions([names] if isinstance(names, str) else names, scale, about, session),
     )
+
+
+def _names_in(folder: Path, session: Session) -> set[str]:
+    """Looked at once by all jobs of a sweep, whose runs share a folder; nothing is made meanwhile."""
+    key = (_names_in, folder)
+    if key not in session.known:
+        try:
+            session.known[key] = set(os.listdir(folder))
+        except OSError:
+            session.known[key] = set()
+    found: set[str] = session.known[key]
+    return found
 
 
 def _shaping(callbacks: Mapping[str, Any]) -> dict[str, Any]:

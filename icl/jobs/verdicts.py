@@ -34,16 +34,22 @@ def questions(names: Any, scale: str, about: Sequence[str], session: Session) ->
     """The checks a training config names, to be asked of weights whose task and model are classes `about`."""
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
-    found = []
-    for name in dict.fromkeys(names):
+    return tuple(_question(name, scale, tuple(about), session) for name in dict.fromkeys(names))
+
+
+def _question(name: str, scale: str, about: tuple[str, ...], session: Session) -> Question:
+    """To compose it takes longer than all else that a job of a sweep needs to be known as done."""
+    key = (Question, name, scale, about)
+    if key not in session.known:
         option = f"check={session.configs.one_option('check', name)}"
         node = session.compose("check", [option, f"scale={scale}"]).settings["check"]
         expected = node.pop("expected")
         node.pop("weights")
         identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
-        digest = code_digest(roots_of(node, about))
-        found.append(Question(name, node, expected, scale, fingerprint(identity | {"digest": digest})))
-    return tuple(found)
+        identity["digest"] = code_digest(roots_of(node, about))
+        session.known[key] = Question(name, node, expected, scale, fingerprint(identity))
+    found: Question = session.known[key]
+    return found
 
 
 def ask(asked: Sequence[Question], weights: Weights) -> list[dict[str, Any]]:

@@ -108,6 +108,7 @@ class SweptRuns:
     configurations: Sequence[Run]
     best: str = ""
     members: Sequence[str] = ()  # places of its runs
+    more: int = 0  # configurations that are not shown
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class Book:
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of the page itself, with `written`
     only: Sequence[str] = ()  # the papers that were asked for, where not all were
     runs: Sequence[Run] = ()
+    more_runs: int = 0  # that are not shown
     sweeps: Sequence[SweptRuns] = ()
 
     @property

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 RESAMPLES = 9999
+_BLOCK = 1 << 20
 
 
 def bootstrap(values: Sequence[float | None], level: float = 0.95) -> dict[str, float | None]:
@@ -28,14 +29,34 @@ def bootstrap(values: Sequence[float | None], level: float = 0.95) -> dict[str, 
         return {"mean": mean, "low": None, "high": None}
     import numpy as np
 
-    means = _resampling(len(defined)) @ (np.array(defined) - mean)
+    means = _resampled(np.array(defined) - mean) / len(defined)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return {"mean": mean, "low": mean + float(low), "high": mean + float(high)}
 
 
-@functools.lru_cache(maxsize=8)
-def _resampling(count: int) -> np.ndarray:
-    """Each row the weights of one resample's mean over `count` values."""
+def _resampled(values: np.ndarray) -> np.ndarray:
+    """The sum of each resample."""
+    import numpy as np
+
+    drawn = _drawn(len(values))
+    return np.concatenate([drawn[rows] @ values for rows in _blocks(len(values))])
+
+
+@functools.lru_cache(maxsize=2)
+def _drawn(count: int) -> np.ndarray:
+    """A row for each resample: how often each of `count` values is in it, which is never 256 times: of fewer
+    it cannot be, and of more it has probability below 1e-500. So ten thousand seeds take 100 MB, not 800."""
+    import numpy as np
+
     from icl.random import generator
 
-    return generator(count, "bootstrap").multinomial(count, [1 / count] * count, RESAMPLES) / count
+    rng, drawn = generator(count, "bootstrap"), np.empty((RESAMPLES, count), np.uint8)
+    for rows in _blocks(count):
+        drawn[rows] = rng.multinomial(count, [1 / count] * count, len(drawn[rows]))
+    return drawn
+
+
+def _blocks(count: int) -> list[slice]:
+    """Rows of some megabytes each, as floats."""
+    most = max(_BLOCK // count, 1)
+    return [slice(first, first + most) for first in range(0, RESAMPLES, most)]

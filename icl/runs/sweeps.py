@@ -14,7 +14,8 @@ from __future__ import annotations
 import csv
 import functools
 import io
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,8 +182,8 @@ class StoredSweep:
             atomic.write_bytes(self.folder / WANDB, text.encode())
         return self.folder / WANDB
 
-    def summary(self, outcomes: Sequence[Outcome]) -> list[Row]:
-        """Mean and bootstrap interval over seeds, of each metric of each configuration.
+    def summary(self, outcomes: Sequence[Outcome], wanted: Container[str] | None = None) -> list[Row]:
+        """Mean and bootstrap interval over seeds, of each metric (that is `wanted`) of each configuration.
 
         What is not done yet does not count; where a seed has failed there is no mean: it is not averaged out.
         """
@@ -193,7 +194,7 @@ class StoredSweep:
         for members in together.values():
             own = [o for o in self.own_overrides(self.jobs[members[0]]) if _key(o) not in SEEDS]
             names = dict.fromkeys(name for i in members for name in outcomes[i].metrics)
-            for name in names:
+            for name in names if wanted is None else filter(wanted.__contains__, names):
                 interval = bootstrap(self._by_seed(name, members, outcomes))
                 found.append({"overrides": own, "metric": name, **interval})
         return found
@@ -242,7 +243,7 @@ def _of_run(folder: Path) -> Outcome:
         return Outcome("waiting", folder)
     if run.get("status") == "done" and complaint(folder, run) is None:
         error = run["notes"][-1] if run.get("diverged") else ""
-        metrics = {k: entry["by_seed"] for k, entry in run["metrics"].items()}
+        metrics = {sys.intern(k): entry["by_seed"] for k, entry in run["metrics"].items()}
         return Outcome("failed" if error else "done", folder, metrics, error)
     if run.get("status") == "failed":
         return Outcome("failed", folder, error=_last_line(folder / "traceback.txt"))

@@ -63,6 +63,9 @@ class Guarded:
     def summary(self, values: Mapping[str, object]) -> None:
         self._try(lambda: self._sink.summary(values))
 
+    def fail(self) -> None:
+        self._try(lambda: self._sink.fail())
+
     def loggers(self) -> Sequence[Logger]:
         return self._sink.loggers()
 

@@ -37,6 +37,7 @@ class LightningSink:
 
     def __init__(self, logger: Logger) -> None:
         self.logger = logger
+        self.status = "success"
 
     def log(self, step: int, scalars: Mapping[str, float | None]) -> None:
         known = {name: value for name, value in scalars.items() if value is not None}
@@ -65,6 +66,9 @@ class LightningSink:
 
     def summary(self, values: Mapping[str, object]) -> None:
         """The last row says it."""
+
+    def fail(self) -> None:
+        self.status = "failed"
 
     def loggers(self) -> Sequence[Logger]:
         return [self.logger]
@@ -99,7 +103,7 @@ def open_logger(
             warnings.filterwarnings("ignore", message="Experiment logs directory")  # of a run told again
             sink.config(config)
         yield sink
-        status = "success"
+        status = sink.status
     finally:
         logger.save()
         finalize(status)

@@ -110,6 +110,9 @@ class ToSink(pl.Callback):
             columns = ["check", "claim", "verdict", "expected"]
             rows = [[verdict.get(name) for name in columns] for verdict in record.verdicts]
             self.sink.table("verdicts", columns, rows)
+        if record.run.get("diverged"):
+            self.sink.summary({"error": record.run["notes"][-1]})
+            self.sink.fail()
         self.told = record
 
     def found(self, record: RunRecord) -> None:

@@ -29,6 +29,9 @@ class Sink(Protocol):
 
     def summary(self, values: Mapping[str, object]) -> None: ...
 
+    def fail(self) -> None:
+        """It is to end as failed."""
+
     def loggers(self) -> Sequence[Logger]:
         """Lightning's way to the same place, for what a callback logs."""
 
@@ -47,6 +50,8 @@ class NullSink:
     def config(self, values: Mapping[str, object]) -> None: ...
 
     def summary(self, values: Mapping[str, object]) -> None: ...
+
+    def fail(self) -> None: ...
 
     def loggers(self) -> Sequence[Logger]:
         return []

@@ -64,7 +64,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Story:
-    """A check's or a figure's document as it goes to W&B, grouped by paper and scale."""
+    """A check's or a figure's document as it goes to W&B, in its `group` or that of its paper and scale."""
 
     logger: LoggerSettings
     outputs: Path
@@ -73,6 +73,7 @@ class Story:
     scale: str
     identity: str
     document: Mapping[str, Any] = field(repr=False)
+    group: str = ""
 
     @property
     def note(self) -> Note:
@@ -88,7 +89,7 @@ class Story:
         opened = open_sink(
             self.logger,
             outputs=self.outputs,
-            group=f"{paper}-{self.scale}",
+            group=self.group or f"{paper}-{self.scale}",
             job_type=self.kind,
             run_id=note.run_id,
             name=f"{self.id} {self.scale}",

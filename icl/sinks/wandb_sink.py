@@ -44,6 +44,7 @@ class WandbSink:
         self.run = run
         self._home = home
         self.step = 0
+        self.exit_code = 0
         self._defined = set(_SUMMARIES)
         run.define_metric("step", hidden=True)
         for group, summary in _SUMMARIES.items():
@@ -89,6 +90,9 @@ class WandbSink:
 
     def summary(self, values: Mapping[str, object]) -> None:
         self.run.summary.update(redact(dict(values)))
+
+    def fail(self) -> None:
+        self.exit_code = 1
 
     def loggers(self) -> Sequence[Logger]:
         from icl.sinks.lightning import RunLogger
@@ -142,8 +146,9 @@ def open_sink(
     run = _open(settings, home, identity, redact(config), say)
     exit_code = 1
     try:
-        yield WandbSink(run, home)
-        exit_code = 0
+        sink = WandbSink(run, home)
+        yield sink
+        exit_code = sink.exit_code
     finally:
         _close(settings, home, run, exit_code, say)
 

@@ -109,7 +109,8 @@ def starts(parts: Sequence[Part], left: Sequence[int]) -> list[Start]:
             same = [i for i in waiting if _alone_at(parts[i]) == step]
             found.append(Start(same, [parts[i].run.checkpoint or {} for i in same]))
         else:
-            same = [i for i in waiting if parts[i].name in together]
+            names = {tuple(name) for name in together}
+            same = [i for i in waiting if tuple(parts[i].name) in names]
             known = [parts[i].steps_with(together) for i in same]
             common = set(known[0]).intersection(*known)
             found.append(Start(same, [states[max(common)] for states in known] if common else []))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from icl.runs.lock import is_live
+from icl.sinks.written import records
 from tests.cli.conftest import TINY, Run
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
@@ -103,25 +104,41 @@ def test_settings_of_a_check(icl: Run) -> None:
     assert "holds" in text and "gradient_norm" in text, "and the number that each rests on"
 
 
-def test_wandb_runs_are_separate_and_closed(tiny: Run, outputs: Path) -> None:
-    tiny("-m", "train.log_every=1", *DIVERGES, logger="wandb_offline")
-    files = sorted((outputs / "wandb").glob("offline-run-*/run-*.wandb"))
-    assert len(files) == 2
-    exits = []
-    for file in files:
-        shown = subprocess.run(
-            [Path(sys.executable).with_name("wandb"), "leet", "inspect", "--json", file],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        records = [json.loads(line) for line in shown.stdout.splitlines() if line.strip()]
-        runs = [r["run"] for r in _parts(records, "run")]
-        exits += [r["exit"].get("exit_code", r["exit"].get("exitCode", 0)) for r in _parts(records, "exit")]
-        assert len({run.get("run_id", run.get("runId")) for run in runs}) == 1
-    assert sorted(map(bool, exits)) == [False, True]  # both closed, one as failed
+def test_wandb_runs_are_separate_and_closed_and_of_one_group(tiny: Run, outputs: Path) -> None:
+    made = tiny("-m", "train.log_every=1", "format=json", *DIVERGES, logger="wandb_offline").json
+    told = told_to_wandb(outputs)
+    assert sorted(bool(code) for _, code in told) == [False, True]  # both closed, one as failed
+    assert len({run["run_id"] for run, _ in told}) == 2
+    assert {run["run_group"] for run, _ in told} == {Path(made["sweep"]).name}
 
 
-def _parts(records: list[dict], name: str) -> list[dict]:
-    return [record for record in records if isinstance(record.get(name), dict)]
+@pytest.mark.parametrize("launcher", ["joblib", "vectorized"])
+def test_group_of_a_sweep(launcher: str, tiny: Run, outputs: Path) -> None:
+    """Also of a run that was there before and is told now; by itself a run is with those of other seeds."""
+    alone = tiny("seed=0", "format=json", logger="wandb_offline").json
+    ((run, _),) = told_to_wandb(outputs)
+    assert run["run_group"] == json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
+    tiny("seed=1")
+    swept = ["-m", "seed=0,1,2", "format=json", f"hydra/launcher={launcher}"]
+    if launcher == "joblib":
+        swept.append("hydra.launcher.n_jobs=1")
+    made = tiny(*swept, logger="wandb_offline").json
+    assert made["done"] == 3
+    others = [
+        run["run_group"] for run, _ in told_to_wandb(outputs) if alone["fingerprint"] not in run["run_id"]
+    ]
+    assert others == [Path(made["sweep"]).name] * 2
+
+
+def told_to_wandb(outputs: Path) -> list[tuple[dict, int]]:
+    """Of each run that was told to W&B offline, what it is and the exit code it was closed with."""
+    found = []
+    for log in sorted(outputs.glob("wandb/offline-run-*/run-*.wandb")):
+        told = list(records(log))
+        (run,) = (record.run for record in told if record.HasField("run"))
+        (code,) = (record.exit.exit_code for record in told if record.HasField("exit"))
+        found.append(({"run_id": run.run_id, "run_group": run.run_group}, code))
+    return found
 
 
 HELD = """

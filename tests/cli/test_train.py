@@ -16,6 +16,7 @@ from icl.config.places import Configs
 from icl.config.session import Session
 from icl.jobs import train
 from tests.cli.conftest import TINY, Run
+from tests.cli.test_multirun import told_to_wandb
 
 KEYS = {"run_dir", "fingerprint", "status", "cached", "resumed", "steps", "seconds", "metrics", "verdicts"}
 METRICS = {"loss", "exact_risk", "dist_preconditioned", "dist_plain"}
@@ -223,3 +224,8 @@ def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
     assert [r["document"]["cached"] for r in swept.json["results"]] == [True, False]
     shown = tiny(*options[:-1])
     assert shown.code == 4 and "failed: the loss of seeds [4]" in " ".join(shown.out.split())
+    for again in ("force=false", "force=true"):  # told from its record, and as it is trained
+        tiny(*options, again, logger="wandb_offline")
+    assert [code for _, code in told_to_wandb(outputs)] == [1, 1], "failed there as it is here"
+    logs = [path.read_bytes() for path in outputs.glob("wandb/offline-run-*/run-*.wandb")]
+    assert all(b"the loss of seeds [4] is not finite" in log for log in logs)

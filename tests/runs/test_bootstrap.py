@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from icl.random import generator
+from icl.runs import bootstrap as module
 from icl.runs.bootstrap import RESAMPLES, bootstrap
 
 NOTHING = {"mean": None, "low": None, "high": None}
@@ -30,6 +32,19 @@ def test_against_all_resamples() -> None:
         error = 5 * math.sqrt(level * (1 - level) / RESAMPLES)
         low, high = np.quantile(means, [max(level - error, 0), min(level + error, 1)])
         assert low <= found[name] <= high
+
+
+def test_resamples_are_drawn_and_summed_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are drawn and summed at once, and held in a byte each."""
+    values = np.random.default_rng(1).normal(size=300)
+    drawn = generator(300, "bootstrap").multinomial(300, [1 / 300] * 300, RESAMPLES)
+    ends = values.mean() + np.quantile(drawn @ (values - values.mean()) / 300, [0.025, 0.975])
+    for block in (1, 70_000, 1 << 30):
+        monkeypatch.setattr(module, "_BLOCK", block)
+        module._drawn.cache_clear()
+        found = bootstrap(values.tolist())
+        assert np.allclose([found["low"], found["high"]], ends, rtol=1e-13)
+    assert np.array_equal(module._drawn(300), drawn) and module._drawn(300).itemsize == 1
 
 
 def test_against_scipy() -> None:
