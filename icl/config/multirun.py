@@ -36,6 +36,7 @@ from icl.config.compose import (
     plain,
     plain_apart_from_hydra,
     plain_in_job,
+    with_values,
 )
 from icl.config.objects import refuse_foreign
 from icl.config.places import Configs
@@ -102,6 +103,7 @@ class Multirun:
 
     config: DictConfig
     context: HydraContext
+    configs: Configs
     jobs: Jobs
     known: Sequence[Result | None] | None = None
     overrides: list[Overrides] = field(default_factory=list)
@@ -190,23 +192,25 @@ class Multirun:
                 files.rmdir()  # if a worker has died, its logs stay
 
     def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
-        """Hydra composes the first of those that differ in plain values alone, 50 ms; the others are its
-        config with their values, set as Hydra sets them."""
+        """Of those that differ in plain values alone one is composed, and takes the values of the others."""
         given = [{override: self._value(override) for override in job} for job in jobs]
-        bases: dict[tuple[str, ...], DictConfig | None] = {}
+        bases: dict[tuple[str, ...], DictConfig] = {}
         for job, values in zip(jobs, given, strict=True):
             rest = tuple(override for override, value in values.items() if value is None)
             keys = tuple(value.key_or_group for value in values.values() if value is not None)
             base = bases.get((*rest, *keys))
-            if base is None:
-                base = self.context.config_loader.load_sweep_config(self.config, list(job))
-                _refuse(base)
-                bases[*rest, *keys] = None if _speaks_of_hydra(base) else base
-                yield plain(base)
-            else:
+            if base is not None:
                 plain_values = [value for value in values.values() if value is not None]
                 ConfigLoaderImpl._apply_overrides_to_config(plain_values, base)
                 yield plain_apart_from_hydra(base)
+                continue
+            base = with_values(self.configs, self.config.hydra.job.config_name, job)
+            if base is not None:
+                bases[*rest, *keys] = base
+            else:
+                base = self.context.config_loader.load_sweep_config(self.config, list(job))
+            _refuse(base)
+            yield plain(base)
 
     def _value(self, override: str) -> Override | None:
         """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
@@ -248,12 +252,6 @@ class Multirun:
         return value if job_return.status is JobStatus.COMPLETED else self.jobs.failed(value)
 
 
-def _speaks_of_hydra(config: DictConfig) -> bool:
-    """Whether a value depends on Hydra's own part, which knows the job's overrides."""
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    return "${hydra" in OmegaConf.to_yaml(own)
-
-
 def _keep_files_in(folder: Path, config: DictConfig) -> None:
     with read_write(config.hydra.sweep):
         config.hydra.sweep.dir = str(folder)
@@ -286,7 +284,7 @@ def run(
         config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
         _refuse(config)
         callbacks = Callbacks(config)
-        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), jobs)
+        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), configs, jobs)
         callbacks.on_multirun_start(config=config, config_name=verb)
         _current.sweep(Task(job))
         callbacks.on_multirun_end(config=config, config_name=verb)
