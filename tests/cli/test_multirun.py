@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import TINY, Run
+from tests.processes import Command
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
 DIVERGES = [
@@ -153,19 +153,12 @@ def test_interrupted_and_continued(
     swept = [*held, "-m", "seed=0,1", "format=json"]
     kept = [arg for arg in TINY if not arg.startswith("train.steps=")]
     argv = ["train", *kept, *swept, f"hydra/launcher={launcher}", "logger=none", f"paths.outputs={outputs}"]
-    script = f"import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main({argv!r}))"
     path = os.pathsep.join([str(Path(__file__).parents[2]), str(outputs.parent)])
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
-    while not list(outputs.glob("runs/ahn/theorem3/*/metrics.csv")):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signum)
-    out, err = process.communicate()
-    assert (process.returncode, out) == (code, ""), err
-    assert "interrupted" in err and "Traceback" not in err
+    command = Command(argv, outputs.parent, {**os.environ, "PYTHONPATH": path})
+    command.until(lambda: list(outputs.glob("runs/ahn/theorem3/*/metrics.csv")))
+    command.send(signum)
+    assert (command.end(), command.out) == (code, ""), command.err
+    assert "interrupted" in command.err and "Traceback" not in command.err
     states = [json.loads(p.read_text())["status"] for p in outputs.glob("runs/ahn/theorem3/*/run.json")]
     assert "done" not in states or len(states) > states.count("done")
     (outputs.parent / "go").touch()
