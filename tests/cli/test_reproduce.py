@@ -53,7 +53,9 @@ class Crash(Good):
     def measure(self): return 1 / 0
 
 class Die(Good):
-    def measure(self): os._exit(7)
+    def measure(self):
+        if os.path.exists(os.environ["MYLAB_GO"] + "-alone"): raise RuntimeError("not while alone")
+        os._exit(7)
 
 class Absent(Good):
     def __init__(self): raise Unavailable("needs a telescope: none is here")
@@ -185,10 +187,12 @@ def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None
     assert "0 of 6 done already, 6 to run with 2 workers, minutes unknown" in err
     assert err.index("check mylab/good") < err.index("figure mylab/fig1")
 
-    again, found, err = lab.run(outputs, "jobs=2")
+    lab.go.with_name("go-alone").touch()
+    again, found, err = lab.run(outputs)  # in the process itself
     assert again == 4 and "3 of 6 done already, 3 to run" in err
     assert all(part["cached"] for part in [*found["checks"], *found["figures"]])
-    assert timeless(found, outputs) == timeless(document, outputs)
+    assert found["failures"] == [crash, {**die, "error": "RuntimeError: not while alone"}]
+    assert timeless(found | {"failures": []}, outputs) == timeless(document | {"failures": []}, outputs)
     assert page(outputs)
 
 
@@ -218,12 +222,12 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
         """Those written whole: from a part of one nothing continues."""
         return tuple(sorted(path.name for path in broken.glob("runs/mylab/first/*/checkpoints/*.pt")))
 
-    assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 2) == 143
+    assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 1) == 143
     assert not list(broken.glob("checks/mylab/slow/*.lock"))
     assert kill(signal.SIGKILL, checkpoint, 1) == -9
     before = checkpoint()
     assert kill(signal.SIGINT, lambda: checkpoint() not in (before, ()), 2) == 130
-    assert training()["status"] == "interrupted"
+    assert training()["status"] == "interrupted" and not list(broken.rglob("*.lock"))
     lab.go.touch()
     code, document, err = lab.run(broken)
     assert code == 0, err
