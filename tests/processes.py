@@ -77,6 +77,7 @@ def _live(
     files: list[str],
     prepare: Callable[[], None] | None,
 ) -> None:
+    os.fsync = lambda descriptor: None
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

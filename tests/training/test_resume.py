@@ -151,7 +151,7 @@ def test_a_nan_exits_4(start: Callable[..., Training]) -> None:
 def test_the_command_itself(start: Callable[..., Training], tmp_path: Path) -> None:
     """From nothing, with the interpreter's own start: SIGTERM at an arbitrary row, then to the end. Nothing
     slows it down, so it is long."""
-    long = ("train.steps=1500", "train.log_every=50", "callbacks.gradient.count=0")
+    long = ("train.steps=400", "train.log_every=50", "callbacks.gradient.count=0")
     code = "import sys; from icl.cli import main; sys.exit(main())"
     call = [sys.executable, "-c", code, *arguments(tmp_path / "killed", *long)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
