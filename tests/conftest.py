@@ -1,4 +1,6 @@
-"""Keeps what other programs cache out of the user's home and out of the repository; long tests come first."""
+"""Keeps what other programs cache out of the user's home and out of the repository; long tests come first. No
+test cuts the power, so none waits for the disk.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,7 @@ CACHES = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """One directory for the whole run: xdist's workers inherit their starter's environment."""
+    os.fsync = lambda descriptor: None
     if hasattr(config, "workerinput"):
         return
     directory = tempfile.TemporaryDirectory(prefix="icl-tests-", ignore_cleanup_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,15 @@ from icl.verdicts import VERDICTS
 ROOT = Path(__file__).parents[1]
 
 
-def test_ten_lines_train_predict_and_compare(tmp_path: Path) -> None:
+def test_ten_lines_train_predict_and_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = ROOT / "examples" / "ten_lines.py"
-    done = subprocess.run(
-        [sys.executable, str(script), "smoke"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    lines = re.findall(r"seed (\d): (\S+), least squares: (\S+), truth: (\S+)", done.stdout)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), "smoke"])
+    runpy.run_path(str(script), run_name="__main__")
+    printed = capsys.readouterr().out
+    lines = re.findall(r"seed (\d): (\S+), least squares: (\S+), truth: (\S+)", printed)
     assert [line[0] for line in lines] == ["0", "1"]
     for _, prediction, least_squares, truth in lines:
         assert least_squares == truth

@@ -39,6 +39,7 @@ from icl.config.compose import (
     in_force,
     plain,
     plain_in_job,
+    with_values,
 )
 from icl.config.foreign import refuse_foreign
 from icl.config.launched import Starter, started_by, starting
@@ -116,6 +117,7 @@ class Multirun:
 
     config: DictConfig
     context: HydraContext
+    configs: Configs
     jobs: Jobs
     known: Sequence[Result | None] | None = None
     overrides: list[Overrides] = field(default_factory=list)
@@ -211,21 +213,23 @@ class Multirun:
                 files.rmdir()  # if a worker has died, its logs stay
 
     def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
-        """Hydra composes the first of those that differ in plain values alone, 50 ms; the others are its
-        config with their values, set as Hydra sets them."""
+        """Of those that differ in plain values alone one is composed, and takes the values of the others."""
         fixed = _in_all(jobs)
         given = [{o: None if o in fixed else self._value(o) for o in job} for job in jobs]
-        bases: dict[tuple[str, ...], Revalued | None] = {}
+        bases: dict[tuple[str, ...], Revalued] = {}
         for job, values in zip(jobs, given, strict=True):
             rest = tuple(override for override, value in values.items() if value is None)
             keys = tuple(value.key_or_group for value in values.values() if value is not None)
             base = bases.get((*rest, *keys))
-            if base is None:
-                composed = self.context.config_loader.load_sweep_config(self.config, list(job))
-                bases[*rest, *keys] = None if _speaks_of_hydra(composed) else Revalued(composed, keys)
-                yield plain(composed)
-            else:
+            if base is not None:
                 yield base([value for value in values.values() if value is not None])
+                continue
+            config = with_values(self.configs, self.config.hydra.job.config_name, job)
+            if config is None:
+                yield plain(self.context.config_loader.load_sweep_config(self.config, list(job)))
+            else:
+                bases[*rest, *keys] = Revalued(config, keys)
+                yield plain(config)
 
     def _value(self, override: str) -> Override | None:
         """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
@@ -274,12 +278,6 @@ def _in_all(jobs: Sequence[Sequence[str]]) -> set[str]:
     return {override for override in common if keys[override.partition("=")[0]] == 1}
 
 
-def _speaks_of_hydra(config: DictConfig) -> bool:
-    """Whether a value depends on Hydra's own part, which knows the job's overrides."""
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    return "${hydra" in OmegaConf.to_yaml(own)
-
-
 def _keep_files_in(folder: Path, config: DictConfig) -> None:
     with read_write(config.hydra.sweep):
         config.hydra.sweep.dir = str(folder)
@@ -305,7 +303,7 @@ def run(
         with in_force(config):
             refuse_foreign(config)
         callbacks = Callbacks(config)
-        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), jobs)
+        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), configs, jobs)
         callbacks.on_multirun_start(config=config, config_name=verb)
         _current.sweep(Task(job))
         callbacks.on_multirun_end(config=config, config_name=verb)

@@ -117,7 +117,6 @@ def test_one_of_many_crashes(icl: Run, two_checks: None, monkeypatch: pytest.Mon
 
 MINE = """
 from icl.checks.verdict import Bound, Control, Finding
-from icl.tasks import LinearRegression
 class Good:
     reference, claim = 'Lemma 0', 'One is one.'
     def __init__(self, size: int = 1):
@@ -126,15 +125,15 @@ class Good:
         return Finding('holds', {'error': 0.0}, Bound(0.0, 'none', 'error'), Control('two', 1.0, True))
 class Bad(Good):
     def measure(self): return 1 / 0
-class Task(LinearRegression): ...
 """
 THEIRS = {
     "mine_lab/__init__.py": "",
     "mine_lab/mine.py": MINE,
+    "mine_lab/task.py": "from icl.tasks import LinearRegression\nclass Task(LinearRegression): ...\n",
     "conf/check/mine/good.yaml": "# @package check\n# paper: mine\n# reference: Lemma 0\n"
     "_target_: mine_lab.mine.Good\nsize: 1\n",
     "conf/check/mine/bad.yaml": "# @package check\n_target_: mine_lab.mine.Bad\n",
-    "conf/task/mine.yaml": "_target_: mine_lab.mine.Task\ndim: 2\ncontext: 4\n",
+    "conf/task/mine.yaml": "_target_: mine_lab.task.Task\ndim: 2\ncontext: 4\n",
     "conf/experiment/mine/first.yaml": "# @package _global_\n# paper: mine\n# reference: Figure 1\n"
     "defaults:\n  - override /task: mine\nname: mine/first\nseeds: [0]\n"
     "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient: {count: 0}}\n",

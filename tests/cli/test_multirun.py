@@ -6,9 +6,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from itertools import product
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import pytest
 from icl.runs.lock import is_live
 from icl.sinks.written import records
 from tests.cli.conftest import TINY, Run
+from tests.processes import Command
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
 DIVERGES = [
@@ -177,26 +175,19 @@ def test_interrupted_and_continued(
     swept = [*held, "-m", "seed=0,1", "format=json"]
     kept = [arg for arg in TINY if not arg.startswith("train.steps=")]
     argv = ["train", *kept, *swept, f"hydra/launcher={launcher}", "logger=none", f"paths.outputs={outputs}"]
-    script = f"import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main({argv!r}))"
     path = os.pathsep.join([str(Path(__file__).parents[2]), str(outputs.parent)])
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    command = Command(argv, outputs.parent, {**os.environ, "PYTHONPATH": path})
     folder = outputs / "runs" / "ahn" / "theorem3"
-    while len(list(folder.glob("*/metrics.csv"))) < (1 if launcher == "basic" else 2):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(signum)
-    process.wait()
+    command.until(lambda: len(list(folder.glob("*/metrics.csv"))) >= (1 if launcher == "basic" else 2))
+    command.send(signum)
+    ended = command.end()
     until = time.monotonic() + 30
     while any(map(is_live, folder.glob("*/lock"))):  # of jobs whose starter was killed
         assert time.monotonic() < until
         time.sleep(0.05)
-    out, err = process.communicate()
-    assert (process.returncode, out) == (code, ""), err
+    assert (ended, command.out) == (code, ""), command.err
     if signum != signal.SIGKILL:
-        assert "interrupted; the same command continues" in err and "Traceback" not in err
+        assert "interrupted; the same command continues" in command.err and "Traceback" not in command.err
         assert not list(outputs.glob("sweeps/*/.launcher-*"))
     states = [json.loads(p.read_text())["status"] for p in folder.glob("*/run.json")]
     assert set(states) == {"interrupted"}

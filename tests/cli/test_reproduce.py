@@ -21,9 +21,9 @@ from icl.config.places import Configs
 from icl.errors import Unavailable
 from icl.jobs.report import ReportRequest, blanks
 from tests.cli.conftest import Run
+from tests.processes import Command
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = "import sys\nfrom icl.cli import main\nif __name__ == '__main__': sys.exit(main())\n"
 CODE = """
 import os, time
 import numpy as np
@@ -53,7 +53,9 @@ class Crash(Good):
     def measure(self): return 1 / 0
 
 class Die(Good):
-    def measure(self): os._exit(7)
+    def measure(self):
+        if os.path.exists(os.environ["MYLAB_GO"] + "-alone"): raise RuntimeError("not while alone")
+        os._exit(7)
 
 class Absent(Good):
     def __init__(self): raise Unavailable("needs a telescope: none is here")
@@ -124,34 +126,22 @@ class Lab:
             path = folder / "conf" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        (folder / "program.py").write_text(PROGRAM)
         path_variable = os.pathsep.join([str(folder), str(ROOT)])
         self.go = folder / "go"
         self.go.touch()
         own = {"ICL_PACKAGES": "mylab", "PYTHONPATH": path_variable, "MYLAB_GO": str(self.go)}
         self.environment = {**os.environ, **own}
 
-    def start(self, outputs: Path, *more: str) -> subprocess.Popen[str]:
+    def start(self, outputs: Path, *more: str) -> Command:
         common = ["scale=smoke", "logger=none", "format=json", f"paths.outputs={outputs}"]
         argv = ["reproduce", "--config-dir", str(self.folder / "conf"), "only=[mylab]", *common, *more]
-        return subprocess.Popen(
-            [sys.executable, str(self.folder / "program.py"), *argv],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
-        )  # fmt: skip
+        return Command(argv, self.folder, self.environment)
 
     def run(self, outputs: Path, *more: str) -> tuple[int, Any, str]:
-        process = self.start(outputs, *more)
-        out, err = process.communicate()
-        assert out, err
-        return process.returncode, json.loads(out), err
-
-
-def until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    """However long it takes on this machine, unless the process ends without."""
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.005)
+        command = self.start(outputs, *more)
+        code = command.end()
+        assert command.out, command.err
+        return code, json.loads(command.out), command.err
 
 
 def timeless(node: Any, outputs: Path) -> Any:
@@ -197,10 +187,12 @@ def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None
     assert "0 of 6 done already, 6 to run with 2 workers, minutes unknown" in err
     assert err.index("check mylab/good") < err.index("figure mylab/fig1")
 
-    again, found, err = lab.run(outputs, "jobs=2")
+    lab.go.with_name("go-alone").touch()
+    again, found, err = lab.run(outputs)  # in the process itself
     assert again == 4 and "3 of 6 done already, 3 to run" in err
     assert all(part["cached"] for part in [*found["checks"], *found["figures"]])
-    assert timeless(found, outputs) == timeless(document, outputs)
+    assert found["failures"] == [crash, {**die, "error": "RuntimeError: not while alone"}]
+    assert timeless(found | {"failures": []}, outputs) == timeless(document | {"failures": []}, outputs)
     assert page(outputs)
 
 
@@ -214,13 +206,13 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
     lab.go.unlink()
 
     def kill(signum: int, when: Callable[[], object], jobs: int) -> int:
-        process = lab.start(broken, f"jobs={jobs}")
-        until(when, process)
+        command = lab.start(broken, f"jobs={jobs}")
+        command.until(when)
         time.sleep(random.uniform(0, 0.1))
-        process.send_signal(signum)
-        out, err = process.communicate()
-        assert out == "" and (signum == signal.SIGKILL or "interrupted" in err.splitlines()[-1]), err
-        return process.returncode
+        command.send(signum)
+        code, err = command.end(), command.err
+        assert command.out == "" and (signum == signal.SIGKILL or "interrupted" in err.splitlines()[-1]), err
+        return code
 
     def training() -> dict[str, Any]:
         (path,) = broken.glob("runs/mylab/first/*/run.json")
@@ -230,12 +222,12 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
         """Those written whole: from a part of one nothing continues."""
         return tuple(sorted(path.name for path in broken.glob("runs/mylab/first/*/checkpoints/*.pt")))
 
-    assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 2) == 143
+    assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 1) == 143
     assert not list(broken.glob("checks/mylab/slow/*.lock"))
     assert kill(signal.SIGKILL, checkpoint, 1) == -9
     before = checkpoint()
     assert kill(signal.SIGINT, lambda: checkpoint() not in (before, ()), 2) == 130
-    assert training()["status"] == "interrupted"
+    assert training()["status"] == "interrupted" and not list(broken.rglob("*.lock"))
     lab.go.touch()
     code, document, err = lab.run(broken)
     assert code == 0, err
@@ -248,14 +240,12 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
 def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
     """Nobody is left to hold locks that the next start would have to wait for."""
     lab, outputs = Lab(tmp_path, checks_alone("Good", "Long")), tmp_path / "out"
-    process = lab.start(outputs, "jobs=2")
+    command = lab.start(outputs, "jobs=2")
     locks: list[Path] = []
-    until(lambda: locks.extend(outputs.glob("checks/mylab/long/*.lock")) or locks, process)
+    command.until(lambda: locks.extend(outputs.glob("checks/mylab/long/*.lock")) or locks)
     worker = json.loads(locks[0].read_text())["pid"]
-    assert worker != process.pid
-    process.kill()
-    process.wait()
-    process.communicate()  # their pipes are closed
+    assert worker != command.pid
+    command.kill()
     while Path(f"/proc/{worker}").exists():
         time.sleep(0.005)
 

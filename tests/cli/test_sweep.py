@@ -13,6 +13,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
 import icl as package
 from icl.cli.sweep import Watch
+from icl.config.compose import _with_options
 from icl.config.places import Configs
 from icl.errors import Unavailable
 from icl.jobs.multirun import Sweep
@@ -86,11 +87,14 @@ def test_one_compose_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outp
     first = tiny(*swept).json
     assert first["jobs"] == first["done"] == 8
     composed: list[object] = []
-    load = ConfigLoaderImpl.load_sweep_config
+    load = ConfigLoaderImpl.load_configuration
     monkeypatch.setattr(
-        ConfigLoaderImpl, "load_sweep_config", lambda *args: composed.append(args) or load(*args)
+        ConfigLoaderImpl,
+        "load_configuration",
+        lambda *args, **more: composed.append(args) or load(*args, **more),
     )
-    assert tiny(*swept).json["cached"] == 8 and len(composed) == 2
+    _with_options.cache_clear()
+    assert tiny(*swept).json["cached"] == 8 and len(composed) == 3  # the sweep's own, and of each model one
     for value in ("{lr:0.01}", "{lr:0.02}"):  # merged, so that each starts from the config
         assert tiny("-m", f"optimizer={value}", "seed=0,1").code == 0
 

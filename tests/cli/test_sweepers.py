@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from hydra.plugins.sweeper import Sweeper
 from icl.config.multirun import Multirun
 from icl.jobs import multirun
 from tests.cli.conftest import Run
+from tests.cli.test_check import theirs, written  # noqa: F401  fixtures
 
 FAILS = ["optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20", "optimizer.lr=1e20,0.01"]
 
@@ -118,11 +120,18 @@ def test_a_search_for_nothing(search: Run, outputs: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_a_failing_job_of_submitit(tiny: Run, outputs: Path) -> None:
-    found = tiny("-m", "hydra/launcher=submitit_local", "format=json", "seed=0", *FAILS)
+def test_a_failing_job_of_submitit(
+    icl: Run,
+    theirs: tuple[str, str],  # noqa: F811
+    outputs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    swept = ["check=mine/bad,mine/good", "hydra/launcher=submitit_local", "format=json"]
+    found = icl("check", "-m", *theirs, *swept)
     assert found.code == 4
     assert [found.json[key] for key in ("jobs", "done", "failed")] == [2, 1, 1]
-    assert "Diverged" in found.json["results"][0]["error"]
+    assert "ZeroDivisionError" in found.json["results"][0]["error"]
     assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
     assert list(Path.cwd().iterdir()) == []
 

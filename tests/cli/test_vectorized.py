@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
-import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,13 +22,12 @@ from icl.training import together as training
 from icl.training.optimizers import ReplicaOptimizer
 from tests.cli.conftest import TINY, Run
 from tests.cli.test_multirun import DIVERGES
+from tests.processes import Command
 
 Elsewhere = Callable[..., dict[str, Any]]
 DOUBLE = ["-m", "trainer.precision=64-true", "format=json"]
 VECTORIZED = [*DOUBLE, "hydra/launcher=vectorized"]
 STEPS = ["train.steps=30", "train.steps_per_batch=4", "train.log_every=4", "callbacks.gradient.count=2"]
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.together"])
 
 
 def run_dirs(document: dict[str, Any]) -> list[Path]:
@@ -260,10 +256,8 @@ def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
     assert together._chunks(requests, 100) == [[0, 1, 2, 3, 4]]
 
 
-def _killed(args: list[str], log: str) -> None:
-    """Slow enough that a kill falls into it."""
-    from icl.cli import main
-
+def _slowly() -> None:
+    """So that a kill falls into it."""
     set_rates = ReplicaOptimizer.set_rates
 
     def slowly(self: ReplicaOptimizer, step: int) -> None:
@@ -271,9 +265,6 @@ def _killed(args: list[str], log: str) -> None:
         set_rates(self, step)
 
     ReplicaOptimizer.set_rates = slowly  # type: ignore[method-assign]
-    for number in (1, 2):
-        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    sys.exit(main(args))
 
 
 def _touched(outputs: Path, files: str) -> set[tuple[str, int]]:
@@ -294,19 +285,16 @@ def test_killed_five_times(
     args = [*DOUBLE, f"hydra/launcher={launcher}", "train.steps=60", "train.steps_per_batch=7", "seed=0,1",
             "optimizer.lr=0.01,0.02", "callbacks.checkpoint.seconds=0"]  # fmt: skip
     whole = elsewhere(*args)
-    moments, log, killed = random.Random(5), str(tmp_path / "log"), 0
+    moments, killed = random.Random(5), 0
     while killed < 5:
         argv = ["train", *kept, *args, "logger=none", f"paths.outputs={outputs}"]
-        process = SERVER.Process(target=_killed, args=(argv, log))
-        process.start()
+        command = Command(argv, tmp_path, prepare=_slowly)
         files = "checkpoints/*.pt" if killed % 2 == 0 else "*"  # while it trains, and wherever it is
         before = _touched(outputs, files)
-        while process.is_alive() and before == _touched(outputs, files):
-            time.sleep(0.002)
+        command.until(lambda: before != _touched(outputs, files))  # noqa: B023
         time.sleep(moments.uniform(0, 0.3))
-        assert process.is_alive(), Path(log).read_text()
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
+        command.send(signal.SIGKILL)
+        command.end()
         killed += 1
     last = tiny(*args).json
     assert last["done"] == 4 and any(r["document"]["resumed"] for r in last["results"])

@@ -16,6 +16,7 @@ import yaml
 
 from icl.sinks.written import records
 from tests.cli.conftest import TINY
+from tests.processes import Command
 from tests.sinks.loopback import Loopback
 
 REPOSITORY = Path(__file__).parents[2]
@@ -71,16 +72,20 @@ OF_AN_AGENT = {
 }
 
 
+def apart(folder: Path) -> dict[str, str]:
+    """An environment with a home of its own, for whom W&B has kept nothing."""
+    (folder / "home").mkdir(parents=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "XDG_"))}
+    return kept | {"HOME": str(folder / "home"), "PYTHONPATH": str(REPOSITORY)}
+
+
 @contextmanager
 def script(
     folder: Path, body: str, mode: str = "online", **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
     """A process that has W&B to itself, with a home and an outputs folder of its own."""
-    outputs = folder / "outputs"
-    for path in (folder / "home", outputs):
-        path.mkdir(parents=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "XDG_"))}
-    kept |= {"HOME": str(folder / "home"), "PYTHONPATH": str(REPOSITORY)} | environment
+    outputs, kept = folder / "outputs", apart(folder) | environment
+    outputs.mkdir()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-c", PREAMBLE + body, str(outputs), mode]
     with subprocess.Popen(command, env=kept, cwd=folder, text=True, **pipes) as process:  # type: ignore[call-overload]
@@ -277,11 +282,10 @@ def test_the_sweep_of_the_example(tmp_path: Path) -> None:
     assert (env, program, arguments[-1]) == ("${env}", "icl", "${args_no_hyphens}")
     tiny = [arg for arg in TINY if not arg.startswith("experiment=")]
     tiny += ["callbacks.heatmaps.count=2", f"paths.outputs={tmp_path / 'outputs'}"]
-    words = [*arguments[:-1], *macros["args_no_hyphens"], *tiny]
-    body = f"from icl.cli import main; sys.exit(main({words!r}))"
-    with Loopback() as server, script(tmp_path, body, **server.environment, **OF_AN_AGENT) as process:
-        _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
+    with Loopback() as server:
+        environment = apart(tmp_path) | server.environment | OF_AN_AGENT
+        command = Command([*arguments[:-1], *macros["args_no_hyphens"], *tiny], tmp_path, environment)
+        assert command.end() == 0, command.err
     (run,) = server.runs.values()
     assert (run.identity["name"], run.exit_code) == ("theirs", 0)
     assert run.summary[sweep["metric"]["name"]] > 0

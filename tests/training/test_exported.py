@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +13,13 @@ from icl.random import generator
 from icl.training.exported import TrainedModule
 from icl.training.restored import load_run
 from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401
+from tests.processes import SERVER
 
-READS = """
-import sys
 
-import numpy as np
-from icl.random import generator
-from icl.training.exported import TrainedModule
-
-module = TrainedModule.load_from_checkpoint(sys.argv[1], weights_only=True)
-prompt = module.law.gram_prompts([generator(seed, "check") for seed in module.seeds], 5)
-np.save(sys.argv[2], module(prompt).detach().numpy())
-"""
+def _reads(checkpoint: str, predicted: str) -> None:
+    module = TrainedModule.load_from_checkpoint(checkpoint, weights_only=True)
+    prompt = module.law.gram_prompts([generator(seed, "check") for seed in module.seeds], 5)
+    np.save(predicted, module(prompt).detach().numpy())
 
 
 DOUBLE = "trainer.precision=64-true"
@@ -37,8 +30,9 @@ LBFGS = ("experiment=ahn/theorem4_lbfgs", "train.clip=null", "train.batch=50")
 @pytest.mark.parametrize("options", [(), WHITENED, LBFGS], ids=["plain", "whitened", "lbfgs"])
 def test_a_fresh_process_reads_it(tiny: Run, tmp_path: Path, options: tuple[str, ...]) -> None:  # noqa: F811
     document = tiny("checkpoint=true", "format=json", DOUBLE, *options).json
-    read = [sys.executable, "-c", READS, document["checkpoint"], str(tmp_path / "predicted.npy")]
-    subprocess.run(read, check=True, capture_output=True, cwd=tmp_path)
+    reader = SERVER.Process(target=_reads, args=(document["checkpoint"], str(tmp_path / "predicted.npy")))
+    reader.start()
+    reader.join()
     run = load_run(document["run_dir"])
     prompt = run.law.gram_prompts([generator(seed, "check") for seed in run.run["seeds"]], 5)
     expected_RB = run.transformer.predict(prompt).detach().numpy()

@@ -1,29 +1,25 @@
 """Real processes of `icl train`, killed at arbitrary moments: the end state is that of an uninterrupted run.
 
-Processes are forked from a server that has imported everything once, which makes a dozen of them cheap; one
-test starts the command from nothing.
+One test starts the command from nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import multiprocessing
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.job"])
+from tests.processes import Command
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
@@ -35,9 +31,8 @@ def arguments(folder: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _icl(args: list[str], stdout: str, stderr: str, rows: float) -> None:
+def _slowly(rows: float) -> None:
     """From row `rows` on it hardly moves, so that it cannot have ended when the signal arrives."""
-    from icl.cli import main
     from icl.training.optimizers import ReplicaOptimizer
 
     set_rates = ReplicaOptimizer.set_rates
@@ -48,55 +43,32 @@ def _icl(args: list[str], stdout: str, stderr: str, rows: float) -> None:
         set_rates(self, number)
 
     ReplicaOptimizer.set_rates = step  # type: ignore[method-assign]
-    for number, name in ((1, stdout), (2, stderr)):
-        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    sys.exit(main(args))
 
 
-class Command:
-    """One `icl train`, its output and its run directory."""
+class Training(Command):
+    """One `icl train` and its outputs folder."""
 
     def __init__(self, folder: Path, *more: str, rows: float = math.inf) -> None:
         self.folder, self.slow_from = folder, rows
-        self.out, self.err = folder.parent / f"{folder.name}.out", folder.parent / f"{folder.name}.err"
-        self.process = SERVER.Process(
-            target=_icl, args=(arguments(folder, *more), str(self.out), str(self.err), rows)
-        )
-        self.process.start()
+        super().__init__(arguments(folder, *more), folder.parent, prepare=partial(_slowly, rows))
 
     def rows(self) -> int:
         found = list(self.folder.glob("runs/*/*/*/metrics.csv"))
         return found[0].read_bytes().count(b"\n") - 1 if found else 0
 
-    def send(self, signum: int) -> int:
+    def stop(self, signum: int) -> int:
         """Sends the signal once metrics.csv has the rows it slows down from; the exit code."""
-        while self.rows() < self.slow_from and self.process.is_alive():
-            time.sleep(0.001)
-        assert self.process.is_alive(), f"ended before row {self.slow_from}: {self.err.read_text()}"
-        os.kill(self.process.pid, signum)
+        self.until(lambda: self.rows() >= self.slow_from)
+        self.send(signum)
         return self.end()
 
-    def end(self) -> int:
-        self.process.join()
-        return self.process.exitcode
-
     def document(self) -> dict[str, Any]:
-        return json.loads(self.out.read_text())
+        return json.loads(self.out)
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Command]]:
-    started: list[Command] = []
-
-    def begin(*more: str, name: str = "killed", rows: float = math.inf) -> Command:
-        started.append(Command(tmp_path / name, *more, rows=rows))
-        return started[-1]
-
-    yield begin
-    for command in started:
-        with contextlib.suppress(ValueError):
-            command.process.kill()
-            command.process.join()
+def start(tmp_path: Path) -> Callable[..., Training]:
+    return lambda *more, name="killed", rows=math.inf: Training(tmp_path / name, *more, rows=rows)
 
 
 def status(folder: Path) -> str:
@@ -114,9 +86,9 @@ def assert_identical(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert one["metrics"] == other["metrics"] and one["fingerprint"] == other["fingerprint"]
 
 
-def uninterrupted(start: Callable[..., Command], *options: str) -> dict[str, Any]:
+def uninterrupted(start: Callable[..., Training], *options: str) -> dict[str, Any]:
     command = start(*options, "callbacks.checkpoint.seconds=1000", name="whole")
-    assert command.end() == 0, command.err.read_text()
+    assert command.end() == 0, command.err
     document = command.document()
     assert document["status"] == "done" and not document["resumed"] and document["steps"] >= 60
     return document
@@ -133,17 +105,17 @@ KILLS = {
 
 
 @pytest.mark.parametrize("precision", KILLS)
-def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Command], precision: str) -> None:
+def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Training], precision: str) -> None:
     """Stops in the middle of sets (of 2 x 13 rows), each but the first soon after a resume."""
     option = f"trainer.precision={precision}"
     whole = uninterrupted(start, option)
     for rows, (signum, code, left) in zip((21, 42, 63), KILLS[precision], strict=False):
         command = start(option, rows=rows)
-        assert command.send(signum) == code, command.err.read_text()
+        assert command.stop(signum) == code, command.err
         assert status(command.folder) == left
-        assert command.out.read_text() == "" or command.document()["status"] == "interrupted"
+        assert command.out == "" or command.document()["status"] == "interrupted"
     last = start(option)
-    assert last.end() == 0, last.err.read_text()
+    assert last.end() == 0, last.err
     resumed = last.document()
     assert resumed["resumed"] and not resumed["cached"] and resumed["status"] == "done"
     assert_identical(whole, resumed)
@@ -154,11 +126,11 @@ def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Comman
     [("train.estimator=sampled",), ("train.estimator=tilted", "train.coordinates=whitened")],
     ids=["sampled", "tilted"],
 )
-def test_killed_between_checkpoints(start: Callable[..., Command], options: tuple[str, ...]) -> None:
+def test_killed_between_checkpoints(start: Callable[..., Training], options: tuple[str, ...]) -> None:
     """Before the first, which means from the start; then between two: rows after the last are made again."""
     whole = uninterrupted(start, *options)
-    assert start(*options, "callbacks.checkpoint.seconds=1000", rows=40).send(signal.SIGKILL) == -9
-    assert start(*options, "callbacks.checkpoint.seconds=0.03", rows=70).send(signal.SIGKILL) == -9
+    assert start(*options, "callbacks.checkpoint.seconds=1000", rows=40).stop(signal.SIGKILL) == -9
+    assert start(*options, "callbacks.checkpoint.seconds=0.03", rows=70).stop(signal.SIGKILL) == -9
     last = start(*options)
     assert last.end() == 0
     assert_identical(whole, last.document())
@@ -167,19 +139,19 @@ def test_killed_between_checkpoints(start: Callable[..., Command], options: tupl
     assert_identical(whole, again.document())
 
 
-def test_a_nan_exits_4(start: Callable[..., Command]) -> None:
+def test_a_nan_exits_4(start: Callable[..., Training]) -> None:
     options = ("train.clip=null", "optimizer.lr=1e30", "train.steps=20")
     command = start(*options)
     assert command.end() == 4
-    assert "not finite" in command.err.read_text()
+    assert "not finite" in command.err
     (trace,) = command.folder.glob("runs/ahn/theorem3/*/traceback.txt")
     assert "Diverged" in trace.read_text() and status(command.folder) == "failed"
 
 
-def test_the_command_itself(start: Callable[..., Command], tmp_path: Path) -> None:
+def test_the_command_itself(start: Callable[..., Training], tmp_path: Path) -> None:
     """From nothing, with the interpreter's own start: SIGTERM at an arbitrary row, then to the end. Nothing
     slows it down, so it is long."""
-    long = ("train.steps=1500", "train.log_every=50", "callbacks.gradient.count=0")
+    long = ("train.steps=400", "train.log_every=50", "callbacks.gradient.count=0")
     code = "import sys; from icl.cli import main; sys.exit(main())"
     call = [sys.executable, "-c", code, *arguments(tmp_path / "killed", *long)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
