@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import signal
+import time
 from itertools import product
 from pathlib import Path
 
