@@ -77,6 +77,12 @@ def kind_in_words(document: Mapping[str, Any], name: str) -> str:
     return f"{word}, \N{PLUS-MINUS SIGN} {brief(error, 2)}" if word and _some(error) else word
 
 
+def measurement(document: Mapping[str, Any]) -> str:
+    """What a check measured, and which kind of number it is: `gradient_norm 3e-15 < 2e-13 (exact)`."""
+    kind = kind_in_words(document, document["bound"].get("of", ""))
+    return inequality(document["measured"], document["bound"]) + (f" ({kind})" if kind else "")
+
+
 def _some(error: Any) -> bool:
     return any(map(_some, error)) if isinstance(error, list | tuple) else bool(error)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icl.verdicts import brief, inequality, kind_in_words, kinds_of, outcome, relation
+from icl.verdicts import brief, inequality, kind_in_words, kinds_of, measurement, outcome, relation
 
 MEASURED: dict[str, Any] = {"risk": 0.25, "gradient_norm": 3e-15, "distance": 0.297, "steps": [1.0]}
 
@@ -48,6 +48,7 @@ def test_a_number_says_what_kind_it_is() -> None:
     words = [kind_in_words(told, name) for name in ("risk", "gap", "best", "starts")]
     assert words == ["sampled, ± 0.02", "exact", "found by search", ""]
     assert kind_in_words({"measured": measured}, "risk") == "", "a record from before"
+    assert measurement(told | {"bound": bound(0.3, "risk")}) == "risk 0.25 < 0.3 (sampled, ± 0.02)"
 
 
 def test_in_brief() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from icl.verdicts import KINDS, brief, inequality, kind_in_words
+from icl.verdicts import KINDS, brief, measurement
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"
@@ -89,8 +89,7 @@ def _statements(paper: Mapping[str, Any]) -> str:
         claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
         statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
         measured = [
-            _cell(inequality(check["measured"], check["bound"]))
-            + _kind(kind_in_words(check, check["bound"]["of"])),
+            _cell(measurement(check)),
             f"*Bound:* {_cell(check['bound']['source'])}",
             f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
         ]

@@ -13,9 +13,9 @@ from icl.jobs.workers import Lines
 
 class Display:
     """`with Display() as display:` then `display.see(event)` for each. `quiet` tells only what was skipped or
-    failed, and what is said."""
+    failed, and what is said; `what` is under way until the first event says more."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(self, what: str = "", *, quiet: bool = False, verbose: bool = False) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
@@ -29,13 +29,14 @@ class Display:
             *columns, console=self._console, transient=True, disable=not self.on_terminal,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
-        self._task = self._bar.add_task("", total=None, now="", visible=False)
+        starting = f"{what}: starting" if what else "starting"
+        self._task = self._bar.add_task("", total=None, now=starting, visible=False)
         self._entered = contextlib.ExitStack()
 
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
         if self.on_terminal:
-            self._bar.update(self._task, now="starting", visible=True)
+            self._bar.update(self._task, visible=True)
             self._entered.enter_context(Lines(self.see).in_place_of_stderr())
         return self
 

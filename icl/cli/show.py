@@ -71,7 +71,7 @@ def _against_bound(document: Mapping[str, Any]) -> Any:
 def _inequality(document: Mapping[str, Any]) -> str:
     """With as many digits as tell the two sides apart."""
     name, value, sign, limit = relation(document["measured"], document["bound"])
-    for digits in (3, 6, 12):
+    for digits in (3, 6, 12, 15):
         left, right = brief(value, digits), brief(limit, digits)
         if left != right or value == limit:
             break

@@ -82,7 +82,8 @@ def command(verb: str, args: Sequence[str]) -> int:
 
 def _one(verb: str, composed: Composed, configs: Configs) -> int:
     request, session = requested(verb, composed, configs)
-    document = _done(lambda told: obtain(request, told), session, Display(verbose=_verbose(composed)))
+    display = Display(f"{request.kind} {request.id}", verbose=_verbose(composed))
+    document = _done(lambda told: obtain(request, told), session, display)
     if not document:  # of a run that another process keeps, and tells of
         return OK
     verbose = _verbose(composed)

@@ -25,7 +25,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.sinks.sink import Sink
 from icl.sinks.telling import Story
-from icl.verdicts import VERDICTS, inequality
+from icl.verdicts import VERDICTS, measurement
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Check, Weights
@@ -156,7 +156,7 @@ def _write(document: Document, sink: Sink) -> None:
         "claim": document["claim"],
         "verdict": document["verdict"],
         "expected": document["expected"],
-        "measured": inequality(document["measured"], document["bound"]),
+        "measured": measurement(document),
         "bound": document["bound"]["value"],
         "control": f"{control['description']}: {control['measured']}",
     }

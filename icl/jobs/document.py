@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from icl.verdicts import brief, inequality
+from icl.runs.kinds import kind_of
+from icl.verdicts import KINDS, brief, error_of, measurement
 
 _COLOURS = {"holds": "#1a7f37", "fails": "#b35900", "undecided": "#666666"}
 
@@ -41,7 +42,7 @@ def _check(document: Mapping[str, Any]) -> Iterator[str]:
     rejected = "rejected" if control["rejected"] else "<b>not rejected</b>"
     yield f"<p><b>{escape(document['check'])}</b> {escape(document['reference'])} {_pill(document)}<br>"
     yield f"{escape(document['claim'])}</p><table>"
-    yield _row("measured", inequality(document["measured"], bound))
+    yield _row("measured", measurement(document))
     yield _row("bound", bound["source"])
     yield f"<tr><th>control</th><td>{rejected} at {brief(control['measured'])}: "
     yield f"{escape(control['description'])}</td></tr>"
@@ -58,14 +59,18 @@ def _figure(document: Mapping[str, Any]) -> Iterator[str]:
     yield "<table>"
     for claim in document["claims"]:
         yield f"<tr><td>{_pill(claim)}</td><td>{escape(claim['claim'])}</td>"
-        yield f"<td>{escape(brief(claim['measured']))}</td><td>{escape(brief(claim['bound']))}</td></tr>"
+        kind = KINDS.get(claim.get("kind", ""), "")
+        yield f"<td>{escape(brief(claim['measured']))}</td><td>{kind}</td>"
+        yield f"<td>{escape(brief(claim['bound']))}</td></tr>"
     yield "</table>"
 
 
 def _run(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"<p>{escape(document['run_dir'])}: {document['steps']} steps</p><table>"
     for name, entry in document["metrics"].items():
-        yield _row(name, brief(entry["mean"]))
+        errors = document["metrics"].get(error_of(name), {"by_seed": {}})["by_seed"].values()
+        kind = kind_of(name, list(errors))
+        yield _row(name, brief(entry["mean"]) + (f" ({kind})" if kind else ""))
     yield "</table>"
     for verdict in document["verdicts"]:
         yield from _check(verdict)

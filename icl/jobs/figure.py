@@ -35,7 +35,7 @@ from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.sinks.sink import Sink
 from icl.sinks.telling import Story
-from icl.verdicts import VERDICTS, brief, outcome
+from icl.verdicts import KINDS, VERDICTS, brief, outcome
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,7 +187,7 @@ class FigureRequest:
         verdicts = Counter(claim["verdict"] for claim in document["claims"])
         unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
         sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
-        columns = ["claim", "verdict", "expected", "measured", "bound"]
+        columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
         sink.table("claims", columns, [[brief(claim[c]) for c in columns] for claim in document["claims"]])
 
 
@@ -284,7 +284,8 @@ def _markdown(document: Document) -> str:
     lines = [f"# {document['figure']}", "", document["caption"], "", command, ""]
     lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
     for claim in document["claims"]:
-        cells = claim["claim"], outcome(claim), brief(claim["measured"]), claim["bound"]
+        kind = f" ({KINDS[claim['kind']]})" if claim["kind"] else ""
+        cells = claim["claim"], outcome(claim), brief(claim["measured"]) + kind, claim["bound"]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "Settings:", ""]
     for drawn in document["drawn_from"]:

@@ -13,7 +13,8 @@ def said(display: Display) -> str:
 
 
 def test_a_single_job_is_named() -> None:
-    display = Display()
+    display = Display("train ahn/theorem3")
+    assert said(display) == "train ahn/theorem3: starting"
     display.see(RUN)
     assert said(display) == "train ahn/theorem3: 5 seeds, step 1/2"
 

@@ -11,6 +11,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -166,8 +167,37 @@ def test_the_first_result_is_the_one_shown(
         lines = [line for line in shown.splitlines() if line.strip() not in ("", "...")]
         assert len(lines) > 3 and {_without_rounding(line) for line in lines} <= printed, name
     found = icl.check("ahn/theorem1", dim=7, context=13)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"a gradient of norm {found['control']['measured']:.2f} and was rejected" in text
+    control = f"{found['control']['measured']:.2f}"
+    assert f"a gradient of norm {control} and was rejected" in (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    )
+    assert f"gave {control} for it" in (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("page", "said", "verb", "option", "scale", "key"),
+    [
+        ("sweeps.md", "it has {:,} and", "train", "experiment=ahn/theorem3", "laptop", "train.steps"),
+        ("sweeps.md", "and {:,})", "train", "experiment=ahn/theorem3", "laptop", "train.batch"),
+        ("howto/train.md", "set of {}", "train", "experiment=ahn/theorem4_lbfgs", "laptop", "train.batch"),
+        ("papers/lds.md", "{} steps on", "figure", "figure=lds/fig1", "laptop", "figure.experiment.steps"),
+        ("papers/lds.md", "{} steps of", "figure", "figure=lds/fig1", "paper", "figure.experiment.steps"),
+        ("papers/lds.md", "of {} fresh", "train", "experiment=lds/ar", "paper", "train.batch"),
+    ],
+)  # fmt: skip
+def test_budgets_in_the_words_are_those_of_the_configs(
+    page: str, said: str, verb: str, option: str, scale: str, key: str
+) -> None:
+    found: Any = compose(CONFIGS, verb, [option, f"scale={scale}"]).settings
+    for part in key.split("."):
+        found = found[part]
+    assert said.format(found) in (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def test_the_torch_of_the_tutorial_is_the_pinned_one() -> None:
+    pinned = re.search(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    assert f"torch {pinned[1]}" in (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 
 
 def _without_rounding(line: str) -> str:
