@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import os
 import shutil
 import signal
@@ -49,6 +50,7 @@ Overrides = list[str]
 Result = Mapping[str, Any]  # what a job left: status, exit_code, document
 _INTERRUPTED = {"status": "interrupted", "exit_code": 128 + signal.SIGINT, "document": {}}
 _ELSEWHERE = ("basic", "vectorized", "submitit_slurm")  # launchers: in this process, or beyond it
+_MOST_JOBS = 100_000
 _BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 
 
@@ -139,6 +141,7 @@ class Multirun:
             parser = OverridesParser.create(config_loader=self.context.config_loader)
             parsed = parser.parse_overrides([*sweeper._parse_config(), *swept])
             try:
+                _insist_on_a_list(parsed)
                 jobs = sweeper.split_arguments(parsed, None)[0]
             except ValueError as error:
                 raise InputError(f"-m: {one_line(error)}") from error
@@ -259,6 +262,17 @@ class Multirun:
     def _result(self, job_return: JobReturn) -> Result:
         value = job_return._return_value
         return value if job_return.status is JobStatus.COMPLETED else self.jobs.failed(value)
+
+
+def _insist_on_a_list(parsed: Sequence[Override]) -> None:
+    """That all jobs of a grid can be listed, which they are before the first starts."""
+    jobs = 1
+    for override in parsed:
+        if override.is_discrete_sweep():
+            values = itertools.islice(override.sweep_string_iterator(), _MOST_JOBS + 1)
+            jobs *= max(1, sum(1 for _ in values))
+        if jobs > _MOST_JOBS:
+            raise InputError(f"{override.input_line}: makes more than {_MOST_JOBS} jobs")
 
 
 def _speaks_of_hydra(config: DictConfig) -> bool:
