@@ -18,7 +18,7 @@ def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
     """Name, repeats and threads, validated."""
     one_of("format", settings["format"], ("text", "json"))
     one_of("scale", settings["scale"], SCALES)
-    threads = None if settings["threads"] is None else whole("threads", settings["threads"], 1)
+    threads = None if settings["threads"] is None else whole("threads", settings["threads"], 1, 4096)
     return one_of("bench", settings["bench"], BENCHES), whole("repeats", settings["repeats"], 1), threads
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import os
 import shutil
 import signal
@@ -51,6 +52,7 @@ Overrides = list[str]
 Result = Mapping[str, Any]  # what a job left: status, exit_code, document
 _INTERRUPTED = {"status": "interrupted", "exit_code": 128 + signal.SIGINT, "document": {}}
 _ELSEWHERE = ("basic", "vectorized", "submitit_slurm")  # launchers: in this process, or beyond it
+_MOST_JOBS = 100_000
 _BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 
 
@@ -148,6 +150,7 @@ class Multirun:
             parser = OverridesParser.create(config_loader=self.context.config_loader)
             parsed = parser.parse_overrides([*sweeper._parse_config(), *swept])
             try:
+                _insist_on_a_list(parsed)
                 jobs = sweeper.split_arguments(parsed, None)[0]
             except ValueError as error:
                 raise InputError(f"-m: {one_line(error)}") from error
@@ -276,6 +279,17 @@ def _in_all(jobs: Sequence[Sequence[str]]) -> set[str]:
     common = set.intersection(*map(set, jobs)) if jobs else set()
     keys = Counter(override.partition("=")[0] for job in jobs[:1] for override in job)
     return {override for override in common if keys[override.partition("=")[0]] == 1}
+
+
+def _insist_on_a_list(parsed: Sequence[Override]) -> None:
+    """That all jobs of a grid can be listed, which they are before the first starts."""
+    jobs = 1
+    for override in parsed:
+        if override.is_discrete_sweep():
+            values = itertools.islice(override.sweep_string_iterator(), _MOST_JOBS + 1)
+            jobs *= max(1, sum(1 for _ in values))
+        if jobs > _MOST_JOBS:
+            raise InputError(f"{override.input_line}: makes more than {_MOST_JOBS} jobs")
 
 
 def _keep_files_in(folder: Path, config: DictConfig) -> None:

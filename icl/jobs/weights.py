@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from icl.models import Transformer
     from icl.tasks import Law
 
+_LARGEST = 2**29  # bytes, of all arrays
 _FAMILIES = {frozenset("A"): "sparse_a", frozenset("AB"): "sparse_ab", frozenset("PQ"): "full"}
 
 
@@ -76,8 +78,14 @@ def of_file(path: Path, check: Any) -> Weights:
         return InputError(f"check.weights={path}: {reason}")
 
     try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > _LARGEST:
+            raise refuse(f"unpacks to {size / 2**20:,.0f} MiB, {_LARGEST >> 20} at most")
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+    except InputError:
+        raise
     except Exception as error:  # zipfile, zlib and numpy have no common one
         raise refuse(f"not a readable .npz file ({type(error).__name__})") from None
     activation = str(arrays.pop("activation", "identity"))

@@ -93,7 +93,7 @@ class MultiHead(Parametrization):
         self, dim: int, layers: int = 1, heads: int = 2, init_std: float | Sequence[float] = 1e-4
     ) -> None:
         super().__init__(dim, layers, init_std)
-        self.heads = whole("model.heads", heads, 1)
+        self.heads = whole("model.heads", heads, 1, 1024)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         size = (self.layers, self.heads, self.dim + 1, self.dim + 1)
@@ -144,7 +144,7 @@ class LinearTransformerBlock(Full):
         self, dim: int, layers: int = 1, hidden: int = 1, init_std: float | Sequence[float] = 1e-4
     ) -> None:
         super().__init__(dim, layers, init_std)
-        self.hidden = whole("model.hidden", hidden, 1)
+        self.hidden = whole("model.hidden", hidden, 1, 65536)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         size = (1, self.hidden, self.dim + 1)

@@ -402,7 +402,7 @@ def _matrix(key: str, value: Any, dim: int) -> np.ndarray:
         if path.suffix != ".npy" or not path.is_file():
             raise InputError(f"{key}={value}: no such .npy file")
         try:
-            matrix = np.load(path, allow_pickle=False)
+            matrix = np.load(path, "r", allow_pickle=False)  # whatever size it claims
         except (OSError, ValueError, EOFError):
             raise InputError(f"{key}={value}: not a readable .npy array") from None
     else:

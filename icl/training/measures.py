@@ -20,6 +20,7 @@ from icl.training.critical_point import CriticalPoint, GradientNorms, gradient_n
 from icl.training.module import EnsembleModule, pass_over
 
 SIGMAS = 4.0  # of a Student variable with CHUNKS - 1 degrees of freedom each: about 99.9 %
+MOST = 1_000_000  # steps, which are listed beforehand
 Row = dict[str, Any]
 Matrices = Callable[[Any], Mapping[str, Tensor]]
 Risk = Callable[[Any], Tensor | Iterable[Tensor]]
@@ -35,7 +36,7 @@ class AtSteps(pl.Callback, ABC):
 
     def __init__(self, count: int = 8, steps: Sequence[int] | None = None) -> None:
         name = type(self).__name__
-        self.count = whole(f"{name}.count", count, 0)
+        self.count = whole(f"{name}.count", count, 0, MOST)
         self.given = None if steps is None else [whole(f"{name}.steps", step, 0) for step in steps]
         self._left: set[int] = set()
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -13,6 +14,7 @@ from icl.cli import main
 from tests.cli.conftest import TINY
 
 T = "train experiment=ahn/theorem3 scale=smoke"
+L = "train experiment=ahn/theorem4_lbfgs scale=smoke"
 C = "check check=ahn/theorem1 scale=smoke"
 WRONG = {
     f"{T} task.foo=1": "task.foo: no such key",
@@ -114,6 +116,26 @@ WRONG = {
     "report only=[anh]": "only=anh: no such paper; did you mean ahn?",
     "sweep sweep=x": "must be the folder of a sweep",
     "list foo": "foo: icl list takes",
+    "check check=null": "check=null: no such option (one of: ahn/",
+    f"{T} optimizer.betas={{a:1}}": "optimizer.betas={'a': 1}: must be a number, or a list",
+    f"{T} optimizer.eps=inf": "with these options Adam moves nothing",
+    f"{T} optimizer=adamw optimizer.weight_decay=true": "optimizer.weight_decay=True: must be a number",
+    f"{L} optimizer.history_size=0": "LBFGS fails with these options",
+    f"{L} optimizer.line_search_fn=foo": "only 'strong_wolfe' is supported",
+    f"{L} optimizer.max_iter=-1": "with these options LBFGS moves nothing",
+    f"{T} callbacks.gradient.count=1000000000": "count=1000000000: must be an integer from 0 to 1000000",
+    f"{T} model.layers=1000000": "model.layers=1000000: must be",
+    f"{T} task.dim=1000000": "task.dim=1000000: must be",
+    f"{T} -m seed=0,0": "two jobs are one and the same train",
+    f"{T} -m seed=range(10000000)": "seed=range(10000000): makes more than 100000 jobs",
+    "train experiment=xie/heads scale=smoke model.heads=1000000": "model.heads=1000000: must be",
+    "check check=ahn/softmax scale=smoke check.samples=1000000000000": "check.samples=1000000000000: must be",
+    f"{T} hydra/env=[1]": "no config can be composed of this",
+    f"{T} hydra.sweeper=x": "hydra.sweeper=x: must be a group of settings",
+    f"{T} hydra.launcher=null": "hydra.launcher=None: must be a group of settings",
+    f"{T} task.eigenvalues={'[' * 200}{']' * 200}": "nested too deeply",
+    "bench threads=1000000000": "threads=1000000000: must be an integer from 1 to 4096",
+    "reproduce only=17": "only=17: must be a list",
     "clean yes=maybe": "must be one of true, false",
     "completion fish": "must be one of bash, zsh",
 }
@@ -143,6 +165,31 @@ def test_exit_2_one_line_and_nothing_written(
     out, err = capfd.readouterr()
     assert out == ""
     assert WRONG[line] in err and err.startswith("icl: ") and err.count("\n") == 1, err
+    assert contents(places) == before
+
+
+def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They are not unpacked to be refused."""
+
+    def header(*shape: int) -> bytes:
+        text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+        return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+    (places / "huge.npy").write_bytes(header(10**6, 10**9))
+    with ZipFile(places / "bomb.npz", "w", ZIP_DEFLATED) as bomb, bomb.open("A.npy", "w") as file:
+        file.write(header(100, 5, 200_000))
+        for _ in range(100):
+            file.write(bytes(8 * 10**6))
+    before = contents(places)
+    for line, said in {
+        f"{T} task.covariance={places}/huge.npy": "huge.npy: not a readable .npy array",
+        f"{C} check.covariance={places}/huge.npy": "huge.npy: not a readable .npy array",
+        f"check check=giannou/lemma4_1 scale=smoke check.design={places}/huge.npy": "not a readable .npy array",
+        f"{C} check.weights={places}/bomb.npz": "bomb.npz: unpacks to 763 MiB, 512 at most",
+    }.items():
+        assert main(line.split()) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1) and said in err, err
     assert contents(places) == before
 
 

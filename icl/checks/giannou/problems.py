@@ -70,7 +70,10 @@ def given_design(design: Design, dim: int, context: int) -> Tensor | None:
     if isinstance(design, str):
         if not design.endswith(".npy") or not Path(design).is_file():
             raise InputError(f"check.design={design}: no such .npy file")
-        A_ND = np.load(design, allow_pickle=False)
+        try:
+            A_ND = np.load(design, "r", allow_pickle=False)  # whatever size it claims
+        except (OSError, ValueError, EOFError):
+            raise InputError(f"check.design={design}: not a readable .npy array") from None
     else:
         try:
             A_ND = np.array(design, dtype=np.float64)
