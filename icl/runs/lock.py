@@ -121,7 +121,8 @@ class Lock:
             os.link(mine, self.path)
             return True
         except FileExistsError:
-            return self._take_over(mine, descriptor)
+            # Over NFS a link that was made is asked for again where the answer was lost.
+            return _same_file(descriptor, self.path) or self._take_over(mine, descriptor)
         except FileNotFoundError:
             return False
 
