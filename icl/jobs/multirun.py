@@ -193,7 +193,8 @@ class Sweep:
         if self.kind == "train":
             self._refuse_places(composed.settings["trainer"])
         if session.outputs not in self._known:  # asks for many files
-            self._known[session.outputs] = keep_caches_in(session.outputs)
+            keep_caches_in(session.outputs)
+            self._known[session.outputs] = True
         document = prepare(request, session)
         if document is None:
             self._asked[tuple(job)] = Asked(request, session, composed)
