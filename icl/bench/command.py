@@ -6,9 +6,22 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any
+
+NO_LOGGER = ("list", "clean")  # verbs
+
+
+# A small process between us and the command: what a process is said to have taken at most is never less than
+# what its starter had, and we have loaded torch.
+_BETWEEN = """
+import json, os, subprocess, sys, time
+started = time.perf_counter()
+process = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(process.pid, 0)  # of this child alone
+told = [os.waitstatus_to_exitcode(status), time.perf_counter() - started, usage.ru_maxrss]
+os.write(int(sys.argv[1]), json.dumps(told).encode())
+"""
 
 
 @dataclass(frozen=True)
@@ -33,15 +46,17 @@ class Ran:
 
 def run_icl(*args: str) -> Ran:
     """`icl ARGS format=json logger=none`."""
-    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())", *args]
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [*command, "format=json", "logger=none"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    text = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)  # of this child alone
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
+    common = ["format=json", *([] if args[0] in NO_LOGGER else ["logger=none"])]
+    read, write = os.pipe()
+    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())", *args, *common]
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", _BETWEEN, str(write), *command],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, pass_fds=[write],
+    ) as process:  # fmt: skip
+        os.close(write)
+        assert process.stdout is not None
+        text = process.stdout.read()
+    with os.fdopen(read) as told:
+        code, seconds, peak = json.load(told)
     unit = 1 << 10 if sys.platform != "darwin" else 1 << 20
-    return Ran(json.loads(text) if text else {}, process.returncode, seconds, usage.ru_maxrss / unit)
+    return Ran(json.loads(text) if text else {}, code, seconds, peak / unit)

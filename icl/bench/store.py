@@ -27,7 +27,7 @@ RUNS, FEW = 10_000, 100
 RATES = (0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.045, 0.05)
 TRAINED = ("experiment=ahn/theorem3", "scale=smoke")
 SECONDS = {"list": 1.0, "report": 20.0, "train": 60.0, "sweep": 60.0, "clean": 20.0}
-MORE_KB = 10.0  # of memory, for each run more
+MORE_KB = 15.0  # of memory, for each run more
 
 
 def run(repeats: int) -> Iterator[dict[str, Any]]:

@@ -30,10 +30,11 @@ def clean_command(args: Sequence[str]) -> int:
     say = sys.stderr if settings["format"] == "json" else sys.stdout
     for entry in garbage:
         print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=say)
-    total, kinds = sum(entry.bytes for entry in garbage), dict.fromkeys(sizes(outputs), 0)
+    found = sizes(outputs)
+    total, kinds = sum(entry.bytes for entry in garbage), dict.fromkeys(found, 0)
     for entry in garbage:
         kinds[entry.path.relative_to(outputs).parts[0]] += entry.bytes
-    for kind, size in sizes(outputs).items():
+    for kind, size in found.items():
         print(f"{_size(kinds[kind]):>9}  of {_size(size)} in {kind}", file=say)
     print(f"{_size(total):>9}  in all" if garbage else "nothing to clean", file=say)
     removed = remove(outputs, garbage) if garbage and (settings["yes"] == "true" or _agreed(total)) else []

@@ -12,6 +12,7 @@ from icl.config import packages
 from icl.errors import InputError, nearest
 
 SCALES = ("smoke", "laptop", "paper")
+TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
 _MOST_CHOICES_SHOWN = 24
 
 

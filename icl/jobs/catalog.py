@@ -7,7 +7,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,11 +160,12 @@ def _text(group: str, id: str, configs: Configs) -> str:
     return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
 
-def _folders(folder: Path) -> list[Path]:
+def _folders(folder: Path) -> Iterator[Path]:
     try:
-        return [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir()]
+        with os.scandir(folder) as entries:
+            yield from (Path(entry.path) for entry in entries if entry.is_dir())
     except OSError:
-        return []
+        return
 
 
 def _entry(name: str, path: Path) -> Entry:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from icl.config.compose import Composed
 from icl.config.multirun import Result
-from icl.config.places import Configs
+from icl.config.places import TORCHRUN, Configs
 from icl.config.session import Session, keep_caches_in, session_of
 from icl.config.values import processes
 from icl.errors import InputError, Interrupted, full_errors, nearest, one_line, whole
@@ -168,6 +168,10 @@ class Sweep:
         """Who starts the processes that share a run: the job itself on one machine, Slurm on several."""
         devices, nodes = processes(trainer["devices"], 1), trainer["num_nodes"]
         key = f"trainer.devices={devices} trainer.num_nodes={nodes}"
+        if TORCHRUN in os.environ:
+            raise InputError(
+                "-m: torchrun starts the processes of one run; without it each job starts its own"
+            )
         if self.launcher == "submitit_slurm":
             if self.places != (devices, nodes):
                 raise InputError(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.compose import Composed
 from icl.config.logger import under_agent
 from icl.config.objects import target_of
+from icl.config.places import TORCHRUN
 from icl.config.session import Session
 from icl.config.values import by_content, processes, resolved_seeds
 from icl.errors import InputError
@@ -86,7 +87,7 @@ class TrainRequest:
     @property
     def is_shared(self) -> bool:
         """Whether this process is one of several that somebody started to make it."""
-        if self.processes == 1:
+        if self.processes == 1 and TORCHRUN not in os.environ:
             return False
         from icl.training.beside import was_started
 

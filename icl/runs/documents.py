@@ -85,9 +85,9 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def file_digest(path: Path) -> str:
-    """Digest of a file that is there. One that was not touched since is not read twice."""
-    now = path.stat()
+def file_digest(path: Path, now: os.stat_result | None = None) -> str:
+    """Digest of a file that is there, in state `now`. One that was not touched since is not read twice."""
+    now = now or path.stat()
     return _file_digest(path, now.st_ino, now.st_size, now.st_mtime_ns)
 
 

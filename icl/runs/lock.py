@@ -30,7 +30,7 @@ from icl.runs import atomic
 HEARTBEAT = 5.0
 STALE_AFTER = 60.0
 _SETTLE = 1.0
-_POLL = 0.2
+_POLL, _SLOWEST_POLL = 0.2, 2.0  # the longer it has waited, the less a moment more matters
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
@@ -52,14 +52,15 @@ class Lock:
 
     def acquire(self, on_wait: Callable[[str], None] | None = None, *, blocking: bool = True) -> bool:
         """Takes the lock, making its folder if need be; says once through `on_wait` whom it waits for."""
-        waited = False
+        waited, pause = False, _POLL
         while not self._attempt():
             if not blocking:
                 return False
             if on_wait is not None and not waited:
                 on_wait(f"waiting for {_describe(_read(self.path))}: {self.path}")
             waited = True
-            time.sleep(_POLL)
+            time.sleep(pause)
+            pause = min(2 * pause, _SLOWEST_POLL)
         _held.add(self)
         self._stop = threading.Event()
         self._beating = threading.Thread(target=self._beat, args=(self._stop, self._descriptor), daemon=True)
@@ -121,7 +122,8 @@ class Lock:
             os.link(mine, self.path)
             return True
         except FileExistsError:
-            return self._take_over(mine, descriptor)
+            # Over NFS a link that was made is asked for again where the answer was lost.
+            return _same_file(descriptor, self.path) or self._take_over(mine, descriptor)
         except FileNotFoundError:
             return False
 

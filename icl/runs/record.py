@@ -6,6 +6,8 @@ Letters: R seeds, L layers, D covariates.
 from __future__ import annotations
 
 import functools
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,12 +113,22 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
         return f"it was made with other code ({run.get('digest')}, now {digest})"
     for name, written in run.get("files", {}).items():
         size = written if isinstance(written, int) else written["bytes"]  # older records: the size alone
-        there = (folder / name).stat().st_size if (folder / name).is_file() else 0
+        now = _stat(folder / name)
+        there = 0 if now is None else now.st_size
         if there != size:
             return f"its {name} is damaged ({there} of {size} bytes)"
-        if written != size and documents.file_digest(folder / name) != written["digest"]:
+        if written != size and documents.file_digest(folder / name, now) != written["digest"]:
             return f"its {name} is damaged (not the bytes that were written)"
     return None
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """Of a file that is there; asked for once, since a server far away may hold it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def find_done(folder: Path, digest: str | None) -> RunRecord | None:

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from pytorch_lightning.plugins.environments import SLURMEnvironment
 
 from icl.config import packages
+from icl.config.places import TORCHRUN
 from icl.errors import InputError
 from icl.training import job
 from icl.training.company import Company
@@ -46,6 +47,10 @@ class Place(NamedTuple):
 def place() -> Place | None:
     """Of this process; None where it was started by itself."""
     env = os.environ
+    if TORCHRUN in env:  # also where srun has started it
+        names = ("WORLD_SIZE", "RANK", "GROUP_RANK", "LOCAL_RANK")
+        size, rank, node, on_node = (int(env[name]) for name in names)
+        return Place(size, rank, node, on_node, f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}")
     step = env.get("SLURM_STEP_ID", "")
     if step.isdigit() and int(step) < _INTERACTIVE and "SLURM_PROCID" in env:
         names = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
@@ -54,10 +59,6 @@ def place() -> Place | None:
         address = f"{env.get('MASTER_ADDR', first)}:{env.get('MASTER_PORT', port)}"
         size, rank, node, on_node = (int(env.get(name, 0)) for name in names)
         return Place(size, rank, node, on_node, address)
-    if "TORCHELASTIC_RUN_ID" in env:
-        names = ("WORLD_SIZE", "RANK", "GROUP_RANK", "LOCAL_RANK")
-        size, rank, node, on_node = (int(env[name]) for name in names)
-        return Place(size, rank, node, on_node, f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}")
     return None
 
 
@@ -70,6 +71,11 @@ def was_started(processes: int, nodes: int) -> bool:
         raise InputError(
             f"trainer.devices, trainer.num_nodes: make {processes} processes, and here are {size}; "
             "start as many (srun --ntasks-per-node=DEVICES, torchrun), or let cluster=slurm do it"
+        )
+    if processes == 1 < size and TORCHRUN in os.environ:
+        raise InputError(
+            f"trainer.devices=1: torchrun has started {size} processes, which would each train the whole; "
+            "trainer.devices says how many of them a node has, trainer.num_nodes how many nodes there are"
         )
     if nodes > 1 and size == 1:
         raise InputError(

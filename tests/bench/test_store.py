@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from icl.bench import store
 from icl.runs.record import load_run
 
 
+@pytest.mark.slow
 def test_commands_beside_some_runs(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(store, "TRAINED", (*store.TRAINED, "checks=[]", "train.steps=20", "train.batch=8"))
     monkeypatch.setattr(store, "RATES", store.RATES[:3])
@@ -28,5 +31,6 @@ def test_commands_beside_some_runs(tmp_path: Path, monkeypatch) -> None:
         "a sweep of 6 jobs that are done", "icl sweep of 6 jobs", "icl list beside 6 runs",
         "icl report beside 6 runs", "icl clean beside 6 runs",
     ]  # fmt: skip
-    assert all("exit code 0" in row["name"] and row["peak_mb"] > 1 for row in rows)
+    # And of the command alone: torch, which this process has loaded, takes more.
+    assert all("exit code 0" in row["name"] and 1 < row["peak_mb"] < 200 for row in rows)
     assert swept[-1] == "hydra/launcher=vectorized" and json.dumps(rows)

@@ -139,14 +139,14 @@ def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.Mo
         return finish(plan, *rest)
 
     monkeypatch.setattr(job, "finish", breaks)
-    ended = tiny(*VECTORIZED, "seed=range(4)")
-    assert ended.code == 4 and ended.json["done"] == 3
+    ended = tiny(*VECTORIZED, "seed=range(64)")
+    assert ended.code == 4 and ended.json["done"] == 63
     (failure,) = ended.json["failures"]
     assert failure["error"] == "RuntimeError: made to raise" and failure["overrides"] == ["seed=1"]
     assert "in breaks" in (Path(failure["run_dir"]) / "traceback.txt").read_text()
     monkeypatch.undo()
-    again = tiny(*VECTORIZED, "seed=range(4)").json
-    assert again["done"] == 4 and again["cached"] == 3
+    again = tiny(*VECTORIZED, "seed=range(64)").json
+    assert again["done"] == 64 and again["cached"] == 63
 
 
 def test_interrupted_and_continued_by_either_launcher(

@@ -221,6 +221,23 @@ def test_who_looks_at_a_stale_lock_while_another_looks_too_loses(path, monkeypat
     assert Lock(path).acquire(blocking=False)
 
 
+def test_a_link_that_was_made_though_the_answer_was_lost(path, monkeypatch):
+    """As over NFS, whose client asks again and hears that it is there. Nobody waits for itself."""
+    link = os.link
+
+    def twice(*args):
+        link(*args)
+        link(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", twice)
+        lock = Lock(path)
+        assert lock.acquire(blocking=False) and lock.is_held()
+    assert not Lock(path).acquire(blocking=False)
+    lock.release()
+    assert list(path.parent.iterdir()) == []
+
+
 def test_the_heart_beats(path):
     with Lock(path, heartbeat=0.02):
         age(path, 1000)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from icl.jobs.kinds import requested
 from icl.training.beside import place, was_started
 from icl.training.estimators import make_estimator
 from icl.training.stream import PromptStream
-from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401  fixtures
+from tests.cli.conftest import TINY, Run, icl, outputs, tiny  # noqa: F401  fixtures
 
 LAB = """
 import os, signal
@@ -110,6 +113,56 @@ def test_two_processes(tiny: Run, outputs: Path, witness: Path) -> None:  # noqa
     assert "ValueError: made to fail" in failed.err
 
 
+def torchrun(*args: str) -> subprocess.CompletedProcess[str]:
+    """Two processes of `icl train ARGS`."""
+    starter = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())", "train"]
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [*starter, "--no-python", *command, *TINY, "trainer.accelerator=cpu", "format=json", *args],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_of_torchrun(tiny: Run, outputs: Path) -> None:  # noqa: F811
+    """One record, one document, and the numbers of two processes of which the first has started the other."""
+    double = ["trainer.devices=2", "trainer.precision=64-true"]
+    started = torchrun(*double, "logger=none", f"paths.outputs={outputs}")
+    assert started.returncode == 0, started.stderr
+    document = json.loads(started.stdout)
+    assert document["status"] == "done" and not document["cached"]
+    place = outputs.rename(outputs.with_name("elsewhere"))
+    other = package.load_run(tiny(*double, "trainer.accelerator=cpu", "format=json").json["run_dir"])
+    first = package.load_run(place / Path(document["run_dir"]).relative_to(outputs))
+    assert first.run["fingerprint"] == other.run["fingerprint"] and first.metrics == other.metrics
+    assert all(np.array_equal(array, other.weights[name]) for name, array in first.weights.items())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ([], "trainer.devices=1: torchrun has started 2 processes"),
+        (["trainer.devices=4"], "make 4 processes, and here are 2"),
+        (["-m", "trainer.devices=2"], "-m: torchrun starts the processes of one run"),
+    ],
+)
+def test_refused_of_torchrun(
+    overrides: list[str],
+    said: str,
+    tiny: Run,  # noqa: F811
+    outputs: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "1", "GROUP_RANK": "0",
+             "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # fmt: skip
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    refused = tiny(*overrides)
+    assert (refused.code, refused.out) == (2, "") and said in refused.err, refused.err
+    assert len(refused.err.splitlines()) == 1 and not outputs.exists()
+
+
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
@@ -147,8 +200,14 @@ def test_places_that_somebody_else_gave(monkeypatch: pytest.MonkeyPatch) -> None
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert place() == (4, 3, 1, 1, "10.0.0.1:16234")
-    assert was_started(4, 2) and not was_started(1, 1)
+    assert was_started(4, 2) and not was_started(1, 1)  # tasks of srun's may be runs of their own
     with pytest.raises(ValueError, match="make 2 processes, and here are 4"):
         was_started(2, 1)
+    by_torchrun = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "8", "RANK": "5", "GROUP_RANK": "1",
+                   "LOCAL_RANK": "1", "MASTER_ADDR": "10.0.0.2", "MASTER_PORT": "29500"}  # fmt: skip
+    with monkeypatch.context() as patched:  # as `srun torchrun` does
+        for name, value in by_torchrun.items():
+            patched.setenv(name, value)
+        assert place() == (8, 5, 1, 1, "10.0.0.2:29500") and was_started(8, 2)
     monkeypatch.setenv("SLURM_STEP_ID", str(2**32 - 6))  # an interactive step is a shell
     assert place() is None
