@@ -66,7 +66,7 @@ class Landscape:
     context: int = 10
     layers: int = 3
     starts: int = 64
-    init_stds: Sequence[float] = (0.1, 0.2)
+    init_stds: Sequence[float] = (1e-4, 0.1, 0.2, 0.3)
     prompts: int = 1000
     iterations: int = 100
     samples: int = 5000
