@@ -69,6 +69,11 @@ class FigureRequest:
         return fingerprint({"figure": self.id, "settings": self.settings, "scale": self.scale})
 
     @property
+    def alike(self) -> str:
+        """The same for figures that are drawn from the same runs."""
+        return fingerprint({"experiment": self.settings["experiment"]})
+
+    @property
     def roots(self) -> tuple[str, ...]:
         return (*targets(self.settings), *DRAWING)
 

@@ -12,13 +12,13 @@ from icl.events import Changed, Event, Listener, Planned
 from icl.jobs.cluster import Cluster
 from icl.jobs.kinds import named
 from icl.jobs.request import Document, prepare
-from icl.jobs.task import Task
+from icl.jobs.task import Task, task_of
 from icl.jobs.workers import carry_out
 
 
 def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: Configs) -> list[Task]:
     """`which` is all or PAPER/all; `overrides` hold for each. All are validated; nothing has run."""
-    tasks = [Task(*named(kind, id, overrides, configs)) for id in _ids(kind, which, configs)]
+    tasks = [task_of(*named(kind, id, overrides, configs)) for id in _ids(kind, which, configs)]
     for task in tasks:
         with contextlib.suppress(Unavailable):  # said again, and listed, when its turn comes
             prepare(task.request, task.session)

@@ -14,16 +14,14 @@ from pathlib import Path
 from icl.config.session import Session
 from icl.errors import Unavailable, one_line
 from icl.events import Item
-from icl.jobs.figure import FigureRequest
 from icl.jobs.kinds import named
 from icl.jobs.remembered import Memory, remembering
 from icl.jobs.report import SHOWN, ReportRequest, blanks, with_found
 from icl.jobs.request import Found
-from icl.jobs.task import Task
+from icl.jobs.task import Task, task_of
 from icl.report.book import Entry
 from icl.runs.code import todays_digest
 from icl.runs.documents import read_json
-from icl.runs.fingerprint import fingerprint
 
 ORDER = tuple(kind.group for kind in SHOWN)
 
@@ -57,10 +55,7 @@ def _part(entry: Entry, scale: str, session: Session, memory: Memory) -> Part:
     """What cannot even be planned is a failure like any other."""
     try:
         request, _ = named(entry.group, entry.id, [f"scale={scale}"], session.configs, memory)
-        alike = ""
-        if isinstance(request, FigureRequest):
-            alike = fingerprint({"experiment": request.settings["experiment"]})
-        task = Task(request, session, alike)
+        task = task_of(request, session)
         found = request.found(session)
     except Unavailable as error:
         return Part(replace(entry, state="skipped", reason=one_line(error)))

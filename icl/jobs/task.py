@@ -25,6 +25,10 @@ class Task:
         return Item(self.request.kind, self.request.id)
 
 
+def task_of(request: Request, session: Session) -> Task:
+    return Task(request, session, getattr(request, "alike", ""))
+
+
 def attempt(task: Task) -> Changed:
     """What became of it. An interruption is no outcome and passes."""
     try:

@@ -17,6 +17,7 @@ from icl.config.session import Session
 from icl.events import Changed, Event
 from icl.jobs.figure import FigureRequest
 from icl.jobs.kinds import named
+from icl.jobs.many import tasks_of
 from icl.jobs.plan import Part, as_text, parts_of
 from icl.jobs.report import ReportRequest
 from icl.jobs.reproduce import Page
@@ -93,6 +94,11 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
     assert figures[0].past == {"ahn/fig7": 2.0, runs[0]: 100.0}
     alike = {found.entry.id: found.task.alike for found in figures if found.task}
     assert alike["ahn/fig1"] == alike["ahn/fig2"] != alike["ahn/fig3"]
+    by_name = {
+        task.request.id: task.alike
+        for task in tasks_of("figure", "ahn/all", [f"paths.outputs={tmp_path}"], Configs())
+    }
+    assert by_name["ahn/fig1"] == alike["ahn/fig1"] and by_name["ahn/fig3"] == by_name["ahn/fig5"]
 
 
 def test_the_page_keeps_up_without_being_written_for_each_of_many(

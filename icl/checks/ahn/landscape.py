@@ -2,11 +2,12 @@
 
 "It will be interesting to analyze the set of all critical points [...] as well as quantify their
 (sub)optimality": section 5.1 has the parameters converge to a point of S, and the loss to the global minimum.
-Asked of many random small initialisations, all trained at once, each on weighted prompts of its own that show
-the risk's tail (icl.tasks.tilted): does each end near S; at which local minimum on S, by exact descent from
-its projection; and does any have a risk below the best known on S?
+Asked of many random small initialisations of several sizes, all trained at once, each on weighted prompts of
+its own that show the risk's tail (icl.tasks.tilted): does each end near S; at which local minimum on S, by
+exact descent from its projection; and does any have a risk below the best known on S?
 
-The risk at an end point is sampled on fresh weighted prompts. Whitened throughout, where Sigma drops out.
+The starts are normal in the paper's coordinates, as in Figures 3 to 5. All else is whitened, where Sigma
+drops out. The risk at an end point is sampled on fresh weighted prompts.
 K starts, B prompts, L layers, D covariates, V = (2L - 1) D^2 variables.
 """
 
@@ -24,10 +25,10 @@ from torch import Tensor
 
 from icl.checks.ahn.ensemble import Risk, descend_each
 from icl.checks.ahn.near_s import minimum_below
-from icl.checks.ahn.points_of_s import nearest_point, starts_tracked
+from icl.checks.ahn.points_of_s import nearest_point, starts_tracked, whitened
 from icl.checks.settings import law_of, limited
 from icl.checks.verdict import Bound, Control, Finding
-from icl.errors import whole
+from icl.errors import InputError, reals, whole
 from icl.models.gram import sparse_expected_risk
 from icl.progress import track
 from icl.random import generator
@@ -37,7 +38,6 @@ from icl.theory.distance import distance_to_identity
 from icl.theory.polynomial import InvariantRisk, Minimum
 from icl.weighted import stratified_error
 
-INIT_STD = 0.1
 LEVEL = 0.999
 MOST = 0.5
 NEAR_S = 0.1  # as in Figures 3 to 5
@@ -58,13 +58,15 @@ class End(NamedTuple):
 
 @dataclass(eq=False)
 class Landscape:
-    """Settings: dimension, context length, layers, random initialisations (`starts`), weighted prompts that
-    each is trained on, iterations, fresh ones that each is measured on (`samples`), seed of all draws."""
+    """Settings: dimension, context length, layers, random initialisations (`starts`, shared out among the
+    standard deviations `init_stds`), weighted prompts that each is trained on, iterations, fresh ones that
+    each is measured on (`samples`), seed of all draws."""
 
     dim: int = 5
     context: int = 10
     layers: int = 3
     starts: int = 64
+    init_stds: Sequence[float] = (1e-4, 0.1, 0.2, 0.3)
     prompts: int = 1000
     iterations: int = 100
     samples: int = 5000
@@ -72,8 +74,8 @@ class Landscape:
 
     reference = "Section 5.1 and section 6, on the landscape; Theorem 4"
     claim = (
-        "Training of eq. (11) from small random initialisations converges to the global minimum: most starts "
-        "end at the least minimum on S."
+        "Training of eq. (11) from small random initialisations converges to the global minimum: of every "
+        "size, most starts end at the least minimum on S."
     )
 
     def __post_init__(self) -> None:
@@ -82,7 +84,11 @@ class Landscape:
         limited("check.starts", self.starts, 1, 1024, "all starts are trained at once")
         for name, least in (("prompts", 300), ("iterations", 1), ("samples", 1000)):
             whole(f"check.{name}", getattr(self, name), least)
-        law_of(self.dim, self.context, self.seed)  # refuses the rest
+        count = len(self.init_stds)
+        self.init_stds = reals("check.init_stds", self.init_stds, count, 0, open_low=True)
+        if not 0 < count <= self.starts:
+            raise InputError(f"check.init_stds: has {count} sizes for {self.starts} starts")
+        self.law = law_of(self.dim, self.context, self.seed, task_covariance="inverse")  # refuses the rest
         self.inflations = inflations_for(3**self.layers - 1, self.context, self.dim)
 
     def measure(self) -> Finding:
@@ -92,16 +98,21 @@ class Landscape:
         ends = [self._end(k, *stack) for k, stack in enumerate(self._train())]
         quantile = float(norm.isf((1 - LEVEL) / (2 * self.starts)))
         below = sum(end.risk + quantile * end.stderr < best for end in ends)
-        at_best = sum(end.minimum / best - 1 < SAME for end in ends)
+        of_size = [
+            [end.minimum / best - 1 < SAME for end in ends[i :: self._sizes]] for i in range(self._sizes)
+        ]
+        shares = [(sum(at) / len(at), *share_interval(sum(at), len(at))) for at in of_size]
         reached = Counter(_named(end.minimum, known) for end in ends)
         distances, least = [end.distance for end in ends], min(ends, key=lambda end: end.risk)
-        share, (low, high) = at_best / self.starts, share_interval(at_best, self.starts)
+        share, low, high = min(shares)
         return Finding(
             "holds" if low > MOST and not below else "undecided",  # another training may end elsewhere
             {
                 "share_at_best": share,
                 "share_low": low,
                 "share_high": high,
+                "at_best_by_init_std": [sum(at) for at in of_size],
+                "starts_by_init_std": [len(at) for at in of_size],
                 "reached_by_risk": dict(sorted(reached.items(), key=lambda pair: float(pair[0]))),
                 "minima_on_s": known,
                 "best_on_s": best,
@@ -115,7 +126,8 @@ class Landscape:
             },
             Bound(
                 MOST,
-                f"half of the starts; the {LEVEL:.1%} interval of the share (Clopper and Pearson) decides, "
+                f"half of the starts, of the size with the least share; its {LEVEL:.1%} interval (Clopper "
+                "and Pearson) decides, "
                 f"and that no risk is below the best on S, by intervals of {LEVEL:.1%} for all together",
                 "share_at_best",
                 ">",
@@ -132,7 +144,7 @@ class Landscape:
                 "training ends elsewhere it says nothing of that one, which `icl figure figure=ahn/fig3 "
                 "scale=paper` repeats.",
             ],
-            remarks=self._remarks(reached, at_best, below, best),
+            remarks=self._remarks(of_size, reached, below, best),
             kinds={"*": "sampled", "minima_on_s": "searched", "best_on_s": "searched", "starts": "exact"},
         )
 
@@ -150,12 +162,21 @@ class Landscape:
 
             return risk
 
-        size = (2 * self.layers - 1) * self.dim**2
-        streams = [generator(self.seed, "init", k) for k in range(self.starts)]
-        start_KV = torch.from_numpy(np.stack([INIT_STD * rng.standard_normal(size) for rng in streams]))
+        start_KV = torch.stack([self._start(k) for k in range(self.starts)])
         rough_KV, _ = descend_each(risk_on(self.prompts // ROUGH), start_KV, ROUGH_ITERATIONS, _tracked)
         end_KV, _ = descend_each(risk_on(self.prompts), rough_KV, self.iterations, _tracked)
         return list(zip(*self._matrices(end_KV), strict=True))
+
+    def _start(self, k: int) -> Tensor:
+        """Normal in the paper's coordinates."""
+        shape = 2 * self.layers - 1, self.dim, self.dim
+        normal_MDD = torch.from_numpy(generator(self.seed, "init", k).standard_normal(shape))
+        A_LDD, B_LDD = (self.init_stds[k % self._sizes] * normal_MDD).tensor_split([self.layers])
+        return torch.cat(whitened((A_LDD, B_LDD), self.law)).flatten()  # type: ignore[arg-type]
+
+    @property
+    def _sizes(self) -> int:
+        return len(self.init_stds)
 
     def _prompts(self, k: int) -> tuple[Tensor, Tensor]:
         rng = generator(self.seed, "train", k)
@@ -201,13 +222,20 @@ class Landscape:
     def _white(self) -> LinearRegressionLaw:
         return law_of(self.dim, self.context, self.seed, covariance="identity", task_covariance="inverse")
 
-    def _remarks(self, reached: Counter[str], at_best: int, below: int, best: float) -> list[str]:
+    def _remarks(
+        self, of_size: Sequence[Sequence[bool]], reached: Counter[str], below: int, best: float
+    ) -> list[str]:
         often, count = reached.most_common(1)[0]
-        lower = f"{below} of them have a risk below it" if below else "none has a risk below it"
+        lower = f"{below} of all have a risk below it" if below else "none has a risk below it"
+        by_size = ", ".join(
+            f"{sum(at)} of {len(at)} from std {std:g}"
+            for std, at in zip(self.init_stds, of_size, strict=True)
+        )
         return [
-            f"{at_best} of {self.starts} starts end at the best minimum known on S, of risk {best:.4g}, and "
-            f"{lower}; most ({count}) end at one of risk {float(often):.4g}. To come to S is not yet to "
-            "come to its best point, so Dist near 0 says nothing of global optimality.",
+            f"At the best minimum known on S, of risk {best:.4g}, end {by_size}, and {lower}; most of all "
+            f"({count} of {self.starts}) end at one of risk {float(often):.4g}. Which one is reached hangs "
+            "on the size of the start. To come to S is not yet to come to its best point, so Dist near 0 "
+            "says nothing of global optimality.",
         ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from icl.errors import whole
 from icl.experiments.ahn import trained
@@ -19,6 +20,7 @@ from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.integrated import Tilted
+from icl.tasks.law import Draw, Estimator
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
@@ -89,18 +91,24 @@ class Theorem4:
 
     def _batches(self, model: LinearTransformer, law: LinearRegressionLaw, seeds: list[int]) -> np.ndarray:
         """Losses of fresh batches, task and query integrated out; the same prompts for any weights."""
-        streams = [generator(seed, "eval") for seed in seeds]
-        losses = []
-        for _ in range(self.batches):
-            S_RDDB = law.covariate_grams(streams, BATCH).movedim(1, -1).contiguous()
-            roots = law.label_root_REK, law.query_root_RED
-            losses.append(model.risk_of_contexts(S_RDDB, *roots, read_out=law.read_out).mean(-1))
+        streams, expected = (
+            [generator(seed, "eval") for seed in seeds],
+            make_estimator("expected", model, law),
+        )
+        losses = [_mean(expected, model, expected.draw(streams, BATCH)) for _ in range(self.batches)]
         return torch.stack(losses, dim=1).numpy()
 
 
 def _risk_on_s(family: InvariantRisk, run: RunRecord) -> np.ndarray:
     scalars_RLL = zip(*(scalars.tolist() for scalars in trained.on_s(run)), strict=True)
     return np.array([family.value(a_L, beta_L) for a_L, beta_L in scalars_RLL])
+
+
+def _mean(estimator: Estimator, model: LinearTransformer, draw: Draw) -> Tensor:
+    """Risk over a draw, piece by piece: 20,000 prompts a seed at once take a gigabyte."""
+    return torch.stack([share * estimator.risk(model, piece) for share, piece in estimator.pieces(draw)]).sum(
+        0
+    )
 
 
 def _seen_by_batches(
@@ -121,11 +129,12 @@ def _seen_by_batches(
     stored = list(run.stored_models())
     for step, at in [*stored[:-1:2], stored[-1]]:  # 40,000 prompts a seed for each
         steps.append(step)
-        risks.append(tilted.risk(at, weighted))
-        seen.append(tilted.inner.risk(at, plain))
+        risks.append(_mean(tilted, at, weighted))
+        seen.append(_mean(tilted.inner, at, plain))
     means, variances = [], []
     for _ in range(batches):
-        terms_RB = tilted.terms(at, tilted.draw(streams, BATCH)).numpy()
+        pieces = tilted.pieces(tilted.draw(streams, BATCH))
+        terms_RB = torch.cat([tilted.terms(at, piece) for _, piece in pieces], dim=1).numpy()
         means.append(terms_RB.mean(1))
         components = zip(terms_RB, tilted.inflations_R, strict=True)
         variances.append([stratified_error(terms_B, len(c)) ** 2 for terms_B, c in components])

@@ -6,10 +6,11 @@ import torch
 
 from icl.checks.ahn import landscape
 from icl.checks.ahn.landscape import Landscape, share_interval
+from icl.checks.ahn.points_of_s import as_printed
 from icl.theory.polynomial import InvariantRisk
 from tests.checks import refused
 
-SMALL = {"starts": 16, "prompts": 300, "iterations": 30, "samples": 1000}
+SMALL = {"starts": 16, "init_stds": [0.1], "prompts": 300, "iterations": 30, "samples": 1000}
 
 
 def test_most_starts_end_at_another_minimum():
@@ -17,6 +18,7 @@ def test_most_starts_end_at_another_minimum():
     assert finding.verdict == "undecided" and finding.control.rejected
     measured = finding.measured
     assert sum(measured["reached_by_risk"].values()) == 16
+    assert measured["at_best_by_init_std"] == [0] and measured["starts_by_init_std"] == [16]
     assert measured["best_on_s"] == pytest.approx(0.0392593, rel=1e-5)
     assert measured["share_high"] < 0.5 and measured["below_best_on_s"] == 0
 
@@ -64,6 +66,24 @@ def test_training_lowers_every_start_s_own_risk(monkeypatch):
         assert after.risk < 0.1 * before.risk and after.distance < 0.5 * before.distance
 
 
+@pytest.mark.parametrize("size", [0, 1])
+def test_starts_are_normal_in_the_papers_coordinates(size):
+    check = Landscape(starts=400, init_stds=[0.1, 0.3])
+    white = check._matrices(torch.stack([check._start(k) for k in range(size, 400, 2)]))
+    for printed_KLDD in as_printed(white, check.law):
+        assert printed_KLDD.square().mean().sqrt().item() == pytest.approx([0.1, 0.3][size], rel=0.05)
+
+
+def test_the_size_with_the_least_share_decides(monkeypatch):
+    """All of one size at the best minimum, all of the other elsewhere."""
+    best, *_, worst = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)
+    ends = [stack for pair in zip(stacks(best, 8, 0.0), stacks(worst, 8, 0.0), strict=True) for stack in pair]
+    monkeypatch.setattr(Landscape, "_train", lambda self: ends)
+    finding = Landscape(**SMALL | {"init_stds": [0.1, 0.2]}).measure()
+    assert finding.measured["at_best_by_init_std"] == [8, 0] and finding.verdict == "undecided"
+    assert finding.measured["share_at_best"] == 0
+
+
 def test_share_interval():
     assert share_interval(0, 64)[1] == pytest.approx(1 - 0.0005 ** (1 / 64))
     assert share_interval(64, 64) == (pytest.approx(0.0005 ** (1 / 64)), 1)
@@ -74,4 +94,5 @@ def test_share_interval():
 def test_refuses_impossible_settings():
     refused.insist(Landscape, [("layers", {"layers": n}) for n in (1, 4)])
     refused.insist(Landscape, [("dim", {"dim": 11}), ("starts", {"starts": 0}), ("prompts", {"prompts": 9})])
+    refused.insist(Landscape, [("init_stds", {"init_stds": s}) for s in ([], [0], [0.1] * 65, "0.1")])
     refused.insist(Landscape, [("iterations", {"iterations": 0}), ("samples", {"samples": 9})])
