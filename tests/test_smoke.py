@@ -59,9 +59,9 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
     page = Path(first["report"]).read_text()
     assert all(name in page for name in [*named("check"), *named("figure")])
     for document in first["checks"]:
-        assert document["verdict"] == document["expected"] and document["control"]["rejected"], document[
-            "check"
-        ]
+        assert document["verdict"] == document["expected"] and document["control"]["rejected"], document
+        remarks, notes = document["remarks"], document["notes"]
+        assert notes[: len(remarks)] == remarks and len(set(notes)) == len(notes) and all(notes), document
     for document in first["figures"]:
         assert document["claims"] and all(Path(path).stat().st_size for path in document["files"].values())
         assert all(claim["verdict"] == claim["expected"] for claim in document["claims"]), document["figure"]

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icl.checks.verdict import Bound, Control, Finding, deciding
-from icl.cli import main
-from icl.config import conf_dir
 from icl.jobs.verdicts import verdict_document
-
-FOLDER = conf_dir() / "check"
-SHIPPED = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))
-# Of the slow ones, the smallest settings.
-SMALL = {
-    "ahn/theorem2": ["check.dim=2", "check.starts=1"],
-    "ahn/theorem4": ["check.dim=2", "check.starts=8"],
-    "xie/theorem1": ["check.dim=3", "check.restarts=1"],
-}
 
 
 class Stated:
@@ -64,15 +51,3 @@ def test_the_bound_shown_is_that_of_the_first_condition_that_decides(verdicts, j
     bounds = (Bound(1.0, "rounding", "first"), Bound(2.0, "rounding", "second", ">"))
     verdict, bound = deciding(list(zip(verdicts, bounds, strict=True)))
     assert (verdict, bound.of) == (joint, of)
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_every_shipped_check_tells_remarks_from_notes(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    common = ["scale=smoke", "logger=none", "format=json", f"paths.outputs={tmp_path}"]
-    assert main(["check", f"check={name}", *SMALL.get(name, []), *common]) == 0
-    told = json.loads(capsys.readouterr().out)
-    remarks, notes = told["remarks"], told["notes"]
-    assert isinstance(remarks, list) and notes[: len(remarks)] == remarks
-    assert all(isinstance(text, str) and text for text in notes) and len(set(notes)) == len(notes)
