@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from icl.cli import main
 from icl.config import conf_dir
+from icl.verdicts import error_of
 
 
 def named(group: str) -> list[str]:
@@ -40,6 +42,15 @@ def nothing_heavy_is_loaded(outputs: Path, *args: str) -> None:
     assert done.returncode == 0 and "nothing to run" in done.stderr, done.stderr
 
 
+def of_each_number_is_said_what_it_is(document: dict) -> None:
+    measured, kinds = document["measured"], document["kinds"]
+    numbers = {name for name, value in measured.items() if not isinstance(value, int | str | None)}
+    errors = {error_of(name) for name in measured} & set(measured)
+    assert (numbers - errors) | {document["bound"]["of"]} <= set(kinds) <= set(measured) - errors, document
+    known = {name.removesuffix("_stderr") for name in errors if np.any(measured[name])}
+    assert all(kinds[name] == "sampled" for name in known), document
+
+
 @pytest.mark.parametrize("name", named("experiment"))
 def test_experiment(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = run(capsys, tmp_path, "train", f"experiment={name}")
@@ -59,9 +70,10 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
     page = Path(first["report"]).read_text()
     assert all(name in page for name in [*named("check"), *named("figure")])
     for document in first["checks"]:
-        assert document["verdict"] == document["expected"] and document["control"]["rejected"], document[
-            "check"
-        ]
+        assert document["verdict"] == document["expected"] and document["control"]["rejected"], document
+        remarks, notes = document["remarks"], document["notes"]
+        assert notes[: len(remarks)] == remarks and len(set(notes)) == len(notes) and all(notes), document
+        of_each_number_is_said_what_it_is(document)
     for document in first["figures"]:
         assert document["claims"] and all(Path(path).stat().st_size for path in document["files"].values())
         assert all(claim["verdict"] == claim["expected"] for claim in document["claims"]), document["figure"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from icl.config.objects import instantiate
 from icl.config.places import SCALES
 from icl.errors import InputError
 from tests.conformance.configs import (
@@ -60,6 +61,13 @@ def test_has_the_defaults_of_its_class(config: Config) -> None:
                 default = parameter.default
                 default = list(default) if isinstance(default, tuple) else default
                 assert node[name] == default, f"{key}.{name}"
+
+
+@pytest.mark.parametrize("config", FIGURES, ids=str)
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_figure_can_be_made_at_every_scale(config: Config, scale: str) -> None:
+    for part in ("experiment", "draw"):
+        instantiate(f"figure.{part}", config.composed(scale)[part])
 
 
 @pytest.mark.parametrize("config", CHECKS, ids=str)

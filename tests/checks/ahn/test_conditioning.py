@@ -8,12 +8,11 @@ import torch
 
 from icl.checks.ahn import conditioning
 from icl.checks.ahn.conditioning import Conditioning, better_conditioned
-from tests.checks import refused
+from tests.checks.asking import held
 
 
 def test_holds_where_most_searches_end_and_not_at_the_best_point():
-    finding = Conditioning().measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Conditioning())
     best, *others = finding.measured["share_of_prompts_by_risk"].values()
     assert best < 0.5 < max(others)
     assert any("best point" in remark for remark in finding.remarks)
@@ -42,26 +41,20 @@ def test_conditions_are_those_of_the_tokens():
     assert share == min(shares)
 
 
-def test_covariates_that_move_otherwise_fail(monkeypatch):
-    right = conditioning.observed
-    for wrong in (lambda b, S, X: right(1.000001 * b, S, X), lambda b, S, X: right(b, 2 * S, X)):
-        monkeypatch.setattr(conditioning, "observed", wrong)
-        finding = Conditioning(samples=1000, starts=16).measure()
-        assert finding.verdict == "fails" and finding.bound.of == "token_error"
-
-
-def test_without_an_effect_it_does_not_hold(monkeypatch):
-    right = conditioning.better_conditioned
-    monkeypatch.setattr(conditioning, "better_conditioned", lambda beta, s: right(0 * beta, s))
-    assert Conditioning(samples=1000, starts=16).measure().verdict == "fails"
+@pytest.mark.parametrize(
+    ("name", "wrong", "of"),
+    [
+        ("observed", lambda right: lambda b, S, X: right(1.000001 * b, S, X), "token_error"),
+        ("observed", lambda right: lambda b, S, X: right(b, 2 * S, X), "token_error"),
+        ("better_conditioned", lambda right: lambda beta, s: right(0 * beta, s), "share_of_prompts"),
+    ],
+)
+def test_covariates_that_move_otherwise_or_not_at_all_fail(mutate, name, wrong, of):
+    mutate(conditioning, name, wrong)
+    finding = Conditioning(samples=1000, starts=16).measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", of)
 
 
 @pytest.mark.parametrize("share, verdict", [(0.6, "holds"), (0.51, "undecided"), (0.4, "fails")])
 def test_most_prompts(share, verdict):
     assert Conditioning(samples=1000)._most(share, 0.549)[0] == verdict
-
-
-def test_refuses_impossible_settings():
-    refused.insist(Conditioning, [("layers", {"layers": n}) for n in (1, 5)])
-    refused.insist(Conditioning, [("dim", {"dim": n}) for n in (1, 33)])
-    refused.insist(Conditioning, [("context", {"context": 4}), ("samples", {"samples": 999})])

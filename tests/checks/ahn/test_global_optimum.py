@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,6 @@ import torch
 from icl.checks.ahn import global_optimum
 from icl.checks.ahn.global_optimum import GlobalOptimum
 from icl.theory.polynomial import InvariantRisk
-from tests.checks import refused
 
 SMALL = {"dim": 2, "context": 10, "starts": 6}
 
@@ -22,16 +23,11 @@ def test_no_start_ends_lower_and_most_end_there():
     assert all(-0.2 < possible[depth] < finding.measured["lowest_excess"] for depth in ("2", "3"))
 
 
-def test_a_lower_point_refutes_it(monkeypatch):
-    right = InvariantRisk.optimum
+def test_a_lower_point_refutes_it(mutate):
+    def worse(right):
+        return lambda self: replace(right(self), risk=right(self).risk * (1 + 1e-5))
 
-    def worse(self):
-        from dataclasses import replace
-
-        best = right(self)
-        return replace(best, risk=best.risk * (1 + 1e-5))
-
-    monkeypatch.setattr(InvariantRisk, "optimum", worse)
+    mutate(InvariantRisk, "optimum", worse)
     finding = GlobalOptimum(**SMALL).measure()
     assert finding.verdict == "fails" and finding.measured["lowest_excess"] < finding.bound.value
 
@@ -49,9 +45,3 @@ def test_starts_are_not_symmetric_and_risks_are_those_of_the_polynomial_on_s():
     on_s = torch.from_numpy(a)[:, None, None] * torch.eye(2).double()
     expected = InvariantRisk(2, 10, 2).value(a.tolist())
     assert float(check._risk(on_s)) == pytest.approx(expected, rel=1e-12)
-
-
-def test_refuses_impossible_settings():
-    refused.insist(GlobalOptimum, [("dim", {"dim": n}) for n in (1, 7)])
-    refused.insist(GlobalOptimum, [("layers", {"layers": n}) for n in (1, 4)])
-    refused.insist(GlobalOptimum, [("starts", {"starts": 0}), ("context", {"context": 10**6})])

@@ -8,7 +8,6 @@ from icl.checks.ahn import landscape
 from icl.checks.ahn.landscape import Landscape, share_interval
 from icl.checks.ahn.points_of_s import as_printed
 from icl.theory.polynomial import InvariantRisk
-from tests.checks import refused
 
 SMALL = {"starts": 16, "init_stds": [0.1], "prompts": 300, "iterations": 30, "samples": 1000}
 
@@ -43,15 +42,13 @@ def test_ends_at_the_best_minimum_would_make_it_hold(monkeypatch):
     assert finding.measured["largest_distance"] < 0.1
 
 
-def test_an_end_below_the_best_is_seen(monkeypatch):
-    right = InvariantRisk.minimise
-
-    def without_the_best(self, *given):
-        return [minimum for minimum in right(self, *given) if minimum.risk > 0.06]
+def test_an_end_below_the_best_is_seen(monkeypatch, mutate):
+    def without_the_best(right):
+        return lambda *given: [minimum for minimum in right(*given) if minimum.risk > 0.06]
 
     best = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)[0]
     monkeypatch.setattr(Landscape, "_train", lambda self: stacks(best, 16, 0.0))
-    monkeypatch.setattr(InvariantRisk, "minimise", without_the_best)
+    mutate(InvariantRisk, "minimise", without_the_best)
     finding = Landscape(**SMALL | {"samples": 4000}).measure()
     assert finding.measured["below_best_on_s"] == 16 and finding.verdict == "undecided"
 
@@ -89,10 +86,3 @@ def test_share_interval():
     assert share_interval(64, 64) == (pytest.approx(0.0005 ** (1 / 64)), 1)
     low, high = share_interval(20, 64)
     assert low < 20 / 64 < high
-
-
-def test_refuses_impossible_settings():
-    refused.insist(Landscape, [("layers", {"layers": n}) for n in (1, 4)])
-    refused.insist(Landscape, [("dim", {"dim": 11}), ("starts", {"starts": 0}), ("prompts", {"prompts": 9})])
-    refused.insist(Landscape, [("init_stds", {"init_stds": s}) for s in ([], [0], [0.1] * 65, "0.1")])
-    refused.insist(Landscape, [("iterations", {"iterations": 0}), ("samples", {"samples": 9})])

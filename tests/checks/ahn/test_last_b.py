@@ -6,6 +6,7 @@ import torch
 from icl.checks import attention
 from icl.checks.ahn import last_b
 from icl.checks.ahn.last_b import LastB
+from tests.checks.asking import held
 
 SETTINGS = [
     {},
@@ -17,9 +18,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_holds_and_rejects_its_control(settings):
-    finding = LastB(**settings).measure()
-    assert finding.verdict == "holds"
-    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    finding = held(LastB(**settings), 1000)
     assert finding.measured["change_of_covariates"] > 1000 * finding.bound.value
 
 
@@ -36,7 +35,6 @@ def test_attention_of_another_form_fails(monkeypatch):
     assert LastB().measure().verdict == "fails"
 
 
-def test_an_earlier_b_in_its_place_fails(monkeypatch):
-    right = last_b.sparse_stack
-    monkeypatch.setattr(last_b, "sparse_stack", lambda A, B: right(A, B.flip(1)))
+def test_an_earlier_b_in_its_place_fails(mutate):
+    mutate(last_b, "sparse_stack", lambda right: lambda A, B: right(A, B.flip(1)))
     assert LastB().measure().verdict == "fails"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import linear_layer, theorem1
+from icl.checks.ahn import theorem1
 from icl.checks.ahn.linear_layer import LinearLayer
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.verdict import Weights
@@ -18,6 +18,7 @@ from icl.tasks import LinearRegression, LinearRegressionLaw
 from icl.theory import quadratic
 from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
+from tests.checks.asking import held
 
 SETTINGS = [
     {"dim": 6, "context": 2, "eigenvalues": [1.0] * 6},
@@ -35,9 +36,7 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_holds_and_rejects_its_control(settings):
     check = Theorem1(**settings)
-    finding = check.measure()
-    assert finding.verdict == "holds"
-    assert finding.control.rejected and finding.control.measured > 100 * finding.bound.value
+    finding = held(check, 100)
     closed_form = float(theorem1_risk(check.law.Sigma_RDD[0], check.context))
     assert finding.measured["optimal_risk"] == pytest.approx(closed_form, rel=1e-6, abs=1e-12)
     assert finding.measured["risk_at_claim"] == pytest.approx(closed_form, rel=1e-6, abs=1e-12)
@@ -57,39 +56,25 @@ def test_risk_at_claim_against_sampled_prompts(no_tokens):
     assert abs(float(loss_B.mean()) - check.measure().measured["risk_at_claim"]) < 5 * error
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda Sigma, n: theorem1_preconditioner(Sigma, n + 1),
-        lambda Sigma, n: (1 + 1e-8) * theorem1_preconditioner(Sigma, n),
-        lambda Sigma, n: torch.linalg.inv(Sigma + Sigma.trace() / n * torch.eye(len(Sigma)).double()),
-        lambda Sigma, n: theorem1_preconditioner(Sigma, n) + 1e-7 * torch.ones_like(Sigma),
-    ],
-)
-def test_a_wrong_constant_in_eq_6_fails(monkeypatch, no_tokens, wrong):
-    monkeypatch.setattr(theorem1, "theorem1_preconditioner", wrong)
-    assert Theorem1().measure().verdict == "fails"
+def without_trace(Sigma, n):
+    return torch.linalg.inv(Sigma + Sigma.trace() / n * torch.eye(len(Sigma)).double())
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("where", "name", "wrong"),
     [
-        lambda d, n: 1 / ((n - 1) / n + (d + 1) / n),
-        lambda d, n: (
-            (1 + 1e-8) / ((n - 1) / n + (d + 2) / n)
-        ),  # too little for the risk, not for its gradient
+        (theorem1, "theorem1_preconditioner", lambda right: lambda Sigma, n: right(Sigma, n + 1)),
+        (theorem1, "theorem1_preconditioner", lambda right: lambda Sigma, n: (1 + 1e-8) * right(Sigma, n)),
+        (theorem1, "theorem1_preconditioner", lambda right: without_trace),
+        (theorem1, "theorem1_preconditioner", lambda right: lambda Sigma, n: right(Sigma, n) + 1e-7),
+        (theorem1, "isotropic_step", lambda right: lambda d, n: 1 / ((n - 1) / n + (d + 1) / n)),
+        # too little for the risk, not for its gradient
+        (theorem1, "isotropic_step", lambda right: lambda d, n: (1 + 1e-8) * right(d, n)),
+        (QuadraticRisk, "linear_regression", lambda right: lambda *law: right(*law, label_noise=1e-6)),
     ],
 )
-def test_a_wrong_constant_in_eq_7_fails(monkeypatch, no_tokens, wrong):
-    monkeypatch.setattr(theorem1, "isotropic_step", wrong)
-    assert Theorem1().measure().verdict == "fails"
-
-
-def test_another_law_than_the_theorems_fails(monkeypatch, no_tokens):
-    original = linear_layer.QuadraticRisk.linear_regression
-    monkeypatch.setattr(
-        linear_layer.QuadraticRisk, "linear_regression", lambda S, W, n: original(S, W, n, label_noise=1e-6)
-    )
+def test_a_wrong_constant_in_eqs_6_and_7_or_another_law_fails(mutate, no_tokens, where, name, wrong):
+    mutate(where, name, wrong)
     assert Theorem1().measure().verdict == "fails"
 
 
@@ -102,8 +87,7 @@ def test_a_context_beyond_float64_is_undecided(no_tokens):
 @pytest.mark.parametrize("eigenvalues", [[1, 1e-5, 1e-10], [1, 1, 1e-16], [1e-30, 1e-20, 1]])
 def test_the_condition_of_sigma_drops_out(eigenvalues, no_tokens):
     for seed in range(3):
-        finding = Theorem1(dim=3, eigenvalues=eigenvalues, seed=seed).measure()
-        assert finding.verdict == "holds" and finding.control.rejected
+        finding = held(Theorem1(dim=3, eigenvalues=eigenvalues, seed=seed))
         assert finding.bound.value < 1e-9 and finding.measured["condition"] < 1000
 
 
@@ -121,16 +105,15 @@ def test_whitened_weights_have_the_risk_and_gradient_of_the_given_ones():
     assert layer.least_risk == pytest.approx(plain.convex_bound().value, rel=1e-12)
 
 
-def changed_together(right, wrong):
+def one_token_more(right):
     """The formula and the claim that rests on it, at context N + 1."""
-    return lambda *args: right(*args[:-1], args[-1] + wrong)
+    return lambda *given: right(*given[:-1], given[-1] + 1)
 
 
-def test_tokens_reject_moments_and_claim_that_are_wrong_together(monkeypatch):
-    right = linear_layer.QuadraticRisk.linear_regression
-    monkeypatch.setattr(linear_layer.QuadraticRisk, "linear_regression", changed_together(right, 1))
+def test_tokens_reject_moments_and_claim_that_are_wrong_together(mutate):
+    mutate(QuadraticRisk, "linear_regression", one_token_more)
     for name in ("theorem1_preconditioner", "isotropic_step"):
-        monkeypatch.setattr(theorem1, name, changed_together(getattr(theorem1, name), 1))
+        mutate(theorem1, name, one_token_more)
     finding = Theorem1(dim=3, context=10).measure()
     assert finding.measured["gradient_norm"] < finding.measured["risk_at_claim"] * 1e-12
     assert finding.verdict == "fails"
@@ -153,20 +136,14 @@ def test_tokens_reject_a_dropped_pairing(monkeypatch, term, dropped):
     assert finding.measured["free_z"] > finding.measured["free_z_bound"]
 
 
-def test_a_law_that_divides_by_another_context_fails(monkeypatch):
-    right = LinearRegressionLaw.covariate_grams
-    monkeypatch.setattr(
-        LinearRegressionLaw,
-        "covariate_grams",
-        lambda law, *args: right(law, *args) * law.context_R[0] / (law.context_R[0] + 1),
-    )
+def test_a_law_that_divides_by_another_context_fails(mutate):
+    mutate(LinearRegressionLaw, "covariate_grams", lambda right: lambda *given: right(*given) * 4 / 5)
     finding = Theorem1(dim=2, context=4).measure()
     assert finding.verdict == "fails" and finding.bound.of == "free_z"
 
 
-def test_a_transposed_gram_path_fails(monkeypatch, no_tokens):
-    right = gram.from_right
-    monkeypatch.setattr(gram, "from_right", lambda M, Q: right(M, Q.mT))
+def test_a_transposed_gram_path_fails(mutate, no_tokens):
+    mutate(gram, "from_right", lambda right: lambda M, Q: right(M, Q.mT))
     finding = Theorem1().measure()
     assert finding.verdict == "fails" and finding.bound.of == "sparse_paths_error"
 

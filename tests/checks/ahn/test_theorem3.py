@@ -15,6 +15,7 @@ from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_risk
 from icl.theory.polynomial import InvariantRisk
+from tests.checks.asking import held
 
 SMALL = {"samples": 1000}
 WRONG_TASKS = torch.tensor([1, 1, 2.0]).double()
@@ -39,9 +40,7 @@ PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMA
     ],
 )
 def test_holds_and_rejects_its_control(settings):
-    finding = Theorem3(**settings).measure()
-    assert finding.verdict == "holds"
-    assert finding.control.rejected
+    finding = held(Theorem3(**settings))
     scalars = finding.measured["scalars"]
     assert scalars == sorted(scalars)
     assert finding.measured["gradient_norm_stderr"] == 0
@@ -89,18 +88,6 @@ def test_fails_where_the_task_covariance_is_another(no_tokens, layers):
     assert finding.measured["task_covariance_error"] > finding.bound.value
 
 
-@pytest.mark.parametrize("layers", [2, 4])
-def test_fails_at_scalars_that_are_not_optimal(monkeypatch, no_tokens, layers):
-    optimum = InvariantRisk.optimum
-
-    def shifted(risk):
-        best = optimum(risk)
-        return replace(best, a_L=best.a_L * (1 + 1e-5))
-
-    monkeypatch.setattr(InvariantRisk, "optimum", shifted)
-    assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_an_ill_conditioned_sigma_is_as_good_as_another(no_tokens, seed):
     """Of one law of prompts, whitened: only `task_covariance_error` knows of the condition number."""
@@ -113,32 +100,53 @@ def test_an_ill_conditioned_sigma_is_as_good_as_another(no_tokens, seed):
         assert mild.measured[name] == hard.measured[name]
 
 
-def test_fails_where_a_word_is_counted_wrongly(monkeypatch, no_tokens):
-    right = by_words.sparse_a_risk
-    monkeypatch.setattr(
-        by_words,
-        "sparse_a_risk",
-        lambda A, *law: right(A, *law) + 1e-6 * (A[..., 0, :, :] ** 2).sum((-1, -2)),
-    )
-    assert Theorem3(**PLAIN).measure().verdict == "fails"
+def scalars_off(right):
+    return lambda risk: replace(right(risk), a_L=right(risk).a_L * (1 + 1e-5))
 
 
-def test_fails_where_prompts_are_not_isotropic(monkeypatch, no_tokens):
-    right = orbits.whitened_prompts
+def another_polynomial(right):
+    return lambda risk, theta, *more, **how: right(risk, theta * (1 + 1e-5), *more, **how)
+
+
+def a_word_more(right):
+    return lambda A, *law: right(A, *law) + 1e-6 * (A[..., 0, :, :] ** 2).sum((-1, -2))
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "layers"),
+    [
+        (InvariantRisk, "optimum", scalars_off, 2),
+        (InvariantRisk, "optimum", scalars_off, 4),
+        (InvariantRisk, "_query", another_polynomial, 2),
+        (InvariantRisk, "_query", another_polynomial, 4),
+        (by_words, "sparse_a_risk", a_word_more, 2),
+    ],
+)
+def test_fails_at_other_scalars_and_for_other_risks(mutate, no_tokens, where, name, wrong, layers):
+    mutate(where, name, wrong)
+    assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong"),
+    [
+        (orbits, "tilted", lambda right: lambda A: A),  # the control is not rejected
+        (critical_point, "USELESS", lambda right: 1e-16),  # rounding hides the direction
+    ],
+)
+def test_undecided_where_nothing_is_seen(mutate, no_tokens, where, name, wrong):
+    mutate(where, name, wrong)
+    assert Theorem3(**PLAIN).measure().verdict == "undecided"
+
+
+def test_fails_where_prompts_are_not_isotropic(mutate, no_tokens):
     stretch = torch.tensor([1, 1, 1.5]).double()
-    monkeypatch.setattr(
-        orbits,
-        "whitened_prompts",
-        lambda *given: stretch[:, None] * right(*given) * stretch,
+    mutate(
+        orbits, "whitened_prompts", lambda right: lambda *given: stretch[:, None] * right(*given) * stretch
     )
     finding = Theorem3(**(PLAIN | {"samples": 5000})).measure()
     assert finding.measured["sampled_z"] > finding.measured["sampled_z_bound"]
     assert (finding.verdict, finding.bound.of) == ("fails", "sampled_z")
-
-
-def test_undecided_where_the_control_is_not_rejected(monkeypatch, no_tokens):
-    monkeypatch.setattr(orbits, "tilted", lambda A: A)
-    assert Theorem3(**PLAIN).measure().verdict == "undecided"
 
 
 def test_the_printed_root_of_section_4_2_is_reported(no_tokens):
@@ -186,27 +194,12 @@ def test_the_sampled_risk_and_gradient_agree_with_words(monkeypatch):
 def test_weights_the_theorem_does_not_speak_of_are_refused():
     weights = weights_near_s(2)
     check = Theorem3(**SMALL)
-    with pytest.raises(InputError, match="sparse_ab"):
-        check.judge(replace(weights, family="sparse_ab"))
-    with pytest.raises(InputError, match="relu"):
-        check.judge(replace(weights, activation="relu"))
-    with pytest.raises(InputError, match="Sigma"):
-        check.judge(replace(weights, law=LinearRegression(3, 8, eigenvalues=[2, 1, 0.25]).law([0, 1])))
-    with pytest.raises(InputError, match="read_out"):
-        check.judge(replace(weights, law=replace(weights.law, read_out=1)))
-
-
-@pytest.mark.parametrize("layers", [2, 4])
-def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, no_tokens, layers):
-    right = InvariantRisk._query
-    monkeypatch.setattr(
-        InvariantRisk,
-        "_query",
-        lambda risk, theta, *more, **how: right(risk, theta * (1 + 1e-5), *more, **how),
-    )
-    assert Theorem3(**(PLAIN | {"layers": layers})).measure().verdict == "fails"
-
-
-def test_undecided_where_rounding_hides_the_direction(monkeypatch, no_tokens):
-    monkeypatch.setattr(critical_point, "USELESS", 1e-16)
-    assert Theorem3(**PLAIN).measure().verdict == "undecided"
+    other = LinearRegression(3, 8, eigenvalues=[2, 1, 0.25]).law([0, 1])
+    for changed, words in (
+        ({"family": "sparse_ab"}, "sparse_ab"),
+        ({"activation": "relu"}, "relu"),
+        ({"law": other}, "Sigma"),
+        ({"law": replace(weights.law, read_out=1)}, "read_out"),
+    ):
+        with pytest.raises(InputError, match=words):
+            check.judge(replace(weights, **changed))

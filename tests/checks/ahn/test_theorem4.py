@@ -15,6 +15,7 @@ from icl.models import LinearTransformer, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
+from tests.checks.asking import held
 
 SMALL = {"samples": 1000, "starts": 6}
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
@@ -44,9 +45,7 @@ def few_steps(monkeypatch):
     ],
 )
 def test_holds_and_rejects_its_control(settings):
-    finding = Theorem4(**settings).measure()
-    assert finding.verdict == "holds"
-    assert finding.control.rejected
+    finding = held(Theorem4(**settings))
     measured = finding.measured
     layers = settings.get("layers", 3)
     assert (len(measured["a"]), len(measured["b"]), len(measured["beta"])) == (layers, layers - 1, layers - 1)
@@ -78,18 +77,13 @@ def test_b_has_the_sign_and_scale_of_the_model(no_tokens):
     family = SparseAB(2, 2)
     inverse = torch.linalg.inv(check.law.Sigma_RDD)[:, None]
     b = torch.tensor(measured["b"])[None, :, None, None]
-    family.load(
-        {
-            "A": -inverse * torch.tensor(measured["a"])[:, None, None],
-            "B": b * torch.eye(2, dtype=torch.float64),
-        }
-    )
+    A = -inverse * torch.tensor(measured["a"])[:, None, None]
+    family.load({"A": A, "B": b * torch.eye(2, dtype=torch.float64)})
     prompt = check.law.gram_prompts([generator(5, "check")], 200_000)
     with torch.no_grad():
         loss = (LinearTransformer(family).predict(prompt) - prompt.target_RB).square()[0]
-    assert (
-        abs(float(loss.mean()) / measured["risk"] - 1) < 0.25
-    )  # heavy tails, so no interval; -b gives 2000, 2b 80
+    # heavy tails, so no interval; -b gives 2000, 2b 80
+    assert abs(float(loss.mean()) / measured["risk"] - 1) < 0.25
 
 
 def test_a_batch_hides_the_risk_at_a_nearby_point(monkeypatch):
@@ -106,30 +100,28 @@ def test_fails_where_the_task_covariance_is_another(no_tokens):
     assert check.measure().verdict == "fails"
 
 
-def test_fails_at_scalars_that_are_not_critical(monkeypatch, no_tokens):
-    minimise = InvariantRisk.minimise
-    monkeypatch.setattr(
-        InvariantRisk,
-        "minimise",
-        lambda risk, *given: [replace(m, beta_L=m.beta_L * (1 + 1e-6)) for m in minimise(risk, *given)],
-    )
-    assert Theorem4(**PLAIN).measure().verdict == "fails"
+def scalars_off(right):
+    return lambda *given: [replace(m, beta_L=m.beta_L * (1 + 1e-6)) for m in right(*given)]
 
 
-def test_fails_where_b_enters_the_polynomial_with_another_sign(monkeypatch, no_tokens):
-    right = points_of_s.spectral_risk
-    monkeypatch.setattr(points_of_s, "spectral_risk", lambda a, b, s: right(a, -b, s))
-    assert Theorem4(**PLAIN).measure().verdict == "fails"
+def another_polynomial(right):
+    """A minimum of a wrong one is not one of the model's risk, which the exact rule evaluates."""
+    return lambda risk, theta, *more, **how: right(risk, theta * (1 + 1e-6), *more, **how)
 
 
-def test_undecided_where_the_control_is_not_rejected(monkeypatch, no_tokens):
-    monkeypatch.setattr(orbits, "tilted", lambda A: A)
-    assert Theorem4(**PLAIN).measure().verdict == "undecided"
-
-
-def test_undecided_where_no_minimum_is_reached(monkeypatch):
-    monkeypatch.setattr(InvariantRisk, "minimise", lambda *_: [])
-    assert Theorem4(**PLAIN).measure().verdict == "undecided"
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "verdict"),
+    [
+        (InvariantRisk, "minimise", scalars_off, "fails"),
+        (InvariantRisk, "_query", another_polynomial, "fails"),
+        (points_of_s, "spectral_risk", lambda right: lambda a, b, s: right(a, -b, s), "fails"),
+        (orbits, "tilted", lambda right: lambda A: A, "undecided"),  # the control is not rejected
+        (InvariantRisk, "minimise", lambda right: lambda *given: [], "undecided"),  # no minimum is reached
+    ],
+)
+def test_other_points_and_other_risks(mutate, no_tokens, where, name, wrong, verdict):
+    mutate(where, name, wrong)
+    assert Theorem4(**PLAIN).measure().verdict == verdict
 
 
 def weights_near_s(layers, place=0, noise=0.0):
@@ -172,14 +164,3 @@ def test_judges_random_weights_and_the_gradient_at_critical_ones():
 def test_weights_the_theorem_does_not_speak_of_are_refused():
     with pytest.raises(InputError, match="sparse_a "):
         Theorem4(**SMALL).judge(replace(weights_near_s(2), family="sparse_a"))
-
-
-def test_fails_where_the_minimised_polynomial_is_another(monkeypatch, no_tokens):
-    """A minimum of a wrong polynomial is not one of the model's risk, which the exact rule evaluates."""
-    right = InvariantRisk._query
-    monkeypatch.setattr(
-        InvariantRisk,
-        "_query",
-        lambda risk, theta, *more, **how: right(risk, theta * (1 + 1e-6), *more, **how),
-    )
-    assert Theorem4(**PLAIN).measure().verdict == "fails"

@@ -14,62 +14,59 @@ from icl.models import tokens
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import ReluRisk
+from tests.checks.asking import held
 
 SIZES = [(5, 20), (1, 1), (2, 1), (3, 2), (1, 6), (7, 4)]
 
 
 @pytest.mark.parametrize(("dim", "context"), SIZES)
 def test_holds_and_rejects_its_control(dim, context):
-    finding = Theorem5(dim, context, samples=5000).measure()
-    assert finding.verdict == "holds"
-    assert finding.control.rejected
-    assert finding.measured["effect_of_a"] == 0
-    assert finding.measured["risk_at_claim"] == pytest.approx(finding.measured["convex_bound"], rel=1e-13)
+    measured = held(Theorem5(dim, context, samples=5000)).measured
+    assert measured["effect_of_a"] == 0
+    assert measured["risk_at_claim"] == pytest.approx(measured["convex_bound"], rel=1e-13)
 
 
-@pytest.mark.parametrize("factor", [0.99, 1.01])
-def test_fails_where_the_curvature_is_another(monkeypatch, factor):
-    right = ReluRisk.curvature.fget
-    monkeypatch.setattr(ReluRisk, "curvature", property(lambda risk: factor * right(risk)))
-    assert Theorem5(samples=5000).measure().verdict == "fails"
+def curvature_times(factor):
+    return lambda right: property(lambda risk: factor * right.fget(risk))
 
 
-def test_fails_where_the_stated_constant_is_that_of_linear_attention(monkeypatch):
-    right = theorem5.diagonal_point
-    monkeypatch.setattr(theorem5, "diagonal_point", lambda step, dim: right(step / 2, dim))
-    assert Theorem5(samples=5000).measure().verdict == "fails"
+def a_has_an_effect(right):
+    return lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:-1, -1].sum()
 
 
-def test_sampling_alone_rejects_a_wrong_formula(monkeypatch):
-    right = ReluRisk.value
-    monkeypatch.setattr(
-        ReluRisk, "value", lambda risk, b, A: right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
-    )
-    finding = Theorem5(3, 4, samples=20000).measure()
-    assert finding.measured["token_z"] > finding.measured["token_z_bound"]
+def another_formula(right):
+    return lambda risk, b, A: right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
 
 
-def test_sampling_alone_rejects_wrong_terms_in_b_0(monkeypatch):
-    right = ReluRisk.covariate_term
-    monkeypatch.setattr(ReluRisk, "covariate_term", lambda risk, b_0, A: 0.5 * right(risk, b_0, A))
-    finding = Theorem5(3, 4, samples=20000).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "token_z"
+def half_of_b_0(right):
+    return lambda *given: 0.5 * right(*given)
 
 
-def test_fails_where_a_has_an_effect(monkeypatch):
-    right = relu_layer.predict
-    monkeypatch.setattr(
-        relu_layer, "predict", lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:-1, -1].sum()
-    )
-    finding = Theorem5(2, 3, samples=5000).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "effect_of_a"
+def of_linear_attention(right):
+    return lambda step, dim: right(step / 2, dim)
 
 
-def test_fails_where_the_librarys_token_path_is_another(monkeypatch):
-    right = tokens.stack_forward
-    monkeypatch.setattr(tokens, "stack_forward", lambda P, Q, *more: right(P, (1 + 1e-9) * Q, *more))
-    finding = Theorem5(2, 3, samples=5000).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "prediction_error"
+def longer_queries(right):
+    return lambda P, Q, *more: right(P, (1 + 1e-9) * Q, *more)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "of"),
+    [
+        (ReluRisk, "curvature", curvature_times(0.99), None),
+        (ReluRisk, "curvature", curvature_times(1.01), None),
+        (theorem5, "diagonal_point", of_linear_attention, None),
+        (ReluRisk, "value", another_formula, None),
+        (ReluRisk, "covariate_term", half_of_b_0, "token_z"),  # seen by sampling alone
+        (relu_layer, "predict", a_has_an_effect, "effect_of_a"),
+        (tokens, "stack_forward", longer_queries, "prediction_error"),
+    ],
+)
+def test_fails_for_another_risk_or_layer(mutate, where, name, wrong, of):
+    mutate(where, name, wrong)
+    finding = Theorem5(3, 4, samples=20_000).measure()
+    assert finding.verdict == "fails" and of in (None, finding.bound.of)
+    assert wrong is not another_formula or finding.measured["token_z"] > finding.measured["token_z_bound"]
 
 
 class Almost(ReluRisk):
@@ -79,12 +76,8 @@ class Almost(ReluRisk):
 
 
 def test_tokens_reject_a_formula_and_its_minimiser_that_are_wrong_together():
-    right, wrong, law = (
-        ReluRisk(5, 20),
-        Almost(5, 20),
-        LinearRegression(5, 20, covariance="identity").law([0]),
-    )
-    for risk, verdict in ((right, "holds"), (wrong, "fails")):
+    law = LinearRegression(5, 20, covariance="identity").law([0])
+    for risk, verdict in ((ReluRisk(5, 20), "holds"), (Almost(5, 20), "fails")):
         claim = relu_layer.diagonal_point(1 / (2 * risk.curvature), 5)
         assert relu_layer.gradient_norm(risk, *claim) < 1e-14
         found = relu_layer.held_to_tokens([claim], risk, law, generator(0, "check"), 100_000)
@@ -128,14 +121,13 @@ def test_judges_weights_by_distance_and_risk(family):
 
 def test_weights_the_theorem_does_not_speak_of_are_refused():
     check, full = Theorem5(samples=5000), weights("full")
-    with pytest.raises(InputError, match="identity"):
-        check.judge(replace(full, activation="identity"))
-    with pytest.raises(InputError, match="last row of Q"):
-        check.judge(replace(full, matrices=full.matrices | {"Q": full.matrices["Q"] + 1e-3}))
-    with pytest.raises(InputError, match="N\\(0, I\\)"):
-        check.judge(replace(full, law=LinearRegression(4, 9, eigenvalues=[2, 1, 1, 1]).law([0, 1])))
-    with pytest.raises(InputError, match="read_out"):
-        check.judge(replace(full, law=replace(full.law, read_out=1)))
     two = {name: torch.cat([M, M], 1) for name, M in full.matrices.items()}
-    with pytest.raises(InputError, match="2 layers"):
-        check.judge(replace(full, matrices=two))
+    for changed, words in (
+        ({"activation": "identity"}, "identity"),
+        ({"matrices": full.matrices | {"Q": full.matrices["Q"] + 1e-3}}, "last row of Q"),
+        ({"law": LinearRegression(4, 9, eigenvalues=[2, 1, 1, 1]).law([0, 1])}, r"N\(0, I\)"),
+        ({"law": replace(full.law, read_out=1)}, "read_out"),
+        ({"matrices": two}, "2 layers"),
+    ):
+        with pytest.raises(InputError, match=words):
+            check.judge(replace(full, **changed))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from icl.checks.xie import gd_forward
 from icl.checks.xie.gd_forward import GDForward
 from icl.models import LinearTransformer
 from icl.random import generator
+from tests.checks.asking import held
 
 SETTINGS = [
     {},
@@ -22,9 +22,7 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_holds_and_rejects_its_control(settings):
     check = GDForward(**settings)
-    finding = check.measure()
-    assert finding.verdict == "holds"
-    assert finding.control.rejected and finding.control.measured > 1000 * finding.bound.value
+    finding = held(check, 1000)
     assert finding.bound.value < 1e-13 + 1e-15 * max(finding.measured["contexts"])  # a few hundred roundings
     parts = ("max_error_tokens", "max_error_gram", "max_error_trained_guess")
     assert finding.measured["max_error"] == max(finding.measured[part] for part in parts)
@@ -48,45 +46,34 @@ def test_the_step_by_hand():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("name", "wrong", "verdict"),
     [
-        lambda w, eta, right: right(w, -eta),
-        lambda w, eta, right: right(w, eta * (1 + 1e-9)),
-        lambda w, eta, right: right(0 * w, eta),
-        lambda w, eta, right: right(w, eta)[::-1],
-        lambda w, eta, right: tuple(M.mT for M in right(w, eta)),
+        ("one_step_gd", lambda right: lambda w, eta: right(w, -eta), "fails"),
+        ("one_step_gd", lambda right: lambda w, eta: right(w, eta * (1 + 1e-9)), "fails"),
+        ("one_step_gd", lambda right: lambda w, eta: right(0 * w, eta), "fails"),
+        ("one_step_gd", lambda right: lambda w, eta: right(w, eta)[::-1], "fails"),
+        ("one_step_gd", lambda right: lambda w, eta: tuple(M.mT for M in right(w, eta)), "fails"),
+        ("with_guess", lambda right: lambda prompt, guess: prompt, "fails"),
+        ("descent_from", lambda right: lambda w, eta: right(w, eta, w * (1 + 1e-9)), "fails"),
+        ("one_step_gd", lambda right: lambda w, eta: right(w * float("nan"), eta), "undecided"),
     ],
 )
-def test_other_weights_fail(monkeypatch, wrong):
-    right = gd_forward.one_step_gd
-    monkeypatch.setattr(gd_forward, "one_step_gd", lambda w, eta: wrong(w, eta, right))
-    assert GDForward().measure().verdict == "fails"
-
-
-def test_another_trained_guess_fails(monkeypatch):
-    right = gd_forward.descent_from
-    monkeypatch.setattr(gd_forward, "descent_from", lambda w, eta: right(w, eta, w * (1 + 1e-9)))
+def test_other_weights_fail(mutate, name, wrong, verdict):
+    mutate(gd_forward, name, wrong)
     finding = GDForward().measure()
-    assert finding.verdict == "fails"
-    assert finding.measured["max_error_tokens"] < finding.bound.value
+    assert finding.verdict == verdict
+    assert name != "descent_from" or finding.measured["max_error_tokens"] < finding.bound.value
 
 
 @pytest.mark.parametrize("path", ["gram", "tokens"])
-def test_a_wrong_path_fails(monkeypatch, path):
-    right = LinearTransformer.predict
+def test_a_wrong_path_fails(mutate, path):
+    def wrong(right):
+        return lambda model, prompt: right(model, prompt) * (1 + 1e-9 * (model.path == path))
 
-    def predict(self, prompt):
-        return right(self, prompt) * (1 + 1e-9 * (self.path == path))
-
-    monkeypatch.setattr(LinearTransformer, "predict", predict)
+    mutate(LinearTransformer, "predict", wrong)
     finding = GDForward().measure()
     assert finding.verdict == "fails"
     assert finding.measured[f"max_error_{path}"] > finding.bound.value
-
-
-def test_a_guess_of_zero_fails(monkeypatch):
-    monkeypatch.setattr(gd_forward, "with_guess", lambda prompt, guess: prompt)
-    assert GDForward().measure().verdict == "fails"
 
 
 def test_a_control_that_is_the_statement_leaves_it_undecided(monkeypatch):
@@ -100,10 +87,3 @@ def test_a_control_that_is_the_statement_leaves_it_undecided(monkeypatch):
     monkeypatch.setattr(gd_forward, "step_prediction", blind)
     finding = GDForward().measure()
     assert not finding.control.rejected and finding.verdict == "undecided"
-
-
-def test_nan_is_undecided(monkeypatch):
-    right = gd_forward.one_step_gd
-    nan = torch.tensor(float("nan"))
-    monkeypatch.setattr(gd_forward, "one_step_gd", lambda w, eta: tuple(M * nan for M in right(w, eta)))
-    assert GDForward().measure().verdict == "undecided"

@@ -5,7 +5,6 @@ import pytest
 from icl.checks.xie import ltb
 from icl.checks.xie.ltb import Ltb
 from icl.theory.closed_forms import isotropic_step
-from tests.checks import refused
 
 SETTINGS = [
     {},
@@ -42,7 +41,3 @@ def test_a_step_that_is_not_the_gradient_s_refutes_nothing(monkeypatch):
 def test_a_step_of_lower_risk_would_make_the_claim_hold(monkeypatch):
     monkeypatch.setattr(ltb.Saturation, "descent_risk", 0.1)
     assert Ltb(dim=3).measure().verdict == "holds"
-
-
-def test_refuses_impossible_settings():
-    refused.insist(Ltb, [("prior_mean", {"prior_mean_norm": 0.0}), ("samples", {"samples": 0})])

@@ -4,6 +4,7 @@ import pytest
 
 from icl.checks.xie import prior_gap
 from icl.checks.xie.prior_gap import PriorGap
+from tests.checks.asking import held
 
 SETTINGS = [
     {"dim": 7, "context": 13, "prior_mean_norm": 2.0},
@@ -17,9 +18,7 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_holds_with_the_closed_form(settings):
     check = PriorGap(**settings)
-    finding = check.measure()
-    measured, d, C = finding.measured, check.dim, check.context
-    assert finding.verdict == "holds" and finding.control.rejected
+    measured, d, C = held(check).measured, check.dim, check.context
     assert measured["gd_risk"] == pytest.approx(d * (d + 1) / (C + d + 1), rel=1e-10)
     assert measured["lsa_risk"] - measured["gd_risk"] == measured["gap"]
     assert measured["gap"] == pytest.approx(
@@ -38,22 +37,17 @@ def test_holds_with_the_closed_form(settings):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("name", "wrong"),
     [
-        lambda d, C: 2 / (d * C),
-        lambda d, C: 2 / (d * C + 1),
-        lambda d, C: (1 + 1e-9) * 2 / (d * C + 2),
-        lambda d, C: 2 / (d * C + d + 1),  # right at d = 1
-        lambda d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1),  # right at C = 10
+        ("gap_slope", lambda d, C: 2 / (d * C)),
+        ("gap_slope", lambda d, C: (1 + 1e-9) * 2 / (d * C + 2)),
+        ("gap_slope", lambda d, C: 2 / (d * C + d + 1)),  # right at d = 1
+        ("gap_slope", lambda d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
+        ("gd_risk", lambda d, C: d * (d + 1) / (C + d + 1) * (1 + 1e-10)),
     ],
 )
-def test_a_wrong_slope_fails(monkeypatch, wrong):
-    monkeypatch.setattr(prior_gap, "gap_slope", wrong)
-    assert PriorGap().measure().verdict == "fails"
-
-
-def test_a_wrong_risk_of_the_step_fails(monkeypatch):
-    monkeypatch.setattr(prior_gap, "gd_risk", lambda d, C: d * (d + 1) / (C + d + 1) * (1 + 1e-10))
+def test_a_wrong_slope_or_risk_of_the_step_fails(monkeypatch, name, wrong):
+    monkeypatch.setattr(prior_gap, name, wrong)
     assert PriorGap().measure().verdict == "fails"
 
 
@@ -69,9 +63,8 @@ def test_a_rival_slope_that_cannot_be_told_apart_is_not_rejected():
     assert finding.measured["largest_error_over_rounding"] < 1 < finding.measured["least_gap_over_rounding"]
 
 
-def test_a_control_that_passes_leaves_it_undecided(monkeypatch):
-    honest = prior_gap._share
-    monkeypatch.setattr(prior_gap, "_share", lambda case, slope=None: honest(case))
+def test_a_control_that_passes_leaves_it_undecided(mutate):
+    mutate(prior_gap, "_share", lambda right: lambda case, slope=None: right(case))
     assert PriorGap(2, 3).measure().verdict == "undecided"
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from icl.checks.xie import saturation, theorem2
+from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem2 import Theorem2
 from icl.random import generator
-from icl.theory.initial_guess import optimal_matrices
 
 SETTINGS = [
     {},
@@ -50,36 +50,39 @@ def test_gram_matrices_of_long_contexts_share_w():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("where", "name", "wrong", "of"),
     [
-        lambda *settings: (1 + 1e-6) * optimal_matrices(*settings),
-        lambda w, v, b, C: optimal_matrices(w, v, b, min(C, 10**8)),
-        lambda w, v, b, C: optimal_matrices(w, w, b, C),  # no guess at the constant: eq. (7)
+        (saturation, "optimal_matrices", lambda right: lambda *given: (1 + 1e-6) * right(*given), None),
+        (saturation, "optimal_matrices", lambda right: lambda *g: right(*g[:3], min(g[3], 10**8)), None),
+        # no guess at the constant: eq. (7)
+        (saturation, "optimal_matrices", lambda right: lambda w, v, b, C: right(w, w, b, C), None),
+        # blind to gradients
+        (Saturation, "at", lambda right: lambda *given: (right(*given)[0], 1e-99), None),
+        (
+            theorem2,
+            "one_step_gd",
+            lambda right: lambda w, eta: right(w, eta * (1 + 1e-6)),
+            "one_head_gradient_norm_in_the_limit",
+        ),
     ],
 )
-def test_weights_with_another_constant_refute_nothing(monkeypatch, wrong):
-    monkeypatch.setattr(saturation, "optimal_matrices", wrong)
-    assert Theorem2(dim=3).measure().verdict == "undecided"
+def test_weights_with_another_constant_refute_nothing(mutate, where, name, wrong, of):
+    mutate(where, name, wrong)
+    finding = Theorem2(dim=3).measure()
+    assert finding.verdict == "undecided" and of in (None, finding.bound.of)
 
 
-def test_a_stationary_point_that_is_no_minimum_is_told_apart(monkeypatch):
+def test_a_stationary_point_that_is_no_minimum_is_told_apart(mutate):
     """At finite C the trivial one, of zero gradient: the check says that its own are the minima."""
-    honest = saturation.Saturation.heads
-    monkeypatch.setattr(
-        saturation.Saturation,
-        "heads",
-        lambda case: tuple((case.context == theorem2.LIMIT) * M for M in honest(case)),
-    )
+
+    def trivial(right):
+        return lambda case: tuple((case.context == theorem2.LIMIT) * M for M in right(case))
+
+    mutate(Saturation, "heads", trivial)
     finding = Theorem2(dim=3).measure()
     assert finding.verdict == "undecided"
     assert max(finding.measured["gradient_norm_at_minimiser_by_context"]) == 0
     assert finding.measured["largest_excess_of_minimisers"] > 1
-
-
-def test_a_measurement_blind_to_gradients_refutes_nothing(monkeypatch):
-    honest = saturation.Saturation.at
-    monkeypatch.setattr(saturation.Saturation, "at", lambda case, P, Q: (honest(case, P, Q)[0], 1e-99))
-    assert Theorem2(dim=3).measure().verdict == "undecided"
 
 
 def test_the_factorised_moment_at_zero_weights_and_by_hand():
@@ -108,10 +111,3 @@ def test_one_head_is_stationary_in_the_limit_whatever_the_dimension(settings):
     risk_bound, bound = limit.rounding_at(*head)
     assert measured["one_head_risk_in_the_limit"] < risk_bound
     assert measured["one_head_gradient_norm_in_the_limit"] < bound
-
-
-def test_one_head_with_another_step_refutes_nothing(monkeypatch):
-    right = theorem2.one_step_gd
-    monkeypatch.setattr(theorem2, "one_step_gd", lambda w, eta: right(w, eta * (1 + 1e-6)))
-    finding = Theorem2(dim=3).measure()
-    assert finding.verdict == "undecided" and finding.bound.of == "one_head_gradient_norm_in_the_limit"

@@ -23,7 +23,7 @@ GUESSING = setting(3, 4, prior_mean=[1, -2, 0.5], guess_vector=[0.5, 1, 0], gues
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (3, 2), (4, 9)])
 def test_the_controls_have_mean_zero(dim, context):
     law = setting(dim, context)
-    controls_BF = tokens.controls(draw_tokens(law, generator(1, "check"), 400_000))
+    controls_BF = tokens.controls(draw_tokens(law, generator(1, "check"), 100_000))
     error_F = controls_BF.std(0) / len(controls_BF) ** 0.5
     assert float((controls_BF.mean(0) / error_F).abs().max()) < 4
 
