@@ -193,7 +193,8 @@ class FigureRequest:
         unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
         sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
         columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
-        sink.table("claims", columns, [[brief(claim[c]) for c in columns] for claim in document["claims"]])
+        rows = [[brief(claim.get(column)) for column in columns] for claim in document["claims"]]
+        sink.table("claims", columns, rows)
 
 
 def request(composed: Composed, session: Session) -> FigureRequest:
