@@ -52,7 +52,7 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(icl: Run, outputs: P
 
 
 def test_a_copy_answers_with_its_own_files(
-    icl: Run, outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    icl: Run, outputs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     argv = ["figure", "figure=lds/fig3", "format=json", *SMOKE]
     first = icl(*argv).json
@@ -62,7 +62,7 @@ def test_a_copy_answers_with_its_own_files(
     (tmp_path / "conf" / "task" / "mine.yaml").write_text("{}\n")  # with which the runs are looked for anew
     for more in ([], ["--config-dir", str(tmp_path / "conf")]):
         assert main([*argv, *more, f"paths.outputs={copy}"]) == 0
-        again = json.loads(capsys.readouterr().out)
+        again = json.loads(capfd.readouterr().out)
         assert again["cached"] and again["claims"] == first["claims"]
         paths = [*again["files"].values(), *again["runs"]]
         assert len(again["runs"]) == len(first["runs"])
