@@ -186,6 +186,7 @@ def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[
             for key, _, value in (override.lstrip("+").partition("=") for override in overrides):
                 if key in configs.groups:
                     configs.one_option(key, value)
+            raise InputError(str(error)) from error
         raise
 
 

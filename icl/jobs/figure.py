@@ -89,8 +89,7 @@ class FigureRequest:
         record = read_record(path)
         if record is None or complaint(record, None) is not None:
             return None
-        document = {**record["document"], "cached": True}
-        document["files"] = {k: str(path.parent / Path(file).name) for k, file in document["files"].items()}
+        document = {**_here(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
             return None
         stale = _damage(document)
@@ -115,6 +114,7 @@ class FigureRequest:
         with with_room(session.outputs), store.lock(self._key, self.identity, session.say):
             folder = store.path(self._key, self.identity).parent
             stored = None if session.force else store.find(self._key, self.identity, digest)
+            stored = stored and _here(stored, folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
                 session.say(f"{folder}: {damage}; it is drawn again")
@@ -263,6 +263,13 @@ def _flat(node: Any, prefix: str = "") -> list[tuple[str, Any]]:
     if not isinstance(node, Mapping):
         return [(prefix.removesuffix("."), node)]
     return [entry for key, value in node.items() for entry in _flat(value, f"{prefix}{key}.")]
+
+
+def _here(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
+    """With the paths of today: its outputs may have been moved or copied since it was drawn."""
+    files = {extension: str(folder / Path(file).name) for extension, file in document["files"].items()}
+    runs = sorted({str(outputs / drawn["run"]) for drawn in document.get("drawn_from", ())})
+    return {**document, "files": files, "runs": runs}
 
 
 def _damage(document: Mapping[str, Any]) -> str:

@@ -285,6 +285,21 @@ class TrainRequest:
     @contextlib.contextmanager
     def followers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
         """W&B and other loggers where they are asked for; who listens to the session hears of progress."""
+        done = self._stored(session)
+        if done is None:  # it is being made, by the one process that holds its lock
+            with self._telling(plan, session, attempt) as told:
+                yield told
+            return
+        note = self._note(done, session)
+        with note.alone(session.say):
+            if note.is_there:  # another process has told it meanwhile
+                yield ()
+                return
+            with self._telling(plan, session, attempt) as told:
+                yield told
+
+    @contextlib.contextmanager
+    def _telling(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[Follower]]:
         from icl.callbacks import Progress, WeightHeatmaps
         from icl.sinks.runs import ToSink
         from icl.sinks.sink import NullSink

@@ -6,13 +6,15 @@ is told again each time, since what it has is not known. W&B is a sink: where it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from icl.config.logger import LoggerSettings, under_agent
 from icl.runs.fingerprint import fingerprint
+from icl.runs.lock import Lock
 from icl.sinks.guarded import Guarded, Say
 from icl.sinks.sink import Sink
 from icl.sinks.wandb_sink import open_sink
@@ -51,6 +53,17 @@ class Note:
             where = f"{self.outputs / 'wandb'}, run {self.run_id}"
             say(f"icl: {where}: W&B's copy is not whole ({error}); it is told again next time")
 
+    @contextlib.contextmanager
+    def alone(self, say: Say) -> Iterator[None]:
+        """One process at a time tells W&B of this run, where there is a place to agree on it."""
+        lock = Lock(self.outputs / "cache" / "told" / f"{self.run_id}.lock")
+        with contextlib.suppress(OSError):
+            lock.acquire(say)
+        try:
+            yield
+        finally:
+            lock.release()
+
     @property
     def _logs(self) -> list[Path]:
         """Oldest first: a folder's name begins with its time."""
@@ -85,6 +98,14 @@ class Story:
         """Unless it is told already."""
         note, paper = self.note, self.id.partition("/")[0]
         if note.is_there:
+            return
+        with note.alone(say):
+            self._tell(note, paper, config, write, say)
+
+    def _tell(
+        self, note: Note, paper: str, config: Mapping[str, Any], write: Callable[[Sink], None], say: Say
+    ) -> None:
+        if note.is_there:  # somebody else has told it meanwhile
             return
         opened = open_sink(
             self.logger,

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from icl.cli import main
 
 Run = Callable[..., Any]
 SMOKE = ("scale=smoke", "logger=none")
@@ -43,6 +49,25 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(icl: Run, outputs: P
 
     text = icl("figure", "figure=ahn/fig2", *SMOKE)
     assert (text.code, text.out.count("  undecided\n")) == (0, 2)
+
+
+def test_a_copy_answers_with_its_own_files(
+    icl: Run, outputs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["figure", "figure=lds/fig3", "format=json", *SMOKE]
+    first = icl(*argv).json
+    copy = tmp_path / "copy"
+    shutil.move(outputs, copy)
+    (tmp_path / "conf" / "task").mkdir(parents=True)
+    (tmp_path / "conf" / "task" / "mine.yaml").write_text("{}\n")  # with which the runs are looked for anew
+    for more in ([], ["--config-dir", str(tmp_path / "conf")]):
+        assert main([*argv, *more, f"paths.outputs={copy}"]) == 0
+        again = json.loads(capfd.readouterr().out)
+        assert again["cached"] and again["claims"] == first["claims"]
+        paths = [*again["files"].values(), *again["runs"]]
+        assert len(again["runs"]) == len(first["runs"])
+        assert all(Path(path).is_relative_to(copy) and Path(path).exists() for path in paths), paths
+    assert not outputs.exists()
 
 
 def test_other_settings_leave_the_shipped_figure_alone(icl: Run) -> None:
