@@ -13,9 +13,11 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
 import icl as package
 from icl.cli.sweep import Watch
+from icl.config import session
 from icl.config.compose import _with_options
 from icl.config.places import Configs
 from icl.errors import Unavailable
+from icl.jobs import multirun
 from icl.jobs.multirun import Sweep
 from icl.runs.sweeps import read_sweep
 from tests.cli.conftest import Run
@@ -97,6 +99,26 @@ def test_one_compose_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outp
     assert tiny(*swept).json["cached"] == 8 and len(composed) == 3  # the sweep's own, and of each model one
     for value in ("{lr:0.01}", "{lr:0.02}"):  # merged, so that each starts from the config
         assert tiny("-m", f"optimizer={value}", "seed=0,1").code == 0
+
+
+def test_of_very_many_jobs_little_is_kept(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the check they are to be asked is composed once for all of them."""
+    composed: list[str] = []
+    compose = session.compose
+    monkeypatch.setattr(session, "compose", lambda *args: composed.append(args[1]) or compose(*args))
+    swept = ["-m", "seed=0,1", "checks=[ahn/theorem3]", "hydra/launcher=vectorized", "format=json"]
+    whole = tiny(*swept)
+    assert composed == ["check"]
+    monkeypatch.setattr(multirun, "MANY", 1)
+    brief = tiny(*swept)
+    assert brief.code == whole.code and brief.json["cached"] == 2
+    for short, full in zip(brief.json["results"], whole.json["results"], strict=True):
+        assert full["document"]["metrics"] and full["document"]["verdicts"]
+        assert short["document"] == {
+            k: v for k, v in full["document"].items() if k not in ("metrics", "verdicts")
+        } | {"cached": True, "seconds": short["document"]["seconds"]}
+        assert short["exit_code"] == full["exit_code"]
+    assert brief.json["summary"] == whole.json["summary"]
 
 
 def test_values_that_speak_of_hydra(tiny: Run, tmp_path: Path) -> None:
