@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from icl.experiments.ahn.theorem3 import Theorem3
-from icl.figures.ahn.fig1 import Fig1
+from icl.figures.ahn.fig1 import Fig1, _red_after_the_transient
 from icl.figures.ahn.fig2 import Fig2
 from icl.tasks import LinearRegressionLaw
 from icl.theory.polynomial import InvariantRisk
@@ -33,7 +33,7 @@ def verdicts(
 ) -> tuple[dict[str, str], Mapping[str, Any]]:
     records = Theorem3().records(trained(law, {"A": A}))
     claims = [*Fig1().claims(records), *Fig2().claims(records)]
-    keys = ("blue", "red end", "red constant", "risk", "zero", "pattern", "scalars")
+    keys = ("blue", "red end", "red constant", "risk", "zero", "red after", "pattern", "scalars")
     return {key: c.verdict for key, c in zip(keys, claims, strict=True)}, records
 
 
@@ -43,6 +43,7 @@ EXPECTED = {
     "red constant": "fails",
     "risk": "holds",
     "zero": "fails",
+    "red after": "holds",
     "pattern": "holds",
     "scalars": "holds",
 }
@@ -52,7 +53,9 @@ def test_at_the_optimum_every_verdict_is_the_expected_one(trained: Any, law: Lin
     found, records = verdicts(trained, law, on_s(law))
     assert found == EXPECTED
     claims = [*Fig1().claims(records), *Fig2().claims(records)]
-    assert [claim.verdict for claim in claims] == [claim.expected for claim in claims]
+    # A straight line from random weights has no transient to speak of.
+    told = [claim for claim in claims if "of the steps are taken" not in claim.claim]
+    assert [claim.verdict for claim in told] == [claim.expected for claim in told]
 
 
 def test_other_scalars_on_s_cost_risk(trained: Any, law: LinearRegressionLaw) -> None:
@@ -65,6 +68,14 @@ def test_one_layer_of_one_seed_off_s_is_seen(trained: Any, law: LinearRegression
     A[1, 2] += 0.2 * A[1, 2].norm() * torch.eye(law.dim).roll(1, 0) / law.dim**0.5
     found, _ = verdicts(trained, law, A)
     assert found["blue"] == found["pattern"] == "fails"
+
+
+@pytest.mark.parametrize(("moves_at", "verdict"), [(9, "holds"), (11, "fails")])
+def test_a_red_line_may_move_in_the_transient_only(moves_at: int, verdict: str) -> None:
+    steps_T = np.arange(101)
+    red_SLT = np.full((2, LAYERS, 101), 0.8)
+    red_SLT[1, 2, moves_at] = 0.7
+    assert _red_after_the_transient(red_SLT, steps_T).verdict == verdict
 
 
 def test_plain_gradient_descent_is_not_what_the_figure_shows(trained: Any, law: LinearRegressionLaw) -> None:
