@@ -16,6 +16,7 @@ from icl.verdicts import joint
         (1.0, 0.0, "fails"),
         (1.1, 0.0, "fails"),
         (0.9, 0.2, "undecided"),
+        (1.1, 0.2, "undecided"),
         (1.3, 0.2, "fails"),
     ],
 )
