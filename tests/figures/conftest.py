@@ -52,9 +52,11 @@ def law_of_context() -> Callable[[int], LinearRegressionLaw]:
     return lambda n: LinearRegression(context=n, task_covariance="inverse").law(SEEDS)
 
 
-@pytest.fixture
-def trained(tmp_path: Path) -> Train:
-    """A runner whose run began at small random weights and went in a straight line to the given ones."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Train:
+    """A runner whose run began at small random weights and went in a straight line to the given ones. What is
+    stored of the same weights is found again by the module's other tests."""
+    tmp_path = tmp_path_factory.mktemp("outputs")
 
     def make(law: LinearRegressionLaw, end: Mapping[str, torch.Tensor], name: str = "test/run") -> FakeRunner:
         rng = np.random.default_rng(7)
@@ -83,7 +85,9 @@ def trained(tmp_path: Path) -> Train:
         model = {"_target_": f"icl.models.Sparse{''.join(end)}", "layers": end["A"].shape[1]}
         config = {"task": task | {"task_covariance": "inverse"}, "model": model, "seeds": SEEDS}
         with RunStore(tmp_path).begin(name, mark, config, "0") as run:
-            record = run.finish(metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS)
+            record = run.cached or run.finish(
+                metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS
+            )
         return FakeRunner(tmp_path, record)
 
     return make

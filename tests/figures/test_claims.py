@@ -19,6 +19,7 @@ from icl.verdicts import KINDS, joint
         (1.0, 0.0, "fails"),
         (1.1, 0.0, "fails"),
         (0.9, 0.2, "undecided"),
+        (1.1, 0.2, "undecided"),
         (1.3, 0.2, "fails"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 
 from icl.figures.curves import Curve, Level, draw_panels, matrix_rows, metric, table
 from icl.figures.style import entry_text, log_axis, off_identity, panels
-from icl.runs.record import RunRecord
+from tests.records import record
 
 
 def test_the_table_has_what_is_drawn() -> None:
@@ -21,10 +21,8 @@ def test_the_table_has_what_is_drawn() -> None:
 
 
 def test_a_metric_is_read_where_every_seed_has_a_value() -> None:
-    run = RunRecord.__new__(RunRecord)
     columns = {"step": [0, 0, 1, 1, 2, 2], "seed": [4, 3] * 3, "loss": [1.0, 2.0, None, 5.0, 3.0, 4.0]}
-    object.__setattr__(run, "run", {"seeds": [3, 4]})
-    run.__dict__["metrics"] = columns
+    run = record(run={"seeds": [3, 4]}, metrics=columns)
     steps_T, loss_ST = metric(run, "loss")
     assert steps_T.tolist() == [0, 2]
     assert loss_ST.tolist() == [[2.0, 4.0], [1.0, 3.0]]

@@ -54,8 +54,7 @@ def deviation(rows_CK: Tensor, exact_K: Tensor) -> float:
 
 
 @pytest.mark.parametrize("with_b", [False, True], ids=["a", "ab"])
-@pytest.mark.parametrize("layers", [1, 2, 3, 4])
-@pytest.mark.parametrize("n", [2, 6, 12])
+@pytest.mark.parametrize(("n", "layers"), [(2, 1), (2, 3), (6, 2), (6, 4), (12, 3)])
 def test_unbiased_for_the_exact_risk_on_s(n: int, layers: int, with_b: bool) -> None:
     """A covariance of its own in each replica, contexts shorter and longer than dim."""
     law = LinearRegression(3, n, eigenvalues=[1, 0.25, 2], task_covariance="inverse").law([0, 1])
@@ -63,17 +62,14 @@ def test_unbiased_for_the_exact_risk_on_s(n: int, layers: int, with_b: bool) -> 
     exact = law.risk_on_s(model)
     assert exact is not None
     risk_CR = chunked("tilted", model, law, 0)[:, :2]
-    # an error that large would test nothing; four layers on two examples have a tail that long
-    if layers < 4 or n > 2:
-        assert (risk_CR.std(0) / CHUNKS**0.5 < 0.2 * exact(model)).all()
+    assert (risk_CR.std(0) / CHUNKS**0.5 < 0.2 * exact(model)).all(), "an error that large tests nothing"
     assert deviation(risk_CR, exact(model)) < QUANTILE
 
 
 @pytest.mark.parametrize(
     "family", [SparseA(2, 2, 0.05), SparseAB(2, 2, 0.05), Full(2, 2, 0.05)], ids=["a", "ab", "full"]
 )
-@pytest.mark.parametrize("task", [{}, {"label_noise": 0.1, "prior_mean": [0.5, -0.3]}], ids=["", "noise"])
-@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize(("n", "task"), [(5, {}), (1, {"label_noise": 0.1, "prior_mean": [0.5, -0.3]})])
 def test_the_same_gradient_as_plain_draws(n: int, task: dict[str, Any], family: Parametrization) -> None:
     """Weights so small that plain draws see everything: an oracle for the gradient, noise and full P, Q."""
     law = LinearRegression(2, n, **task).law([0, 1])

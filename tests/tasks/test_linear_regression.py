@@ -132,13 +132,6 @@ def test_a_norm_stands_for_a_vector_along_ones() -> None:
     assert LinearRegression(4, prior_mean_norm=0).prior_mean == [0.0] * 4
 
 
-def test_the_law_as_arguments_of_the_exact_risk() -> None:
-    arguments = LinearRegression(**GUESS, context=[3, 7], label_noise=0.2).law([0, 1]).risk_arguments(1)
-    assert arguments["context"] == 7 and arguments["guess_bias"] == 0.7 and arguments["target_sign"] == -1
-    assert torch.allclose(arguments["Sigma"], torch.tensor(COVARIANCE).double())
-    assert arguments["guess_vector"].tolist() == [0.5, -2.0] and arguments["label_noise"] == 0.2
-
-
 def test_second_moment_roots_of_label_and_query() -> None:
     law = LinearRegression(dim=2, covariance=COVARIANCE, label_noise=0.5, prior_mean=[1.0, -0.5]).law([0])
     V = law.label_root_REK[0] @ law.label_root_REK[0].T
@@ -262,11 +255,6 @@ def test_context_per_replica() -> None:
         law.token_prompts(generators([0, 1]), 2)
     with pytest.raises(InputError, match="2 entries for 3 seeds"):
         LinearRegression(context=[2, 50]).law([0, 1, 2])
-
-
-def test_prefix_names_the_key_of_another_verb() -> None:
-    with pytest.raises(InputError, match=r"^check\.dim=0"):
-        LinearRegression(dim=0, prefix="check")
 
 
 def everything(law: LinearRegressionLaw, seeds: list[int]) -> list[Tensor]:

@@ -10,7 +10,6 @@ from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import tilted
 from icl.tasks.tilted import INFLATIONS, density_ratios, draw_tilted, inflations_of
-from icl.theory.polynomial import InvariantRisk
 from icl.theory.wishart import trace_moment
 from icl.weighted import effective_size, tail_share
 
@@ -51,27 +50,6 @@ def test_high_moments_are_seen_where_plain_draws_miss_them() -> None:
     assert (one_B == 1).all()
     plain_B = np.linalg.matrix_power(plain_BDD, 12).trace(axis1=1, axis2=2)
     assert tail_share(plain_B) > 2 * tail_share(terms_B)
-
-
-@pytest.mark.parametrize("with_b", [False, True])
-@pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("n", [4, 10, 20])
-def test_risks_on_s_are_unbiased(n: int, layers: int, with_b: bool) -> None:
-    """Against the exact polynomial, at scalars of the size that training reaches."""
-    risk = InvariantRisk(5, n, layers, with_b=with_b)
-    a_L = np.linspace(0.5, 0.9, layers)
-    beta_L = np.linspace(-0.1, -0.2, layers - 1) if with_b else np.zeros(0)
-    W_BDD, weight_B = draw_tilted(generator(3, "train"), n, 5, BATCH)
-    s_BD = np.linalg.eigvalsh(W_BDD)
-    q_BD, p_BD = np.ones_like(s_BD), np.ones_like(s_BD)
-    for layer in range(layers):
-        step_BD = s_BD * p_BD**2
-        q_BD = q_BD * (1 - a_L[layer] * step_BD)
-        if with_b and layer < layers - 1:
-            p_BD = p_BD * (1 - beta_L[layer] * step_BD)
-    mean, error = mean_and_error(weight_B * np.square(q_BD).sum(1))
-    exact = float(risk.value(a_L.tolist(), beta_L.tolist())) if with_b else float(risk.value(a_L.tolist()))
-    assert abs(mean - exact) < QUANTILE * error, (mean, exact, error)
 
 
 def test_a_component_of_its_own_has_the_density_ratio_of_its_draws() -> None:

@@ -59,5 +59,3 @@ def test_the_form_is_that_of_drawn_contexts():
 def test_terms():
     assert terms_of(2) == [(1, ()), (1, (1,)), (2, ())]
     assert len(terms_of(3)) == 7 and (1, (2,)) in terms_of(3) and (1, (1, 1)) in terms_of(3)
-    with pytest.raises(ValueError, match="layers"):
-        equivariant_bound(2, 3, 0)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 import torch
@@ -23,19 +21,7 @@ from icl.theory.initial_guess import (
     optimal_matrices,
 )
 from icl.theory.quadratic import LabelMoments, QuadraticRisk, second_gram
-
-
-def draw(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def eye(dim: int) -> torch.Tensor:
-    return torch.eye(dim, dtype=torch.float64)
-
-
-def covariance(seed: int, dim: int) -> torch.Tensor:
-    factor = draw(seed, dim, dim)
-    return factor @ factor.T / dim + 0.2 * eye(dim)
+from tests.theory.drawing import covariance, draw, eye
 
 
 def risk_of(m, v, b, context, Sigma=None, Sigma_w=None) -> QuadraticRisk:
@@ -51,7 +37,7 @@ def risk_of(m, v, b, context, Sigma=None, Sigma_w=None) -> QuadraticRisk:
     )
 
 
-SIZES = list(product((1, 2, 3, 6), (1, 2, 3, 10, 40)))
+SIZES = [(1, 1), (1, 40), (2, 2), (3, 1), (3, 10), (6, 3)]
 GUESSES = ("none", "vector", "bias", "both", "prior", "prior and bias")
 
 
@@ -145,7 +131,7 @@ def test_large_prior_mean(scale):
 
 
 @pytest.mark.parametrize("kind", GUESSES)
-@pytest.mark.parametrize(("dim", "context"), [(1, 1), (1, 8), (2, 1), (2, 5), (3, 1), (3, 10), (5, 10)])
+@pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 1), (2, 5), (3, 10), (4, 3)])
 def test_fewest_heads(dim, context, kind):
     """H = fewest_heads attains the bound, by construction and by least squares; H - 1 does not."""
     m, v, b = guess_of(kind, dim, seed=3)
@@ -194,15 +180,3 @@ def test_fewer_heads_lose_a_certified_part(kind, context):
             assert scale < 1 or searched.gap < 1.5 * lost_slope(3, context, heads) * error
     assert lost_slope(3, context, 2) > 0
     assert lost_slope(3, context, 3) == lost_slope(3, context, 4) == 0
-
-
-def test_limits():
-    m, short = draw(0, 3), draw(1, 2)
-    with pytest.raises(ValueError, match="vectors of equal length"):
-        gap(m, short, 0.0, 5)
-    with pytest.raises(ValueError, match="context=0"):
-        gap_slope(3, 0)
-    with pytest.raises(ValueError, match="dim=0"):
-        gd_risk(0, 3)
-    with pytest.raises(ValueError, match="heads=-1"):
-        lost_slope(3, 5, -1)

@@ -74,13 +74,3 @@ def test_each_problem_stops_for_itself():
     assert found.steps_B.tolist()[0] == 0 and found.steps_B.tolist()[1] > 3
     assert torch.equal(found.x_BD[0], best[0])
     assert damped_newton(loss, start, most=2).steps_B.tolist()[1] == 2
-
-
-def test_refuses_what_is_no_such_problem():
-    A, y = torch.ones(1, 3, 2).double(), torch.ones(1, 3).double()
-    with pytest.raises(ValueError, match="mu"):
-        LogisticLoss(A, y, 0.0)
-    with pytest.raises(ValueError, match="labels"):
-        LogisticLoss(A, 0 * y, 0.1)
-    with pytest.raises(ValueError):
-        LogisticLoss(A, y[:, :2], 0.1)

@@ -7,21 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 from icl.theory.gaussian import moment
 from icl.theory.initial_guess import gap
 from icl.theory.quadratic import LabelMoments, QuadraticRisk, SymmetricSpace, mean_gram, second_gram
-
-
-def draw(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def covariance(seed: int, dim: int) -> torch.Tensor:
-    factor = draw(seed, dim, dim)
-    return factor @ factor.T / dim + 0.2 * torch.eye(dim, dtype=torch.float64)
+from tests.theory.drawing import covariance, draw, within
 
 
 def regression(dim: int, seed: int = 0) -> dict:
@@ -61,9 +52,8 @@ def test_value_against_sampling(target_sign, heads):
     setting = regression(3)
     P_HPP, Q_HPP = draw(5, heads, 4, 4) / 3, draw(6, heads, 4, 4) / 3
     sample = squared_errors(P_HPP, Q_HPP, target_sign=target_sign, seed=7, **setting)
-    error = float(sample.std()) / len(sample) ** 0.5
     risk = QuadraticRisk.linear_regression(**setting, target_sign=target_sign)
-    assert abs(float(sample.mean() - risk.value_of_layer(P_HPP, Q_HPP))) < 4 * error
+    assert within(sample, risk.value_of_layer(P_HPP, Q_HPP))
 
 
 def gram_moments_by_quadrature(Sigma, Sigma_w, mean, noise, N):
@@ -131,21 +121,6 @@ def test_query_moments(target_sign):
     )
     expected = float(quadratic - 2 * (linear_KPP * X_KPP).sum()) + constant
     assert float(risk.value(X_KPP)) == pytest.approx(expected, rel=1e-11)
-
-
-def test_gram_moments_against_sampling():
-    """4.5 standard errors over 256 + 16 entries, fixed seed."""
-    D, N, prompts = 3, 5, 200_000
-    Sigma, Sigma_w, mean = covariance(3, D), covariance(4, D), draw(5, D)
-    x = draw(6, prompts, N, D) @ torch.linalg.cholesky(Sigma).T
-    w = mean + draw(7, prompts, D) @ torch.linalg.cholesky(Sigma_w).T
-    z = torch.cat([x, x @ w.unsqueeze(-1)], -1)
-    G = z.mT @ z / N
-    moments_w = LabelMoments(Sigma, Sigma_w, mean, 0.0)
-    GG = (G.flatten(1)[:, :, None] * G.flatten(1)[:, None, :]).unflatten(2, (4, 4)).unflatten(1, (4, 4))
-    for sample, exact in ((G, mean_gram(moments_w)), (GG, second_gram(moments_w, N))):
-        error = sample.std(0) / prompts**0.5
-        assert bool(((sample.mean(0) - exact).abs() < 4.5 * error).all())
 
 
 @settings(max_examples=15, deadline=None)
@@ -250,32 +225,6 @@ def test_heads_reach_the_bound_at_p_and_never_pass_it():
     assert all(more <= fewer + 1e-9 for fewer, more in pairwise(values))
 
 
-def test_best_single_head_against_gradient_descent():
-    """Quasi-Newton on (b, a) from other starts finds the same best value."""
-    risk = QuadraticRisk.linear_regression(**regression(2), target_sign=1)
-    best = risk.best_with_heads(1, np.random.default_rng(1), restarts=6)
-
-    def objective(theta):
-        weights = torch.from_numpy(theta).requires_grad_()
-        value = risk.value_of_heads(weights[:3].reshape(1, 3), weights[3:].reshape(1, 3, 3))
-        (gradient,) = torch.autograd.grad(value, weights)
-        return float(value.detach()), gradient.numpy()
-
-    rng = np.random.default_rng(2)
-    found = [
-        minimize(objective, rng.standard_normal(12), jac=True, method="BFGS", options={"gtol": 1e-9}).fun
-        for _ in range(12)
-    ]
-    assert min(found) == pytest.approx(best.value, rel=1e-8)
-
-
-def test_one_head_is_enough_without_prior_mean():
-    risk = QuadraticRisk.linear_regression(covariance(1, 4), covariance(2, 4), 9)
-    bound = risk.convex_bound()
-    best = risk.best_with_heads(1, np.random.default_rng(0))
-    assert best.value == pytest.approx(bound.value, rel=1e-9)
-
-
 def test_dense_form_of_an_empirical_distribution():
     """400 fixed prompts, query correlated with G: values are sample means, the bound is a regression."""
     B, K, P = 400, 3, 3
@@ -354,22 +303,6 @@ def test_known_weights_make_the_form_singular():
     assert best.value == pytest.approx(bound.value, rel=1e-9)
 
 
-def test_limits():
-    eye = torch.eye(3, dtype=torch.float64)
-    with pytest.raises(ValueError, match="Sigma_w has shape"):
-        QuadraticRisk.linear_regression(eye, torch.eye(2, dtype=torch.float64), 5)
-    with pytest.raises(ValueError, match="must have length 3"):
-        QuadraticRisk.linear_regression(eye, eye, 5, prior_mean=torch.zeros(2))
-    with pytest.raises(ValueError, match="context=0"):
-        QuadraticRisk.linear_regression(eye, eye, 0)
-    with pytest.raises(ValueError, match="dim=64"):
-        QuadraticRisk.linear_regression(torch.eye(64), torch.eye(64), 5)
-    with pytest.raises(ValueError, match="form has shape"):
-        QuadraticRisk.from_moments(torch.zeros(2, 2, 2, 2, 2, 2), torch.zeros(3, 2, 2), 1.0)
-    with pytest.raises(ValueError, match="heads=0"):
-        QuadraticRisk.linear_regression(eye, eye, 5).best_with_heads(0, np.random.default_rng(0))
-
-
 def every_prompt(Sigma, Sigma_w, context, prior_mean, guess_vector, guess_bias, target_sign):
     """Gauss-Hermite over tokens (degree 4), w (4) and x_q (2): sums over these prompts are exact risks.
 
@@ -438,28 +371,6 @@ def test_bounds_against_regression_on_every_prompt(dim, context, guess_bias):
         assert float(risk.value(bound.X_KPP, bound.direct_K)) == pytest.approx(bound.value, rel=1e-10)
         assert bound.rounding < 1e-9
     assert risk.convex_bound().direct_K.tolist() == [0.0] * dim + [1.0]
-
-
-def test_read_in_and_read_out_against_sampling():
-    """Tokens drawn and pushed through the layer in numpy; 4 standard errors, fixed seed."""
-    D, N, prompts, rng = 3, 6, 200_000, np.random.default_rng(24)
-    setting = small_setting(D, N)
-    Sigma, Sigma_w = setting["Sigma"].numpy(), setting["Sigma_w"].numpy()
-    x = rng.standard_normal((prompts, N + 1, D)) @ np.linalg.cholesky(Sigma).T
-    w = setting["prior_mean"].numpy() + rng.standard_normal((prompts, D)) @ np.linalg.cholesky(Sigma_w).T
-    y = np.einsum("bnd,bd->bn", x, w)
-    tokens, target = np.concatenate([x[:, :N], y[:, :N, None]], -1), y[:, N]
-    guess = x[:, N] @ setting["guess_vector"].numpy() + setting["guess_bias"]
-    P, Q = draw(25, 2, 4, 4) / 3, draw(26, 2, 4, 4) / 3
-    read_in, read_out = draw(27, 4, 4), draw(28, 4)
-    query = np.concatenate([x[:, N], guess[:, None]], -1) @ read_in.numpy().T
-    moved = query.copy()
-    for p, k in zip(P.numpy(), Q.numpy(), strict=True):
-        moved += np.einsum("bn,bnp->bp", np.einsum("bnp,bp->bn", tokens, query @ k.T), tokens) @ p.T / N
-    losses = (moved @ read_out.numpy() - target) ** 2
-    risk = QuadraticRisk.linear_regression(**setting)
-    value = float(risk.value_of_layer(P, Q, read_in, read_out))
-    assert abs(losses.mean() - value) < 4 * losses.std() / prompts**0.5
 
 
 def test_population_gradient_in_every_weight():
@@ -563,10 +474,6 @@ def test_given_starts_join_the_random_ones():
     assert len(joined.values_of_restarts) == 4
     assert set(alone.values_of_restarts) <= set(joined.values_of_restarts)
     assert joined.value <= alone.value
-    with pytest.raises(ValueError, match=r"b_HP has shape \(3, 4\): must be 2 x 4"):
-        risk.best_with_heads(2, np.random.default_rng(0), starts=[draw(45, 3, 4)])
-    with pytest.raises(ValueError, match=r"b_HP has shape \(2, 3\): must be 2 x 4"):
-        risk.best_with_values(draw(46, 2, 3))
 
 
 def test_a_start_is_in_the_tokens_own_coordinates():
@@ -578,15 +485,6 @@ def test_a_start_is_in_the_tokens_own_coordinates():
     best = risk.best_with_heads(1, np.random.default_rng(0), restarts=2, iterations=1, starts=[start])
     assert best.gap < 1e-13
     assert best.values_of_restarts[1] > best.value + 1e-3
-
-
-def test_free_read_out_needs_its_moments():
-    zero = torch.zeros(2, 2, 2, dtype=torch.float64)
-    risk = QuadraticRisk.from_moments(torch.zeros(2, 2, 2, 2, 2, 2, dtype=torch.float64), zero, 1.0)
-    assert float(risk.value(zero)) == 1
-    for call in (lambda: risk.value(zero, zero[0, 0]), lambda: risk.convex_bound(free_direct=True)):
-        with pytest.raises(ValueError, match="free read-out"):
-            call()
 
 
 def test_a_direction_of_little_variance_still_counts():

@@ -57,12 +57,3 @@ def test_smallest_square_against_normal_equations(dim, context):
 
 def test_degree_zero_is_the_total_mass():
     assert smallest_square(wishart(5, 20, 2), 0) == 5
-
-
-def test_limits():
-    with pytest.raises(ValueError, match="take 6 moments"):
-        recurrence(EXPONENTIAL[:5], 3)
-    with pytest.raises(ValueError, match="more than 1 points"):
-        gauss_rule([Fraction(1)] * 4, 2)
-    with pytest.raises(ValueError, match="count=65"):
-        gauss_rule(EXPONENTIAL, 65)

@@ -44,8 +44,6 @@ def test_a_vanishing_gradient_has_no_vanishing_error():
     assert float(((norm_R / stderr_R) < 3).double().mean()) > 0.98
 
 
-def test_one_chunk_is_exact_and_two_are_refused():
+def test_one_chunk_is_exact():
     norm_R, stderr_R = norm_and_stderr(torch.tensor([[[3.0, 4.0]]]))
     assert (float(norm_R), float(stderr_R)) == (5, 0)
-    with pytest.raises(ValueError, match="2 chunks"):
-        norm_and_stderr(torch.ones(2, 1, 1))

@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 
 from icl.checks.giannou.degrees import Degrees, best_residual, newton_residual
-from icl.errors import InputError
+from tests.checks.asking import held
 
 
 def test_degrees():
-    finding = Degrees().measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Degrees())
     assert finding.measured["degree_attention"] == [3, 9, 27, 81]
     assert finding.measured["degree_order2"] == [3, 7, 15, 31]
     assert finding.measured["degree_order3"] == [5, 17, 53, 161]
@@ -18,8 +17,3 @@ def test_degrees():
     )
     assert newton_residual(2, 1, 1.0) == pytest.approx(0.25)
     assert best_residual(0, 3.0) == pytest.approx(0.5)  # 1 - a / 2 on [1, 3]
-
-
-def test_refuses():
-    with pytest.raises(InputError, match="condition"):
-        Degrees(condition=1.0)

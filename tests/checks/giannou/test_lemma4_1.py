@@ -4,13 +4,12 @@ import pytest
 
 from icl.checks.giannou.lemma4_1 import Lemma4_1
 from icl.constructions.giannou import inversion
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize("settings", [{}, {"dim": 1}, {"dim": 8, "condition": 1e6, "seed": 3, "samples": 2}])
 def test_lemma_holds_and_rejects_its_control(settings):
-    finding = Lemma4_1(**settings).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
-    assert finding.control.measured > 1000 * finding.bound.value
+    finding = held(Lemma4_1(**settings), 1000)
     measured = finding.measured
     assert (measured["layers"], measured["heads"], measured["layers_transpose_stored"]) == (2, 2, 1)
     assert measured["width"] == 4 * settings.get("dim", 5)

@@ -13,15 +13,14 @@ from icl.checks.giannou.mask_floor import (
     spectra,
     unmasked_risk,
 )
-from icl.errors import InputError
 from icl.models import LinearTransformer, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
+from tests.checks.asking import held
 
 
 def test_floor_of_five_dimensions():
-    finding = MaskFloor(samples=2000, layers=2).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(MaskFloor(samples=2000, layers=2))
     assert finding.measured["floor"] == pytest.approx(0.0217, abs=4e-4)
     assert finding.measured["floor_lower"] <= finding.measured["floor"]
     assert finding.measured["masked_by_layers"][1] == pytest.approx(0.0064, abs=6e-4)
@@ -85,9 +84,3 @@ def test_a_wrong_formula_or_a_mask_fails(monkeypatch):
     stack = mask_floor.unmasked_stack
     monkeypatch.setattr(mask_floor, "unmasked_stack", lambda a, b, d, n: stack(a * 1.001, b, d, n))
     assert MaskFloor(samples=500, layers=2).measure().verdict == "fails"
-
-
-def test_refuses():
-    for settings in ({"dim": 5, "context": 5}, {"layers": 0}, {"samples": 10}, {"dim": 0}):
-        with pytest.raises(InputError, match="check"):
-            MaskFloor(**settings)

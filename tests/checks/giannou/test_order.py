@@ -4,14 +4,12 @@ import pytest
 
 from icl.checks.giannou import order
 from icl.checks.giannou.order import Order, exact_identity, steps_by_formula
-from icl.errors import InputError
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
 def test_holds_and_rejects_its_control(k):
-    finding = Order(order=k).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
-    assert finding.control.measured > 1000 * finding.bound.value
+    finding = held(Order(order=k), 1000)
     steps = finding.measured["steps_by_condition"]
     assert len(steps["conditions"]) == len(steps["steps"]) and steps["steps"] == sorted(steps["steps"])
     assert exact_identity(k, 1)
@@ -43,9 +41,3 @@ def test_wrong_binomials_fail(monkeypatch):
 def test_steps_by_hand():
     # kappa = 1: residual 1/2, squared each step: 1/2, 1/4, 1/16, 1/256, 1/65536
     assert steps_by_formula(2, 1.0, 1 / 300) == 4 and steps_by_formula(2, 1.0, 0.6) == 0
-
-
-def test_refuses():
-    for settings in ({"order": 1}, {"order": 9}, {"condition": float("inf")}, {"accuracy": 0}, {"dim": 0}):
-        with pytest.raises(InputError, match="check"):
-            Order(**settings)

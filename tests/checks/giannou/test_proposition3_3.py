@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou import proposition3_3
 from icl.checks.giannou.proposition3_3 import Proposition3_3, ratio, supremum_of_ratio
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 3.0, 100.0])
@@ -19,8 +20,7 @@ def test_the_supremum_is_one_of_a_single_variable(mu):
         method="bounded",
     )
     assert supremum_of_ratio(mu) == pytest.approx(-by_scipy.fun, rel=1e-9)
-    finding = Proposition3_3(mu=mu, samples=1).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Proposition3_3(mu=mu, samples=1))
     assert finding.measured["supremum"] < finding.measured["claim_standard"] < finding.measured["claim_M_f"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from icl.checks.giannou import step_error
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.models.columns import ColumnStack, Head
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize(
@@ -18,8 +19,7 @@ from icl.models.columns import ColumnStack, Head
     ],
 )
 def test_holds_and_rejects_its_control(settings):
-    finding = Theorem5_2(**settings).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Theorem5_2(**settings))
     measured = finding.measured
     assert measured["layers"] == 11 + 2 * measured["inversion"] and measured["heads"] == 3
     assert measured["width"] == 6 * settings.get("dim", 5) + 4

@@ -5,14 +5,14 @@ import pytest
 
 from icl.checks.giannou import theorem5_4
 from icl.checks.giannou.theorem5_4 import Theorem5_4, guaranteed_decrease
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize(
     "settings", [{"mu": 0.1}, {"mu": 0.25, "dim": 2, "context": 3}, {"mu": 10.0, "seed": 1}]
 )
 def test_theorem5_4(settings):
-    finding = Theorem5_4(samples=24, **settings).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Theorem5_4(samples=24, **settings))
     measured = finding.measured
     assert measured["min_decrease_phase1"] >= measured["guaranteed_decrease"] > 0.01
     assert measured["min_decrease_exact"] >= 0.25 - np.log(1.25)

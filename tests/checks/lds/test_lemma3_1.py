@@ -5,13 +5,13 @@ import torch
 
 from icl.checks.lds import lemma3_1
 from icl.checks.lds.lemma3_1 import Lemma31
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize(("window", "length"), [(1, 3), (1, 7), (3, 9), (4, 30)])
 def test_lemma_3_1_holds_for_the_repaired_heads_only(window, length):
-    finding = Lemma31(window=window, length=length, samples=5).measure()
+    finding = held(Lemma31(window=window, length=length, samples=5))
     measured = finding.measured
-    assert finding.verdict == "holds" and finding.control.rejected
     assert measured["repaired_error"] == measured["shifted_error_first_rows"] == 0
     assert measured["printed_error"] > 0 and measured["shifted_error"] > 0 and measured["masked_error"] > 0
     assert measured["shifted_error_rows_below"] > 0 or window == 1

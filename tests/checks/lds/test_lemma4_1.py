@@ -7,12 +7,12 @@ from icl.checks.lds import lemma4_1
 from icl.checks.lds.lemma4_1 import Lemma41
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize("settings", [{"window": w} for w in (1, 2, 3)] + [{"setting": s} for s in "bcd"])
 def test_lemma_4_1_holds(settings):
-    finding = Lemma41(**({"window": 2, "length": 9, "dim": 2, "samples": 800} | settings)).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Lemma41(**({"window": 2, "length": 9, "dim": 2, "samples": 800} | settings)))
     measured = finding.measured
     if settings.get("window") == 1:
         assert measured["gradient_in_X_at_best_head"] < 1e-9

@@ -8,25 +8,24 @@ from icl.checks.lds import lemmaD_2
 from icl.checks.lds.lemmaD_2 import LemmaD2
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
+from tests.checks.asking import held
 
 SETTINGS = ("a", "b", "c", "d")
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_lemma_d_2_holds(setting):
-    finding = LemmaD2(setting=setting, length=8, dim=3, samples=2000).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(LemmaD2(setting=setting, length=8, dim=3, samples=2000))
     assert ("mean_error" in finding.measured) == (setting in "ab")
 
 
-def test_lemma_d_2_noise_added_twice(monkeypatch):
-    honest = task.DynamicalSystemLaw.observations
+def test_lemma_d_2_noise_added_twice(mutate):
+    def twice(right):
+        return lambda *given: (
+            (y := right(*given)) + 0.1 * torch.from_numpy(np.random.default_rng(0).standard_normal(y.shape))
+        )
 
-    def twice(law, systems, generators):
-        y = honest(law, systems, generators)
-        return y + 0.1 * torch.from_numpy(np.random.default_rng(0).standard_normal(y.shape))
-
-    monkeypatch.setattr(task.DynamicalSystemLaw, "observations", twice)
+    mutate(task.DynamicalSystemLaw, "observations", twice)
     assert LemmaD2(length=6, dim=2, samples=2000).measure().verdict == "fails"
 
 

@@ -7,14 +7,14 @@ from icl.checks.lds import population, sequences, toeplitz
 from icl.checks.lds.toeplitz import Toeplitz
 from icl.random import generator
 from icl.theory import dynamical_system as theory
+from tests.checks.asking import held
 
 SETTINGS = ("a", "b", "c", "d")
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_toeplitz(setting):
-    finding = Toeplitz(setting=setting, window=2, length=15, dim=2).measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Toeplitz(setting=setting, window=2, length=15, dim=2))
     assert finding.measured["distances"] == sorted(finding.measured["distances"], reverse=True)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from icl.errors import InputError
 from icl.experiments.ahn import fig6
+from tests.records import Asking
 
 SETTINGS: dict[str, Any] = {
     "contexts": [2, 4, 20],
@@ -25,22 +25,15 @@ Asked = list[tuple[str, dict[str, Any]]]
 
 def trained_with(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> tuple[Asked, list[str]]:
     """Every run's experiment and overrides, and the names of the records."""
-    asked: Asked = []
-
-    class Runner:
-        scale = "smoke"
-
-        def train(self, experiment: str, overrides: Any = None) -> Any:
-            asked.append((experiment, overrides))
-            return experiment
+    runner = Asking()
 
     def compare(runner: Any, name: str, trained: Any, plain: Any, sizes: Any, *, least_squares: bool) -> Any:
         assert (trained, plain) == ("ahn/tail", "ahn/fig6")
         assert (name, least_squares, sizes.test, sizes.search) == ("ahn/fig6_losses", True, 5, 6)
 
     monkeypatch.setattr(fig6, "compare", compare)
-    records = fig6.Fig6(**SETTINGS | changed).records(Runner())  # type: ignore[arg-type]
-    return asked, list(records)
+    records = fig6.Fig6(**SETTINGS | changed).records(runner)
+    return runner.asked, list(records)
 
 
 def test_every_length_is_trained_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,20 +55,3 @@ def test_a_replicas_seed_does_not_depend_on_what_else_is_trained(monkeypatch: py
     alone, _ = trained_with(monkeypatch, contexts=[4])
     seeds = dict(zip(together[0][1]["seeds"], together[0][1]["task.context"], strict=True))
     assert len(seeds) == 6 and [seeds[seed] for seed in alone[0][1]["seeds"]] == [4, 4]
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"contexts": []}, "contexts"),
-        ({"contexts": [4, 4]}, "duplicates"),
-        ({"contexts": [0]}, "contexts"),
-        ({"contexts": [1000]}, "contexts"),
-        ({"replicas": 0}, "replicas"),
-        ({"lr": 0}, "lr"),
-        ({"search_contexts": 0}, "search_contexts"),
-    ],
-)
-def test_settings_are_validated(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        fig6.Fig6(**SETTINGS | changed)

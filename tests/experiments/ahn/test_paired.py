@@ -11,7 +11,6 @@ import torch
 import yaml
 
 from icl.algorithms import GradientDescent, LeastSquares
-from icl.errors import InputError
 from icl.experiments.ahn import paired
 from icl.models import LinearTransformer, SparseAB
 from icl.models.batched import batch_last
@@ -223,11 +222,6 @@ def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path: Path) -> 
     assert [name for name, _, _ in filed] == ["mine", "mine"]
     assert filed[0][1] != filed[1][1] and filed[0][1]["seeds"] == SEEDS
     np.testing.assert_allclose(filed[0][2]()["loss_trained"], 5, rtol=1e-12)  # nothing is predicted: tr I
-
-
-def test_sizes_are_validated() -> None:
-    with pytest.raises(InputError, match=r"figure.experiment.test_contexts=0"):
-        paired.Sizes(0, 10)
 
 
 def test_contexts_do_not_depend_on_who_shares_the_run() -> None:

@@ -13,15 +13,10 @@ from icl.figures.giannou.fig7 import Fig7
 from icl.figures.giannou.fig10 import Fig10
 from icl.figures.giannou.losses import interval
 from icl.runs.record import RunRecord
+from tests.records import Asking, record
 
 LEAST, NEWTON = 0.63, np.array([6e-2, 8e-3, 3e-4, 7e-7])  # excess of Newton's steps
 SPREAD = np.array([0.98, 1.0, 1.02])  # of three seeds
-
-
-def record(**parts: Any) -> RunRecord:
-    run = RunRecord.__new__(RunRecord)
-    run.__dict__.update(parts)
-    return run
 
 
 def records(excess: dict[int, float], decisive: bool = False, error: Any = None) -> dict[str, RunRecord]:
@@ -111,13 +106,7 @@ def test_what_is_drawn_is_in_the_table() -> None:
 
 
 def test_figure_10_says_what_holds_of_the_surfaces() -> None:
-    class Runner:
-        scale = "smoke"
-
-        def store(self, name: str, science: Any, compute: Any) -> RunRecord:
-            return record(weights=compute())
-
-    given = Surfaces(10, 200).records(Runner())
+    given = Surfaces(10, 200).records(Asking())
     claims = Fig10().claims(given)
     assert [claim.verdict for claim in claims] == ["holds", "fails", "fails", "holds"]
     assert all(claim.verdict == claim.expected for claim in claims)

@@ -1,0 +1,41 @@
+"""Records of no folder, and runners that train nothing: what an experiment asks for, and what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icl.runs.record import RunRecord
+
+
+def record(**parts: Any) -> RunRecord:
+    """With these as its `weights`, `run`, `config` and so on."""
+    made = RunRecord.__new__(RunRecord)
+    made.__dict__.update(parts)
+    return made
+
+
+def mark(fingerprint: Any, seeds: Any = ()) -> dict[str, Any]:
+    """What `run.json` says of a run and an experiment asks."""
+    return {"fingerprint": str(fingerprint), "digest": "d", "attempt": 1, "seeds": seeds}
+
+
+class Asking:
+    """Keeps what it is asked to train, hands out `made(experiment, overrides)`, and stores nothing."""
+
+    def __init__(
+        self, made: Callable[..., Any] = lambda experiment, overrides: experiment, scale: str = "smoke"
+    ):
+        self.made, self.scale = made, scale
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.science: Mapping[str, Any] = {}
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> Any:
+        self.asked.append((experiment, dict(overrides or {})))
+        return self.made(*self.asked[-1])
+
+    def store(
+        self, name: str, science: Mapping[str, Any], compute: Callable[[], Any], code: Any = None
+    ) -> Any:
+        self.science = science
+        return record(weights=dict(compute()), run=mark(name))
