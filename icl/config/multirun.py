@@ -195,6 +195,7 @@ class Multirun:
         """Of those that differ in plain values alone one is composed, and takes the values of the others."""
         given = [{override: self._value(override) for override in job} for job in jobs]
         bases: dict[tuple[str, ...], DictConfig] = {}
+        verb, own = self.config.hydra.job.config_name, list(self.config.hydra.overrides.hydra)
         for job, values in zip(jobs, given, strict=True):
             rest = tuple(override for override, value in values.items() if value is None)
             keys = tuple(value.key_or_group for value in values.values() if value is not None)
@@ -204,7 +205,7 @@ class Multirun:
                 ConfigLoaderImpl._apply_overrides_to_config(plain_values, base)
                 yield plain_apart_from_hydra(base)
                 continue
-            base = with_values(self.configs, self.config.hydra.job.config_name, job)
+            base = with_values(self.configs, verb, [*own, *job])
             if base is not None:
                 bases[*rest, *keys] = base
             else:
