@@ -81,7 +81,7 @@ def _live(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[:0] = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     for number, name in enumerate(files, 1):
         os.dup2(os.open(name, os.O_WRONLY | os.O_APPEND), number)

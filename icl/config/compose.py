@@ -66,7 +66,7 @@ def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
 def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictConfig | None:
     """The config that Hydra composes, in a fraction of its time where this process has seen one with the same
     options: values are set as Hydra sets them. None where Hydra's own part has a say. Within `hydra_of`."""
-    if any("hydra" in override for override in overrides):
+    if any("${hydra" in override for override in overrides):
         return None
     loader: Any = GlobalHydra.instance().config_loader()
     parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
@@ -81,9 +81,10 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
 
 
 def _decides(override: Override, loader: ConfigLoaderImpl) -> bool:
-    """Whether it chooses an option of a group, or is an error: then Hydra has to see it."""
+    """Whether it chooses an option of a group, is about Hydra or an error: then Hydra has to see it."""
     is_group = loader.repository.group_exists(override.key_or_group)
-    return override.is_sweep_override() or (is_group and not isinstance(override.value(), dict))
+    is_for_hydra = override.is_hydra_override() or override.is_sweep_override()
+    return is_for_hydra or (is_group and not isinstance(override.value(), dict))
 
 
 @functools.lru_cache(maxsize=32)
@@ -92,8 +93,9 @@ def _with_options(
 ) -> DictConfig | None:
     loader: Any = GlobalHydra.instance().config_loader()
     config = loader.load_configuration(verb, list(options), RunMode.RUN)
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    return None if config.hydra.searchpath or "${hydra" in OmegaConf.to_yaml(own) else config
+    written: Any = OmegaConf.to_container(config)
+    hydras = written.pop("hydra")
+    return None if hydras["searchpath"] or "${hydra" in str(written) else config
 
 
 def _state(configs: Configs) -> tuple[Any, ...]:

@@ -220,6 +220,7 @@ class Multirun:
         fixed = _in_all(jobs)
         given = [{o: None if o in fixed else self._value(o) for o in job} for job in jobs]
         bases: dict[tuple[str, ...], Revalued] = {}
+        verb, own = self.config.hydra.job.config_name, list(self.config.hydra.overrides.hydra)
         for job, values in zip(jobs, given, strict=True):
             rest = tuple(override for override, value in values.items() if value is None)
             keys = tuple(value.key_or_group for value in values.values() if value is not None)
@@ -227,7 +228,7 @@ class Multirun:
             if base is not None:
                 yield base([value for value in values.values() if value is not None])
                 continue
-            config = with_values(self.configs, self.config.hydra.job.config_name, job)
+            config = with_values(self.configs, verb, [*own, *job])
             if config is None:
                 yield plain(self.context.config_loader.load_sweep_config(self.config, list(job)))
             else:

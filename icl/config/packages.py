@@ -12,9 +12,11 @@ config can add to it. Nothing is imported, so that `icl list` stays fast.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,18 @@ _fixed: tuple[str, ...] | None = None
 
 def installed() -> tuple[str, ...]:
     """The packages that let themselves in, by name."""
+    return _installed(tuple((place, _changed(place)) for place in sys.path))
+
+
+def _changed(place: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.stat(place or ".").st_mtime_ns
+    return 0
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(places: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """Looked up anew once something is installed, which changes the folder it lies in."""
     return tuple(sorted({entry.module for entry in importlib.metadata.entry_points(group=GROUP)}))
 
 

@@ -136,6 +136,18 @@ def test_values_that_speak_of_hydra(tiny: Run, tmp_path: Path) -> None:
     assert [Path(r["document"]["run_dir"]).parent.name for r in document["results"]] == ["seed-0", "seed-1"]
 
 
+def test_options_that_lie_elsewhere(tiny: Run, tmp_path: Path) -> None:
+    for number, place in enumerate("ab", 1):
+        (tmp_path / place / "experiment").mkdir(parents=True)
+        head = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
+        (tmp_path / place / "experiment" / "mine.yaml").write_text(f"{head}seeds: [{number}]\n")
+        found = tiny(f"hydra.searchpath=[file://{tmp_path / place}]", "experiment=mine", "-m", "format=json",
+                     "train.steps=1,2").json  # fmt: skip
+        assert found["done"] == 2 and found["results"][0]["document"]["metrics"]["loss"][
+            "by_seed"
+        ].keys() == {str(number)}
+
+
 def test_how_far_it_is(tiny: Run) -> None:
     from rich.console import Console
 
