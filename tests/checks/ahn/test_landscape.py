@@ -94,5 +94,7 @@ def test_share_interval():
 def test_refuses_impossible_settings():
     refused.insist(Landscape, [("layers", {"layers": n}) for n in (1, 4)])
     refused.insist(Landscape, [("dim", {"dim": 11}), ("starts", {"starts": 0}), ("prompts", {"prompts": 9})])
-    refused.insist(Landscape, [("init_stds", {"init_stds": s}) for s in ([], [0], [0.1] * 65, "0.1")])
+    refused.insist(
+        Landscape, [("init_stds", {"init_stds": s}) for s in ([], [0], [0.1] * 65, "0.1", 0.1, None)]
+    )
     refused.insist(Landscape, [("iterations", {"iterations": 0}), ("samples", {"samples": 9})])
