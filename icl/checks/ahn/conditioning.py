@@ -6,7 +6,7 @@ which is why the last step is the large one.
 
 On S the Gram matrix of X_l has the eigenvalues s p_l(s)^2 over those s of the first one's, p_{l+1} = p_l (1 -
 beta_l s p_l^2): a condition number for every drawn prompt. That S says what attention does is held to tokens.
-Asked where training ends: at the local minimum on S that most searches reach. The others are reported.
+Asked at the local minimum on S that most searches reach, where training often ends; the others are reported.
 
 A_l = -a_l Sigma^{-1}, B_l = b_l I, beta_l = a_l b_l. B prompts, L layers, D covariates.
 """
@@ -62,8 +62,9 @@ class Conditioning(Prompts):
 
     reference = "Section 5.1, observations 1 and 2; Appendix D"
     claim = (
-        "Where training of eq. (11) ends, B_l moves the covariates against their own Gram matrix, and the "
-        "covariates X_(l+1) of the next layer are better conditioned than X_l on most prompts."
+        "At the minimum on S that most searches reach, one of those where training of eq. (11) ends, B_l "
+        "moves the covariates against their own Gram matrix, and the covariates X_(l+1) of the next layer "
+        "are better conditioned than X_l on most prompts."
     )
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ class Landscape:
         limited("check.starts", self.starts, 1, 1024, "all starts are trained at once")
         for name, least in (("prompts", 300), ("iterations", 1), ("samples", 1000)):
             whole(f"check.{name}", getattr(self, name), least)
-        count = len(self.init_stds)
+        count = len(self.init_stds) if isinstance(self.init_stds, Sequence) else 1
         self.init_stds = reals("check.init_stds", self.init_stds, count, 0, open_low=True)
         if not 0 < count <= self.starts:
             raise InputError(f"check.init_stds: has {count} sizes for {self.starts} starts")
