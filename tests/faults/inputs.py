@@ -41,8 +41,8 @@ _OURS = ("TypeError", "KeyError", "AttributeError", "IndexError", "NameError", "
 ANY = [
     "null", "true", "false", "0", "-1", "1", "2", "0.5", "1000000000000", "10000000000000000000000000000000",
     "-9223372036854775809", "1e308", "1e-320", "nan", "inf", "-inf", "[]", "[1]", "[null]", "[nan]",
-    "[[1,2],[3]]", "[1,2,3,4,5]", "{}", "{a:1}", "{_target_:os.system}", "{_target_:icl.models.SparseA}", "''", "x",
-    "'a b'", "../x",
+    "[[1,2],[3]]", "[1,2,3,4,5]", "{}", "{a:1}", "{_target_:os.system}", "{_target_:icl.models.SparseA}",
+    "''", "x", "'a b'", "../x",
     "/dev/null", "/nope/x.npy", "'grüße 🙂'", "'\\\\n'", "'a\nb'", "'%s%n{0}'", "'<script>alert(1)</script>'",
     "???",
     "'" + "y" * 5000 + "'", "[" + ",".join("1" * 1000) + "]", "[" * 200 + "]" * 200,

@@ -1,4 +1,4 @@
-"""Servers that are none: whatever answers at W&B's address, or does not, the run is made and W&B's copy kept."""
+"""Whatever answers at W&B's address, or does not, the run is made and W&B's copy kept."""
 
 from __future__ import annotations
 
