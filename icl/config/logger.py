@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from icl.config.objects import settings_of, target_of
@@ -58,6 +58,8 @@ def logger_of(node: Mapping[str, Any]) -> LoggerSettings:
     own = {name: entry for name, entry in node.items() if not isinstance(entry, Mapping)}
     lightning = {name: entry for name, entry in node.items() if isinstance(entry, Mapping)}
     for name, entry in lightning.items():
+        if name in (f.name for f in fields(LoggerSettings)):
+            raise InputError(f"logger.{name}={dict(entry)}: is a setting of W&B's, and no group")
         target_of(f"logger.{name}", entry)
     if "lightning" in own:
         raise InputError("logger.lightning: no such key; a logger stands under a name of its own")

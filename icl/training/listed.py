@@ -94,7 +94,10 @@ def optimizer_of(node: Mapping[str, Any]) -> OptimizerSpec:
     cls = target_class("optimizer", node.get("_target_"))
     if not issubclass(cls, torch.optim.Optimizer):
         raise InputError(f"optimizer._target_={node['_target_']}: must be a torch.optim.Optimizer")
-    schedule = instantiate("optimizer.schedule", node.get("schedule") or {})
+    named = node.get("schedule") or {}
+    if not isinstance(named, Mapping):
+        raise InputError(f"optimizer.schedule={named}: must be a group of settings (schedule=... names one)")
+    schedule = instantiate("optimizer.schedule", named)
     if not hasattr(schedule, "rate"):
         raise InputError(f"optimizer.schedule._target_={node['schedule']['_target_']}: must be a schedule")
     return OptimizerSpec(cls, options, schedule)

@@ -1,4 +1,4 @@
-"""`icl` as a process: its exit code, whatever it was given as stdout and stderr and whenever a signal comes."""
+"""`icl` as a process: its exit code, whatever its stdout and stderr are and whenever a signal comes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def test_a_run_is_made_all_the_same(streams: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_it_begins(signum: signal.Signals, code: int, tmp_path: Path) -> None:
-    held = "import sys, time, icl.cli as cli; cli._run = lambda args: print('begun', flush=True) or time.sleep(60)\n"
+    held = "import sys, time, icl.cli as cli\n"
+    held += "cli._run = lambda args: print('begun', flush=True) or time.sleep(60)\n"
     process = subprocess.Popen(
         [sys.executable, "-c", held + "sys.exit(cli.main())", "list"], env=ENV, cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

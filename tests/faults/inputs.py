@@ -40,10 +40,12 @@ _OURS = ("TypeError", "KeyError", "AttributeError", "IndexError", "NameError", "
          "UnboundLocalError", "RecursionError", "UnicodeEncodeError", "UnicodeDecodeError")  # fmt: skip
 ANY = [
     "null", "true", "false", "0", "-1", "1", "2", "0.5", "1000000000000", "10000000000000000000000000000000",
-    "-9223372036854775809", "1e308", "1e-320", "nan", "inf", "-inf", "[]", "[1]", "[null]", "[nan]", "[[1,2],[3]]",
-    "[1,2,3,4,5]", "{}", "{a:1}", "{_target_:os.system}", "{_target_:icl.models.SparseA}", "''", "x", "'a b'", "../x",
-    "/dev/null", "/nope/x.npy", "'grüße 🙂'", "'\\\\n'", "'a\nb'", "'%s%n{0}'", "'<script>alert(1)</script>'", "???",
-    "'" + "y" * 5000 + "'", "[" + ",".join("1" * 5000) + "]", "[" * 200 + "]" * 200,
+    "-9223372036854775809", "1e308", "1e-320", "nan", "inf", "-inf", "[]", "[1]", "[null]", "[nan]",
+    "[[1,2],[3]]", "[1,2,3,4,5]", "{}", "{a:1}", "{_target_:os.system}", "{_target_:icl.models.SparseA}",
+    "''", "x", "'a b'", "../x",
+    "/dev/null", "/nope/x.npy", "'grüße 🙂'", "'\\\\n'", "'a\nb'", "'%s%n{0}'", "'<script>alert(1)</script>'",
+    "???",
+    "'" + "y" * 5000 + "'", "[" + ",".join("1" * 1000) + "]", "[" * 200 + "]" * 200,
     "'${oc.env:HOME}'", "'${nope}'", "'${oc.env:NOPE}'", "'${scale}'", "'${at:1,2}'", "'${at:1,2,3}'", "'${'",
 ]  # fmt: skip
 
@@ -102,11 +104,12 @@ def argument(rng: random.Random, settings: dict[str, Any], prefix: str = "") -> 
 
 
 HYDRA = [
-    "hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.output_subdir", "hydra.job.chdir",
-    "hydra.job.name", "hydra.job.env_set", "hydra.job.config", "hydra.launcher", "hydra.sweeper", "hydra.callbacks",
-    "hydra.job_logging", "hydra.hydra_logging", "hydra.verbose", "hydra.searchpath", "hydra.env", "hydra.runtime",
-    "hydra.overrides.task", "hydra/launcher", "hydra/sweeper", "hydra/output", "hydra/job_logging", "hydra", "hydra/env",
-    "hydra.sweeper.params", "hydra.sweeper.max_batch_size", "hydra.runtime.choices", "hydra.help", "hydra.job.num",
+    "hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.output_subdir",
+    "hydra.job.chdir", "hydra.job.name", "hydra.job.env_set", "hydra.job.config", "hydra.launcher",
+    "hydra.sweeper", "hydra.callbacks", "hydra.job_logging", "hydra.hydra_logging", "hydra.verbose",
+    "hydra.searchpath", "hydra.env", "hydra.runtime", "hydra.overrides.task", "hydra/launcher",
+    "hydra/sweeper", "hydra/output", "hydra/job_logging", "hydra", "hydra/env", "hydra.sweeper.params",
+    "hydra.sweeper.max_batch_size", "hydra.runtime.choices", "hydra.help", "hydra.job.num",
 ]  # fmt: skip
 
 
