@@ -22,8 +22,10 @@ def test_holds_and_rejects_its_control(settings):
 
 
 def test_the_distance_is_that_of_the_closed_form():
-    measured = LargeContext(dim=2, eigenvalues=[1.0, 0.25], contexts=[4, 40]).measure().measured
-    np.testing.assert_allclose(measured["distance_by_context"], [6 / 10, 6 / 46], rtol=1e-12)
+    """r / (N + r), and N times that is below r = 1 + tr(Sigma) / lambda_min = 6."""
+    finding = LargeContext(dim=2, eigenvalues=[1.0, 0.25], contexts=[4, 40]).measure()
+    np.testing.assert_allclose(finding.measured["distance_by_context"], [6 / 10, 6 / 46], rtol=1e-12)
+    assert finding.bound.value == pytest.approx(6)
 
 
 @pytest.mark.parametrize(

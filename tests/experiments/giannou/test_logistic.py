@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from icl.errors import InputError
 from icl.experiments.giannou.fig10 import Fig10
 from icl.experiments.giannou.logistic import Logistic
 from icl.models import Encoder
@@ -17,6 +15,7 @@ from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LogisticRegression
 from icl.theory.logistic import LogisticLoss
+from tests.records import Asking, mark, record
 
 SEEDS = [0, 4]
 TASK: dict[str, Any] = {"dim": 3, "context": 8, "mu": 0.1}
@@ -24,47 +23,24 @@ REST: dict[str, Any] = {"newton_steps": 3, "inversion_steps": 5, "prompts": 40}
 MODEL: dict[str, Any] = {"width": 4, "heads": 2, "hidden": 0, "reads": "parameter"}
 
 
-class OwnRunner:
-    """Hands out untrained encoders, and what is computed, unstored."""
-
-    scale = "smoke"
-
-    def __init__(self) -> None:
-        self.asked: list[Mapping[str, Any]] = []
-        self.science: Mapping[str, Any] = {}
-
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        assert experiment == "giannou/logistic"
-        self.asked.append(overrides or {})
-        settings = MODEL | {"layers": (overrides or {})["model.layers"]}
-        model = Encoder(3, **settings, init_std=0.5)
-        model.parametrization.initialise(SEEDS)
-        run = RunRecord.__new__(RunRecord)
-        weights = {name: M.detach().numpy() for name, M in model.parametrization.matrices().items()}
-        config = {
-            "task": {"_target_": "icl.tasks.LogisticRegression", **TASK},
-            "model": {"_target_": "icl.models.Encoder", **settings},
-        }
-        mark = {"fingerprint": str(len(self.asked)), "digest": "d", "attempt": 1, "seeds": SEEDS}
-        run.__dict__.update(path="nowhere", run=mark, weights=weights, config=config)
-        return run
-
-    def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
-    ) -> RunRecord:
-        self.science = science
-        run = RunRecord.__new__(RunRecord)
-        run.__dict__["weights"] = dict(compute())
-        return run
+def untrained(experiment: str, overrides: dict[str, Any]) -> RunRecord:
+    assert experiment == "giannou/logistic"
+    settings = MODEL | {"layers": overrides["model.layers"]}
+    model = Encoder(3, **settings, init_std=0.5)
+    model.parametrization.initialise(SEEDS)
+    weights = {name: M.detach().numpy() for name, M in model.parametrization.matrices().items()}
+    task = {"_target_": "icl.tasks.LogisticRegression", **TASK}
+    config = {"task": task, "model": {"_target_": "icl.models.Encoder", **settings}}
+    return record(path="nowhere", run=mark(settings["layers"], SEEDS), weights=weights, config=config)
 
 
 def test_losses_are_those_of_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = OwnRunner()
+    runner = Asking(untrained)
     figure = Logistic([2, 1], SEEDS, **TASK, **REST)
     monkeypatch.setattr("icl.experiments.giannou.logistic.restored", Restored)
     records = figure.records(runner)
-    assert [asked["model.layers"] for asked in runner.asked] == [1, 2] == runner.science["layers"]
-    assert runner.asked[0]["task.context"] == 8 and runner.asked[0]["seeds"] == SEEDS
+    assert [asked["model.layers"] for _, asked in runner.asked] == [1, 2] == runner.science["layers"]
+    assert runner.asked[0][1]["task.context"] == 8 and runner.asked[0][1]["seeds"] == SEEDS
     found = records["losses"].weights
     law = LogisticRegression(**TASK).law(SEEDS)
     prompt, best_RBD = law.prompts_and_targets([generator(seed, "eval") for seed in SEEDS], 40)
@@ -99,25 +75,8 @@ class Restored:
         self.transformer.requires_grad_(False)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"layers": []},
-        {"layers": [1, 1]},
-        {"layers": [0]},
-        {"seeds": [1, 1]},
-        {"mu": 0},
-        {"decisive": 1},
-    ],
-)
-def test_refuses(wrong: dict[str, Any]) -> None:
-    given = {"layers": [1], "seeds": SEEDS, **TASK, **REST}
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        Logistic(**given | wrong)
-
-
 def test_the_surfaces_hold_what_the_check_measures() -> None:
-    found = Fig10(10, 100).records(OwnRunner())["surfaces"].weights
+    found = Fig10(10, 100).records(Asking())["surfaces"].weights
     # dh/dx at a grid point by differences of h along x, from the definition
     x, c = found["x_X"][7], found["c_C"][3]
 

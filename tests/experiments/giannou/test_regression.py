@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from icl.errors import InputError
 from icl.experiments.giannou.fig2 import Fig2
 from icl.experiments.giannou.fig8 import Fig8
 from icl.experiments.giannou.fig9 import Fig9
 from icl.experiments.giannou.outputs import (
-    Outputs,
     OutputsLayerNorm,
     clipped_predictions,
     range_of,
@@ -26,6 +24,7 @@ from icl.models import LSA, Encoder, LinearTransformer, Transformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression
+from tests.records import Asking, mark, record
 
 SEEDS = [0, 4]
 SIZE: dict[str, Any] = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
@@ -33,42 +32,20 @@ LAYERNORM: dict[str, Any] = {"layernorm_layers": [1], "layernorm_steps": 10}
 PAPER = Law(1.0, (1.0, 1.0), 0.0)
 
 
-class OwnRunner:
-    """Hands out untrained stacks, or those that begin at the point asked for; stores nothing."""
-
-    scale = "smoke"
-
-    def __init__(self) -> None:
-        self.asked: list[Mapping[str, Any]] = []
-
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        asked = dict(overrides or {})
-        run = RunRecord.__new__(RunRecord)
-        if experiment == "giannou/lsa_ln":
-            model: Transformer = Encoder(
-                SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3
-            )
-            model.parametrization.initialise(SEEDS)
-            mark = {"fingerprint": "layernorm", "digest": "d", "attempt": 1, "seeds": SEEDS}
-            run.__dict__.update(run=mark, transformer=model.requires_grad_(False))
-            return run
+def untrained(experiment: str, asked: dict[str, Any]) -> RunRecord:
+    """A stack, or one that begins at the point asked for."""
+    if experiment == "giannou/lsa_ln":
+        model: Transformer = Encoder(
+            SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3
+        )
+    else:
         assert experiment == "giannou/lsa"
-        self.asked.append(asked)
         names = ("layers", "mask", "read_in", "scalars")
         settings = {"heads": 1} | {k: asked[f"model.{k}"] for k in names if f"model.{k}" in asked}
         family = LSA(SIZE["dim"], **settings, init_std=asked.get("model.init_std", 0.1) * 1e-3)
-        family.initialise(SEEDS)
-        mark = {"fingerprint": str(len(self.asked)), "digest": "d", "attempt": 1, "seeds": SEEDS}
-        run.__dict__.update(run=mark, transformer=LinearTransformer(family.requires_grad_(False)))
-        return run
-
-    def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
-    ) -> RunRecord:
-        run = RunRecord.__new__(RunRecord)
-        run.__dict__["weights"] = dict(compute())
-        run.__dict__["run"] = {"fingerprint": name, "digest": "d", "attempt": 1}
-        return run
+        model = LinearTransformer(family)
+    model.parametrization.initialise(SEEDS)
+    return record(run=mark(experiment, SEEDS), transformer=model.requires_grad_(False))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,33 +58,34 @@ def restored() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def second(restored: None) -> tuple[OwnRunner, Mapping[str, RunRecord]]:
-    runner = OwnRunner()
+def second(restored: None) -> tuple[Asking, Mapping[str, RunRecord]]:
+    runner = Asking(untrained)
     return runner, Fig2(**SIZE, started_steps=10, prompts=3000, **LAYERNORM).records(runner)
 
 
 @pytest.fixture(scope="module")
 def third(restored: None) -> Mapping[str, RunRecord]:
     figure = OutputsLayerNorm(**SIZE, contexts=100, near=14.9, far=100.0, tokens=20, **LAYERNORM)
-    return figure.records(OwnRunner())
+    return figure.records(Asking(untrained))
 
 
 def verdicts(claims: list[Any]) -> list[str]:
     return [claim.verdict for claim in claims]
 
 
-def test_which_runs_figure_2_asks_for(second: tuple[OwnRunner, Mapping[str, RunRecord]]) -> None:
+def test_which_runs_figure_2_asks_for(second: tuple[Asking, Mapping[str, RunRecord]]) -> None:
     runner, records = second
-    asked = [(a["model.mask"], a["model.layers"], "model.scalars" in a) for a in runner.asked]
+    plain = [a for experiment, a in runner.asked if experiment == "giannou/lsa"]
+    asked = [(a["model.mask"], a["model.layers"], "model.scalars" in a) for a in plain]
     assert asked == [
         (mask, layers, begun) for mask in (False, True) for begun in (False, True) for layers in (1, 2)
     ]
-    assert {a["train.estimator"] for a in runner.asked if a["model.mask"]} == {"expected"}
+    assert {a["train.estimator"] for a in plain if a["model.mask"]} == {"expected"}
     known = records["baselines"].weights
-    assert runner.asked[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
+    assert plain[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
 
 
-def test_losses_beside_the_best_point(second: tuple[OwnRunner, Mapping[str, RunRecord]]) -> None:
+def test_losses_beside_the_best_point(second: tuple[Asking, Mapping[str, RunRecord]]) -> None:
     """Begun there with hardly any noise, a stack has its loss; untrained, it predicts nothing."""
     _, records = second
     known, found = records["baselines"].weights, records["losses"].weights
@@ -134,7 +112,7 @@ def test_prompts_are_the_same_for_all() -> None:
     assert best_model(size, known, True, 1).parametrization.scalars == [0.5, 1.0]
 
 
-def test_figure_2_says_where_losses_lie(second: tuple[OwnRunner, Mapping[str, RunRecord]]) -> None:
+def test_figure_2_says_where_losses_lie(second: tuple[Asking, Mapping[str, RunRecord]]) -> None:
     _, records = second
     paper, *_ = fig2.Fig2().claims(records)
     assert paper.verdict == "undecided" and "above order 2" in paper.measured["1 layer"]
@@ -145,7 +123,7 @@ def test_figure_2_says_where_losses_lie(second: tuple[OwnRunner, Mapping[str, Ru
         found[f"kappa1_unmasked_L{depth}_mean"] = np.full(2, (low + high) / 2)
         found[f"kappa1_unmasked_L{depth}_error"] = np.full(2, 1e-6)
     known = dict(known) | {k: v * 0 for k, v in known.items() if k.startswith("newton") and "error" in k}
-    between = {**records, "losses": _record(found), "baselines": _record(known)}
+    between = {**records, "losses": record(weights=found), "baselines": record(weights=known)}
     assert verdicts(fig2.Fig2(decisive=True).claims(between))[0] == "holds"
     assert verdicts(fig2.Fig2().claims(between))[0] == "undecided"
     found["kappa1_unmasked_L1_mean"] = found["kappa1_unmasked_L1_mean"] * 0
@@ -163,7 +141,7 @@ def test_outputs_by_two_routes(third: Mapping[str, RunRecord]) -> None:
         assert np.allclose(by_gram[:, near], by_tokens[:, near], rtol=1e-9)
     assert verdicts(fig4.Fig4().claims(third))[1] == "holds"
     bent = dict(found) | {"kappa1_masked_L2_RKG": found["kappa1_masked_L2_RKG"] + 1e-3 * found["x_G"] ** 2}
-    assert verdicts(fig4.Fig4().claims({"outputs": _record(bent)}))[1] == "fails"
+    assert verdicts(fig4.Fig4().claims({"outputs": record(weights=bent)}))[1] == "fails"
     newton = found["newton_identity_3_TKG"][2].mean(0)
     assert np.abs(newton - found["line_G"]).max() < 0.2 * np.abs(found["line_G"]).max()
 
@@ -191,28 +169,28 @@ def test_figure_3_says_what_the_range_holds(third: Mapping[str, RunRecord]) -> N
     found = dict(third["outputs"].weights)
     line = found["kappa1_unmasked_L1_RKG"] * 0 + found["line_G"]
     assert (
-        verdicts(fig3.Fig3().claims({"outputs": _record(found | {"kappa1_unmasked_L1_RKG": line})}))[1]
+        verdicts(fig3.Fig3().claims({"outputs": record(weights=found | {"kappa1_unmasked_L1_RKG": line})}))[1]
         == "fails"
     )
     assert len(fig3.Fig3().draw(third).axes) == 8 and fig4.Fig4().table(third)
 
 
 def test_figure_8() -> None:
-    records = Fig8(**SIZE, prompts=1000, conditions=[4.0], noises=[0.0, 0.5]).records(OwnRunner())
+    records = Fig8(**SIZE, prompts=1000, conditions=[4.0], noises=[0.0, 0.5]).records(Asking(untrained))
     drawing = fig8.Fig8()
     assert fig8.laws_of(records) == ["kappa4", "kappa4_noise0.5"]
     higher, _, family = drawing.claims(records)
     assert higher.verdict == "undecided" and family.whose == "project"
     assert float(records["baselines_kappa4_noise0.5"].weights["least_squares"]) > 0
     found = {k: v * 1e-6 for k, v in records["losses_kappa4"].weights.items()}
-    good = {name: _record(found) if name == "losses_kappa4" else run for name, run in records.items()}
+    good = {name: record(weights=found) if name == "losses_kappa4" else run for name, run in records.items()}
     del good["losses_kappa4_noise0.5"], good["baselines_kappa4_noise0.5"]
     higher, between, _ = drawing.claims(good)
     assert (higher.verdict, between.verdict) == ("holds", "fails")
     assert len(drawing.draw(records).axes) == 2 and drawing.table(records)
 
 
-def test_layernorm(second: tuple[OwnRunner, Mapping[str, RunRecord]], third: Mapping[str, RunRecord]) -> None:
+def test_layernorm(second: tuple[Asking, Mapping[str, RunRecord]], third: Mapping[str, RunRecord]) -> None:
     """What is short of training decides nothing; a model nearer to the line everywhere does."""
     assert fig2.Fig2().claims(second[1])[-1].verdict == "undecided"
     found, plain = third["layernorm_outputs"].weights, third["outputs"].weights
@@ -224,31 +202,11 @@ def test_layernorm(second: tuple[OwnRunner, Mapping[str, RunRecord]], third: Map
     lost, few = fig6.Fig6().claims(third)
     assert (lost.verdict, few.verdict) == ("holds", "undecided")
     line = found["kappa1_layernorm_L1_RKG"] * 0 + found["line_G"]
-    good = {**third, "layernorm_outputs": _record(dict(found) | {"kappa1_layernorm_L1_RKG": line})}
+    good = {**third, "layernorm_outputs": record(weights=dict(found) | {"kappa1_layernorm_L1_RKG": line})}
     assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
     assert fig6.Fig6().claims(good)[0].verdict == "fails"
     assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
-    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(OwnRunner())
+    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(Asking(untrained))
     assert verdicts(fig9.Fig9().claims(records)) == ["undecided"]
     assert verdicts(fig9.Fig9(decisive=True).claims(records)) == ["fails"]
     assert len(fig9.Fig9().draw(records).axes) == 2 and fig9.Fig9().table(records)
-
-
-def test_wrong_input() -> None:
-    for settings, told in [
-        ({"context": 2}, "context=2: must be above"),
-        ({"layers": [1, 1]}, "layers"),
-        ({"layers": [0]}, "layers=0"),
-    ]:
-        with pytest.raises(InputError, match=told):
-            Fig2(**SIZE | settings, started_steps=10, prompts=3000, **LAYERNORM)
-    with pytest.raises(InputError, match="must be a multiple of 20"):
-        Outputs(**SIZE, contexts=101, near=1.0, far=2.0)
-    with pytest.raises(InputError, match="conditions"):
-        Fig8(**SIZE, prompts=1000, conditions=[], noises=[0.0])
-
-
-def _record(weights: Mapping[str, np.ndarray]) -> RunRecord:
-    run = RunRecord.__new__(RunRecord)
-    run.__dict__["weights"] = weights
-    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ import torch
 from icl.algorithms import GradientDescent
 from icl.checks.lds.theorem4_1 import constant
 from icl.config.compose import compose
-from icl.config.objects import instantiate
 from icl.config.places import Configs
 from icl.config.session import Session
-from icl.errors import InputError
 from icl.experiments.lds import extra
 from icl.experiments.lds.extra import Extra
 from icl.experiments.lds.protocol import Size
@@ -27,6 +25,7 @@ from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.dynamical_system import gram_prompts
 from icl.theory.dynamical_system import covariances_of_independent_modes, moments
+from tests.records import Asking, mark, record
 
 SIZE: dict[str, Any] = {
     "dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20,
@@ -38,30 +37,23 @@ def run_of(window: int, steps: int = 3) -> RunRecord:
     rng = np.random.default_rng(window)
     shape = (2, steps, 1, window + 1, window + 1)
     P, Q = rng.standard_normal(shape), rng.standard_normal(shape)
-    run = RunRecord.__new__(RunRecord)
-    run.__dict__["run"] = {"fingerprint": f"f{window}", "digest": "d", "attempt": 1, "seeds": [0, 4]}
-    run.__dict__["weights"] = {"P_history": P, "Q_history": Q, "history_steps": np.arange(steps)}
-    return run
+    return record(
+        run=mark(f"f{window}", [0, 4]),
+        weights={"P_history": P, "Q_history": Q, "history_steps": np.arange(steps)},
+    )
 
 
-class FakeRunner:
-    scale = "smoke"
+class FakeRunner(Asking):
+    """Finds again what it has stored."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        super().__init__(lambda experiment, overrides: run_of(overrides["task.window"]))
         self.stored: dict[str, Any] = {}
 
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        self.asked.append((experiment, dict(overrides or {})))
-        return run_of(int(dict(overrides or {})["task.window"]))
-
-    def store(self, name: str, science: Mapping[str, Any], compute: Callable[[], Any]) -> RunRecord:
+    def store(self, name: str, science: Mapping[str, Any], *given: Any) -> RunRecord:
         key = f"{name} {science}"
         if key not in self.stored:
-            run = RunRecord.__new__(RunRecord)
-            run.__dict__["run"] = {"fingerprint": f"s{len(self.stored)}", "digest": "d", "attempt": 1}
-            run.__dict__["weights"] = dict(compute())
-            self.stored[key] = run
+            self.stored[key] = super().store(f"s{len(self.stored)}", science, *given)
         return self.stored[key]
 
 
@@ -84,7 +76,7 @@ def test_runs_follow_the_tables(tmp_path: Path) -> None:
         ("c", 7e-3, [0.92, 0.96], 1e-5, 20),
     ):
         runner = FakeRunner()
-        Size(setting, **SIZE).train(runner, 3)  # type: ignore[arg-type]
+        Size(setting, **SIZE).train(runner, 3)
         ((name, overrides),) = runner.asked
         words = [f"{key}={'null' if value is None else value}" for key, value in overrides.items()]
         composed = compose(Configs(), "train", [f"experiment={name}", "scale=laptop", *words])
@@ -97,7 +89,7 @@ def test_runs_follow_the_tables(tmp_path: Path) -> None:
 
 def test_fresh_runs_draw_batches_of_the_tables() -> None:
     runner = FakeRunner()
-    Size("d", fresh=True, **SIZE).train(runner, 4)  # type: ignore[arg-type]
+    Size("d", fresh=True, **SIZE).train(runner, 4)
     ((name, overrides),) = runner.asked
     assert overrides["train.batch"] == 16_000 and overrides["task.systems"] is None
     words = [f"{key}={'null' if value is None else value}" for key, value in overrides.items()]
@@ -108,7 +100,7 @@ def test_fresh_runs_draw_batches_of_the_tables() -> None:
 
 
 def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
-    size, window = Size("a", **SIZE), 2  # type: ignore[arg-type]
+    size, window = Size("a", **SIZE), 2
     run = run_of(window)
     found = judged(run, size, window)
     law = size.law(window)
@@ -130,7 +122,7 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
 
 
 def test_the_best_step_is_the_best_and_one_gradient_step() -> None:
-    size, window = Size("b", **SIZE), 2  # type: ignore[arg-type]
+    size, window = Size("b", **SIZE), 2
     risk = exact_risk(size, window)
     eta, value = best_step(risk, window)
     b, a = torch.tensor([[0.0, 0, 1]]).double(), torch.zeros(1, 3, 3).double()
@@ -147,7 +139,7 @@ def test_the_best_step_is_the_best_and_one_gradient_step() -> None:
 
 def test_at_one_window_the_best_step_is_the_constant_of_14() -> None:
     """From its moments, and of the best head, whose mirror predicts the same."""
-    size = Size("a", **SIZE)  # type: ignore[arg-type]
+    size = Size("a", **SIZE)
     law = size.law(1)
     found = moments(covariances_of_independent_modes(**law.mode_arguments()), 1)
     eta, _ = best_step(exact_risk(size, 1), 1)
@@ -171,7 +163,7 @@ def test_comparison() -> None:
 
 
 def test_at_the_optimum_no_other_head_is_better() -> None:
-    size = Size("c", **SIZE)  # type: ignore[arg-type]
+    size = Size("c", **SIZE)
     runner = FakeRunner()
     optimum = Weights("c", [2], **SIZE).records(runner)["AR2_optimum"].weights
     risk = exact_risk(size, 2)
@@ -184,33 +176,6 @@ def test_at_the_optimum_no_other_head_is_better() -> None:
     for _ in range(20):
         shift = torch.from_numpy(0.01 * rng.standard_normal(3))
         assert float(risk.value_of_heads((b + shift)[None], a[None])) >= value * (1 - 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Weights("e", [1], **SIZE), "setting=e"),
-        (lambda: Weights("c", [4], **SIZE), "windows=4"),
-        (lambda: Weights("a", [0], **SIZE), "windows=0"),
-        (lambda: Weights("a", [4], **SIZE | {"length": 5}), "length=5"),
-        (lambda: Weights("a", [1], **SIZE | {"steps": 3}), "steps=3"),
-        (lambda: Weights("a", [2, 2], **SIZE), "windows="),
-        (lambda: Extra(settings=["a"], windows=[1], sequences=10, **SIZE), "two windows"),
-        (lambda: Extra(settings=["z"], windows=[1, 2], sequences=10, **SIZE), "settings=z"),
-        (lambda: Extra(settings=["a"], windows=[1, 2], sequences=1, **SIZE), "sequences=1"),
-    ],
-)
-def test_refuses(make: Callable[[], Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        make()
-
-
-@pytest.mark.parametrize("id", ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "extra"])
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_shipped_settings_are_ones(id: str, scale: str) -> None:
-    node = compose(Configs(), "figure", [f"figure=lds/{id}", f"scale={scale}"]).settings["figure"]
-    instantiate("figure.experiment", node["experiment"])
-    instantiate("figure.draw", node["draw"])
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 4])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from icl.config.objects import instantiate
 from icl.config.places import Configs
 from icl.config.session import Session
 from icl.constructions.initial_guess import one_step_gd
-from icl.errors import InputError
 from icl.experiments.xie import fig5
 from icl.experiments.xie.fig1 import Fig1
 from icl.experiments.xie.fig2 import Fig2
@@ -32,6 +31,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gd_risk, lost_slope
+from tests.records import Asking, mark, record
 
 SIZE: dict[str, Any] = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT: dict[str, Any] = {"minibatch_steps": 6, "minibatch_size": 32}
@@ -50,34 +50,20 @@ FIG5: dict[str, Any] = (
     }
 )
 
-Asked = list[tuple[str, Mapping[str, Any]]]
 
-
-def asked(figure: Any, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(figure: Any) -> list[tuple[str, dict[str, Any]]]:
     """The runs a figure asks for."""
-    found: Asked = []
-
-    class Runner:
-        scale = "smoke"
-
-        def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-            found.append((experiment, dict(overrides or {})))
-            run = RunRecord.__new__(RunRecord)
-            run.__dict__["run"] = {"fingerprint": str(len(found)), "digest": "d", "attempt": 1}
-            return run
-
-        def store(self, name: str, science: Any, compute: Any) -> Any:
-            return name
-
-    figure.records(Runner())
-    return found
+    runner = Asking(lambda experiment, overrides: record(run=mark(overrides)))
+    runner.store = lambda name, *given: name
+    figure.records(runner)
+    return runner.asked
 
 
-def test_figures_share_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_heads = asked(Fig2(**FIG2), monkeypatch)
-    by_prior = asked(Fig3(**FIG3), monkeypatch)
-    by_guess = asked(Fig4(**FIG4), monkeypatch)
-    gap, aligned = asked(Fig1(**FIG1), monkeypatch), asked(Fig5(**FIG5), monkeypatch)
+def test_figures_share_their_runs() -> None:
+    by_heads = asked(Fig2(**FIG2))
+    by_prior = asked(Fig3(**FIG3))
+    by_guess = asked(Fig4(**FIG4))
+    gap, aligned = asked(Fig1(**FIG1)), asked(Fig5(**FIG5))
     assert by_heads[2] == by_prior[1]  # four heads, |w*|^2 = 4, on the population risk
     assert by_heads[0] == gap[1]  # one head
     assert by_guess[0] == by_guess[2] == by_prior[0]  # no guess is no guess, whichever is varied
@@ -228,28 +214,6 @@ def test_input_gradients_are_what_autograd_finds() -> None:
     torch.testing.assert_close(fig5.input_gradients(model, prompt.gram_RBPP), grad_RBP[..., :3])
 
 
-@pytest.mark.parametrize(
-    ("build", "changed", "message"),
-    [
-        (lambda **c: Fig1(**FIG1 | c), {"squared_norms": [0, -1]}, r"experiment.squared_norms=-1"),
-        (lambda **c: Fig1(**FIG1 | c), {"squared_norms": [4]}, r"at least 2"),
-        (lambda **c: Fig1(**FIG1 | c), {"seeds": []}, "seeds"),
-        (lambda **c: Fig1(**FIG1 | c), {"dim": 0}, r"experiment.dim=0"),
-        (lambda **c: Fig1(**FIG1 | c), {"dim": 21}, r"experiment.dim=21"),
-        (lambda **c: Fig2(**FIG2 | c), {"heads": [0, 1]}, r"experiment.heads=0"),
-        (lambda **c: Fig2(**FIG2 | c), {"heads": [2, 2]}, "duplicates"),
-        (lambda **c: Fig2(**FIG2 | c), {"squared_norm": -1}, r"experiment.squared_norm=-1"),
-        (lambda **c: Fig2(**FIG2 | c), {"minibatch_steps": 0}, r"experiment.minibatch_steps=0"),
-        (lambda **c: Fig3(**FIG3 | c), {"heads": 0}, r"experiment.heads=0"),
-        (lambda **c: Fig4(**FIG4 | c), {"squared_biases": [1, -2]}, r"experiment.squared_biases=-2"),
-        (lambda **c: Fig5(**FIG5 | c), {"prompts": 1}, r"experiment.prompts=1"),
-    ],
-)
-def test_settings_are_validated(build: Callable[..., Any], changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        build(**changed)
-
-
-def test_no_minibatch_runs_are_asked_for_where_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = asked(Fig2(**FIG2 | {"minibatch_heads": []}), monkeypatch)
+def test_no_minibatch_runs_are_asked_for_where_none_are_named() -> None:
+    runs = asked(Fig2(**FIG2 | {"minibatch_heads": []}))
     assert len(runs) == 3 and not any("train.batch" in overrides for _, overrides in runs)
