@@ -42,7 +42,7 @@ class LemmaD2(NoisySequences):
 
     def __post_init__(self) -> None:
         self.law = self.law_at(1)
-        whole("check.samples", self.samples, 100)
+        whole("check.samples", self.samples, 100, 10**8)
 
     def measure(self) -> Finding:
         recursion, size = self._recursion_error()

@@ -42,7 +42,7 @@ class LemmaD3(Sequences):
 
     def __post_init__(self) -> None:
         self.law, self.violated = self.law_at(1), self.law_at(1, spectrum="positive")
-        whole("check.samples", self.samples, 100)
+        whole("check.samples", self.samples, 100, 10**8)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "task", 1)
