@@ -68,16 +68,17 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
     options: values are set as Hydra sets them. None where Hydra's own part has a say. Within `hydra_of`."""
     if any("${hydra" in override for override in overrides):
         return None
-    loader: Any = GlobalHydra.instance().config_loader()
-    parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
-    values = [one for one in parsed if not _decides(one, loader)]
-    options = tuple(str(one.input_line) for one in parsed if one not in values)
-    base = _with_options(configs, _state(configs), verb, options)
-    if base is None:
-        return None
-    config = copy.deepcopy(base)
-    ConfigLoaderImpl._apply_overrides_to_config(values, config)
-    return config
+    with asked_of_hydra():
+        loader: Any = GlobalHydra.instance().config_loader()
+        parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
+        values = [one for one in parsed if not _decides(one, loader)]
+        options = tuple(str(one.input_line) for one in parsed if one not in values)
+        base = _with_options(configs, _state(configs), verb, options)
+        if base is None:
+            return None
+        config = copy.deepcopy(base)
+        ConfigLoaderImpl._apply_overrides_to_config(values, config)
+        return config
 
 
 def _decides(override: Override, loader: ConfigLoaderImpl) -> bool:

@@ -160,7 +160,7 @@ def test_heatmaps_of_replicas(seeds: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: WeightHeatmaps(-1), r"WeightHeatmaps\.count=-1: must be an integer of at least 0"),
+        (lambda: WeightHeatmaps(-1), r"WeightHeatmaps\.count=-1: must be an integer from 0 to 1000000"),
         (lambda: WeightHeatmaps(seeds="all"), r"WeightHeatmaps\.seeds=all"),
         (lambda: WeightHeatmaps(which="A"), r"WeightHeatmaps\.which=A: must be a list of names"),
         (lambda: WeightHeatmaps(steps=[1.5]), r"WeightHeatmaps\.steps=1\.5"),

@@ -81,7 +81,8 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
         run = {"code": TRAINING, "digest": digest, "seconds": 100.0}
         (Path(path) / "run.json").write_text(json.dumps(run))
     record("check", "ahn/lemma4", {"seconds": 7.0})
-    drawn = {"drawing_seconds": 2.0, "configs": "", "drawn_from": [], "contents": {}, "runs": runs}
+    drawn = {"drawing_seconds": 2.0, "configs": "", "contents": {}, "runs": runs}
+    drawn["drawn_from"] = [{"run": Path(path).name} for path in runs]
     record("figure", "ahn/fig7", {"files": {"png": "/gone"}, **drawn})
     parts = parts_of(ReportRequest("laptop", ("ahn",)), Session(tmp_path))
     groups = [found.entry.group for found in parts]

@@ -128,6 +128,7 @@ def _red_after_the_transient(red_SLT: np.ndarray, steps_T: np.ndarray) -> Claim:
         below(float(moved_SL.max()), 0.05),
         expected="fails",  # by little, for A_2
         whose="project",
+        kind="exact",
     )
 
 
