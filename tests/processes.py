@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -89,4 +90,9 @@ def _live(
         prepare()
     from icl.cli import main
 
-    sys.exit(main(argv))
+    code = main(argv)
+    # As an interpreter ends. Multiprocessing would wait for joblib's idle workers instead.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(code)
