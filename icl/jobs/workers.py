@@ -40,7 +40,7 @@ def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster
     if cluster is not None:
         carry_out_on(cluster, tasks, pass_on)
         return
-    if jobs > 1:
+    if min(jobs, len(tasks)) > 1:
         _in_workers(tasks, jobs, pass_on)
         return
     for task in tasks:
