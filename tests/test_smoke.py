@@ -60,7 +60,10 @@ def test_experiment(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.slow
 def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Once from nothing, then all of it found again."""
+    """Once from nothing, a paper's figures first, then all of it found again."""
+    drawn = run(capsys, tmp_path, "figure", "figure=giannou/all")["figures"]
+    giannous = [name for name in named("figure") if name.startswith("giannou/")]
+    assert sorted(document["figure"] for document in drawn) == giannous
     first = run(capsys, tmp_path, "reproduce")
     assert first["failures"] == [] and all("needs" in part["reason"] for part in first["skipped"])
     skipped = {(part["group"], part["id"]) for part in first["skipped"]}
