@@ -233,7 +233,11 @@ def _at(*values: Any, _root_: DictConfig) -> Any:
 
 def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Exception) -> str:
     """One line for an error of Hydra or OmegaConf, with the nearest choice where there is one."""
-    text = str(error)
+    text, cause = str(error), error.__cause__ or error.__context__
+    while cause is not None:  # of a value that a resolver refused
+        if isinstance(cause, InputError):
+            return str(cause)
+        cause = cause.__cause__ or cause.__context__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, option = _group_and_option(error.missing_cfg_file)
         missing = _not_installed(group, option)

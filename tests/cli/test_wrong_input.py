@@ -106,6 +106,7 @@ WRONG = {
     "reproduce only=5": "only=5: must be a list",
     "report only=null": "only=None: must be a list",
     "bench scale=x": "scale=x: must be one of",
+    "train experiment=ahn/theorem3 scale=huge": "icl: scale=huge: must be one of",
     "reproduce jobs=0": "jobs=0: must be",
     "reproduce check.dim=3": "check.dim: no such key",
     "reproduce +foo=1": "foo: no such key in icl reproduce",
