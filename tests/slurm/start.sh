@@ -9,15 +9,15 @@ set -euo pipefail
 folder=$(mkdir -p "${1:?usage: start.sh FOLDER}" && cd "$1" && pwd)
 packages="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 libhwloc15 liblua5.1-0"
 
-if [ ! -x "$folder/root/usr/bin/srun" ]; then
+if [ ! -x "$folder/slurm/usr/bin/srun" ]; then
     command -v apt-get dpkg >/dev/null || { echo "start.sh: needs apt-get and dpkg" >&2; exit 2; }
     mkdir -p "$folder/packages"
     # shellcheck disable=SC2086
     (cd "$folder/packages" && apt-get download $packages)
-    for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder/root"; done
+    for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder/slurm"; done
 fi
 
-libraries=$(dirname "$(find "$folder/root" -name select_cons_tres.so)")
+libraries=$(dirname "$(find "$folder/slurm" -name select_cons_tres.so)")
 name=$(hostname)
 memory=$(awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo)
 mkdir -p "$folder/state" "$folder/spool" "$folder/log"
@@ -56,7 +56,7 @@ CONF
 cat >"$folder/environment" <<ENVIRONMENT
 export SLURM_CONF="$folder/slurm.conf"
 export LD_LIBRARY_PATH="$(dirname "$libraries"):$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
-export PATH="$folder/root/usr/bin:$folder/root/usr/sbin:\$PATH"
+export PATH="$folder/slurm/usr/bin:$folder/slurm/usr/sbin:\$PATH"
 ENVIRONMENT
 # shellcheck disable=SC1091
 . "$folder/environment"
