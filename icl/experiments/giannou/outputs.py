@@ -80,18 +80,11 @@ class Outputs:
     def _outputs(self, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
         """Means of every group of contexts, `NAME_RKG`, of Newton's `NAME_TKG`; `NAME_clipped_RG`."""
         given = _Given(self.size, self.law, self.contexts, self.near, self.far)
-        found: dict[str, np.ndarray] = {
-            "x_G": given.x_G.numpy(),
-            "line_G": (given.query_GD @ given.w_D).numpy(),
-            "depths_L": np.array(self.size.depths),
+        found = given.known(self.size.depths) | {
             "near": np.array(self.near),
-            "range": np.array(range_of(*PUBLISHED_LARGEST)),
             "text_range": np.array(range_of(*TEXT_LARGEST)),
             "text_share": np.array(share_within(PAPER_RANGE, *TEXT_LARGEST)),
         }
-        for start in STARTS:
-            for order in ORDERS:
-                found[f"newton_{start}_{order}_TKG"] = given.newton(start, order, max(self.size.depths))
         for name, run in runs.items():
             model, R = restored(run).transformer, len(run.run["seeds"])
             found[f"{name}_RKG"] = given.outputs(model, R)
@@ -140,15 +133,7 @@ class OutputsLayerNorm:
     def _outputs(self, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
         plain, depths = self.plain, self.size.depths
         given = _Given(self.size, plain.law, plain.contexts, plain.near, plain.far)
-        found: dict[str, np.ndarray] = {
-            "x_G": given.x_G.numpy(),
-            "line_G": (given.query_GD @ given.w_D).numpy(),
-            "depths_L": np.array(depths),
-            "range": np.array(range_of(*PUBLISHED_LARGEST)),
-        }
-        for start in STARTS:
-            for order in ORDERS:
-                found[f"newton_{start}_{order}_TKG"] = given.newton(start, order, max(depths))
+        found = given.known(depths)
         for name, run in runs.items():
             model, R = restored(run).transformer, len(run.run["seeds"])
             found[f"{name}_RKG"] = given.token_outputs(model, R, self.tokens)
@@ -175,6 +160,19 @@ class _Given:
         )
         zero_G1 = torch.zeros_like(self.x_G[:, None])
         self.query_GP = torch.cat([self.query_GD, zero_G1, zero_G1 + 1], 1)
+
+    def known(self, depths: Sequence[int]) -> dict[str, np.ndarray]:
+        """The line, where the coordinate lies, and Newton's answers after as many steps as layers, at most."""
+        found = {
+            "x_G": self.x_G.numpy(),
+            "line_G": (self.query_GD @ self.w_D).numpy(),
+            "depths_L": np.array(depths),
+            "range": np.array(range_of(*PUBLISHED_LARGEST)),
+        }
+        for start in STARTS:
+            for order in ORDERS:
+                found[f"newton_{start}_{order}_TKG"] = self.newton(start, order, max(depths))
+        return found
 
     def newton(self, start: str, order: int, steps: int) -> np.ndarray:
         """Group means after 0 to `steps` steps, (T, K, G): linear in the query."""

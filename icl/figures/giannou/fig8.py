@@ -7,10 +7,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim
-from icl.figures.curves import Level, Rows, draw_panels, table
+from icl.figures.curves import Level, Rows, table
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import LEVEL, Arrays, Records
-from icl.figures.style import panels
+from icl.figures.giannou.regression import LEVEL, Arrays, Records, laws_of, said
 
 
 class Fig8:
@@ -27,21 +26,7 @@ class Fig8:
         self.decisive = regression.flag("decisive", decisive)
 
     def draw(self, records: Records) -> Figure:
-        laws = laws_of(records)
-        columns = 2 if len(laws) == 4 else min(3, len(laws))
-        figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
-        by_panel = dict(zip(laws, axes.ravel(), strict=False))
-        draw_panels(by_panel, self.drawn(records))
-        for law, place in by_panel.items():
-            depths = records[f"baselines_{law}"].weights["depths_L"].tolist()
-            regression.label(place, said(law), depths)
-        for spare in axes.ravel()[len(laws) :]:
-            spare.set_visible(False)
-        last = by_panel[laws[columns - 1]]
-        entries = [place.get_legend_handles_labels() for place in by_panel.values()]
-        shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
-        last.legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
-        return figure
+        return regression.drawing_by_law(records, self.drawn(records))
 
     def table(self, records: Records) -> Rows:
         return table(self.drawn(records))
@@ -125,17 +110,8 @@ def _settled(places: list[str]) -> str:
     return "holds" if set(places) == {"between"} else "undecided"
 
 
-def laws_of(records: Records) -> list[str]:
-    return [name.removeprefix("baselines_") for name in records if name.startswith("baselines_")]
-
-
 def names(law: str, depths: list[int]) -> dict[int, str]:
     return {layers: f"{law}_unmasked_L{layers}" for layers in depths}
-
-
-def said(law: str) -> str:
-    kappa, _, noise = law.removeprefix("kappa").partition("_noise")
-    return f"kappa = {kappa}" + (f", noise {noise}" if noise else "")
 
 
 def _of(records: Records, law: str) -> tuple[Arrays, Arrays]:

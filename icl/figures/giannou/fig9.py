@@ -7,11 +7,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim
-from icl.figures.curves import Level, Rows, draw_panels, table
+from icl.figures.curves import Level, Rows, table
 from icl.figures.giannou import regression
-from icl.figures.giannou.fig8 import laws_of, said
-from icl.figures.giannou.regression import LEVEL, Records
-from icl.figures.style import panels
+from icl.figures.giannou.regression import LEVEL, Records, laws_of, said
 
 
 class Fig9:
@@ -25,21 +23,7 @@ class Fig9:
         self.decisive = regression.flag("decisive", decisive)
 
     def draw(self, records: Records) -> Figure:
-        laws = laws_of(records)
-        columns = 2 if len(laws) == 4 else min(3, len(laws))
-        figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
-        by_panel = dict(zip(laws, axes.ravel(), strict=False))
-        draw_panels(by_panel, self.drawn(records))
-        for law, place in by_panel.items():
-            depths = records[f"baselines_{law}"].weights["depths_L"].tolist()
-            regression.label(place, said(law), depths)
-        for spare in axes.ravel()[len(laws) :]:
-            spare.set_visible(False)
-        entries = [place.get_legend_handles_labels() for place in by_panel.values()]
-        shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
-        last = by_panel[laws[columns - 1]]
-        last.legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
-        return figure
+        return regression.drawing_by_law(records, self.drawn(records))
 
     def table(self, records: Records) -> Rows:
         return table(self.drawn(records))

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from icl.errors import InputError
 from icl.figures.claims import Claim
-from icl.figures.curves import Curve, Line, Points
-from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis
+from icl.figures.curves import Curve, Line, Points, draw_panels
+from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis, panels
 from icl.runs.record import RunRecord
 
 Records = Mapping[str, RunRecord]
@@ -120,6 +121,33 @@ def started_points(panel: str, found: Arrays, names: Mapping[int, str]) -> Point
 def label(axes: Axes, title: str, depths: Sequence[int]) -> None:
     axes.set(title=title, xlabel="layers, steps", ylabel="loss / $d$", xticks=list(depths))
     log_axis(axes)
+
+
+def drawing_by_law(records: Records, drawn: Sequence[Any]) -> Figure:
+    """A panel for each law, named after it, and one legend beside the first row."""
+    laws = laws_of(records)
+    columns = 2 if len(laws) == 4 else min(3, len(laws))
+    figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
+    by_panel = dict(zip(laws, axes.ravel(), strict=False))
+    draw_panels(by_panel, drawn)
+    for law, place in by_panel.items():
+        label(place, said(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
+    for spare in axes.ravel()[len(laws) :]:
+        spare.set_visible(False)
+    entries = [place.get_legend_handles_labels() for place in by_panel.values()]
+    shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
+    last = by_panel[laws[columns - 1]]
+    last.legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
+    return figure
+
+
+def laws_of(records: Records) -> list[str]:
+    return [name.removeprefix("baselines_") for name in records if name.startswith("baselines_")]
+
+
+def said(law: str) -> str:
+    kappa, _, noise = law.removeprefix("kappa").partition("_noise")
+    return f"kappa = {kappa}" + (f", noise {noise}" if noise else "")
 
 
 def between(
