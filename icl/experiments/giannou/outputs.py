@@ -162,7 +162,7 @@ class _Given:
         self.query_GP = torch.cat([self.query_GD, zero_G1, zero_G1 + 1], 1)
 
     def known(self, depths: Sequence[int]) -> dict[str, np.ndarray]:
-        """The line, where the coordinate lies, and Newton's answers after as many steps as layers, at most."""
+        """The line, where the coordinate lies, and what Newton answers after up to max(depths) steps."""
         found = {
             "x_G": self.x_G.numpy(),
             "line_G": (self.query_GD @ self.w_D).numpy(),
