@@ -11,7 +11,7 @@ from icl.config.places import SCALES
 from icl.errors import one_of, whole
 from icl.runs.provenance import hardware
 
-BENCHES = ("train", "sweep", "store", "ahn", "xie", "lds", "giannou", "calibration")
+BENCHES = ("train", "sweep", "store", "ahn", "xie", "lds", "giannou", "paper", "calibration")
 
 
 def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
@@ -60,6 +60,9 @@ def _line(row: dict[str, Any]) -> str:
     if "overhead_ms" in row:
         both = f"{row['lightning_ms']:.2f} ms, a bare loop {row['loop_ms']:.2f} ms"
         return f"{mark} {row['name']}: {row['overhead_ms']:.3f} ms more ({row['target']}); {both}"
+    if "core_hours" in row:
+        steps = f"{row['steps']:,} steps of {row['runs']} runs"
+        return f"{mark} {row['name']}: {row['core_hours']:.0f} hours of one core for {steps}"
     peak = f", {row['peak_mb']:.0f} MB" if "peak_mb" in row else ""
     distance = f", Dist {row['dist_preconditioned']:.3f}" if "dist_preconditioned" in row else ""
     target = f" ({row['target']})" if row["target"] else ""

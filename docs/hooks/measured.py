@@ -1,0 +1,97 @@
+"""Tables of what was measured of the program itself: benchmarks and the last campaign of faults, from files.
+
+`{{ bench NAME }}` is docs/records/bench/NAME.json, which `icl bench bench=NAME format=json` printed;
+`{{ faults }}` and `{{ inputs }}` are docs/records/campaign, which the two programs of tests/faults printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+RECORDS = Path(__file__).parents[1] / "records"
+_ASKED = re.compile(r"\{\{ (bench|faults|inputs)(?: (\w+))? \}\}")
+_HARMS = {
+    "stopped": "a signal before one of the writes of the command",
+    "stopped_twice": "SIGKILL, and again while it recovers",
+    "held_and_resumed": "SIGSTOP while another process gives the same command",
+    "together": "two to six processes with the same command at once",
+    "beside": "`icl clean` and `icl report` beside it",
+    "harmed": "a finished file emptied, cut or changed",
+    "no_room": "a disk that fills",
+    "no_long_files": "files that may not grow",
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return _ASKED.sub(lambda found: _answer(found[1], found[2]), markdown)
+
+
+def stored(folder: str, name: str) -> dict[str, Any]:
+    return json.loads((RECORDS / folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _answer(what: str, name: str | None) -> str:
+    if what == "faults":
+        return _faults(stored("campaign", "faults"))
+    if what == "inputs":
+        return _inputs(stored("campaign", "inputs"))
+    return _bench(stored("bench", str(name)))
+
+
+def _faults(campaign: Mapping[str, Any]) -> str:
+    tried: Counter[str] = Counter()
+    for story, count in campaign["tried"].items():
+        tried[story.partition(": ")[2]] += count
+    writes = sorted(campaign["writes"].values())
+    rows = ["| harm | stories |", "|---|---|", *(f"| {_HARMS[harm]} | {tried[harm]} |" for harm in _HARMS)]
+    lost = [f"- `{failure}`" for failure in campaign["failures"]]
+    made = f"{sum(tried.values())} stories in {campaign['seconds']} s"
+    head = f"{made}; a command makes {writes[0]} to {writes[-1]} writes."
+    return "\n".join(
+        [head, "", *rows, "", f"{len(lost)} did not end as they should:" if lost else "", "", *lost]
+    )
+
+
+def _inputs(campaign: Mapping[str, Any]) -> str:
+    codes: Counter[str] = Counter()
+    for case, count in campaign["codes"].items():
+        codes[case.rpartition(" ")[2]] += count
+    told = ", ".join(f"exit code {code}: {count}" for code, count in sorted(codes.items()) if code != "wrong")
+    lost = [f"- `{failure}`" for failure in campaign["failures"]]
+    reasons = [f"- exit code 4, {count} of them: `{reason}`" for reason, count in campaign["reasons"].items()]
+    head = f"{campaign['inputs']} commands in {campaign['seconds']} s ({told})."
+    return "\n".join([head, "", *reasons, *lost])
+
+
+def _bench(document: Mapping[str, Any]) -> str:
+    rows = _hours(document["rows"]) if "core_hours" in document["rows"][0] else _seconds(document["rows"])
+    machine = document["machine"]
+    told = (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}"
+    )
+    return "\n".join([*rows, "", f"*`icl bench bench={document['bench']}`, on {told}.*"])
+
+
+def _seconds(rows: list[dict[str, Any]]) -> list[str]:
+    head = ["| | seconds | peak memory | target | |", "|---|---|---|---|---|"]
+    return head + [
+        f"| {row['name']} | {row['seconds']:.2g} | {row['peak_mb']:.0f} MB | {row['target']} | "
+        f"{'met' if row['met'] else '**missed**'} |"
+        for row in rows
+    ]
+
+
+def _hours(rows: list[dict[str, Any]]) -> list[str]:
+    head = ["| | CPU seconds of a step, by layers | runs | hours of one core |", "|---|---|---|---|"]
+    for row in rows:
+        by_depth = ", ".join(f"{layers}: {cost:.2g}" for layers, cost in row["step_cpu_seconds"].items())
+        runs = f"{row['runs']} of {row['steps']:,} steps"
+        head.append(f"| {row['name']} | {by_depth} | {runs} | {row['core_hours']:,.0f} |")
+    counted = [row for row in rows if row["gpu_hours"]]
+    told = ", ".join(f"{row['name'].partition(': ')[2]} {row['gpu_hours']:.1f}" for row in counted)
+    return [*head, "", f"Hours of a GPU that multiplies at ten teraflops, by counted products: {told}."]
