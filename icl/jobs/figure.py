@@ -26,6 +26,7 @@ from icl.config.values import file_digest, literal
 from icl.errors import InputError, nearest
 from icl.jobs import train
 from icl.jobs.request import Document, Found
+from icl.jobs.train import TrainRequest
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, made_from, noted, targets, todays_digest
 from icl.runs.documents import read_record, same
@@ -105,8 +106,18 @@ class FigureRequest:
             left = "W&B is to be told"
         return Found(document, path, record, stale, left)
 
+    def _rehearse(self, session: Session) -> None:
+        """Validates what can be seen of the runs before one is made: none is where a later one is impossible."""
+        try:
+            self.experiment.records(_Rehearsal(self.scale, session))
+        except InputError:
+            raise
+        except Exception:  # whatever comes of runs that are not there; of those that are it comes again
+            return
+
     def make(self, session: Session) -> Document:
         started = time.monotonic()
+        self._rehearse(session)
         records = self.experiment.records(Runner(self.scale, session))
         made, configs = noted(records), session.configs.digest()
         digest = made_from(code_digest(self.roots), made)
@@ -220,11 +231,14 @@ class Runner:
         self.scale, self.session = scale, replace(session, force=False)
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        return self._request(experiment, overrides).run(self.session)
+
+    def _request(self, experiment: str, overrides: Mapping[str, Any] | None) -> TrainRequest:
         settings = [f"{key}={literal(value)}" for key, value in (overrides or {}).items()]
         chosen = [f"experiment={experiment}", f"scale={self.scale}"]
         composed = self.session.compose("train", [*chosen, *settings])
         session_of("train", train.OWN, composed, self.session.configs)
-        return train.request(composed, self.session).run(self.session)
+        return train.request(composed, self.session)
 
     def store(
         self,
@@ -241,6 +255,27 @@ class Runner:
                 return run.cached
             seeds = list(science.get("seeds", []))
             return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
+
+
+class _Unmade:
+    """Stands for a run whose numbers nobody knows yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError(name)
+
+
+class _Rehearsal(Runner):
+    """Makes nothing. The runs that an experiment asks for are validated, up to where it wants to see a number."""
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        request = self._request(experiment, overrides)
+        if request.found(self.session) is None:
+            request.validate()
+        unmade: Any = _Unmade()
+        return unmade
+
+    def store(self, *asked: Any, **more: Any) -> RunRecord:
+        raise LookupError(asked)
 
 
 def _settled(claim: Any, scale: str) -> Document:

@@ -130,6 +130,8 @@ WRONG = {
     f"{T} -m seed=0,0": "two jobs are one and the same train",
     f"{T} -m seed=range(10000000)": "seed=range(10000000): makes more than 100000 jobs",
     "train experiment=xie/heads scale=smoke model.heads=1000000": "model.heads=1000000: must be",
+    # of the third kind of run that the figure wants
+    "figure figure=xie/fig3 scale=smoke figure.experiment.minibatch_steps=1000000000000": "rows of metrics",
     "check check=ahn/softmax scale=smoke check.samples=1000000000000": "the tokens fill the memory",
     f"{T} logger.mode={{a:1}}": "logger.mode={'a': 1}: is a setting of W&B's, and no group",
     f"{T} optimizer.schedule=5": "optimizer.schedule=5: must be a group of settings",
