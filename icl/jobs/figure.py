@@ -107,7 +107,7 @@ class FigureRequest:
         return Found(document, path, record, stale, left)
 
     def _rehearse(self, session: Session) -> None:
-        """Validates what can be seen of the runs before one is made: none is where a later one is impossible."""
+        """Validates what can be seen of the runs, so that none is made where a later one is impossible."""
         try:
             self.experiment.records(_Rehearsal(self.scale, session))
         except InputError:
@@ -265,7 +265,7 @@ class _Unmade:
 
 
 class _Rehearsal(Runner):
-    """Makes nothing. The runs that an experiment asks for are validated, up to where it wants to see a number."""
+    """Makes nothing. Validates the runs that are asked for, up to where their numbers are wanted."""
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         request = self._request(experiment, overrides)

@@ -126,7 +126,7 @@ def _red_after_the_transient(red_SLT: np.ndarray, steps_T: np.ndarray) -> Claim:
         },
         "every red curve stays within a range of .05 from there on",
         below(float(moved_SL.max()), 0.05),
-        expected="fails",  # by little, for A_2
+        expected="fails",  # as measured: .06 at laptop scale, .15 at the paper's
         whose="project",
         kind="exact",
     )
