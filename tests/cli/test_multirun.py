@@ -144,9 +144,11 @@ HELD = """
 import os, time
 
 class Held:
-    # Told slowly until a file says go, so that no run can have ended before it is interrupted.
+    # Told slowly until a file says go, so that no run can end before it is interrupted. Says it began.
     def rate(self, base, step):
-        if step and not os.path.exists(os.environ["HELD_GO"]): time.sleep(0.05)
+        if step and not os.path.exists(os.environ["HELD_GO"]):
+            open(os.environ["HELD_GO"] + f"-wanted-{os.getpid()}", "w").close()
+            time.sleep(0.05)
         return base
 """
 
@@ -179,7 +181,7 @@ def test_interrupted_and_continued(
     path = os.pathsep.join([str(Path(__file__).parents[2]), str(outputs.parent)])
     command = Command(argv, outputs.parent, {**os.environ, "PYTHONPATH": path})
     folder = outputs / "runs" / "ahn" / "theorem3"
-    command.until(lambda: len(list(folder.glob("*/metrics.csv"))) >= (1 if launcher == "basic" else 2))
+    command.until(lambda: len(list(outputs.parent.glob("go-wanted-*"))) == (1 if launcher == "basic" else 2))
     command.send(signum)
     ended = command.end()
     until = time.monotonic() + 30
