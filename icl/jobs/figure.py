@@ -25,6 +25,7 @@ from icl.config.session import Session, session_of
 from icl.config.values import file_digest, literal
 from icl.errors import InputError, nearest
 from icl.jobs import train
+from icl.jobs.memory import give_back
 from icl.jobs.request import Document, Found
 from icl.jobs.train import TrainRequest
 from icl.runs.atomic import with_room
@@ -254,7 +255,9 @@ class Runner:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))
-            return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
+            made = run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
+        give_back()
+        return made
 
 
 class _Unmade:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from icl.config.session import Session
+from icl.jobs.memory import give_back
 
 Document = dict[str, Any]
 
@@ -68,4 +69,10 @@ def obtain(request: Request, session: Session) -> Document:
 
 
 def obtain_alone(request: Request, session: Session) -> Document:
-    return prepare(request, session) or request.make(session)
+    stored = prepare(request, session)
+    if stored is not None:
+        return stored
+    try:
+        return request.make(session)
+    finally:
+        give_back()
