@@ -6,7 +6,11 @@ import difflib
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 INT64 = 2**63 - 1
 
@@ -80,3 +84,29 @@ def reals(
     if len(value) != length:
         raise InputError(f"{key}={list(value)}: has {len(value)} numbers, must have {length}")
     return [real(key, entry, low, open_low=open_low) for entry in value]
+
+
+def given_matrix(key: str, value: Any, rows: int, columns: int) -> np.ndarray:
+    """Finite float64 numbers, from a nested list or a .npy file."""
+    import numpy as np
+
+    if isinstance(value, str):
+        path = Path(value)
+        if path.suffix != ".npy" or not path.is_file():
+            raise InputError(f"{key}={value}: no such .npy file")
+        try:
+            matrix = np.load(path, "r", allow_pickle=False)  # whatever size it claims
+        except (OSError, ValueError, EOFError):
+            raise InputError(f"{key}={value}: not a readable .npy array") from None
+    else:
+        try:
+            matrix = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{key}: must be a {rows} x {columns} nested list of numbers or a .npy file"
+            ) from None
+    if not isinstance(matrix, np.ndarray) or matrix.shape != (rows, columns):
+        raise InputError(f"{key}: has shape {np.shape(matrix)}, must have ({rows}, {columns})")
+    if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
+        raise InputError(f"{key}: every entry must be a finite number")
+    return matrix.astype(np.float64)

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.errors import InputError, one_of, real, reals, whole
+from icl.errors import InputError, given_matrix, one_of, real, reals, whole
 from icl.random import generator
 from icl.tasks import exact, on_s
 from icl.tasks.integrated import ExpectedSparse, ExpectedStack, Tilted, degree_of_risk
@@ -30,6 +29,7 @@ from icl.tasks.token_law import TokenLaw
 from icl.tasks.wishart import draw_wishart
 
 PAPER_EIGENVALUES = (1.0, 1.0, 0.25, 0.0625, 1.0)  # section 4.3 of the ahn paper, at dim 5
+LARGEST = 1e76  # of an entry of w* or v: what a float64 raises to the fourth power
 MAX_DIM = 512
 
 
@@ -380,8 +380,11 @@ def vector_or_norm(key: str, vector: Sequence[float] | None, norm: float | None,
     if vector is not None and norm is not None:
         raise InputError(f"{key} and {key}_norm exclude each other: set one of them to null")
     if norm is not None:
-        return [real(f"{key}_norm", norm, 0) / dim**0.5] * dim
-    return reals(key, [0.0] * dim if vector is None else vector, dim)
+        key, vector = f"{key}_norm", [real(f"{key}_norm", norm, 0) / dim**0.5] * dim
+    entries = reals(key, [0.0] * dim if vector is None else vector, dim)
+    if max(map(abs, entries)) > LARGEST:
+        raise InputError(f"{key}: must be at most {LARGEST:g} in size; beyond, risks are no numbers")
+    return entries
 
 
 def haar_orthogonal(rng: np.random.Generator, dim: int) -> Tensor:
@@ -396,31 +399,8 @@ def _bordered(root_RDD: Tensor, corner: float) -> Tensor:
     return bordered_REE
 
 
-def _matrix(key: str, value: Any, dim: int) -> np.ndarray:
-    if isinstance(value, str):
-        path = Path(value)
-        if path.suffix != ".npy" or not path.is_file():
-            raise InputError(f"{key}={value}: no such .npy file")
-        try:
-            matrix = np.load(path, "r", allow_pickle=False)  # whatever size it claims
-        except (OSError, ValueError, EOFError):
-            raise InputError(f"{key}={value}: not a readable .npy array") from None
-    else:
-        try:
-            matrix = np.array(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{key}: must be a {dim} x {dim} nested list of numbers or a .npy file"
-            ) from None
-    if not isinstance(matrix, np.ndarray) or matrix.shape != (dim, dim):
-        raise InputError(f"{key}: has shape {np.shape(matrix)}, must have ({dim}, {dim})")
-    if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
-        raise InputError(f"{key}: every entry must be a finite number")
-    return matrix.astype(np.float64)
-
-
 def _positive_definite(key: str, value: Any, dim: int) -> np.ndarray:
-    matrix = _matrix(key, value, dim)
+    matrix = given_matrix(key, value, dim, dim)
     if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12 * np.abs(matrix).max()):
         raise InputError(f"{key}: must be symmetric")
     smallest = np.linalg.eigvalsh(matrix).min()
@@ -430,7 +410,7 @@ def _positive_definite(key: str, value: Any, dim: int) -> np.ndarray:
 
 
 def _invertible(key: str, value: Any, dim: int) -> np.ndarray:
-    matrix = _matrix(key, value, dim)
+    matrix = given_matrix(key, value, dim, dim)
     if np.linalg.matrix_rank(matrix) < dim:
         raise InputError(f"{key}: must be invertible")
     return matrix

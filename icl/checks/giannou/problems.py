@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.checks.settings import limited
-from icl.errors import InputError, real, whole
+from icl.errors import InputError, given_matrix, real, whole
 from icl.theory.logistic import LogisticLoss
 
 Design = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
@@ -67,26 +66,11 @@ def given_design(design: Design, dim: int, context: int) -> Tensor | None:
     """A as the user gives it, n x d and of full rank, or None."""
     if design is None:
         return None
-    if isinstance(design, str):
-        if not design.endswith(".npy") or not Path(design).is_file():
-            raise InputError(f"check.design={design}: no such .npy file")
-        try:
-            A_ND = np.load(design, "r", allow_pickle=False)  # whatever size it claims
-        except (OSError, ValueError, EOFError):
-            raise InputError(f"check.design={design}: not a readable .npy array") from None
-    else:
-        try:
-            A_ND = np.array(design, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("check.design: must be a nested list of numbers or a .npy file") from None
-    if A_ND.shape != (context, dim):
-        raise InputError(f"check.design: has shape {A_ND.shape}, must have (context, dim) = {(context, dim)}")
-    if A_ND.dtype.kind not in "iuf" or not np.isfinite(A_ND).all():
-        raise InputError("check.design: every entry must be a finite number")
-    s_D = np.linalg.svd(A_ND.astype(np.float64), compute_uv=False)
+    A_ND = given_matrix("check.design", design, context, dim)
+    s_D = np.linalg.svd(A_ND, compute_uv=False)
     if s_D[-1] <= context * np.finfo(np.float64).eps * s_D[0]:
         raise InputError("check.design: A^T A is singular, it has no inverse to iterate to")
-    return torch.from_numpy(A_ND.astype(np.float64))
+    return torch.from_numpy(A_ND)
 
 
 def classified(rng: np.random.Generator, samples: int, context: int, dim: int) -> tuple[Tensor, Tensor]:
