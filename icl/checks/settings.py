@@ -7,12 +7,25 @@ from typing import Any
 from icl.errors import InputError, whole
 from icl.tasks import LinearRegression, LinearRegressionLaw
 
+HELD = 2**27  # numbers of one array: a gigabyte, of which a check holds a few
+MOST_STARTS = 100_000
+
 
 def limited(key: str, value: Any, low: int, high: int, reason: str) -> int:
     """`value` as an int from `low` to `high`; `reason` says what goes wrong beyond."""
     if whole(key, value, low) > high:
         raise InputError(f"{key}={value}: must be from {low} to {high}; beyond, {reason}")
     return int(value)
+
+
+def held(samples: Any, low: int, each: int) -> int:
+    """`check.samples`, where each takes so many numbers of an array that is held as a whole."""
+    return limited("check.samples", samples, low, max(low, HELD // each), "they fill the memory")
+
+
+def searched(key: str, value: Any, low: int) -> int:
+    """How often a search begins."""
+    return limited(key, value, low, MOST_STARTS, "the search takes days")
 
 
 def law_of(dim: int, context: int, seed: int, **covariances: Any) -> LinearRegressionLaw:

@@ -26,9 +26,9 @@ from icl.checks import attention
 from icl.checks.ahn.points_of_s import Point, starts_tracked
 from icl.checks.ahn.settings import MAX_DIM, Prompts
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
+from icl.checks.settings import held, limited, searched
 from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
-from icl.errors import InputError, whole
+from icl.errors import InputError
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
@@ -77,8 +77,8 @@ class Conditioning(Prompts):
                 f"check.context={self.context}: must be at least check.dim={self.dim}, or no Gram matrix has "
                 "an inverse"
             )
-        whole("check.starts", self.starts, 1)
-        whole("check.samples", self.samples, MIN_SAMPLES)
+        searched("check.starts", self.starts, 1)
+        held(self.samples, MIN_SAMPLES, self.dim**2)
         attention.affordable(TOKENS * self.layers, self.context)
         self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 

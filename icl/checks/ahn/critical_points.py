@@ -16,9 +16,8 @@ import numpy as np
 
 from icl.checks.ahn.points_of_s import Point, starts_tracked
 from icl.checks.ahn.settings import MAX_DIM, Prompts
-from icl.checks.settings import limited
+from icl.checks.settings import limited, searched
 from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
-from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 
@@ -48,7 +47,7 @@ class CriticalPoints(Prompts):
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
         limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
-        whole("check.starts", self.starts, 1)
+        searched("check.starts", self.starts, 1)
 
     def measure(self) -> Finding:
         orders, minima = self._orders(), self._minima()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.search import descend
-from icl.checks.settings import limited
+from icl.checks.settings import limited, searched
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import whole
 from icl.random import generator
@@ -56,7 +56,7 @@ class GlobalOptimum:
             "check.context", self.context, 1, MAX_CONTEXT, "the risk falls into the rounding of its terms"
         )
         limited("check.layers", self.layers, 2, MAX_LAYERS, "the risk has words longer than 6")
-        whole("check.starts", self.starts, 1)
+        searched("check.starts", self.starts, 1)
         whole("check.seed", self.seed, 0)
 
     def measure(self) -> Finding:

@@ -26,7 +26,7 @@ from torch import Tensor
 from icl.checks.ahn.ensemble import Risk, descend_each
 from icl.checks.ahn.near_s import minimum_below
 from icl.checks.ahn.points_of_s import nearest_point, starts_tracked, whitened
-from icl.checks.settings import law_of, limited
+from icl.checks.settings import HELD, law_of, limited
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import InputError, reals, whole
 from icl.models.gram import sparse_expected_risk
@@ -82,13 +82,15 @@ class Landscape:
         limited("check.dim", self.dim, 1, 10, "all starts are trained at once")
         limited("check.layers", self.layers, 2, 3, "deeper stacks take many more weighted prompts")
         limited("check.starts", self.starts, 1, 1024, "all starts are trained at once")
-        for name, least in (("prompts", 300), ("iterations", 1), ("samples", 1000)):
-            whole(f"check.{name}", getattr(self, name), least)
+        limited("check.iterations", self.iterations, 1, 100_000, "training takes days")
+        whole("check.samples", self.samples, 1000)
         count = len(self.init_stds) if isinstance(self.init_stds, Sequence) else 1
         self.init_stds = reals("check.init_stds", self.init_stds, count, 0, open_low=True)
         if not 0 < count <= self.starts:
             raise InputError(f"check.init_stds: has {count} sizes for {self.starts} starts")
         self.law = law_of(self.dim, self.context, self.seed, task_covariance="inverse")  # refuses the rest
+        most = max(300, HELD // (self.starts * self.dim**2))
+        limited("check.prompts", self.prompts, 300, most, "those of all starts fill the memory")
         self.inflations = inflations_for(3**self.layers - 1, self.context, self.dim)
 
     def measure(self) -> Finding:

@@ -20,9 +20,8 @@ from torch import Tensor
 from icl.checks.ahn import swaps
 from icl.checks.ahn.settings import Prompts
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import limited
+from icl.checks.settings import held, limited
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
-from icl.errors import whole
 from icl.random import generator
 
 MAX_LAYERS = 12
@@ -55,7 +54,7 @@ class Lemma4(Prompts):
         reason = "the alternating product of the layers loses its digits"
         limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
-        whole("check.samples", self.samples, 1)
+        held(self.samples, 1, (self.context + 1) * (self.dim + 1))
         self.whitened = replace(
             self.law,
             root_RDD=torch.eye(self.dim, dtype=torch.float64)[None],

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from torch import Tensor
 
-from icl.checks.settings import law_of, limited
+from icl.checks.settings import law_of, limited, searched
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import InputError, whole
 from icl.random import generator
@@ -57,7 +57,7 @@ class Softmax:
         self.heads = [limited("check.heads", H, 1, 16, "a search takes minutes") for H in self.heads]
         if len(set(self.heads)) < len(self.heads):
             raise InputError(f"check.heads={self.heads}: has duplicates")
-        whole("check.starts", self.starts, 2)
+        searched("check.starts", self.starts, 2)
         whole("check.samples", self.samples, 500)
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
         if self.samples * (self.context + 1) * (self.dim + 1) > MAX_NUMBERS:

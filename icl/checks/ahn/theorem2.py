@@ -19,7 +19,7 @@ from torch import Tensor
 
 from icl.checks.ahn.search import FAMILIES, Optimum, search
 from icl.checks.sequential import KINDS, Comparison
-from icl.checks.settings import law_of, limited
+from icl.checks.settings import law_of, limited, searched
 from icl.checks.token_evidence import PRECISION, affordable_context, hold_eq_8, paths_error
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.errors import whole
@@ -54,7 +54,7 @@ class Theorem2:
         self.dim = limited("check.dim", dim, 2, MAX_DIM, reason)
         reason = "the risk falls as 1/context^2 into the rounding of its terms"
         self.context = limited("check.context", context, 1, MAX_CONTEXT, reason)
-        self.starts, self.seed = whole("check.starts", starts, 1), whole("check.seed", seed, 0)
+        self.starts, self.seed = searched("check.starts", starts, 1), whole("check.seed", seed, 0)
         self.token_context = affordable_context(context, dim, layers=2)
         # Roundings of one term of the risk: products of 8 matrices, sums over 105 pairings and 10 words.
         self.rounding = EPSILON * (8 * dim + 105 + 10)

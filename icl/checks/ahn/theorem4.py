@@ -24,9 +24,8 @@ from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
 from icl.checks.ahn.points_of_s import Point, directions, off_direction, starts_tracked
 from icl.checks.ahn.settings import OnS
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.settings import limited
+from icl.checks.settings import limited, searched
 from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
-from icl.errors import whole
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 
@@ -64,7 +63,7 @@ class Theorem4(OnS):
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
         limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
         super().__post_init__()
-        whole("check.starts", self.starts, 1)
+        searched("check.starts", self.starts, 1)
         self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 
     def measure(self) -> Finding:

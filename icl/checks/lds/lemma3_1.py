@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from icl.checks.lds.sequences import Windows
+from icl.checks.settings import held
 from icl.checks.verdict import Control, Finding, at_most
-from icl.errors import whole
 from icl.random import generator
 
 REMARKS = [
@@ -52,7 +52,7 @@ class Lemma31(Windows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("check.samples", self.samples, 1)
+        held(self.samples, 1, self.length * (self.window + 1))
 
     def measure(self) -> Finding:
         y_BT = self.law.sequences([generator(self.seed, "check")], self.samples)[0]

@@ -55,7 +55,7 @@ class Lemma41(Windows):
     def __post_init__(self) -> None:
         limited("check.window", self.window, 1, MAX_WINDOW, "the searches take minutes")
         super().__post_init__()
-        enough(self.samples)
+        enough(self.samples, self.length)
 
     def measure(self) -> Finding:
         self.population = population = Population(self.law, self.samples, self.seed)

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from icl.checks.lds.sequences import law_of
-from icl.checks.settings import limited
+from icl.checks.settings import held, limited
 from icl.checks.verdict import Control, Finding, deciding, resolved
-from icl.errors import whole
 from icl.random import generator
 from icl.tasks.dynamical_system import SETTINGS
 from icl.theory.quadratic import EPSILON
@@ -36,7 +35,7 @@ class LemmaC1:
         self.dim, self.seed = limited("check.dim", dim, 1, MAX_DIM, reason), seed
         settings = SETTINGS if setting is None else (setting,)
         self.laws = {name: law_of(name, 1, 3, dim, seed) for name in settings}
-        self.samples = whole("check.samples", samples, 1)
+        self.samples = held(samples, 1, self.dim**3)
 
     def measure(self) -> Finding:
         ratios, hautus, worst = {}, {}, 1.0

@@ -20,9 +20,9 @@ from torch import Tensor
 from icl.checks.lds import evidence
 from icl.checks.lds.population import CONFIDENCE, Population, balanced, enough
 from icl.checks.lds.sequences import Windows
-from icl.checks.settings import limited
+from icl.checks.settings import limited, searched
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
-from icl.errors import InputError, whole
+from icl.errors import InputError
 from icl.random import generator
 from icl.theory.dynamical_system import Moments, coefficients, half_squared_error, parity_mask
 from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
@@ -50,8 +50,8 @@ class OptimumS(Windows):
             raise InputError("check.window=1: is Theorem 4.1's (lds/theorem4_1); this check is about s >= 2")
         limited("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
         super().__post_init__()
-        enough(self.samples)
-        whole("check.restarts", self.restarts, 1)
+        enough(self.samples, self.length)
+        searched("check.restarts", self.restarts, 1)
 
     def measure(self) -> Finding:
         population = Population(self.law, self.samples, self.seed)

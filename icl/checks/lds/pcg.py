@@ -25,9 +25,9 @@ from icl.checks.lds.evidence import on_tokens, without_signs
 from icl.checks.lds.population import PARTS, Population, balanced
 from icl.checks.lds.sequences import Windows
 from icl.checks.sequential import ALPHA
-from icl.checks.settings import limited
+from icl.checks.settings import held, limited
 from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
-from icl.errors import InputError, whole
+from icl.errors import InputError
 from icl.random import generator
 from icl.tasks.dynamical_system import gram_prompts, token_prompts
 from icl.theory.dynamical_system import coefficients, parity_mask
@@ -60,7 +60,7 @@ class Pcg(Windows):
             )
         limited("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
         super().__post_init__()
-        whole("check.samples", self.samples, 10 * GROUPS)
+        held(self.samples, 10 * GROUPS, self.dim**2 + self.length)
 
     def measure(self) -> Finding:
         population = Population(self.law, max(self.samples // 5, 3 * PARTS), self.seed)

@@ -14,7 +14,8 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from icl.checks.sequential import ALPHA
-from icl.errors import InputError, whole
+from icl.checks.settings import held
+from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw
 from icl.theory.dynamical_system import (
@@ -31,9 +32,9 @@ CONFIDENCE = 3.2905  # of a two-sided 99.9 % interval
 LEVEL = "99.9 % of Student's t over the parts of the drawn systems, shared among the entries"
 
 
-def enough(samples: int) -> int:
-    """Drawn systems, three at least in each part."""
-    return whole("check.samples", samples, 3 * PARTS)
+def enough(samples: int, length: int) -> int:
+    """Drawn systems, three at least in each part, of which one part's covariances are held at once."""
+    return held(samples, 3 * PARTS, -(-(length**2) // PARTS))
 
 
 def covariances_of(law: DynamicalSystemLaw, rng: np.random.Generator, systems: int) -> Tensor:

@@ -75,7 +75,7 @@ class Theorem41(NoisySequences):
         self.law = self.law_at(1, spectrum=self.spectrum)
         self.violated = self.law_at(1, spectrum="positive")
         self.longer = self.law_at(2, self.length + 1, spectrum=self.spectrum)
-        enough(self.samples)
+        enough(self.samples, self.length)
 
     def measure(self) -> Finding:
         self.population = population = Population(self.law, self.samples, self.seed)

@@ -43,7 +43,7 @@ class Toeplitz(Windows):
         limited("check.length", self.length, 1, MAX_LENGTH, "sequences four times as long fill the memory")
         limited("check.dim", self.dim, 1, MAX_DIM, "systems of long sequences take minutes")
         super().__post_init__()
-        enough(self.samples)
+        enough(self.samples, 4 * self.length)
         self.lengths = [self.length, 2 * self.length, 4 * self.length]
         self.laws = [self.law_at(self.window, T) for T in self.lengths]
 

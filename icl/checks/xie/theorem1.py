@@ -18,13 +18,13 @@ from torch import Tensor
 
 from icl.checks.given_weights import EXCESS
 from icl.checks.sequential import KINDS, Comparison
-from icl.checks.settings import limited
+from icl.checks.settings import limited, searched
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
 from icl.checks.xie import tokens
 from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess, worst
 from icl.checks.xie.saturation import Saturation, given_heads, with_guess
 from icl.checks.xie.tokens import Layer, Quantity
-from icl.errors import InputError, whole
+from icl.errors import InputError
 from icl.random import generator
 from icl.theory.initial_guess import fewest_heads, lost_slope
 from icl.verdicts import joint
@@ -51,7 +51,7 @@ class Theorem1(WithGuess):
         super().__post_init__()
         self.linear = with_guess(self.law, self.guess_D)
         self.biased = with_guess(self.law, self.guess_D, self.guess_bias)
-        whole("check.restarts", self.restarts, 1)
+        searched("check.restarts", self.restarts, 1)
 
     def measure(self) -> Finding:
         cases = [Saturation(law) for law in (self.law, self.linear, self.biased)]
