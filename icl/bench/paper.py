@@ -27,7 +27,8 @@ from icl.jobs import train
 
 FEW, MORE = 2, 5  # steps
 FLOPS = 1e13  # of a GPU in a second, in single precision
-LEAST = ("logger=none", "train.log_every=1000")
+WATCHERS = tuple(f"callbacks.{name}.count=0" for name in ("gradient", "exact_risk", "heatmaps"))
+LEAST = ("logger=none", "train.log_every=1000", *WATCHERS)
 FULL = "callbacks.curriculum.every=null"  # at once
 
 
