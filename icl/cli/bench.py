@@ -1,43 +1,13 @@
-"""`icl bench bench=train|sweep|ahn|...`: speed, as ratios with both figures, and error rates."""
+"""What `icl bench` measured, as lines: speed as ratios with both figures, and error rates."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Mapping
 from typing import Any
 
-from icl.config.places import SCALES
-from icl.errors import one_of, whole
-from icl.runs.provenance import hardware
 
-BENCHES = ("train", "sweep", "store", "ahn", "xie", "lds", "giannou", "paper", "calibration")
-
-
-def settings_of(settings: Mapping[str, Any]) -> tuple[str, int, int | None]:
-    """Name, repeats and threads, validated."""
-    one_of("format", settings["format"], ("text", "json"))
-    one_of("scale", settings["scale"], SCALES)
-    threads = None if settings["threads"] is None else whole("threads", settings["threads"], 1, 4096)
-    return one_of("bench", settings["bench"], BENCHES), whole("repeats", settings["repeats"], 1), threads
-
-
-def measured(name: str, repeats: int, threads: int | None) -> dict[str, Any]:
-    """The document, each row said as soon as it is measured."""
-    import importlib
-
-    import torch
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    started = time.monotonic()
-    rows: list[dict[str, Any]] = []
-    for row in importlib.import_module(f"icl.bench.{name}").run(repeats):
-        rows.append(row)
-        print(_line(row), file=sys.stderr, flush=True)
-    threads_and_torch = {"threads": torch.get_num_threads(), "torch": torch.__version__}
-    machine = {name: hardware()[name] for name in ("cpu", "cores")} | threads_and_torch
-    return {"bench": name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}
+def tell(row: dict[str, Any]) -> None:
+    print(_line(row), file=sys.stderr, flush=True)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -81,10 +81,8 @@ def _lines(
     for section, rows in _sections(settings, told).items():
         yield from [f"  {section}"] if section else []
         yield from _columns(rows, width, "    " if section else "  ")
-    many = (
-        "" if verb in ("reproduce", "report", "sweep") else "-m (every combination of a,b,c or range(n))   "
-    )
-    yield f"\nflags: {many}--config-dir DIR   --cfg job   --info"
+    many = [] if verb in ("reproduce", "report", "sweep") else ["-m (every combination of a,b,c or range(n))"]
+    yield "\nflags: " + "   ".join([*many, "--config-dir DIR", "--cfg job", "--info"])
 
 
 def _claim(check: str, configs: Configs, settings: Mapping[str, Any], width: int) -> Iterator[str]:

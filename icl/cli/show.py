@@ -24,13 +24,11 @@ def checks(
     documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True, verbose: bool = False
 ) -> None:
     """A table of verdicts; with `claims` what each is about, and `full`, for one, all that was measured."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
     wide = claims and console.width >= WIDE
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1 if wide else 0))
+    table = headed((0, 1 if wide else 0))
     table.add_column("check", overflow="fold", min_width=12)
     table.add_column("verdict", no_wrap=True)
     table.add_column("measured against its bound", min_width=10, overflow="fold")
@@ -55,6 +53,28 @@ def checks(
             _details(console, d)
             for line in d.get("details", []) if verbose else []:  # a construction, layer by layer
                 console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
+
+
+def headed(padding: tuple[int, ...]) -> Any:
+    """An empty table with a line below its head."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)  # type: ignore[arg-type]
+
+
+def heading(metric: str) -> str:
+    """Its name, and below it what kind of number it is."""
+    return f"{metric}\n{kind_of(metric)}" if kind_of(metric) else metric
+
+
+def width(table: Any) -> int:
+    """The columns of a terminal that it would take."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
 
 
 def _against_bound(document: Mapping[str, Any]) -> Any:
@@ -206,7 +226,8 @@ def reproduced(document: Mapping[str, Any]) -> None:
             console.print(f"{len(found)} {what}: {totals([claim for claim, _ in found])}", highlight=False)
     for claim, id in [*told, *claims]:
         if claim["verdict"] != claim["expected"]:
-            text = f"{id}: {outcome(claim)}: {claim['claim']}: {_measured(claim)}"
+            measured = _with_kind(claim) if isinstance(claim["bound"], Mapping) else _of_claim(claim)
+            text = f"{id}: {outcome(claim)}: {claim['claim']}: {measured}"
             console.print(_indented(text, 0), style="red")
     if any(figure["scale"] == "smoke" for figure in document["figures"]):
         undecided = sum(claim["verdict"] == "undecided" for claim, _ in claims)
@@ -222,16 +243,9 @@ def reproduced(document: Mapping[str, Any]) -> None:
         console.print(f"report: {document['report']}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _measured(claim: Mapping[str, Any]) -> str:
-    if isinstance(claim["bound"], Mapping):
-        return _with_kind(claim)
-    return _of_claim(claim)
-
-
 def run(document: Mapping[str, Any], experiment: str) -> None:
     """The run as a person wants to see it: numbers by seed, then verdicts, then where things are."""
     from rich.console import Console
-    from rich.measure import Measurement
 
     console = Console()
     how = "found" if document["cached"] else "resumed and done" if document["resumed"] else "done"
@@ -239,7 +253,7 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
     metrics = {k: v for k, v in document["metrics"].items() if not of_one_matrix(k)}
     seeds = list(next(iter(document["metrics"].values()))["by_seed"])
     table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda cells: cells)
-    if Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width:
+    if width(table) > console.width:
         table = _table(metrics, ["lowest", "highest"], _extremes)
         console.print(f"over {len(seeds)} seeds; each of them is in metrics.csv", highlight=False)
     console.print(table)
@@ -253,10 +267,7 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
 def _table(
     metrics: Mapping[str, Any], columns: Sequence[str], shown: Callable[[list[Cell]], list[Cell]]
 ) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    table = headed((0, 0, 0, 1))
     table.add_column("metric", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name in ["mean", *columns]:
@@ -295,34 +306,24 @@ def _cell(cell: Cell) -> str:
 
 def multirun(results: Sequence[Mapping[str, Any]]) -> None:
     """One row a job."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
     documents = [result["document"] for result in results]
     measured = [found.get("metrics", {}) for found in documents]
     metrics = [name for name in SHOWN if any(m.get(name, {}).get("mean") is not None for m in measured)]
     judged = any("verdict" in d for d in documents)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = headed((0, 1))
     table.add_column("job", overflow="fold")
     for name in ["state", *(["verdict", "measured"] if judged else []), *metrics]:
-        heading = f"{name}\n{kind_of(name)}" if kind_of(name) else name
-        wrapped = name == "measured"
-        table.add_column(heading, no_wrap=not wrapped, justify="right" if name in metrics else "left")
+        justify: Any = "right" if name in metrics else "left"
+        table.add_column(heading(name), no_wrap=name != "measured", justify=justify)
     for result, found in zip(results, documents, strict=True):
         state = "cached" if found.get("cached") else result["status"]
         state = f"[red]{state}[/]" if state == "failed" else state
         means = [_mean(found.get("metrics", {}), name) for name in metrics]
-        verdict = _judged(found) if judged else []
-        table.add_row(" ".join(result["overrides"]), state, *verdict, *means)
+        verdict = [found["verdict"], _with_kind(found)] if "verdict" in found else ["", ""]
+        table.add_row(" ".join(result["overrides"]), state, *(verdict if judged else []), *means)
     Console().print(table)
-
-
-def _judged(found: Mapping[str, Any]) -> list[str]:
-    """A check's verdict and the number it rests on."""
-    if "verdict" not in found:
-        return ["", ""]
-    return [found["verdict"], _with_kind(found)]
 
 
 def report(document: Mapping[str, Any], told: Book) -> None:

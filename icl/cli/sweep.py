@@ -12,7 +12,7 @@ from typing import Any
 
 from icl.cli import show as shown
 from icl.jobs.multirun import Sweep
-from icl.runs.kinds import RISKS, kind_of
+from icl.runs.kinds import RISKS
 from icl.runs.sweeps import STATES
 
 METRICS = (*RISKS, "loss", "dist_preconditioned")  # of a table, as many as fit; sweep.csv has them all
@@ -29,8 +29,9 @@ def show(document: Mapping[str, Any]) -> None:
     if 0 < len(results) <= FEW:
         shown.multirun(results)
     if not results or len(results) > FEW or any(row["low"] is not None for row in document["summary"]):
-        metrics = [m for m in METRICS if any(_is_mean_of(m, row) for row in document["summary"])]
-        while len(metrics) > 1 and _width(_configurations(document["summary"], metrics)) > console.width:
+        known = {row["metric"] for row in document["summary"] if row["mean"] is not None}
+        metrics = [metric for metric in METRICS if metric in known]
+        while len(metrics) > 1 and shown.width(_configurations(document["summary"], metrics)) > console.width:
             metrics.pop()
         if metrics:
             console.print(_configurations(document["summary"], metrics))
@@ -49,31 +50,15 @@ def show(document: Mapping[str, Any]) -> None:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
-def _is_mean_of(metric: str, row: Mapping[str, Any]) -> bool:
-    return row["metric"] == metric and row["mean"] is not None
-
-
-def _width(table: Any) -> int:
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console()
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
-
-
 def _configurations(summary: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Any:
     """Mean and interval of these metrics."""
-    from rich import box
-    from rich.table import Table
-
     rows: dict[str, dict[str, Any]] = {}
     for row in summary:
         rows.setdefault(" ".join(row["overrides"]), {})[row["metric"]] = row
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = shown.headed((0, 1))
     table.add_column("mean over seeds", overflow="fold")
     for name in metrics:
-        heading = f"{name}\n{kind_of(name)}" if kind_of(name) else name
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(shown.heading(name), justify="right", no_wrap=True)
     for overrides, by_metric in rows.items():
         table.add_row(overrides or "all", *(_interval(by_metric.get(name, {})) for name in metrics))
     return table

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from icl.cli import bench as bench_lines
 from icl.cli import hydra, show
 from icl.cli import sweep as swept_runs
 from icl.cli.display import Display
@@ -18,7 +19,7 @@ from icl.config.compose import Composed, compose, multirun_meant
 from icl.config.places import Configs
 from icl.config.session import Session, keep_caches_in, session_of
 from icl.errors import InputError
-from icl.jobs import many, multirun, report, reproduce, swept_figure
+from icl.jobs import bench, many, multirun, report, reproduce, swept_figure
 from icl.jobs import sweep as stored_sweep
 from icl.jobs.cluster import cluster_here
 from icl.jobs.kinds import OWN, requested
@@ -27,16 +28,7 @@ from icl.jobs.request import Document, Request, obtain
 from icl.runs.atomic import with_room
 
 SWEPT = ("train", "check", "figure")  # take -m
-COMMON = (
-    "scale",
-    "format",
-    "force",
-    "logger",
-    "jobs",
-    "cluster",
-    "verbose",
-    "paths.outputs",
-)  # with check=all
+COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "paths.outputs")  # with =all
 EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
 
 
@@ -47,20 +39,17 @@ def command(verb: str, args: Sequence[str]) -> int:
         hydra.show(verb, flags, configs)
         return OK
     swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may say it too
-    if swept and verb not in SWEPT:
-        raise InputError(f"{verb}: runs many already; -m is for the settings of one")
+    _refuse(swept and verb not in SWEPT, verb)
     if verb in EXAMPLE:
         which = chosen(verb, flags.overrides)
         if which is None:
             example = f"{verb}={EXAMPLE[verb]}, {verb}={EXAMPLE[verb].partition('/')[0]}/all, {verb}=all"
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
         if (verb, which) == ("figure", "sweep"):
-            if swept:
-                raise InputError("figure=sweep: draws a sweep; -m is for the settings of one")
+            _refuse(swept, "figure=sweep", "draws a sweep")
             return _drawn_sweep(flags.overrides, configs)
         if which == "all" or which.endswith("/all"):
-            if swept:
-                raise InputError(f"{verb}={which}: runs many already; -m is for the settings of one")
+            _refuse(swept, f"{verb}={which}")
             return _many(verb, which, flags.overrides, configs)
     if swept:
         return _multirun(verb, flags, configs)
@@ -73,11 +62,15 @@ def command(verb: str, args: Sequence[str]) -> int:
         if not swept:
             raise
     if swept:
-        if verb not in SWEPT:
-            raise InputError(f"{verb}: runs many already; -m is for the settings of one")
+        _refuse(verb not in SWEPT, verb)
         return _multirun(verb, flags, configs)
     run = {"reproduce": _reproduce, "report": _report, "bench": _bench, "sweep": _sweep}.get(verb)
     return _one(verb, composed, configs) if run is None else run(composed, configs)
+
+
+def _refuse(wrong: bool, what: str, why: str = "runs many already") -> None:
+    if wrong:
+        raise InputError(f"{what}: {why}; -m is for the settings of one")
 
 
 def _one(verb: str, composed: Composed, configs: Configs) -> int:
@@ -172,12 +165,10 @@ def _drawn_sweep(overrides: Sequence[str], configs: Configs) -> int:
 
 
 def _bench(composed: Composed, configs: Configs) -> int:
-    from icl.cli import bench
-
-    settings = bench.settings_of(composed.settings)
+    request = bench.requested(composed.settings)
     with stdout_kept_for_results():
-        document = bench.measured(*settings)
-    emit(document, lambda: bench.show(document), composed.settings["format"])
+        document = bench.make(request, bench_lines.tell)
+    emit(document, lambda: bench_lines.show(document), composed.settings["format"])
     return OK
 
 
