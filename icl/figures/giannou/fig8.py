@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Level, Rows, table
+from icl.figures.curves import Level
 from icl.figures.giannou import regression
 from icl.figures.giannou.regression import LEVEL, Arrays, Records, laws_of, said
 
 
-class Fig8:
+class Fig8(regression.ByLaw):
     caption = (
         "Loss divided by d of LSA without a mask by layers and of Newton's iteration by steps, for several "
         "condition numbers kappa and variances of the labels' noise. kappa = 1 is N(0, I), as the published "
@@ -21,15 +19,6 @@ class Fig8:
         "random weights, mean over seeds and their range. Dashed: best point found of the scalar family. "
         "Dotted black: least squares, which noise leaves above zero."
     )
-
-    def __init__(self, decisive: bool = False) -> None:
-        self.decisive = regression.flag("decisive", decisive)
-
-    def draw(self, records: Records) -> Figure:
-        return regression.drawing_by_law(records, self.drawn(records))
-
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
 
     def drawn(self, records: Records) -> list[Any]:
         drawn: list[Any] = []

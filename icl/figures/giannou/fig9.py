@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Level, Rows, table
+from icl.figures.curves import Level
 from icl.figures.giannou import regression
 from icl.figures.giannou.regression import LEVEL, Records, laws_of, said
 
 
-class Fig9:
+class Fig9(regression.ByLaw):
     caption = (
         "Figure 8 for LSA with LayerNorm before each layer and before the read-out, over tokens, without a "
         "mask. Mean over seeds and their range; training is short at smoke and laptop, and deeper stacks "
         "are trained at paper scale alone. Dotted black: least squares, which noise leaves above zero."
     )
-
-    def __init__(self, decisive: bool = False) -> None:
-        self.decisive = regression.flag("decisive", decisive)
-
-    def draw(self, records: Records) -> Figure:
-        return regression.drawing_by_law(records, self.drawn(records))
-
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
 
     def drawn(self, records: Records) -> list[Any]:
         drawn: list[Any] = []

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from icl.errors import InputError
 from icl.figures.claims import Claim
-from icl.figures.curves import Curve, Line, Points, draw_panels
+from icl.figures.curves import Curve, Line, Points, Rows, draw_panels, table
 from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis, panels
 from icl.runs.record import RunRecord
 
@@ -123,22 +123,34 @@ def label(axes: Axes, title: str, depths: Sequence[int]) -> None:
     log_axis(axes)
 
 
-def drawing_by_law(records: Records, drawn: Sequence[Any]) -> Figure:
+class ByLaw:
     """A panel for each law, named after it, and one legend beside the first row."""
-    laws = laws_of(records)
-    columns = 2 if len(laws) == 4 else min(3, len(laws))
-    figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
-    by_panel = dict(zip(laws, axes.ravel(), strict=False))
-    draw_panels(by_panel, drawn)
-    for law, place in by_panel.items():
-        label(place, said(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
-    for spare in axes.ravel()[len(laws) :]:
-        spare.set_visible(False)
-    entries = [place.get_legend_handles_labels() for place in by_panel.values()]
-    shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
-    last = by_panel[laws[columns - 1]]
-    last.legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
-    return figure
+
+    def __init__(self, decisive: bool = False) -> None:
+        self.decisive = flag("decisive", decisive)
+
+    def drawn(self, records: Records) -> list[Any]:
+        """What is in the panels, for the picture and for the table beside it."""
+        raise NotImplementedError
+
+    def draw(self, records: Records) -> Figure:
+        laws = laws_of(records)
+        columns = 2 if len(laws) == 4 else min(3, len(laws))
+        figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
+        by_panel = dict(zip(laws, axes.ravel(), strict=False))
+        draw_panels(by_panel, self.drawn(records))
+        for law, place in by_panel.items():
+            label(place, said(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
+        for spare in axes.ravel()[len(laws) :]:
+            spare.set_visible(False)
+        entries = [place.get_legend_handles_labels() for place in by_panel.values()]
+        shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
+        last = by_panel[laws[columns - 1]]
+        last.legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
+        return figure
+
+    def table(self, records: Records) -> Rows:
+        return table(self.drawn(records))
 
 
 def laws_of(records: Records) -> list[str]:
