@@ -8,7 +8,7 @@ from icl.errors import InputError, whole
 from icl.tasks import LinearRegression, LinearRegressionLaw
 
 HELD = 2**27  # numbers of one array: a gigabyte, of which a check holds a few
-MOST_STARTS = 100_000
+MOST_STARTS, MOST_DRAWN = 10**5, 10**9  # days
 
 
 def limited(key: str, value: Any, low: int, high: int, reason: str) -> int:
@@ -21,6 +21,11 @@ def limited(key: str, value: Any, low: int, high: int, reason: str) -> int:
 def held(samples: Any, low: int, each: int) -> int:
     """`check.samples`, where each takes so many numbers of an array that is held as a whole."""
     return limited("check.samples", samples, low, max(low, HELD // each), "they fill the memory")
+
+
+def drawn(samples: Any, low: int) -> int:
+    """`check.samples`, drawn and forgotten in parts."""
+    return limited("check.samples", samples, low, MOST_DRAWN, "drawing them takes days")
 
 
 def searched(key: str, value: Any, low: int) -> int:

@@ -26,9 +26,9 @@ from torch import Tensor
 from icl.checks.ahn.ensemble import Risk, descend_each
 from icl.checks.ahn.near_s import minimum_below
 from icl.checks.ahn.points_of_s import nearest_point, starts_tracked, whitened
-from icl.checks.settings import HELD, law_of, limited
+from icl.checks.settings import HELD, drawn, law_of, limited
 from icl.checks.verdict import Bound, Control, Finding
-from icl.errors import InputError, reals, whole
+from icl.errors import InputError, reals
 from icl.models.gram import sparse_expected_risk
 from icl.progress import track
 from icl.random import generator
@@ -83,7 +83,7 @@ class Landscape:
         limited("check.layers", self.layers, 2, 3, "deeper stacks take many more weighted prompts")
         limited("check.starts", self.starts, 1, 1024, "all starts are trained at once")
         limited("check.iterations", self.iterations, 1, 100_000, "training takes days")
-        whole("check.samples", self.samples, 1000)
+        drawn(self.samples, 1000)
         count = len(self.init_stds) if isinstance(self.init_stds, Sequence) else 1
         self.init_stds = reals("check.init_stds", self.init_stds, count, 0, open_low=True)
         if not 0 < count <= self.starts:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icl.checks.settings import law_of, limited
-from icl.errors import whole
+from icl.checks.settings import drawn, law_of, limited
 
 Eigenvalues = Sequence[float] | None
 Matrix = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
@@ -52,7 +51,7 @@ class OnS(Prompts):
         reason = f"a prompt is turned by {MAX_DIM}^2 rotations and more, at D^3 each"
         limited("check.dim", self.dim, 1, MAX_DIM, reason)
         super().__post_init__()
-        whole("check.samples", self.samples, MIN_SAMPLES)
+        drawn(self.samples, MIN_SAMPLES)
 
     def sigma(self) -> dict[str, Eigenvalues | Matrix]:
         return super().sigma() | {"distortion": self.distortion}

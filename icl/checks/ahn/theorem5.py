@@ -33,9 +33,9 @@ from icl.checks.given_weights import (
 )
 from icl.checks.rounding import ROUNDING
 from icl.checks.sequential import KINDS
-from icl.checks.settings import law_of, limited
+from icl.checks.settings import drawn, law_of, limited
 from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
-from icl.errors import InputError, whole
+from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import ReluRisk, isotropic_step
 from icl.theory.distance import distance_to_identity
@@ -66,7 +66,7 @@ class Theorem5:
         reason = "the formula is held to tokens, N D numbers per prompt"
         self.dim = limited("check.dim", dim, 1, MAX_DIM, reason)
         self.context = limited("check.context", context, 1, MAX_CONTEXT, reason)
-        self.seed, self.samples = seed, whole("check.samples", samples, MIN_SAMPLES)
+        self.seed, self.samples = seed, drawn(samples, MIN_SAMPLES)
         self.law = law_of(dim, context, seed, eigenvalues=[1.0] * dim, rotation="none")
         self.risk = ReluRisk(dim, context)
 
