@@ -8,7 +8,7 @@ from icl.checks.ahn.softmax import Softmax, losses
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000}
 
@@ -40,13 +40,18 @@ def test_losses_are_those_of_the_models(activation):
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
-def test_a_softmax_that_is_linear_attention_fails(monkeypatch):
-    right = Softmax._excess
-    monkeypatch.setattr(Softmax, "_excess", lambda self, *given: right(self, *given[:3], "identity"))
-    assert Softmax(**SMALL).measure().verdict == "fails"
-    monkeypatch.setattr(Softmax, "_excess", lambda self, *given: right(self, *given[:3], "softmax"))
-    finding = Softmax(**SMALL).measure()
-    assert not finding.control.rejected and finding.verdict == "undecided"
+test_a_softmax_that_is_linear_attention_and_a_control_that_is_softmax_are_seen = seen(
+    Softmax,
+    Mutant(Softmax, "_excess", lambda right, check, a, b, c, _: right(check, a, b, c, "identity")),
+    Mutant(
+        Softmax,
+        "_excess",
+        lambda right, check, a, b, c, _: right(check, a, b, c, "softmax"),
+        "undecided",
+        "control",
+    ),
+    **SMALL,
+)
 
 
 def test_weights_sum_over_the_query_key_too():

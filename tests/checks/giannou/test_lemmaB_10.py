@@ -7,6 +7,7 @@ import torch
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_10 import BEND, LemmaB10, beyond, constant_of
+from tests.checks.asking import Mutant, seen
 
 
 @pytest.mark.parametrize(
@@ -26,9 +27,9 @@ def test_at_the_root_of_two_nothing_is_decided() -> None:
     assert LemmaB10(mu=math.sqrt(2), samples=2, steps=4).measure().verdict == "undecided"
 
 
-def test_a_step_that_stays_put_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
-    assert LemmaB10(mu=0.1).measure().verdict == "fails"
+test_a_step_that_stays_put_fails = seen(
+    LemmaB10, Mutant(LogisticLoss, "damped_step", lambda right, loss, x_BD: x_BD), mu=0.1
+)
 
 
 def test_bounds_on_one_step() -> None:
