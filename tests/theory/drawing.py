@@ -24,7 +24,7 @@ def within(sample: torch.Tensor, exact: float, errors: float = 4.0) -> bool:
 
 
 def loss_on_gram_matrices(
-    stack, Sigma, Sigma_w, context: int, seed: int, prompts: int = 200_000
+    stack, Sigma, Sigma_w, context: int, seed: int, prompts: int = 60_000
 ) -> torch.Tensor:
     """Squared errors of a linear stack [(P, Q), ...] run on the Gram matrices of sampled prompts: each layer
     moves the query and G by I + P G Q. The query's label is hidden and the target minus it, as ahn has it."""

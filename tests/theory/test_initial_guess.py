@@ -146,7 +146,7 @@ def test_fewest_heads(dim, context, kind):
     assert risk.best_with_values(b_HP).gap < 1e-14
     if heads > 1:
         start = eye(dim + 1)[: heads - 1]
-        fewer = risk.best_with_heads(heads - 1, np.random.default_rng(0), 3, 300, starts=[start])
+        fewer = risk.best_with_heads(heads - 1, np.random.default_rng(0), 1, 60, starts=[start])
         assert fewer.gap >= lost_slope(dim, context, heads - 1) * guess_error(m, v, b) > 1e-4
 
 
@@ -175,7 +175,7 @@ def test_fewer_heads_lose_a_certified_part(kind, context):
     for scale in (0.3, 20.0):
         risk, error = risk_of(scale * m, scale * v, scale * b, context), guess_error(m, v, b) * scale**2
         for heads in (1, 2):
-            searched = risk.best_with_heads(heads, np.random.default_rng(0), 4, 300)
+            searched = risk.best_with_heads(heads, np.random.default_rng(0), 2, 60)
             assert searched.gap >= lost_slope(3, context, heads) * error
             assert scale < 1 or searched.gap < 1.5 * lost_slope(3, context, heads) * error
     assert lost_slope(3, context, 2) > 0

@@ -191,7 +191,7 @@ def test_the_weighted_mean_is_the_exact_risk(tmp_path: Path) -> None:
     b_L = [beta / a for beta, a in zip(beta_L, a_L, strict=False)]
     B_RLDD = torch.stack([b * identity_DD.expand(2, 5, 5) for b in b_L], dim=1)
     run = make_run(tmp_path, law, {"A": A_RLDD, "B": B_RLDD})
-    arrays = paired.comparison(run, run, paired.Sizes(8000, 20))
+    arrays = paired.comparison(run, run, paired.Sizes(3000, 20))
     for r, n in enumerate(law.context_R):
         components = int(arrays["components"][r])
         terms_C = arrays["weight"][r] * arrays["loss_trained"][r]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from icl.experiments.ahn import theorem4
 from icl.experiments.ahn.theorem4 import Theorem4
 from icl.figures.ahn.fig3 import Fig3
 from icl.figures.ahn.fig4 import Fig4
@@ -19,6 +20,11 @@ from icl.theory.polynomial import InvariantRisk
 
 # Near the best point of S at n = 10.
 A_SCALARS, B_SCALARS = (0.539, 1.57, 11.781), (0.297, 0.948)
+
+
+@pytest.fixture(autouse=True)
+def smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theorem4, "BATCH", 4000)
 
 
 @pytest.fixture
