@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -11,7 +9,7 @@ from icl.tasks import LinearRegression
 LAW = LinearRegression(5, 8, task_covariance="inverse", label_noise=0.3).law([0, 1])
 
 
-def tokens(batch: int = 6):
+def tokens(batch=6):
     return LAW.token_prompts([generator(seed, "check") for seed in (0, 1)], batch)
 
 

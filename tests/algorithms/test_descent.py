@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -16,7 +14,7 @@ ETA = torch.tensor([[0.3, 0.7, 1.1], [0.5, 0.2, 0.9]], dtype=torch.float64)
 GAMMA = torch.tensor([[0.2, 0.35], [0.4, -0.1]], dtype=torch.float64)
 
 
-def draw(read_out: int = -1, noise: float = 0.0):
+def draw(read_out=-1, noise=0.0):
     law = LinearRegression(5, 7, task_covariance="inverse", read_out=read_out, label_noise=noise).law(SEEDS)
     return law, law.token_prompts([generator(seed, "check") for seed in SEEDS], 12)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg
@@ -17,7 +15,7 @@ def law(context, **options):
     return LinearRegression(5, context, **({"task_covariance": "inverse"} | options)).law(SEEDS)
 
 
-def streams(role: str = "check"):
+def streams(role="check"):
     return [generator(seed, role) for seed in SEEDS]
 
 
@@ -28,7 +26,7 @@ def each(prompt):
             yield r, b, z[r, b, :, :-1], z[r, b, :, -1], q[r, b, :-1]
 
 
-def mean_and_error(values_B) -> tuple[float, float]:
+def mean_and_error(values_B):
     return float(values_B.mean()), float(values_B.std() / len(values_B) ** 0.5)
 
 

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from fractions import Fraction
 from math import comb
 
 import numpy as np
@@ -45,16 +42,6 @@ def test_is_eq_3_4_as_printed(order):
     X = 0.05 * rng.standard_normal((4, 4))
     got = newton_iteration(torch.from_numpy(A), torch.from_numpy(X), order, 2)[-1].numpy()
     np.testing.assert_allclose(got, as_printed(A, X, order, 2), rtol=1e-10, atol=1e-13)
-
-
-def test_the_residual_is_a_power_in_exact_arithmetic():
-    A = np.array([[Fraction(2), Fraction(1)], [Fraction(-1), Fraction(3)]])
-    X, eye = A.T / 20, np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
-    residual = eye - X.dot(A)
-    power = residual.dot(residual).dot(residual)
-    E = eye - A.dot(X)
-    X = X.dot(eye + E + E.dot(E))
-    assert (eye - X.dot(A) == power).all()
 
 
 def test_starts():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -29,7 +27,7 @@ SEEDS = [0, 1]
 
 
 @cache
-def draw(batch: int, context: int = 20, noise: float = 0.0, white: bool = True):
+def draw(batch, context=20, noise=0.0, white=True):
     mean = [0.5, 0.0, 0.0, -1.0, 0.0] if noise else None
     covariance = "inverse" if white else "identity"
     task = LinearRegression(5, context, task_covariance=covariance, label_noise=noise, prior_mean=mean)
@@ -38,11 +36,11 @@ def draw(batch: int, context: int = 20, noise: float = 0.0, white: bool = True):
     return law, Contexts(S, law.label_root_REK, law.query_root_RED)
 
 
-def reduced_risk(rules, polynomial, *theta) -> torch.Tensor:
+def reduced_risk(rules, polynomial, *theta):
     return torch.stack([rule.initial * polynomial(rule.H_MM, *theta).square().sum() for rule in rules])
 
 
-def expected_risk(contexts: Contexts, steps: Steps, Sigma_RDD) -> torch.Tensor:
+def expected_risk(contexts, steps, Sigma_RDD):
     """The same mean through the transformer's own expected risk."""
     D = contexts.query_root_RED.shape[-1]
     P = torch.eye(D).double() if Sigma_RDD is None else torch.linalg.inv(Sigma_RDD)[:, None]
@@ -54,7 +52,7 @@ def expected_risk(contexts: Contexts, steps: Steps, Sigma_RDD) -> torch.Tensor:
     return sparse_expected_risk(A, B, S, contexts.label_root_REK, contexts.query_root_RED).mean(-1)
 
 
-def one_eta(context: int, layers: int, low: float = 0.1, high: float = 1.2):
+def one_eta(context, layers, low=0.1, high=1.2):
     risk = InvariantRisk(5, context, layers)
     best = minimize_scalar(
         lambda eta: risk.value([eta] * layers), bounds=(low, high), method="bounded", options={"xatol": 1e-11}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
@@ -18,7 +16,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("make", FAMILIES)
-def test_a_replicas_weights_are_a_function_of_its_seed(make) -> None:  # type: ignore[no-untyped-def]
+def test_a_replicas_weights_are_a_function_of_its_seed(make):
     together, alone = make(init_std=0.1), make(init_std=0.1)
     together.initialise([4, 7])
     alone.initialise([7])
@@ -29,7 +27,7 @@ def test_a_replicas_weights_are_a_function_of_its_seed(make) -> None:  # type: i
     assert list(dict(together.named_parameters())) == list(together.shapes())
 
 
-def test_init_std_per_replica() -> None:
+def test_init_std_per_replica():
     family = SparseA(40, 1, init_std=[1.0, 0.0, 0.01])
     family.initialise([0, 1, 2])
     A = family.A.detach()
@@ -41,7 +39,7 @@ def test_init_std_per_replica() -> None:
         family.initialise([0, 1])
 
 
-def test_stacks_are_those_of_the_equations() -> None:
+def test_stacks_are_those_of_the_equations():
     sparse_a, sparse_ab = SparseA(2, 2, 1.0), SparseAB(2, 2, 1.0)
     for family in (sparse_a, sparse_ab):
         family.initialise([0])
@@ -60,7 +58,7 @@ def test_stacks_are_those_of_the_equations() -> None:
     assert MultiHead(2, 1, heads=4).shapes()["P"] == (1, 4, 3, 3)
 
 
-def test_ends_of_the_families_that_have_them() -> None:
+def test_ends_of_the_families_that_have_them():
     for plain in (Full(2, 1), MultiHead(2, 1), SparseA(2, 1)):
         plain.initialise([0])
         assert plain.ends() == (None, None)
@@ -80,7 +78,7 @@ def test_ends_of_the_families_that_have_them() -> None:
     assert torch.allclose(output_RP, mlp_RPP[:, -1], rtol=1e-14)
 
 
-def test_sharing_is_the_same_family_on_other_parameters() -> None:
+def test_sharing_is_the_same_family_on_other_parameters():
     family = SparseAB(2, 2, 1.0)
     family.initialise([0, 1])
     views = [nn.Parameter(t.data[1:]) for t in family.matrices().values()]
@@ -90,7 +88,7 @@ def test_sharing_is_the_same_family_on_other_parameters() -> None:
     assert (family.A[1] == 0).all()
 
 
-def test_load_takes_weights_and_checks_their_shape() -> None:
+def test_load_takes_weights_and_checks_their_shape():
     family = SparseAB(2, 2)
     family.initialise([0])
     given = {"A": torch.ones(3, 2, 2, 2), "B": torch.ones(3, 1, 2, 2)}
@@ -117,6 +115,6 @@ def test_load_takes_weights_and_checks_their_shape() -> None:
         (lambda: Full(2, init_std=[0.1, float("nan")]), r"model\.init_std=nan"),
     ],
 )
-def test_impossible_sizes(make, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_impossible_sizes(make, message):
     with pytest.raises(InputError, match=message):
         make()

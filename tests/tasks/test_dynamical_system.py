@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,24 +7,12 @@ from icl.models import Full, LinearTransformer, MultiHead
 from icl.random import generator
 from icl.tasks import dynamical_system as lds
 from icl.tasks.dynamical_system import DynamicalSystem, Systems, gram_prompts, token_prompts
+from icl.theory.dynamical_system import covariances_of_systems
 from icl.training.threads import threads
 
 
 def law_of(**settings):
     return DynamicalSystem(**settings).law([0])
-
-
-def covariance_by_powers(A, c, Sigma_w, noise, start, T):
-    """Lemma D.2 for given A and c, entry by entry; i and j count from 1."""
-    power = torch.linalg.matrix_power
-    C = torch.zeros(T, T, dtype=torch.float64)
-    for i in range(1, T + 1):
-        for j in range(1, T + 1):
-            total = start * c @ power(A, i) @ power(A, j).T @ c + noise * (i == j)
-            for k in range(1, min(i, j) + 1):
-                total = total + c @ power(A, i - k) @ Sigma_w @ power(A, j - k).T @ c
-            C[i - 1, j - 1] = total
-    return C
 
 
 @pytest.mark.parametrize("setting", lds.SETTINGS)
@@ -36,7 +22,7 @@ def test_observations_have_the_covariance_of_their_system(setting):
     one = law.systems([generator(1, "check")], 1)
     many = Systems(one.A_RBDD.expand(1, B, 3, 3), one.c_RBD.expand(1, B, 3))
     y = law.observations(many, [generator(2, "check")])[0]
-    C = covariance_by_powers(one.A_RBDD[0, 0], one.c_RBD[0, 0], law.Sigma_w_RDD[0], 0.01, 0.5, 6)
+    C = covariances_of_systems(one.A_RBDD[0], one.c_RBD[0], law.Sigma_w_RDD[0], 0.01, 0.5, 6)[0]
     scale = (C.diagonal()[:, None] * C.diagonal() + C.square()).sqrt() / B**0.5
     assert ((y.T @ y / B - C) / scale).abs().max() < 4.5
     assert (y.mean(0) / (C.diagonal() / B).sqrt()).abs().max() < 4.5

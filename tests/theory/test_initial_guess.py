@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -24,7 +22,7 @@ from icl.theory.quadratic import LabelMoments, QuadraticRisk, second_gram
 from tests.theory.drawing import covariance, draw, eye
 
 
-def risk_of(m, v, b, context, Sigma=None, Sigma_w=None) -> QuadraticRisk:
+def risk_of(m, v, b, context, Sigma=None, Sigma_w=None):
     D = len(m)
     return QuadraticRisk.linear_regression(
         eye(D) if Sigma is None else Sigma,
@@ -41,7 +39,7 @@ SIZES = [(1, 1), (1, 40), (2, 2), (3, 1), (3, 10), (6, 3)]
 GUESSES = ("none", "vector", "bias", "both", "prior", "prior and bias")
 
 
-def guess_of(kind: str, dim: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, float]:
+def guess_of(kind, dim, seed=0):
     m = draw(seed, dim)
     v = {"vector": draw(seed + 1, dim), "both": draw(seed + 1, dim), "prior": m, "prior and bias": m}
     return m, v.get(kind, torch.zeros_like(m)), 0.8 if kind in ("bias", "both", "prior and bias") else 0.0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from icl.checks.giannou.lemma4_1 import Lemma4_1
 from icl.constructions.giannou import inversion
 from tests.checks.asking import Mutant, holds, seen

@@ -1,8 +1,15 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import settings as how
+from hypothesis import strategies as st
+
+from icl.algorithms import LogisticLoss
 from icl.checks.giannou import step_error
+from icl.checks.giannou.problems import classified
+from icl.checks.giannou.step_error import Setting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.models.columns import ColumnStack, Head
 from tests.checks.asking import Mutant, holds, seen
@@ -62,3 +69,21 @@ test_a_wrong_construction_is_seen = seen(
 def test_too_few_inversion_steps_do_not_refute():
     finding = Theorem5_2(width=500, steps=2, inversion=3).measure()
     assert finding.verdict == "undecided" and finding.measured["layers"] == 17
+
+
+@how(max_examples=12, deadline=None)
+@given(
+    st.integers(1, 4),
+    st.integers(0, 6),
+    st.sampled_from([0.05, 0.3, 5.0]),
+    st.integers(100, 600),
+    st.integers(0, 999),
+)
+def test_the_bound_holds_at_random(dim, more, mu, width, seed):
+    setting = Setting(dim, dim + more, mu, 1.0, inversion_steps(mu))
+    rng = np.random.default_rng(seed)
+    loss = LogisticLoss(*classified(rng, 2, dim + more, dim), mu)
+    x_BD = torch.from_numpy(rng.standard_normal((2, dim)))
+    x_BD = x_BD / x_BD.norm(dim=1, keepdim=True).clamp_min(1)
+    errors_B = Trajectory.of(setting.step(width), loss.A_BND, loss.y_BN, x_BD, 1).step_errors(loss)[0]
+    assert (errors_B <= step_error_bound(setting, width, loss, x_BD).numpy()).all()

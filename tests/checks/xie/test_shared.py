@@ -1,7 +1,5 @@
 """What xie's checks share: settings, convexity, the saturated heads, and the exact risk of y_q-LSA."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """xie's formulas held to prompts drawn as tokens: what is changed in moments and claims alike shows there."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Which answers give a score."""
 
-from __future__ import annotations
-
 import pytest
 
 from icl.experiments.xie.answers import parse_score
@@ -103,18 +101,18 @@ NOT_GIVEN = [
 
 
 @pytest.mark.parametrize(("text", "score"), GIVEN)
-def test_a_plain_score_is_read(text: str, score: float) -> None:
+def test_a_plain_score_is_read(text, score):
     assert parse_score(text) == score
 
 
 @pytest.mark.parametrize("text", NOT_GIVEN)
-def test_anything_else_is_none(text: str) -> None:
+def test_anything_else_is_none(text):
     assert parse_score(text) is None
 
 
 @pytest.mark.parametrize(
     "text", ["Score: " * 60, "1 " * 300, "between " * 60, "the so thus " * 60 + "x", "*" * 900]
 )
-def test_a_long_answer_is_read_quickly(text: str) -> None:
+def test_a_long_answer_is_read_quickly(text):
     """Backtracking would take minutes here and meet the suite's time limit."""
     assert parse_score(text) is None
