@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from icl.errors import InputError
 from icl.models import Encoder, tokens
 from icl.tasks.prompts import TokenPrompt
 
@@ -175,12 +174,3 @@ def test_other_weights_and_a_copy_leave_the_model_alone(prompt):
     zeros = [torch.zeros_like(matrix) for matrix in model.parametrization.matrices().values()]
     other = model.on(model.parametrization.sharing(zeros))
     assert not other.predict(prompt).any() and model.predict(prompt).any()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"heads": 3}, {"mask": 1}, {"clip": 0}, {"attention": "relu"}, {"norm": "batch"}, {"reads": "w"}],
-)
-def test_refuses(wrong):
-    with pytest.raises(InputError, match=rf"model\.{next(iter(wrong))}"):
-        encoder(**wrong)

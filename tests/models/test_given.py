@@ -40,19 +40,3 @@ def test_where_no_exact_form_exists_it_says_so():
     P[0, 0, 0] = 0.1  # B of eq. (11)
     with pytest.raises(InputError, match=r"no exact form .* one layer at dim <= 20, or sparse_a of 3"):
         icl.exact_risk(P, Q, **LAW)
-
-
-@pytest.mark.parametrize(
-    ("P", "Q", "task", "message"),
-    [
-        (np.eye(3), np.eye(4), {}, r"Q: has shape \(4, 4\), must have that of P"),
-        (np.ones(3), np.eye(3), {}, r"P: has shape \(3,\), must be \(p, p\)"),
-        (np.eye(3) * np.nan, np.eye(3), {}, "P: every entry must be a finite number"),
-        (np.eye(3), np.eye(3), {"dim": 3}, "dim=3: must be 2, since P has 3 rows"),
-        (np.eye(3), np.eye(3), {"kontext": 3}, "kontext"),
-        (np.eye(3), np.eye(3), {"context": 0}, r"exact_risk\.context=0: must be an integer"),
-    ],
-)
-def test_unusable(P, Q, task, message):
-    with pytest.raises(InputError, match=message):
-        icl.exact_risk(P, Q, **task)

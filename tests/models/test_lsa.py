@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from icl.checks.giannou.mask_floor import unmasked_stack
-from icl.errors import InputError
 from icl.models import LSA, LinearTransformer
 from icl.models.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
@@ -77,13 +76,6 @@ def test_queries_of_one_prompt_are_read_one_by_one():
     assert torch.allclose(both_RKB, torch.stack([one_RB, -2 * one_RB], 1), rtol=1e-12)
 
 
-def test_wrong_input():
-    for settings, told in [
-        ({"width": D + 1}, r"model\.width=4"),
-        ({"scalars": [1.0]}, r"model\.scalars"),
-        ({"scalars": [1.0, 1.0, 0.1, 1.0], "rank": 2}, r"model\.rank factors"),
-    ]:
-        with pytest.raises(InputError, match=told):
-            LSA(D, 2, **settings)
+def test_tokens_of_another_width_are_refused():
     with pytest.raises(ValueError, match="tokens have 7 entries"):
         model().parametrization.embedded(torch.zeros(7))

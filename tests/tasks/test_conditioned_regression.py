@@ -98,13 +98,6 @@ def test_a_lesson_cuts_w_alone():
     assert (x[..., 2].abs().amax(-1) > 1e-3).all()
 
 
-def test_wrong_input():
-    for task, told in [
-        ({"condition": 0.5}, r"task\.condition=0\.5"),
-        ({"largest": [2.0, 1.0]}, r"task\.largest=.*must not fall"),
-        ({"dim": 1}, r"task\.condition=4: must be 1 where task\.dim=1"),
-    ]:
-        with pytest.raises(InputError, match=told):
-            law(**task)
+def test_a_mask_needs_the_model_that_has_it():
     with pytest.raises(InputError, match="only model=lsa"):
         law(constant=True).estimators(LinearTransformer(SparseA(3, 1)))

@@ -5,7 +5,6 @@ import pytest
 import scipy.optimize
 import torch
 
-from icl.errors import InputError
 from icl.models import Encoder, Full, LinearTransformer
 from icl.random import generator
 from icl.tasks import LogisticRegression
@@ -87,9 +86,3 @@ def test_any_other_model_is_trained_on_the_logit(law):
     prompt = law.token_prompts(streams(), 6)
     expected_R = (model.predict(prompt) - prompt.target_RB).square().mean(1)
     assert torch.allclose(make().risk(model, make().draw(streams(), 6)), expected_R, rtol=1e-13)
-
-
-@pytest.mark.parametrize("wrong", [{"dim": 0}, {"context": 0}, {"mu": 0}, {"mu": 1e-9}, {"mu": "small"}])
-def test_refuses(wrong):
-    with pytest.raises(InputError, match=rf"task\.{next(iter(wrong))}"):
-        LogisticRegression(**wrong)
