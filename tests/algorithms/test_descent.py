@@ -4,7 +4,6 @@ import torch
 from scipy.special import eval_chebyt, roots_chebyt
 
 from icl.algorithms import GDPlusPlus, GradientDescent, chebyshev_steps
-from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
@@ -135,20 +134,3 @@ def test_the_order_of_chebyshev_steps_is_stable():
     ascending = np.abs(np.cumprod(1 - np.sort(steps)[::-1, None] * s, axis=0)).max()
     assert partial < 100 and ascending > 1e10
     assert chebyshev_steps(2.0, 2.0, 3) == [0.5] * 3
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: GradientDescent(0.1, 0), r"algorithm\.layers=0"),
-        (lambda: GradientDescent([0.1, 0.2], 3), r"algorithm\.eta: has shape \(2,\)"),
-        (lambda: GradientDescent(float("nan"), 3), r"algorithm\.eta: every step size"),
-        (lambda: GDPlusPlus(0.1, [0.1] * 3, 3), r"algorithm\.gamma: has shape \(3,\)"),
-        (lambda: chebyshev_steps(0.0, 1.0, 2), r"algorithm\.low=0"),
-        (lambda: chebyshev_steps(2.0, 1.0, 2), r"algorithm\.high=1"),
-        (lambda: GradientDescent(torch.zeros(3, 2), 2).predict(draw()[1]), "eta for 3 replicas"),
-    ],
-)
-def test_unusable_input(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

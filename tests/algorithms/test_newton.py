@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from icl.algorithms import LeastSquares, NewtonIteration, newton_iteration
 from icl.algorithms.newton import identity_start, transpose_start
-from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
 
@@ -48,10 +47,6 @@ def test_starts():
     A = torch.diag(torch.tensor([3.0, 1.0]).double())
     np.testing.assert_allclose(transpose_start(A).numpy(), np.diag([0.3, 0.1]))
     np.testing.assert_allclose(identity_start(A).numpy(), 0.5 * np.eye(2))
-    with pytest.raises(InputError):
-        transpose_start(torch.zeros(2, 2))
-    with pytest.raises(InputError, match="order"):
-        newton_iteration(A, A, 1, 3)
 
 
 @pytest.mark.parametrize("start", ["transpose", "identity"])

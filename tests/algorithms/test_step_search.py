@@ -15,7 +15,6 @@ from icl.algorithms import (
     step_search,
 )
 from icl.algorithms.step_search import _gd, _gd_plus_plus, _reduce
-from icl.errors import InputError
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
 from icl.random import generator
@@ -253,22 +252,3 @@ def test_two_eigenvalues_are_solved_by_two_steps():
     torch.testing.assert_close(found.eta_RL, torch.tensor([[0.25, 1.0]]).double(), rtol=1e-6, atol=0)
     assert float(found.risk_R) < 1e-12
     assert float(search_gd(Contexts(S, eye, eye), 4).risk_R) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: search_gd(draw(30, 7)[1], 0), r"search\.layers=0"),
-        (lambda: search_gd_plus_plus(draw(30, 7)[1], 5), r"search\.layers=5"),
-        (lambda: search_gd(draw(30, 7)[1], 2, torch.eye(4).double()[None]), "4 covariates, contexts have 5"),
-        (lambda: search_gd(draw(30, 7)[1], 2, torch.eye(5).expand(3, 5, 5)), "covariances for 3 replicas"),
-        (lambda: Contexts(torch.zeros(2, 5, 5), torch.eye(5)[None], torch.eye(5)[None]), r"search\.S"),
-        (
-            lambda: Contexts(torch.zeros(2, 1, 5, 5), torch.eye(5)[None], torch.eye(5)[None]),
-            r"search\.label_root",
-        ),
-    ],
-)
-def test_unusable_input(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

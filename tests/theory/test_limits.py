@@ -44,7 +44,7 @@ REFUSED = [
     (lambda: lost_slope(3, 5, -1), "heads=-1"),
     (lambda: LogisticLoss(*ONES, 0.0), "mu"),
     (lambda: LogisticLoss(ONES[0], 0 * ONES[1], 0.1), "labels"),
-    (lambda: LogisticLoss(ONES[0], ONES[1][:, :2], 0.1), ""),
+    (lambda: LogisticLoss(ONES[0], ONES[1][:, :2], 0.1), r"\(B, N, D\), \(B, N\)"),
     (lambda: InvariantRisk(5, 20, 5, with_b=True), "layers=5"),
     (lambda: InvariantRisk(5, 20, 0), "layers=0"),
     (lambda: InvariantRisk(0, 20, 1), "dim=0"),

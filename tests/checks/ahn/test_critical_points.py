@@ -37,7 +37,10 @@ test_points_that_are_not_critical_or_are_one_are_seen = seen(
 
 
 def test_distance_and_the_point_halfway():
-    one, other = CriticalPoints(starts=8)._orders()[:2]
+    check = CriticalPoints(starts=8)
+    one, other = check._orders()[:2]
     middle = halfway(one, other)
     assert distance(one, middle) == pytest.approx(distance(one, other) / 2)
     assert critical_points.share_of_rounding(one) < 1 < critical_points.share_of_rounding(middle)
+    best = check._minima()[0]  # which has B
+    assert distance(best, halfway(best, best)) == 0

@@ -30,3 +30,9 @@ test_attention_of_another_form_or_an_earlier_b_is_seen = seen(
     Mutant(attention, "every_layer", covariates_first),
     Mutant(last_b, "sparse_stack", lambda right, A, B: right(A, B.flip(1))),
 )
+
+
+def test_a_change_downwards_is_a_change():
+    A_LDD = torch.full((2, 1, 1), 0.1).double()
+    for seed in range(8):
+        assert LastB(dim=1, context=1, layers=2, samples=1, seed=seed)._change(A_LDD, A_LDD, 2 * A_LDD) > 0
