@@ -50,6 +50,11 @@ def test_the_size_of_the_factors_bounds_the_loss():
     assert (orbits.prompt_risks(off, W[None])[0] < by_tokens._largest_loss(off, W)).all()
 
 
+def test_a_scaled_point_has_the_same_beta():
+    point = point_of(3, 6, 3, True)
+    np.testing.assert_allclose(point.scaled(1.1).beta_L, point.beta_L, rtol=1e-14)
+
+
 @pytest.mark.parametrize("context", [6, 10**5])
 def test_the_gentle_point_has_a_context_that_can_be_drawn(context):
     point = by_tokens.gentle(point_of(3, context, 3, True))

@@ -103,6 +103,7 @@ test_other_scalars_risks_and_prompts_are_seen = seen(
     Mutant(InvariantRisk, "_query", another_polynomial),
     Mutant(InvariantRisk, "_query", another_polynomial, settings={"layers": 4}),
     Mutant(by_words, "sparse_a_risk", a_word_more),
+    Mutant(InvariantRisk, "lower_bound", lambda right, risk: 0.999 * right(risk), of="lower_bound_error"),
     Mutant(orbits, "whitened_prompts", stretched, of="sampled_z", settings={"samples": 5000}),
     # nothing is seen: the control is not rejected, or rounding hides the direction
     Mutant(orbits, "tilted", lambda right, A: A, "undecided", "control"),
