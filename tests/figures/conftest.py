@@ -1,8 +1,5 @@
 """Finished runs with weights of our choosing, written and read through the run store."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -11,34 +8,10 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.store import RunStore
 from icl.tasks import LinearRegression
 from icl.tasks.on_s import distances
+from tests.experiments.storing import Storing
 
 SEEDS = [0, 1]
 STEPS = [0, 10, 20]
-
-
-class FakeRunner:
-    """Hands out one run; arrays are computed and stored as by the command line."""
-
-    scale = "laptop"
-
-    def __init__(self, outputs, run):
-        self.store_at, self.run = RunStore(outputs), run
-        self.asked: list[tuple[str, Mapping[str, Any]]] = []
-
-    def train(self, experiment, overrides=None):
-        self.asked.append((experiment, dict(overrides or {})))
-        return self.run
-
-    def store(self, name, science, compute):
-        with self.store_at.begin(name, fingerprint(science), {"settings": dict(science)}, "0") as run:
-            if run.cached is not None:
-                return run.cached
-            return run.finish(
-                metrics=[], weights=compute(), summary={}, steps=0, seeds=list(science["seeds"])
-            )
-
-
-Train = Callable[..., FakeRunner]
 
 
 @pytest.fixture
@@ -82,6 +55,6 @@ def trained(tmp_path_factory):
             record = run.cached or run.finish(
                 metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS
             )
-        return FakeRunner(tmp_path, record)
+        return Storing(tmp_path, record, "laptop")
 
     return make

@@ -364,15 +364,6 @@ def test_read_in_and_read_out_over_replicas():
     assert values.tolist() == pytest.approx([float(risk.value(X_KPP, r)) for r in direct_RK], rel=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 1000), st.floats(0.1, 10))
-def test_scaling_between_values_and_keys_is_free(seed, scale):
-    risk = QuadraticRisk.linear_regression(**regression(2, seed), target_sign=1)
-    b, a, direct = draw(seed + 10, 2, 3), draw(seed + 11, 2, 3, 3), draw(seed + 12, 3)
-    value = float(risk.value_of_heads(b, a, direct))
-    assert float(risk.value_of_heads(scale * b, a / scale, direct)) == pytest.approx(value, rel=1e-11)
-
-
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([0.0, 0.7]))
 def test_free_read_out_is_below_every_guess(seed, bias):

@@ -17,12 +17,16 @@ def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
     assert measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
 
 
-def test_both_signs_of_the_labels_are_tried():
+def test_both_signs_of_the_labels_are_tried(mutate):
     """Attention to keys unlike the query, and to keys like it: two local minima, the first the lower."""
     check = Softmax(starts=2, samples=2000)
     prompt = check.law.token_prompts([generator(0, "search")], 2000)
     by_sign = {s: check._descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
     assert by_sign[1] < 0.9 * by_sign[-1]
+    signs = []
+    mutate(Softmax, "_descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
+    Softmax(**SMALL).measure()
+    assert set(signs) == {-1, 1}
 
 
 @pytest.mark.parametrize("activation", ["softmax", "identity"])

@@ -9,7 +9,7 @@ from icl.checks.xie.initial_guess import setting
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
-from icl.theory.initial_guess import optimal_matrices
+from icl.theory.initial_guess import lost_slope, optimal_matrices
 from tests.checks.asking import Mutant, holds, refuses, seen
 
 
@@ -43,7 +43,10 @@ def test_holds_and_d_heads_are_enough_but_not_fewer(check, finding):
     assert len(risks) == len(lower) == d + 3
     assert risks == sorted(risks, reverse=True)
     assert all(low <= risk + 1e-12 for low, risk in zip(lower, risks, strict=True))
-    assert measured["least_risk"] == pytest.approx(least(d, C, float(w_star.square().sum())), rel=1e-12)
+    square = float(w_star.square().sum())
+    certified = [least(d, C, square) + lost_slope(d, C, heads) * square for heads in range(1, d + 4)]
+    assert lower == pytest.approx(certified, rel=1e-12)
+    assert measured["least_risk"] == pytest.approx(least(d, C, square), rel=1e-12)
     assert risks[d - 1 :] == pytest.approx([measured["least_risk"]] * 4, rel=1e-12)
     names = ("saturates_at", "saturates_at_linear_guess", "saturates_at_bias")
     assert [measured[name] for name in names] == [d, d, d]

@@ -15,31 +15,10 @@ from icl.cli import main
 from icl.errors import InputError, Interrupted, Unavailable
 from icl.experiments.xie import fig6, guess, hub, language
 from icl.experiments.xie.language import Answer
-from icl.runs.fingerprint import fingerprint
-from icl.runs.store import RunStore
+from tests.experiments.storing import Storing
 from tests.experiments.xie.test_hub import make
 
 PAIRS = Path(__file__).parent / "data" / "pairs.csv"
-
-
-class Runner:
-    """Stores as the command line does."""
-
-    scale = "smoke"
-
-    def __init__(self, outputs):
-        self.outputs = outputs
-
-    def train(self, experiment, overrides=None):
-        raise AssertionError("nothing is trained through the run store")
-
-    def store(self, name, science, compute, code=None):
-        config = {"settings": dict(science)}
-        with RunStore(self.outputs).begin(name, fingerprint(science), config, "0") as run:
-            if run.cached is not None:
-                return run.cached
-            weights = dict(compute())
-            return run.finish(metrics=[], weights=weights, summary={}, steps=0, seeds=science["seeds"])
 
 
 class Scripted:
@@ -101,7 +80,7 @@ def records(tmp_path, scripted, settings):
     """Of the figure with some settings changed, kept below `out`."""
 
     def make(out="out", **changed):
-        return fig6.Fig6(**settings | changed).records(Runner(tmp_path / out))
+        return fig6.Fig6(**settings | changed).records(Storing(tmp_path / out))
 
     return make
 
