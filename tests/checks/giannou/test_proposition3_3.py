@@ -42,5 +42,7 @@ test_a_larger_loss_is_not_so_concordant = seen(
         Mutant(proposition3_3, "supremum_of_ratio", lambda right, mu, factor=factor: factor * right(mu))
         for factor in (0.9, 5)
     ),
+    # points found by search that lie above the supremum
+    Mutant(Proposition3_3, "_searched", lambda right, *given: 2 * right(*given), of="largest_excess"),
     samples=1,
 )

@@ -1,6 +1,8 @@
 from dataclasses import replace
 
+import mpmath
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import settings as how
@@ -87,3 +89,15 @@ def test_the_bound_holds_at_random(dim, more, mu, width, seed):
     x_BD = x_BD / x_BD.norm(dim=1, keepdim=True).clamp_min(1)
     errors_B = Trajectory.of(setting.step(width), loss.A_BND, loss.y_BN, x_BD, 1).step_errors(loss)[0]
     assert (errors_B <= step_error_bound(setting, width, loss, x_BD).numpy()).all()
+
+
+@pytest.mark.parametrize("mu", [0.02, 0.1, 1.0])
+def test_steps_of_inversion_are_those_that_the_worst_hessian_takes(mu):
+    """With eigenvalues mu and mu + 1/4, each inverted by Newton's iteration in 60 digits."""
+    with mpmath.workdps(60):
+        low, high = mpmath.mpf(mu), mpmath.mpf(mu) + 0.25
+        x, residuals = 2 * low / (low**2 + high**2), []
+        for _ in range(inversion_steps(mu)):
+            x = 2 * x - x * low * x
+            residuals.append(1 - x * low)
+    assert residuals[-1] <= 2.0**-52 * min(mu, 1) < residuals[-2]
