@@ -1,20 +1,16 @@
 import numpy as np
-import pytest
 import torch
 
 from icl.checks.lds import lemmaD_2
 from icl.checks.lds.lemmaD_2 import LemmaD2
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
-from tests.checks.asking import Mutant, held, seen
-
-SETTINGS = ("a", "b", "c", "d")
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_lemma_d_2_holds(setting):
-    finding = held(LemmaD2(setting=setting, length=8, dim=3, samples=2000))
-    assert ("mean_error" in finding.measured) == (setting in "ab")
+@holds(LemmaD2, *({"setting": setting} for setting in "abcd"), length=8, dim=3, samples=2000)
+def test_lemma_d_2_holds(check, finding):
+    assert ("mean_error" in finding.measured) == (check.law.setting in "ab")
 
 
 def noise_twice(right, *given):

@@ -6,15 +6,12 @@ from icl.checks.lds import lemmaD_3
 from icl.checks.lds.lemmaD_3 import LemmaD3
 from icl.tasks import dynamical_system as task
 from icl.theory.gaussian import moment
-from tests.checks.asking import Mutant, held, seen
-
-SETTINGS = ("a", "b", "c", "d")
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_lemma_d_3_holds(setting):
-    finding = held(LemmaD3(setting=setting, length=8, dim=2, samples=800))
-    assert ("exact_order_6" in finding.measured) == (setting in "ab")
+@holds(LemmaD3, *({"setting": setting} for setting in "abcd"), length=8, dim=2, samples=800)
+def test_lemma_d_3_holds(check, finding):
+    assert ("exact_order_6" in finding.measured) == (check.law.setting in "ab")
 
 
 def test_lemma_d_3_moments_by_recursion():
