@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from icl.experiments.ahn.theorem3 import Theorem3
-from icl.figures.ahn.fig1 import Fig1, _red_after_the_transient
+from icl.figures.ahn.fig1 import Fig1, _blue, _red_after_the_transient
 from icl.figures.ahn.fig2 import Fig2
 from icl.theory.polynomial import InvariantRisk
 
@@ -52,6 +52,11 @@ def test_one_layer_of_one_seed_off_s_is_seen(trained, law):
     A[1, 2] += 0.2 * A[1, 2].norm() * torch.eye(law.dim).roll(1, 0) / law.dim**0.5
     found, _ = verdicts(trained, law, A)
     assert found["blue"] == found["pattern"] == "fails"
+
+
+def test_a_blue_line_that_is_low_must_have_fallen():
+    for end, verdict in ((0.01, "holds"), (0.04, "fails")):
+        assert _blue(np.array([[[0.03, end]]])).verdict == verdict
 
 
 @pytest.mark.parametrize(("moves_at", "verdict"), [(9, "holds"), (11, "fails")])

@@ -6,7 +6,7 @@ import torch
 
 from icl.experiments.ahn import theorem4
 from icl.experiments.ahn.theorem4 import Theorem4
-from icl.figures.ahn.fig3 import Fig3
+from icl.figures.ahn.fig3 import Fig3, _falls
 from icl.figures.ahn.fig4 import Fig4
 from icl.figures.ahn.fig5 import Fig5
 from icl.theory.polynomial import InvariantRisk
@@ -97,6 +97,11 @@ def test_weights_off_s_and_tame_ones_are_seen(trained, law, move, found):
     weights = {name: matrix.clone() for name, matrix in on_s(law).items()}
     move(**weights)
     assert verdicts(records_of(trained, law, weights)).items() >= found.items()
+
+
+def test_a_curve_that_is_low_must_have_fallen():
+    for end, verdict in ((0.01, "holds"), (0.04, "fails")):
+        assert _falls("B_0", np.array([[0.03, end]]), [0]).verdict == verdict
 
 
 def test_the_stored_numbers(trained, law):
