@@ -23,6 +23,7 @@ def test_one_layer():
     P, Q = 0.3 * np.random.default_rng(3).standard_normal((2, 3, 3))
     noisy = LAW | {"label_noise": 0.2, "prior_mean": [0.5, -1.0], "read_out": 1}
     found = of_law(Full(2, 1), {"P": P[None], "Q": Q[None]}, **noisy)
+    del noisy["rotation"]  # none unless given
     for given in ((P, Q), (P[None], Q[None]), (P[None, None], Q[None, None])):
         assert icl.exact_risk(*given, **noisy) == found
 
