@@ -190,6 +190,10 @@ def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, script
     assert asked(models=[str(other)]) == asked(seed=1) == asked(examples=4) == 12
     assert asked(guess={"hidden": 8}) == 12, "the guesses are others, so the prompts are"
     assert asked(models=[str(other)]) == asked() == 0
+    changed = tmp_path / "changed.csv"
+    changed.write_text(PAIRS.read_text().replace("4.8", "4.71", 1))
+    guesses = records(data=str(changed))["guesses"].weights
+    assert 4.71 in [*guesses["score_pool"], *guesses["score_queries"]], "these are the guesses of other data"
 
 
 def test_all_that_is_missing_is_said_at_once(tmp_path, scripted, records, monkeypatch):
