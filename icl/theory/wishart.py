@@ -30,7 +30,9 @@ def trace_moment(degree: int, dim: int, freedom: int) -> int:
         raise ValueError(f"degree={degree}: must be from 0 to {MAX_TRACE_DEGREE}; the cost grows as its cube")
     if degree == 0:
         return dim
-    total = sum((_zonal_term(shape, dim, freedom) for shape in _shapes(degree)), Fraction(0))
+    rank = min(dim, freedom)  # a shape of more rows has a box whose factor is 0
+    shapes = (shape for shape in _shapes(degree) if len(shape) <= rank)
+    total = sum((_zonal_term(shape, dim, freedom) for shape in shapes), Fraction(0))
     if total.denominator != 1:
         raise AssertionError(f"E tr W^{degree} must be an integer, got {total}")
     return total.numerator
@@ -84,8 +86,6 @@ def _zonal_term(shape: tuple[int, ...], dim: int, freedom: int) -> Fraction:
     degree = len(boxes)
     coefficient = prod(2 * column - row for row, column in boxes[1:])
     mean = prod((dim + 2 * column - row) * (freedom + 2 * column - row) for row, column in boxes)
-    if not mean:
-        return Fraction(0)
     rows, second = len(shape), shape[1] if len(shape) > 1 else 0
     norm = 1
     for row, column in boxes:

@@ -1,17 +1,13 @@
-from __future__ import annotations
-
-import pytest
 import torch
 
-from icl.algorithms.coordinates import cholesky, moments, whitening
-from icl.errors import InputError
+from icl.algorithms.coordinates import moments, whitening
 from icl.random import generator
 from icl.tasks import LinearRegression
 
 LAW = LinearRegression(5, 8, task_covariance="inverse", label_noise=0.3).law([0, 1])
 
 
-def tokens(batch: int = 6):
+def tokens(batch=6):
     return LAW.token_prompts([generator(seed, "check") for seed in (0, 1)], batch)
 
 
@@ -33,19 +29,3 @@ def test_whitening_whitens():
     torch.testing.assert_close(C.mT @ LAW.Sigma_RDD @ C, identity, rtol=0, atol=1e-13)
     torch.testing.assert_close(C @ C.mT, torch.linalg.inv(LAW.Sigma_RDD), rtol=1e-12, atol=1e-12)
     assert whitening(None) is None
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [torch.eye(3), -torch.eye(3)[None], torch.tensor([[[1.0, 2.0], [0.0, 5.0]]]), torch.ones(1, 2, 2)],
-)
-def test_not_a_covariance(matrix):
-    with pytest.raises(InputError, match=r"algorithm\.Sigma"):
-        cholesky("algorithm.Sigma", matrix)
-
-
-def test_sizes_must_agree():
-    with pytest.raises(InputError, match="3 replicas, prompts have 2"):
-        moments(tokens(), torch.eye(5).double().expand(3, 5, 5))
-    with pytest.raises(InputError, match="4 covariates, prompts have 5"):
-        moments(tokens(), torch.eye(4).double()[None])

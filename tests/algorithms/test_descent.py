@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from scipy.special import eval_chebyt, roots_chebyt
 
 from icl.algorithms import GDPlusPlus, GradientDescent, chebyshev_steps
-from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
@@ -16,7 +13,7 @@ ETA = torch.tensor([[0.3, 0.7, 1.1], [0.5, 0.2, 0.9]], dtype=torch.float64)
 GAMMA = torch.tensor([[0.2, 0.35], [0.4, -0.1]], dtype=torch.float64)
 
 
-def draw(read_out: int = -1, noise: float = 0.0):
+def draw(read_out=-1, noise=0.0):
     law = LinearRegression(5, 7, task_covariance="inverse", read_out=read_out, label_noise=noise).law(SEEDS)
     return law, law.token_prompts([generator(seed, "check") for seed in SEEDS], 12)
 
@@ -137,20 +134,3 @@ def test_the_order_of_chebyshev_steps_is_stable():
     ascending = np.abs(np.cumprod(1 - np.sort(steps)[::-1, None] * s, axis=0)).max()
     assert partial < 100 and ascending > 1e10
     assert chebyshev_steps(2.0, 2.0, 3) == [0.5] * 3
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: GradientDescent(0.1, 0), r"algorithm\.layers=0"),
-        (lambda: GradientDescent([0.1, 0.2], 3), r"algorithm\.eta: has shape \(2,\)"),
-        (lambda: GradientDescent(float("nan"), 3), r"algorithm\.eta: every step size"),
-        (lambda: GDPlusPlus(0.1, [0.1] * 3, 3), r"algorithm\.gamma: has shape \(3,\)"),
-        (lambda: chebyshev_steps(0.0, 1.0, 2), r"algorithm\.low=0"),
-        (lambda: chebyshev_steps(2.0, 1.0, 2), r"algorithm\.high=1"),
-        (lambda: GradientDescent(torch.zeros(3, 2), 2).predict(draw()[1]), "eta for 3 replicas"),
-    ],
-)
-def test_unusable_input(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from scipy.linalg import solve_discrete_are
 
 from icl.algorithms import KalmanFilter
-from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystem
 from icl.theory.dynamical_system import covariances_of_systems
@@ -59,11 +56,3 @@ def test_the_gain_tends_to_the_steady_one():
     full, _ = kalman.forecasts(y)
     assert torch.equal(frozen[..., :11], full[..., :11])
     assert torch.allclose(frozen, full, atol=1e-3)
-
-
-def test_refuses():
-    _, systems, _, _ = case()
-    with pytest.raises(InputError, match="observation_noise"):
-        KalmanFilter(systems.A_RBDD, systems.c_RBD, torch.eye(3)[None], 0.0, 0.01)
-    with pytest.raises(InputError, match="have shapes"):
-        KalmanFilter(systems.A_RBDD, systems.c_RBD[..., :2], torch.eye(3)[None], 0.1, 0.01)

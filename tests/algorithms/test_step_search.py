@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -7,9 +5,16 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from icl.algorithms import Contexts, GDPlusPlus, GradientDescent, Steps, search_gd, search_gd_plus_plus
+from icl.algorithms import (
+    Contexts,
+    GDPlusPlus,
+    GradientDescent,
+    Steps,
+    search_gd,
+    search_gd_plus_plus,
+    step_search,
+)
 from icl.algorithms.step_search import _gd, _gd_plus_plus, _reduce
-from icl.errors import InputError
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
 from icl.random import generator
@@ -21,7 +26,7 @@ SEEDS = [0, 1]
 
 
 @cache
-def draw(batch: int, context: int = 20, noise: float = 0.0, white: bool = True):
+def draw(batch, context=20, noise=0.0, white=True):
     mean = [0.5, 0.0, 0.0, -1.0, 0.0] if noise else None
     covariance = "inverse" if white else "identity"
     task = LinearRegression(5, context, task_covariance=covariance, label_noise=noise, prior_mean=mean)
@@ -30,11 +35,11 @@ def draw(batch: int, context: int = 20, noise: float = 0.0, white: bool = True):
     return law, Contexts(S, law.label_root_REK, law.query_root_RED)
 
 
-def reduced_risk(rules, polynomial, *theta) -> torch.Tensor:
+def reduced_risk(rules, polynomial, *theta):
     return torch.stack([rule.initial * polynomial(rule.H_MM, *theta).square().sum() for rule in rules])
 
 
-def expected_risk(contexts: Contexts, steps: Steps, Sigma_RDD) -> torch.Tensor:
+def expected_risk(contexts, steps, Sigma_RDD):
     """The same mean through the transformer's own expected risk."""
     D = contexts.query_root_RED.shape[-1]
     P = torch.eye(D).double() if Sigma_RDD is None else torch.linalg.inv(Sigma_RDD)[:, None]
@@ -46,7 +51,7 @@ def expected_risk(contexts: Contexts, steps: Steps, Sigma_RDD) -> torch.Tensor:
     return sparse_expected_risk(A, B, S, contexts.label_root_REK, contexts.query_root_RED).mean(-1)
 
 
-def one_eta(context: int, layers: int, low: float = 0.1, high: float = 1.2):
+def one_eta(context, layers, low=0.1, high=1.2):
     risk = InvariantRisk(5, context, layers)
     best = minimize_scalar(
         lambda eta: risk.value([eta] * layers), bounds=(low, high), method="bounded", options={"xatol": 1e-11}
@@ -72,7 +77,7 @@ def test_the_reduced_risk_is_the_mean_risk_of_the_draw(noise, white, preconditio
 
 
 @pytest.mark.parametrize("preconditioned", [False, True])
-def test_the_risk_is_that_of_the_algorithms_own_predictions(preconditioned):
+def test_the_risk_is_that_of_the_algorithms_own_predictions(fewer_starts, preconditioned):
     """Errors are bilinear in w and x_q: their squares summed over the roots' columns are the expectation."""
     law, contexts = draw(30, 10)
     Sigma = law.Sigma_RDD if preconditioned else None
@@ -142,7 +147,7 @@ def test_the_best_of_a_draw_against_a_grid():
         assert float((best - found.eta_RL[r]).abs().max()) < 0.1
 
 
-def test_every_found_point_is_stationary_and_repeats():
+def test_every_found_point_is_stationary_and_repeats(fewer_starts):
     law, contexts = draw(500, 10)
     for steps in (search_gd(contexts, 3), search_gd(contexts, 3, law.Sigma_RDD, per_step=False)):
         assert torch.equal(steps.eta_RL, steps.eta_RL.sort(-1).values)
@@ -157,7 +162,7 @@ def test_every_found_point_is_stationary_and_repeats():
         assert float(torch.autograd.functional.jacobian(log_risk, theta_V).norm()) < 1e-6
 
 
-def test_more_freedom_is_never_worse():
+def test_more_freedom_is_never_worse(fewer_starts):
     law, contexts = draw(2_000)
     Sigma = law.Sigma_RDD
     for layers in (2, 3):
@@ -193,8 +198,15 @@ def test_shared_steps_weigh_replicas_by_their_risk():
         assert float(expected_risk(contexts, moved, None).mean()) > float(found.risk_R.mean())
 
 
+@pytest.fixture
+def fewer_starts(monkeypatch):
+    """Where any local minimum will do: tests of the best one have them all."""
+    monkeypatch.setattr(step_search, "CURVATURES", (0.1,))
+    monkeypatch.setattr(step_search, "PLUS_PLUS_INTERVALS", step_search.INTERVALS)
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1e3])
-def test_units_do_not_matter(scale):
+def test_units_do_not_matter(fewer_starts, scale):
     _, contexts = draw(500)
     scaled = Contexts(contexts.S_RBEE * scale, contexts.label_root_REK * 7, contexts.query_root_RED)
     for search in (search_gd, search_gd_plus_plus):
@@ -240,22 +252,3 @@ def test_two_eigenvalues_are_solved_by_two_steps():
     torch.testing.assert_close(found.eta_RL, torch.tensor([[0.25, 1.0]]).double(), rtol=1e-6, atol=0)
     assert float(found.risk_R) < 1e-12
     assert float(search_gd(Contexts(S, eye, eye), 4).risk_R) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: search_gd(draw(30, 7)[1], 0), r"search\.layers=0"),
-        (lambda: search_gd_plus_plus(draw(30, 7)[1], 5), r"search\.layers=5"),
-        (lambda: search_gd(draw(30, 7)[1], 2, torch.eye(4).double()[None]), "4 covariates, contexts have 5"),
-        (lambda: search_gd(draw(30, 7)[1], 2, torch.eye(5).expand(3, 5, 5)), "covariances for 3 replicas"),
-        (lambda: Contexts(torch.zeros(2, 5, 5), torch.eye(5)[None], torch.eye(5)[None]), r"search\.S"),
-        (
-            lambda: Contexts(torch.zeros(2, 1, 5, 5), torch.eye(5)[None], torch.eye(5)[None]),
-            r"search\.label_root",
-        ),
-    ],
-)
-def test_unusable_input(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

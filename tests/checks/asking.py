@@ -1,13 +1,77 @@
-"""A check is asked and holds, its control rejected; what it measured is looked at further by whoever asks."""
+"""How a check is asked: where it holds, and what it makes of a science that is wrong in one place."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import pytest
+
+from icl.errors import InputError
+
+
+def shown(finding: Any) -> bool:
+    """Does the inequality hold that is shown with the verdict?"""
+    measured, bound = finding.measured[finding.bound.of], finding.bound
+    return measured > bound.value if bound.direction == ">" else measured <= bound.value
 
 
 def held(check: Any, margin: float = 0.0) -> Any:
     """`margin`: how far beyond the bound its control is, where both are of one quantity."""
     finding = check.measure()
-    assert finding.verdict == "holds" and finding.control.rejected
+    assert finding.verdict == "holds" and finding.control.rejected and shown(finding)
     assert not margin or finding.control.measured > margin * finding.bound.value
     return finding
+
+
+def holds(check: Any, *settings: dict[str, Any], margin: float = 0.0, of: str = "", **common: Any) -> Any:
+    """Of a test of (check, finding): the check is asked at each of these settings and holds; `of` names what
+    the bound shown is of."""
+
+    def asked(test: Callable[[Any, Any], None]) -> Any:
+        @pytest.mark.parametrize("settings", settings, ids=str)
+        def asks(settings: dict[str, Any]) -> None:
+            made = check(**common | settings)
+            finding = held(made, margin)
+            assert of in ("", finding.bound.of)
+            test(made, finding)
+
+        return asks
+
+    return asked
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`wrong` in the place of `where.name`, given what stood there first; or, if no function, just itself.
+    `of` is what the verdict is shown to rest on; "control" is one that was not rejected."""
+
+    where: Any
+    name: str
+    wrong: Any
+    verdict: str = "fails"
+    of: str = ""
+    settings: tuple[tuple[str, Any], ...] | dict[str, Any] = ()
+
+
+def seen(check: Any, *mutants: Mutant, needs: str = "mutate", **common: Any) -> Any:
+    """A test that each mutant turns the verdict; `needs` names a fixture."""
+
+    @pytest.mark.usefixtures(*needs.split())
+    @pytest.mark.parametrize("mutant", mutants, ids=lambda mutant: mutant.name)
+    def sees(mutate: Any, mutant: Mutant) -> None:
+        mutate(mutant.where, mutant.name, mutant.wrong)
+        finding = check(**common | dict(mutant.settings)).measure()
+        assert finding.verdict == mutant.verdict
+        assert not finding.control.rejected if mutant.of == "control" else mutant.of in ("", finding.bound.of)
+        assert mutant.verdict != "fails" or not shown(finding)
+
+    return sees
+
+
+def refuses(check: Any, *given: tuple[Any, str]) -> None:
+    """To judge weights, with these words."""
+    for weights, words in given:
+        with pytest.raises(InputError, match=words):
+            check.judge(weights)

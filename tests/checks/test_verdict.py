@@ -1,9 +1,5 @@
 """What a check answers, and the document it becomes: remarks on the paper's text apart from other notes."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from icl.checks.verdict import Bound, Control, Finding, deciding
@@ -14,24 +10,24 @@ class Stated:
     reference, claim = "Lemma 0", "One is one."
 
 
-def finding(rejected: bool = True, **texts: Any) -> Finding:
+def finding(rejected=True, **texts):
     return Finding(
         "holds", {"error": 0.0}, Bound(1.0, "rounding", "error"), Control("two", 2.0, rejected), **texts
     )
 
 
-def document(found: Finding) -> dict[str, Any]:
+def document(found):
     return verdict_document("mylab/lemma0", Stated(), {}, found, "holds", 0.5)
 
 
-def test_the_document_has_the_remarks_twice_and_notes_that_hold_everything() -> None:
+def test_the_document_has_the_remarks_twice_and_notes_that_hold_everything():
     told = document(finding(notes=("by words",), remarks=("a misprint", "not tight")))
     assert told["remarks"] == ["a misprint", "not tight"]
     assert told["notes"] == ["a misprint", "not tight", "by words"]
     assert (document(finding())["remarks"], document(finding())["notes"]) == ([], [])
 
 
-def test_a_control_that_passes_is_a_note_and_no_remark() -> None:
+def test_a_control_that_passes_is_a_note_and_no_remark():
     found = finding(rejected=False, notes=["by words"], remarks=["a misprint"])
     assert found.verdict == "undecided"
     assert found.notes == ["by words", "undecided: the control was not rejected"]
@@ -47,7 +43,7 @@ def test_a_control_that_passes_is_a_note_and_no_remark() -> None:
         (("fails", "fails"), "fails", "first"),
     ],
 )
-def test_the_bound_shown_is_that_of_the_first_condition_that_decides(verdicts, joint, of) -> None:
+def test_the_bound_shown_is_that_of_the_first_condition_that_decides(verdicts, joint, of):
     bounds = (Bound(1.0, "rounding", "first"), Bound(2.0, "rounding", "second", ">"))
     verdict, bound = deciding(list(zip(verdicts, bounds, strict=True)))
     assert (verdict, bound.of) == (joint, of)

@@ -1,15 +1,8 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
-from icl.constructions.initial_guess import (
-    block_of_yq_lsa,
-    heads_of_matrices,
-    one_step_gd,
-    yq_lsa_of_block,
-)
+from icl.constructions.initial_guess import block_of_yq_lsa, heads_of_matrices, one_step_gd, yq_lsa_of_block
 from icl.theory.quadratic import QuadraticRisk
 
 

@@ -1,64 +1,31 @@
 """Finished runs with weights of our choosing, written and read through the run store."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
 from icl.runs.fingerprint import fingerprint
-from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
-from icl.tasks import LinearRegression, LinearRegressionLaw
+from icl.tasks import LinearRegression
 from icl.tasks.on_s import distances
+from tests.experiments.storing import Storing
 
 SEEDS = [0, 1]
 STEPS = [0, 10, 20]
 
 
-class FakeRunner:
-    """Hands out one run; arrays are computed and stored as by the command line."""
-
-    scale = "laptop"
-
-    def __init__(self, outputs: Path, run: RunRecord) -> None:
-        self.store_at, self.run = RunStore(outputs), run
-        self.asked: list[tuple[str, Mapping[str, Any]]] = []
-
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        self.asked.append((experiment, dict(overrides or {})))
-        return self.run
-
-    def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
-    ) -> RunRecord:
-        with self.store_at.begin(name, fingerprint(science), {"settings": dict(science)}, "0") as run:
-            if run.cached is not None:
-                return run.cached
-            return run.finish(
-                metrics=[], weights=compute(), summary={}, steps=0, seeds=list(science["seeds"])
-            )
-
-
-Train = Callable[..., FakeRunner]
-
-
 @pytest.fixture
-def law_of_context() -> Callable[[int], LinearRegressionLaw]:
+def law_of_context():
     return lambda n: LinearRegression(context=n, task_covariance="inverse").law(SEEDS)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Train:
+def trained(tmp_path_factory):
     """A runner whose run began at small random weights and went in a straight line to the given ones. What is
     stored of the same weights is found again by the module's other tests."""
     tmp_path = tmp_path_factory.mktemp("outputs")
 
-    def make(law: LinearRegressionLaw, end: Mapping[str, torch.Tensor], name: str = "test/run") -> FakeRunner:
+    def make(law, end, name="test/run"):
         rng = np.random.default_rng(7)
         start = {k: torch.from_numpy(1e-4 * rng.standard_normal(m.shape)) for k, m in end.items()}
         parts = [s / STEPS[-1] for s in STEPS]
@@ -88,6 +55,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Train:
             record = run.cached or run.finish(
                 metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS
             )
-        return FakeRunner(tmp_path, record)
+        return Storing(tmp_path, record, "laptop")
 
     return make

@@ -1,19 +1,16 @@
 """The kernels against einsum, and their hand-written gradients against finite differences."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from icl.models.batched import batch_last, from_left, from_right, product, squared_norm
 
 sizes = st.integers(1, 4)
 
 
-def random(*shape: int, seed: int = 0) -> Tensor:
+def random(*shape, seed=0):
     return torch.randn(
         *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed + sum(shape))
     )
@@ -21,7 +18,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 @settings(max_examples=30, deadline=None)
 @given(R=sizes, I=sizes, K=sizes, J=sizes, B=sizes)
-def test_products_match_einsum(R: int, I: int, K: int, J: int, B: int) -> None:  # noqa: E741
+def test_products_match_einsum(R, I, K, J, B):  # noqa: E741
     X, Y, plus = random(R, I, K, B), random(R, K, J, B, seed=1), random(R, I, J, B, seed=2)
     exact = torch.einsum("rikb,rkjb->rijb", X, Y)
     assert torch.allclose(product(X, Y), exact, rtol=1e-13, atol=1e-13)
@@ -33,7 +30,7 @@ def test_products_match_einsum(R: int, I: int, K: int, J: int, B: int) -> None: 
     assert torch.allclose(squared_norm(X), torch.einsum("rikb,rikb->rb", X, X), rtol=1e-13)
 
 
-def test_gradients_by_finite_differences() -> None:
+def test_gradients_by_finite_differences():
     X, Y, plus = (random(2, 3, 3, 2, seed=s).requires_grad_() for s in range(3))
     M = random(2, 3, 3).requires_grad_()
     for function, inputs in (
@@ -48,20 +45,20 @@ def test_gradients_by_finite_differences() -> None:
 
 
 @pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
-def test_only_the_gradients_wanted_are_made(wanted: tuple[int, ...]) -> None:
+def test_only_the_gradients_wanted_are_made(wanted):
     inputs = [random(1, 2, 2, 3, seed=s).requires_grad_(s in wanted) for s in range(3)]
     product(*inputs).square().sum().backward()
     assert [i for i, tensor in enumerate(inputs) if tensor.grad is not None] == list(wanted)
 
 
-def test_inputs_are_left_alone() -> None:
+def test_inputs_are_left_alone():
     inputs = [random(2, 3, 3, 2, seed=s) for s in range(3)]
     copies = [tensor.clone() for tensor in inputs]
     product(*inputs)
     assert all(torch.equal(a, b) for a, b in zip(inputs, copies, strict=True))
 
 
-def test_batch_last() -> None:
+def test_batch_last():
     tensor = random(2, 5, 3, 4)
     moved = batch_last(tensor)
     assert moved.shape == (2, 3, 4, 5) and moved.is_contiguous()

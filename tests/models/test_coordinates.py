@@ -1,7 +1,5 @@
 """Other coordinates: the same weights, there and back."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -15,7 +13,7 @@ LAW = LinearRegression(3, 6, eigenvalues=[4, 1, 0.25], task_covariance="inverse"
 WHITENED = TrainSettings(steps=1, batch=1, coordinates="whitened")
 
 
-def test_parameters_and_back() -> None:
+def test_parameters_and_back():
     family = SparseAB(3, 3, 0.5)
     family.initialise([0, 1])
     coordinates = Coordinates(WHITENED.maps(LinearTransformer(family), LAW), torch.float64)
@@ -30,14 +28,14 @@ def test_parameters_and_back() -> None:
             torch.testing.assert_close(M.detach(), given[name].detach()[one], rtol=1e-12, atol=1e-12)
 
 
-def test_without_maps_the_matrices_themselves_are_trained() -> None:
+def test_without_maps_the_matrices_themselves_are_trained():
     family = SparseAB(3, 3, 0.5)
     family.initialise([0, 1])
     coordinates = Coordinates({}, torch.float64)
     assert all(coordinates.parameters_of(family.matrices())[k] is v for k, v in family.matrices().items())
 
 
-def test_on_s_white_weights_are_multiples_of_the_identity() -> None:
+def test_on_s_white_weights_are_multiples_of_the_identity():
     family = SparseAB(3, 2)
     inverse_R1DD = torch.linalg.inv(LAW.Sigma_RDD)[:, None]
     identity_DD = torch.eye(3).double().expand(2, 1, -1, -1)
@@ -48,7 +46,7 @@ def test_on_s_white_weights_are_multiples_of_the_identity() -> None:
     torch.testing.assert_close(parameters["B"].data, 0.3 * identity_DD, rtol=0, atol=1e-12)
 
 
-def test_models_without_such_coordinates_are_refused() -> None:
+def test_models_without_such_coordinates_are_refused():
     with pytest.raises(InputError, match=r"train\.coordinates=whitened: not with .*Full; use plain"):
         WHITENED.maps(LinearTransformer(Full(3, 2)), LAW)
     with pytest.raises(InputError, match=r"train\.coordinates=white: must be one of"):

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
 
-from icl.errors import InputError
 from icl.models import Full, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
 
 FAMILIES = [
@@ -18,7 +15,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("make", FAMILIES)
-def test_a_replicas_weights_are_a_function_of_its_seed(make) -> None:  # type: ignore[no-untyped-def]
+def test_a_replicas_weights_are_a_function_of_its_seed(make):
     together, alone = make(init_std=0.1), make(init_std=0.1)
     together.initialise([4, 7])
     alone.initialise([7])
@@ -29,7 +26,7 @@ def test_a_replicas_weights_are_a_function_of_its_seed(make) -> None:  # type: i
     assert list(dict(together.named_parameters())) == list(together.shapes())
 
 
-def test_init_std_per_replica() -> None:
+def test_init_std_per_replica():
     family = SparseA(40, 1, init_std=[1.0, 0.0, 0.01])
     family.initialise([0, 1, 2])
     A = family.A.detach()
@@ -37,11 +34,9 @@ def test_init_std_per_replica() -> None:
         0.01, rel=0.1
     )
     assert (A[1] == 0).all()
-    with pytest.raises(InputError, match="has 3 entries for 2 seeds"):
-        family.initialise([0, 1])
 
 
-def test_stacks_are_those_of_the_equations() -> None:
+def test_stacks_are_those_of_the_equations():
     sparse_a, sparse_ab = SparseA(2, 2, 1.0), SparseAB(2, 2, 1.0)
     for family in (sparse_a, sparse_ab):
         family.initialise([0])
@@ -60,7 +55,7 @@ def test_stacks_are_those_of_the_equations() -> None:
     assert MultiHead(2, 1, heads=4).shapes()["P"] == (1, 4, 3, 3)
 
 
-def test_ends_of_the_families_that_have_them() -> None:
+def test_ends_of_the_families_that_have_them():
     for plain in (Full(2, 1), MultiHead(2, 1), SparseA(2, 1)):
         plain.initialise([0])
         assert plain.ends() == (None, None)
@@ -80,7 +75,7 @@ def test_ends_of_the_families_that_have_them() -> None:
     assert torch.allclose(output_RP, mlp_RPP[:, -1], rtol=1e-14)
 
 
-def test_sharing_is_the_same_family_on_other_parameters() -> None:
+def test_sharing_is_the_same_family_on_other_parameters():
     family = SparseAB(2, 2, 1.0)
     family.initialise([0, 1])
     views = [nn.Parameter(t.data[1:]) for t in family.matrices().values()]
@@ -90,33 +85,10 @@ def test_sharing_is_the_same_family_on_other_parameters() -> None:
     assert (family.A[1] == 0).all()
 
 
-def test_load_takes_weights_and_checks_their_shape() -> None:
+def test_load_takes_weights_and_checks_their_shape():
     family = SparseAB(2, 2)
     family.initialise([0])
     given = {"A": torch.ones(3, 2, 2, 2), "B": torch.ones(3, 1, 2, 2)}
     family.load(given)
     given["A"].zero_()
     assert family.A.shape[0] == 3 and (family.A == 1).all()
-    with pytest.raises(InputError, match=r"weights B: must have shape \(seeds, 1, 2, 2\), got nothing"):
-        family.load({"A": torch.ones(1, 2, 2, 2)})
-    with pytest.raises(
-        InputError, match=r"weights A: must have shape \(seeds, 2, 2, 2\), got \(1, 3, 2, 2\)"
-    ):
-        family.load({"A": torch.ones(1, 3, 2, 2)})
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: SparseA(2, 0), r"model\.layers=0: must be an integer from 1 to 64"),
-        (lambda: SparseA(2, 65), r"model\.layers=65"),
-        (lambda: SparseA(0), r"task\.dim=0"),
-        (lambda: MultiHead(2, heads=0), r"model\.heads=0: must be an integer from 1 to 1024"),
-        (lambda: LinearTransformerBlock(2, hidden=0), r"model\.hidden=0: must be an integer from 1 to 65536"),
-        (lambda: Full(2, init_std=-1.0), r"model\.init_std=-1\.0"),
-        (lambda: Full(2, init_std=[0.1, float("nan")]), r"model\.init_std=nan"),
-    ],
-)
-def test_impossible_sizes(make, message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InputError, match=message):
-        make()

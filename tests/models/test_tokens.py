@@ -1,35 +1,30 @@
 """Attention over tokens against a plain loop written from eqs. (2)-(4), and what must not influence what."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from torch import Tensor
 
 from icl.models import tokens
 
 R, B, N, P, L, H = 2, 3, 4, 3, 2, 2
 
 
-def random(*shape: int, seed: int = 0, scale: float = 0.5) -> Tensor:
+def random(*shape, seed=0, scale=0.5):
     return scale * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.fixture
-def stack() -> tuple[Tensor, Tensor]:
+def stack():
     return random(R, L, H, P, P, seed=1), random(R, L, H, P, P, seed=2)
 
 
 @pytest.fixture
-def prompt() -> tuple[Tensor, Tensor]:
+def prompt():
     return random(R, B, N, P, seed=3, scale=1), random(R, B, P, seed=4, scale=1)
 
 
-def by_hand(
-    P_LHPP: Tensor, Q_LHPP: Tensor, context_NP: Tensor, query_P: Tensor, activation: str
-) -> list[list[float]]:
+def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation):
     """Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0)."""
     n = len(context_NP)
     Z = [*context_NP.tolist(), query_P.tolist()]
@@ -53,9 +48,7 @@ def by_hand(
 
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_against_a_plain_loop(
-    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
-) -> None:
+def test_against_a_plain_loop(activation, stack, prompt):
     out_RBP = tokens.stack_forward(*stack, *prompt, activation)
     for r in range(R):
         for b in range(B):
@@ -66,9 +59,7 @@ def test_against_a_plain_loop(
 
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_the_order_of_the_context_does_not_matter(
-    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
-) -> None:
+def test_the_order_of_the_context_does_not_matter(activation, stack, prompt):
     context, query = prompt
     out = tokens.stack_forward(*stack, context, query, activation)
     shuffled = tokens.stack_forward(*stack, context[:, :, [2, 0, 3, 1]], query, activation)
@@ -76,9 +67,7 @@ def test_the_order_of_the_context_does_not_matter(
 
 
 @pytest.mark.parametrize("activation", ["identity", "relu"])
-def test_the_query_moves_no_other_token(
-    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
-) -> None:
+def test_the_query_moves_no_other_token(activation, stack, prompt):
     """The mask: the query only reads, so the answer is linear in it (ReLU: positively homogeneous). Were it
     a key, terms of higher order would appear. Softmax normalises over it, see below.
     """
@@ -93,7 +82,7 @@ def test_the_query_moves_no_other_token(
 
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_causality_through_gradients(activation: str, prompt: tuple[Tensor, Tensor]) -> None:
+def test_causality_through_gradients(activation, prompt):
     """The query is nobody's value, not even its own: with Q = 0 no score depends on it, and d out/d q = I."""
     context, query = prompt
     V = random(1, L, H, P, P, seed=5).expand(R, -1, -1, -1, -1)
@@ -104,7 +93,7 @@ def test_causality_through_gradients(activation: str, prompt: tuple[Tensor, Tens
         assert torch.allclose(grad, torch.eye(P).double()[a].expand_as(grad), atol=1e-14)
 
 
-def test_softmax_normalises_over_the_query_too(prompt: tuple[Tensor, Tensor]) -> None:
+def test_softmax_normalises_over_the_query_too(prompt):
     """With Q = 0 all n + 1 keys weigh the same and the masked one is lost: n/(n+1) of the mean value."""
     context, query = prompt
     V = random(R, 1, 1, P, P, seed=6)
@@ -114,9 +103,7 @@ def test_softmax_normalises_over_the_query_too(prompt: tuple[Tensor, Tensor]) ->
 
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_replicas_and_prompts_do_not_mix(
-    activation: str, stack: tuple[Tensor, Tensor], prompt: tuple[Tensor, Tensor]
-) -> None:
+def test_replicas_and_prompts_do_not_mix(activation, stack, prompt):
     out = tokens.stack_forward(*stack, *prompt, activation)
     one = [t[1:] for t in stack] + [t[1:, 2:] for t in prompt]
     assert torch.allclose(out[1, 2], tokens.stack_forward(*one, activation)[0, 0], rtol=1e-13)

@@ -1,23 +1,11 @@
 """Exact risks against large samples, and on S against the polynomial."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 
-from icl.models import (
-    Full,
-    LinearTransformer,
-    LinearTransformerBlock,
-    MultiHead,
-    Parametrization,
-    SparseA,
-    SparseAB,
-    YqLSA,
-)
+from icl.models import Full, LinearTransformer, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.exact import exact_risk
@@ -29,7 +17,7 @@ SIGMAS = 5.0
 NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}
 GUESS = {"guess_vector": [0.3, -0.8], "guess_bias": 0.6}
 INVERSE = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"}
-CASES: dict[str, tuple[Parametrization, dict[str, Any]]] = {
+CASES = {
     "sparse_a": (SparseA(2, 3, 0.2), INVERSE),
     "sparse_a, contexts": (SparseA(2, 2, 0.2), INVERSE | {"context": [3, 8]}),
     "sparse_a, other task": (SparseA(2, 2, 0.2), INVERSE | {"task_covariance": [[2.0, 0.5], [0.5, 1.0]]}),
@@ -43,14 +31,14 @@ CASES: dict[str, tuple[Parametrization, dict[str, Any]]] = {
 }
 
 
-def model_and_law(name: str):  # type: ignore[no-untyped-def]
+def model_and_law(name):
     family, task = CASES[name]
     family.initialise([0, 1])
     return LinearTransformer(family), LinearRegression(**task).law([0, 1])
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_exact_risk_against_a_large_sample(name: str) -> None:
+def test_exact_risk_against_a_large_sample(name):
     model, law = model_and_law(name)
     exact_R = exact_risk(model, law)(model).detach()
     prompt = law.gram_prompts([generator(s, "eval") for s in (0, 1)], 100_000)
@@ -61,7 +49,7 @@ def test_exact_risk_against_a_large_sample(name: str) -> None:
     ).all()
 
 
-def test_replicas_that_share_a_law_are_told_apart() -> None:
+def test_replicas_that_share_a_law_are_told_apart():
     task = {"dim": 2, "rotation": "none", "context": [3, 7, 3]} | GUESS
     family = Full(2, 1, 0.3)
     family.initialise([4, 5, 6])
@@ -75,7 +63,7 @@ def test_replicas_that_share_a_law_are_told_apart() -> None:
     assert len(set(together_R.tolist())) == 3
 
 
-def test_replicas_with_other_guesses_do_not_share_a_law() -> None:
+def test_replicas_with_other_guesses_do_not_share_a_law():
     law = LinearRegression(dim=2, context=3, guess_vector=[0.3, -0.8]).law([4, 4])
     law = replace(law, guess_RD=law.guess_RD * torch.tensor([[1.0], [2.0]]))
     family = Full(2, 1, 0.3)
@@ -87,7 +75,7 @@ def test_replicas_with_other_guesses_do_not_share_a_law() -> None:
         assert exact_risk(model, law)(model)[r].item() == pytest.approx(expected, rel=1e-13)
 
 
-def test_no_exact_risk_where_there_is_none() -> None:
+def test_no_exact_risk_where_there_is_none():
     law = LinearRegression(**INVERSE).law([0])
     assert exact_risk(LinearTransformer(SparseAB(2, 2)), law) is None
     assert exact_risk(LinearTransformer(SparseA(2, 4)), law) is None
@@ -104,7 +92,7 @@ def test_no_exact_risk_where_there_is_none() -> None:
         assert risk_on_s(LinearTransformer(SparseA(2, 2)), guessed) is None
 
 
-def test_risk_on_s_is_the_polynomial_at_the_projection() -> None:
+def test_risk_on_s_is_the_polynomial_at_the_projection():
     """On S it is the exact risk; off S that of the projection."""
     law = LinearRegression(**INVERSE).law([0, 1])
     on_S = (

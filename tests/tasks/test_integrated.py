@@ -1,20 +1,15 @@
 """The tilted estimator: unbiased for exact risks at every depth, for the gradient, replica by replica."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import t as student
-from torch import Tensor
 
-from icl.models import Full, LinearTransformer, Parametrization, SparseA, SparseAB
+from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
-from icl.tasks import LinearRegression, LinearRegressionLaw
+from icl.tasks import LinearRegression
 from icl.tasks.integrated import Tilted
 from icl.tasks.tilted import INFLATIONS, inflations_for
 from icl.training.estimators import make_estimator
@@ -25,7 +20,7 @@ QUANTILE = float(student.isf(0.0005 / 60, CHUNKS - 1))
 STEPS_A, STEPS_B = (0.4, 0.55, 0.7, 0.9), (0.1, 0.15, 0.2)  # a_l and b_l in whitened coordinates
 
 
-def on_s(law: LinearRegressionLaw, layers: int, with_b: bool) -> LinearTransformer:
+def on_s(law, layers, with_b):
     inverse_R1DD = torch.linalg.inv(law.Sigma_RDD)[:, None]
     sign = -1 if with_b else 1
     matrices = {"A": sign * torch.tensor(STEPS_A[:layers])[:, None, None].double() * inverse_R1DD}
@@ -37,7 +32,7 @@ def on_s(law: LinearRegressionLaw, layers: int, with_b: bool) -> LinearTransform
     return LinearTransformer(family)
 
 
-def chunked(name: str, model: LinearTransformer, law: LinearRegressionLaw, step: int) -> Tensor:
+def chunked(name, model, law, step):
     """Risk and gradient of one chunk in a row: (chunks, numbers)."""
     estimator, rows = make_estimator(name, model, law), []
     streams = [generator(seed, "check", step) for seed in (0, 1)]
@@ -48,14 +43,14 @@ def chunked(name: str, model: LinearTransformer, law: LinearRegressionLaw, step:
     return torch.stack(rows)
 
 
-def deviation(rows_CK: Tensor, exact_K: Tensor) -> float:
+def deviation(rows_CK, exact_K):
     stderr_K = rows_CK.std(0) / CHUNKS**0.5
     return float(((rows_CK.mean(0) - exact_K).abs() / stderr_K).max())
 
 
 @pytest.mark.parametrize("with_b", [False, True], ids=["a", "ab"])
 @pytest.mark.parametrize(("n", "layers"), [(2, 1), (2, 3), (6, 2), (6, 4), (12, 3)])
-def test_unbiased_for_the_exact_risk_on_s(n: int, layers: int, with_b: bool) -> None:
+def test_unbiased_for_the_exact_risk_on_s(n, layers, with_b):
     """A covariance of its own in each replica, contexts shorter and longer than dim."""
     law = LinearRegression(3, n, eigenvalues=[1, 0.25, 2], task_covariance="inverse").law([0, 1])
     model = on_s(law, layers, with_b)
@@ -70,7 +65,7 @@ def test_unbiased_for_the_exact_risk_on_s(n: int, layers: int, with_b: bool) -> 
     "family", [SparseA(2, 2, 0.05), SparseAB(2, 2, 0.05), Full(2, 2, 0.05)], ids=["a", "ab", "full"]
 )
 @pytest.mark.parametrize(("n", "task"), [(5, {}), (1, {"label_noise": 0.1, "prior_mean": [0.5, -0.3]})])
-def test_the_same_gradient_as_plain_draws(n: int, task: dict[str, Any], family: Parametrization) -> None:
+def test_the_same_gradient_as_plain_draws(n, task, family):
     """Weights so small that plain draws see everything: an oracle for the gradient, noise and full P, Q."""
     law = LinearRegression(2, n, **task).law([0, 1])
     family.initialise([0, 1])
@@ -81,12 +76,12 @@ def test_the_same_gradient_as_plain_draws(n: int, task: dict[str, Any], family: 
     assert plain[:, 2:].mean(0).norm() > 10 * error_K[2:].norm(), "no gradient to compare"
 
 
-def test_without_its_weights_it_is_seen_to_be_biased(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_weights_it_is_seen_to_be_biased(monkeypatch):
     law = LinearRegression(3, 6, task_covariance="inverse").law([0, 1])
     model = on_s(law, 3, with_b=True)
     draw = Tilted.draw
 
-    def unweighted(self: Tilted, *given: Any) -> dict[str, Tensor]:
+    def unweighted(self, *given):
         drawn = draw(self, *given)
         return drawn | {"weight": torch.ones_like(drawn["weight"])}
 
@@ -95,7 +90,7 @@ def test_without_its_weights_it_is_seen_to_be_biased(monkeypatch: pytest.MonkeyP
     assert exact is not None and deviation(chunked("tilted", model, law, 0)[:, :2], exact(model)) > QUANTILE
 
 
-def test_the_risk_and_its_error_where_plain_batches_mislead() -> None:
+def test_the_risk_and_its_error_where_plain_batches_mislead():
     """Three layers of (11) near the best point of S at n = 10: 40,000 draws come within a few percent."""
     law = LinearRegression(5, 10, task_covariance="inverse").law([0, 1])
     model = on_s(law, 3, with_b=True)
@@ -103,10 +98,7 @@ def test_the_risk_and_its_error_where_plain_batches_mislead() -> None:
     inverse_R1DD = torch.linalg.inv(law.Sigma_RDD)[:, None]
     identity_DD = torch.eye(5).double().expand(2, 1, -1, -1)
     model.parametrization.load(
-        {
-            "A": -a_L[:, None, None].double() * inverse_R1DD,
-            "B": b_L[:, None, None].double() * identity_DD,
-        }
+        {"A": -a_L[:, None, None].double() * inverse_R1DD, "B": b_L[:, None, None].double() * identity_DD}
     )
     exact = law.risk_on_s(model)
     assert exact is not None
@@ -120,7 +112,7 @@ def test_the_risk_and_its_error_where_plain_batches_mislead() -> None:
     assert deviation(risk_CR, exact(model)) < QUANTILE
 
 
-def test_a_replica_draws_what_it_draws_alone() -> None:
+def test_a_replica_draws_what_it_draws_alone():
     law = LinearRegression(3, [4, 9], task_covariance="inverse").law([0, 1])
     model = LinearTransformer(SparseAB(3, 3))
     both = make_estimator("tilted", model, law).draw([generator(s, "train", 5) for s in (0, 1)], 100)
@@ -131,11 +123,11 @@ def test_a_replica_draws_what_it_draws_alone() -> None:
     assert all(torch.equal(again[name], tensor) for name, tensor in both.items())
 
 
-def streams() -> list[np.random.Generator]:
+def streams():
     return [generator(seed, "train") for seed in (0, 1)]
 
 
-def test_shallow_models_are_drawn_for_plainly() -> None:
+def test_shallow_models_are_drawn_for_plainly():
     law = LinearRegression(5, 20, task_covariance="inverse").law([0, 1])
     one, deep = (make_estimator("tilted", LinearTransformer(SparseAB(5, layers)), law) for layers in (1, 3))
     assert one.plain is None and deep.plain is not None
@@ -148,11 +140,11 @@ def test_shallow_models_are_drawn_for_plainly() -> None:
     assert set(said) == set(one.reliability_names)
 
 
-def test_the_ladder_of_inflations() -> None:
+def test_the_ladder_of_inflations():
     assert np.allclose(inflations_for(26, 10, 5), INFLATIONS, rtol=0.05)
     for degree in (2, 8, 26, 80):
         for n, dim in ((1, 1), (2, 5), (5, 5), (20, 5), (200, 5)):
-            ladder: Sequence[float] = inflations_for(degree, n, dim)
+            ladder = inflations_for(degree, n, dim)
             assert ladder[0] == 1 and all(b > a for a, b in pairwise(ladder))
             assert len(ladder) <= len(inflations_for(degree + 10, n, dim))
     assert inflations_for(2, 20, 5) == inflations_for(80, 5000, 5) == (1.0,)

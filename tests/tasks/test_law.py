@@ -1,9 +1,6 @@
 """What a law declares, and what a subclass that draws its own prompts is left with."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import LinearRegression, LinearRegressionLaw, TokenLaw, TokenPrompt
-from icl.tasks.law import Generators
 from icl.tasks.linear_regression import linear_regression
 from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
@@ -25,7 +21,7 @@ SIGMAS = 5.0
 class UniformLaw(LinearRegressionLaw):
     """Covariates uniform on a cube, of the same covariance: the fourth moments are others."""
 
-    def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+    def token_prompts(self, generators, batch):
         n = self.context_R[0]
         draws = np.stack([rng.uniform(-(3**0.5), 3**0.5, (batch, n + 1, self.dim)) for rng in generators])
         w = np.stack([rng.standard_normal((batch, self.dim)) for rng in generators])
@@ -38,18 +34,18 @@ class UniformLaw(LinearRegressionLaw):
         return TokenPrompt(z_RBMP[:, :, :-1], query_RBP, y_RBM1[:, :, -1, 0], self.read_out)
 
 
-def law_of(cls: type[LinearRegressionLaw], **task: Any) -> LinearRegressionLaw:
+def law_of(cls, **task):
     law = LinearRegression(**({"dim": 2, "context": 4} | task)).law(SEEDS)
     return cls(**{field.name: getattr(law, field.name) for field in fields(LinearRegressionLaw)})
 
 
-def model(path: str = "gram", layers: int = 1) -> LinearTransformer:
+def model(path="gram", layers=1):
     family = SparseA(2, layers)
     family.load({"A": torch.eye(2).double().expand(2, layers, 2, 2) / 2})
     return LinearTransformer(family, path)
 
 
-def test_a_law_with_its_own_draw_has_no_exact_risk() -> None:
+def test_a_law_with_its_own_draw_has_no_exact_risk():
     """By the Gaussian law's formula these weights cost something else: the estimate must be that of prompts
     actually drawn, with an error."""
     gaussian, uniform = law_of(LinearRegressionLaw), law_of(UniformLaw)
@@ -60,13 +56,13 @@ def test_a_law_with_its_own_draw_has_no_exact_risk() -> None:
     loss_RB = (model().predict(prompt) - prompt.target_RB).square()
     stderr_R = (loss_RB.var(-1) / loss_RB.shape[1] + norms.risk_stderr_R**2).sqrt()
     assert ((norms.risk_R - loss_RB.mean(-1)).abs() < SIGMAS * stderr_R).all()
-    wrong_R = gaussian.exact_risk(model())(model())  # type: ignore[misc]
+    wrong_R = gaussian.exact_risk(model())(model())
     assert ((wrong_R - loss_RB.mean(-1)).abs() > SIGMAS * stderr_R).all(), (
         "the test could not tell them apart"
     )
 
 
-def test_its_gram_matrices_are_those_of_its_tokens() -> None:
+def test_its_gram_matrices_are_those_of_its_tokens():
     uniform = law_of(UniformLaw)
     by_gram = uniform.gram_prompts([generator(seed, "check") for seed in SEEDS], 3)
     by_token = uniform.token_prompts([generator(seed, "check") for seed in SEEDS], 3).gram()
@@ -76,7 +72,7 @@ def test_its_gram_matrices_are_those_of_its_tokens() -> None:
 
 
 @pytest.mark.parametrize("path", ["gram", "tokens"])
-def test_what_it_cannot_do_names_what_it_can(path: str) -> None:
+def test_what_it_cannot_do_names_what_it_can(path):
     uniform = law_of(UniformLaw)
     assert list(uniform.estimators(model(path))) == ["sampled"]
     for name in ("expected", "population"):
@@ -89,14 +85,14 @@ def test_what_it_cannot_do_names_what_it_can(path: str) -> None:
         linear_regression(uniform, "Theorem 1")
 
 
-def test_its_runs_observe_distances_but_no_risk_on_s() -> None:
+def test_its_runs_observe_distances_but_no_risk_on_s():
     inverse = {"task_covariance": "inverse"}
     gaussian, uniform = law_of(LinearRegressionLaw, **inverse), law_of(UniformLaw, **inverse)
     assert "risk_on_s" in gaussian.observe(model()).names()
     assert set(gaussian.observe(model()).names()) - set(uniform.observe(model()).names()) == {"risk_on_s"}
 
 
-def test_what_still_holds_is_declared_again() -> None:
+def test_what_still_holds_is_declared_again():
     class Declares(UniformLaw):
         declared = ("exact_risk", "risk_arguments")
         exact_risk, risk_arguments = LinearRegressionLaw.exact_risk, LinearRegressionLaw.risk_arguments
@@ -104,7 +100,7 @@ def test_what_still_holds_is_declared_again() -> None:
     class DeclaresAll(LinearRegressionLaw):
         declared = LinearRegressionLaw.declared
 
-        def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+        def token_prompts(self, generators, batch):
             return super().token_prompts(generators, batch)
 
     assert law_of(Declares).exact_risk(model()) is not None
@@ -113,12 +109,12 @@ def test_what_still_holds_is_declared_again() -> None:
     assert linear_regression(law_of(DeclaresAll), "x").dim == 2
 
 
-def test_a_subclass_that_draws_as_before_keeps_everything() -> None:
+def test_a_subclass_that_draws_as_before_keeps_everything():
     class Named(LinearRegressionLaw):
-        def arrays(self) -> dict[str, np.ndarray]:
+        def arrays(self):
             return {}
 
-        def said(self) -> str:
+        def said(self):
             return "more"
 
     assert law_of(Named).exact_risk(model()) is not None and Named.declared == LinearRegressionLaw.declared
@@ -127,18 +123,18 @@ def test_a_subclass_that_draws_as_before_keeps_everything() -> None:
 class HeavyTasks:
     """A mixin that changes a helper of every draw."""
 
-    def _query_and_task(self, generators: Generators, batch: int) -> Any:
-        query_RBP, target_RB, w_RBD = super()._query_and_task(generators, batch)  # type: ignore[misc]
+    def _query_and_task(self, generators, batch):
+        query_RBP, target_RB, w_RBD = super()._query_and_task(generators, batch)
         return query_RBP, target_RB**3, w_RBD
 
 
-def test_any_change_of_what_is_drawn_counts() -> None:
+def test_any_change_of_what_is_drawn_counts():
     class Mixed(HeavyTasks, LinearRegressionLaw):
         pass
 
     class OtherCovariance(LinearRegressionLaw):
         @property
-        def u_root_REE(self) -> torch.Tensor:
+        def u_root_REE(self):
             return 2 * self.root_RDD
 
     class Grandchild(UniformLaw):
@@ -148,15 +144,15 @@ def test_any_change_of_what_is_drawn_counts() -> None:
         assert cls.declared == () and law_of(cls).exact_risk(model()) is None, cls
 
 
-def test_a_shortcut_alone_cannot_be_another_law() -> None:
+def test_a_shortcut_alone_cannot_be_another_law():
     with pytest.raises(TypeError, match="Shortcut changes covariate_grams but not token_prompts"):
 
         class Shortcut(LinearRegressionLaw):
-            def covariate_grams(self, generators: Generators, batch: int) -> torch.Tensor:
+            def covariate_grams(self, generators, batch):
                 return 2 * super().covariate_grams(generators, batch)
 
 
-def test_tokens_need_one_length() -> None:
+def test_tokens_need_one_length():
     uniform = replace(law_of(UniformLaw), context_R=(4, 7))
     with pytest.raises(
         InputError, match=r"task\.context: must be one length for all seeds where UniformLaw draws"
@@ -164,14 +160,14 @@ def test_tokens_need_one_length() -> None:
         uniform.estimators(model())
 
 
-def test_a_law_from_nothing_but_its_tokens() -> None:
+def test_a_law_from_nothing_but_its_tokens():
     class Constant(TokenLaw):
         dim, context_R = 1, (3,)
 
-        def replica(self, r: int) -> Constant:
+        def replica(self, r):
             return self
 
-        def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
+        def token_prompts(self, generators, batch):
             one = torch.ones(1, batch, 4, 2, dtype=torch.float64)
             return TokenPrompt(one[:, :, :3], one[:, :, 3], one[:, :, 0, 0], 1)
 

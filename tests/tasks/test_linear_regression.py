@@ -1,39 +1,33 @@
 """The law of the prompts against exact moments (icl.theory), its validation, and its streams."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from icl.errors import InputError
 from icl.random import generator
-from icl.tasks import GramPrompt, LinearRegression
-from icl.tasks.linear_regression import PAPER_EIGENVALUES, LinearRegressionLaw, haar_orthogonal
+from icl.tasks import LinearRegression
+from icl.tasks.linear_regression import PAPER_EIGENVALUES, haar_orthogonal
 from icl.theory.quadratic import LabelMoments, mean_gram, second_gram
 
 SIGMAS = 5.0
 COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]
 
 
-def generators(seeds: list[int], role: str = "check", step: int = 0) -> list[np.random.Generator]:
+def generators(seeds, role="check", step=0):
     return [generator(seed, role, step) for seed in seeds]
 
 
-def assert_mean(sample_BX: Tensor, exact_X: Tensor) -> None:
+def assert_mean(sample_BX, exact_X):
     error = (sample_BX.mean(0) - exact_X).abs()
     assert (error <= SIGMAS * sample_BX.std(0) / len(sample_BX) ** 0.5 + 1e-12).all(), error
 
 
-def moments_of(law: LinearRegressionLaw, r: int = 0) -> LabelMoments:
+def moments_of(law, r=0):
     return LabelMoments(law.Sigma_RDD[r], law.Sigma_w_RDD[r], law.mean_RD[r], law.label_noise)
 
 
-LAWS: dict[str, dict[str, Any]] = {
+LAWS = {
     "plain": {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25]},
     "inverse": {"dim": 2, "context": 3, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"},
     "noise and mean": {
@@ -61,7 +55,7 @@ LAWS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", ["gram", "tokens"])
 @pytest.mark.parametrize("name", LAWS)
-def test_both_kinds_of_prompt_have_the_exact_moments(name: str, kind: str) -> None:
+def test_both_kinds_of_prompt_have_the_exact_moments(name, kind):
     law = LinearRegression(**LAWS[name]).law([3])
     batch = 30_000
     drawn = (
@@ -79,7 +73,7 @@ def test_both_kinds_of_prompt_have_the_exact_moments(name: str, kind: str) -> No
     assert (drawn.query_RBP[..., -1] == 0).all()
 
 
-def test_the_target_belongs_to_the_context_of_its_prompt() -> None:
+def test_the_target_belongs_to_the_context_of_its_prompt():
     """Without noise and with enough tokens the Gram matrix determines w = Gxx^-1 gxy."""
     law = LinearRegression(dim=3, context=8).law([0, 1])
     for prompt in (
@@ -92,7 +86,7 @@ def test_the_target_belongs_to_the_context_of_its_prompt() -> None:
         assert torch.allclose(predicted, prompt.target_RB, rtol=1e-8, atol=1e-10)
 
 
-def test_gram_tasks_pair_a_context_with_its_task() -> None:
+def test_gram_tasks_pair_a_context_with_its_task():
     law = LinearRegression(dim=3, context=8, prior_mean=[1.0, 2.0, 3.0]).law([0])
     gram_RBPP, w_RBD = law.gram_tasks(generators([0]), 4000)
     solved = torch.linalg.solve(gram_RBPP[..., :3, :3], gram_RBPP[..., :3, 3])
@@ -100,11 +94,11 @@ def test_gram_tasks_pair_a_context_with_its_task() -> None:
     assert_mean(w_RBD[0], law.mean_RD[0])
 
 
-GUESS: dict[str, Any] = {"dim": 2, "covariance": COVARIANCE, "guess_vector": [0.5, -2.0], "guess_bias": 0.7}
+GUESS = {"dim": 2, "covariance": COVARIANCE, "guess_vector": [0.5, -2.0], "guess_bias": 0.7}
 
 
 @pytest.mark.parametrize("kind", ["gram", "tokens"])
-def test_the_query_token_ends_with_the_guess(kind: str) -> None:
+def test_the_query_token_ends_with_the_guess(kind):
     law = LinearRegression(**GUESS, prior_mean_norm=2.0).law([3, 4])
     assert law.guesses and not LinearRegression(2).law([0]).guesses
     draw = law.gram_prompts if kind == "gram" else law.token_prompts
@@ -118,7 +112,7 @@ def test_the_query_token_ends_with_the_guess(kind: str) -> None:
     assert torch.equal(x_RBD, plain.query_RBP[..., :2]), "the guess must not move the stream"
 
 
-def test_identity_is_exact_at_every_dimension_and_excludes_eigenvalues() -> None:
+def test_identity_is_exact_at_every_dimension_and_excludes_eigenvalues():
     for dim in (2, 5):
         law = LinearRegression(dim, covariance="identity").law([0, 1])
         assert torch.equal(law.root_RDD, torch.eye(dim).double().expand(2, dim, dim))
@@ -126,13 +120,13 @@ def test_identity_is_exact_at_every_dimension_and_excludes_eigenvalues() -> None
         LinearRegression(2, covariance="identity", eigenvalues=[1, 1])
 
 
-def test_a_norm_stands_for_a_vector_along_ones() -> None:
+def test_a_norm_stands_for_a_vector_along_ones():
     task = LinearRegression(4, prior_mean_norm=3.0, guess_vector_norm=1.0)
     assert task.prior_mean == [1.5] * 4 and task.guess_vector == [0.5] * 4
     assert LinearRegression(4, prior_mean_norm=0).prior_mean == [0.0] * 4
 
 
-def test_second_moment_roots_of_label_and_query() -> None:
+def test_second_moment_roots_of_label_and_query():
     law = LinearRegression(dim=2, covariance=COVARIANCE, label_noise=0.5, prior_mean=[1.0, -0.5]).law([0])
     V = law.label_root_REK[0] @ law.label_root_REK[0].T
     mean = law.mean_RD[0]
@@ -145,7 +139,7 @@ def test_second_moment_roots_of_label_and_query() -> None:
     assert U[2, 2].item() == pytest.approx(0.5) and (U[2, :2] == 0).all()
 
 
-def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere() -> None:
+def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere():
     law = LinearRegression().law([0, 1])
     assert torch.allclose(
         torch.linalg.eigvalsh(law.Sigma_RDD), torch.tensor(sorted(PAPER_EIGENVALUES)).double()
@@ -158,7 +152,7 @@ def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("name", ["inverse", "distorted"])
-def test_inverse_task_covariance(name: str) -> None:
+def test_inverse_task_covariance(name):
     law = LinearRegression(**LAWS[name]).law([0, 7])
     identity = torch.eye(law.dim).double()
     assert torch.allclose(law.Sigma_RDD @ law.Sigma_w_RDD, identity.expand(2, -1, -1), atol=1e-12)
@@ -167,13 +161,13 @@ def test_inverse_task_covariance(name: str) -> None:
         assert torch.allclose(diagonal, torch.diag(diagonal.diagonal()), atol=1e-12)
 
 
-def test_distortion_is_the_factor_itself() -> None:
+def test_distortion_is_the_factor_itself():
     law = LinearRegression(**LAWS["distorted"]).law([0])
     assert torch.equal(law.root_RDD[0], torch.tensor(LAWS["distorted"]["distortion"]).double())
     assert torch.allclose(law.task_root_RDD[0] @ law.root_RDD[0].T, torch.eye(2).double(), atol=1e-14)
 
 
-def test_covariance_from_a_file(tmp_path: Path) -> None:
+def test_covariance_from_a_file(tmp_path):
     path = tmp_path / "Sigma.npy"
     np.save(path, np.array(COVARIANCE))
     from_file = LinearRegression(dim=2, covariance=str(path), task_covariance=str(path)).law([0])
@@ -181,72 +175,7 @@ def test_covariance_from_a_file(tmp_path: Path) -> None:
     assert torch.allclose(from_file.Sigma_w_RDD[0], torch.tensor(COVARIANCE).double())
 
 
-INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
-ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({"dim": 0}, r"^task\.dim=0: must be an integer from 1 to 512$"),
-    ({"dim": 513}, r"task\.dim=513"),
-    ({"context": 0}, r"^task\.context=0: must be an integer of at least 1$"),
-    ({"context": [20, 0]}, r"task\.context=0"),
-    ({"eigenvalues": [1, 1]}, r"task\.eigenvalues=\[1, 1\]: has 2 numbers, must have 5"),
-    ({"eigenvalues": []}, r"task\.eigenvalues=\[\]: has 0 numbers"),
-    ({"eigenvalues": [1, 1, 1, 1, -0.5]}, r"task\.eigenvalues=-0\.5: must be a finite number above 0"),
-    ({"eigenvalues": [1, 1, 1, 1, 0]}, r"task\.eigenvalues=0: must"),
-    ({"eigenvalues": [1, 1, 1, 1, float("nan")]}, r"task\.eigenvalues=nan"),
-    ({"rotation": "har"}, r"task\.rotation=har: must be one of haar, none; did you mean haar\?"),
-    (
-        {"dim": 2, "eigenvalues": [1, 1], "covariance": COVARIANCE},
-        "eigenvalues and task.covariance exclude each other",
-    ),
-    (
-        {"dim": 2, "distortion": COVARIANCE, "covariance": COVARIANCE},
-        "covariance and task.distortion exclude",
-    ),
-    (
-        {"dim": 2, "covariance": INDEFINITE},
-        r"task\.covariance: must be positive definite, its smallest .* -1$",
-    ),
-    ({"dim": 2, "covariance": [[1.0, 0.1], [0.2, 1.0]]}, r"task\.covariance: must be symmetric"),
-    ({"dim": 3, "covariance": COVARIANCE}, r"task\.covariance: has shape \(2, 2\), must have \(3, 3\)"),
-    ({"dim": 2, "covariance": [[1, 2], [3]]}, r"task\.covariance: must be a 2 x 2 nested list"),
-    ({"dim": 2, "covariance": [[1, float("inf")], [float("inf"), 1]]}, r"task\.covariance: every entry"),
-    ({"dim": 2, "covariance": "nowhere.npy"}, r"task\.covariance=nowhere\.npy: no such \.npy file"),
-    (
-        {"dim": 2, "distortion": [[1, 2], [2, 4]], "task_covariance": "inverse"},
-        r"task\.distortion: must be invertible",
-    ),
-    ({"dim": 2, "distortion": COVARIANCE}, r"task\.distortion needs task\.task_covariance=inverse"),
-    ({"task_covariance": "inverze"}, r"task\.task_covariance=inverze: must be identity, inverse"),
-    ({"dim": 2, "task_covariance": INDEFINITE}, r"task\.task_covariance: must be positive definite"),
-    ({"dim": 2, "prior_mean": [1.0]}, r"task\.prior_mean=\[1\.0\]: has 1 numbers, must have 2"),
-    (
-        {"dim": 2, "prior_mean": [1, 1], "prior_mean_norm": 1},
-        r"^task\.prior_mean and task\.prior_mean_norm exclude each other: set one of them to null$",
-    ),
-    ({"prior_mean_norm": -1.0}, r"^task\.prior_mean_norm=-1\.0: must be a finite number of at least 0$"),
-    ({"dim": 2, "guess_vector": [1, 2, 3]}, r"^task\.guess_vector=\[1, 2, 3\]: has 3 numbers, must have 2$"),
-    ({"dim": 2, "guess_vector": [1, 2], "guess_vector_norm": 1.0}, "guess_vector_norm exclude each other"),
-    ({"guess_bias": float("inf")}, r"^task\.guess_bias=inf: must be a finite number$"),
-    ({"label_noise": -1.0}, r"task\.label_noise=-1\.0: must be a finite number of at least 0"),
-    ({"read_out": 0}, r"task\.read_out=0: must be -1 or 1"),
-]
-
-
-@pytest.mark.parametrize(("settings", "message"), ERRORS)
-def test_impossible_values_are_one_line(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        LinearRegression(**settings)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [b"not an array", b""])
-def test_an_unreadable_file_is_an_input_error(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "broken.npy"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="not a readable"):
-        LinearRegression(dim=2, covariance=str(path))
-
-
-def test_context_per_replica() -> None:
+def test_context_per_replica():
     law = LinearRegression(dim=2, context=[2, 50]).law([0, 1])
     S_RBDD = law.covariate_grams(generators([0, 1]), 20_000)
     for r, n in enumerate((2, 50)):
@@ -257,7 +186,7 @@ def test_context_per_replica() -> None:
         LinearRegression(context=[2, 50]).law([0, 1, 2])
 
 
-def everything(law: LinearRegressionLaw, seeds: list[int]) -> list[Tensor]:
+def everything(law, seeds):
     gram, tokens = law.gram_prompts(generators(seeds), 4), law.token_prompts(generators(seeds), 4)
     drawn = [
         gram.gram_RBPP,
@@ -270,7 +199,7 @@ def everything(law: LinearRegressionLaw, seeds: list[int]) -> list[Tensor]:
     return [*drawn, *law.gram_tasks(generators(seeds), 4), law.covariate_grams(generators(seeds), 4)]
 
 
-def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch() -> None:
+def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch():
     task = LinearRegression(3, 4, task_covariance="inverse", label_noise=0.1, guess_vector=[1, 0, 2])
     together = everything(task.law([5, 2, 9]), [5, 2, 9])
     for r, seed in enumerate([5, 2, 9]):
@@ -283,10 +212,10 @@ def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch() -> None:
             assert torch.equal(shared[r], alone[0]) and torch.equal(shared[r], sliced[0])
 
 
-def test_streams_repeat_and_are_disjoint_by_seed_role_and_step() -> None:
+def test_streams_repeat_and_are_disjoint_by_seed_role_and_step():
     law = LinearRegression(dim=2, context=3).law([0])
 
-    def draw(seed: int, role: str, step: int) -> GramPrompt:
+    def draw(seed, role, step):
         return law.gram_prompts([generator(seed, role, step)], 2)
 
     assert torch.equal(draw(0, "train", 7).gram_RBPP, draw(0, "train", 7).gram_RBPP)
@@ -295,14 +224,14 @@ def test_streams_repeat_and_are_disjoint_by_seed_role_and_step() -> None:
     assert all(not torch.equal(a, b) for i, a in enumerate(drawn) for b in drawn[:i])
 
 
-def test_nothing_reads_or_moves_the_global_streams() -> None:
+def test_nothing_reads_or_moves_the_global_streams():
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
     everything(LinearRegression(dim=2).law([0]), [0])
     assert torch.equal(before[0], torch.get_rng_state())
     assert np.array_equal(before[1], np.random.get_state()[1])
 
 
-def test_haar_is_orthogonal_and_uniform() -> None:
+def test_haar_is_orthogonal_and_uniform():
     """QR alone makes R's diagonal positive or negative by convention: E tr U and E U_11^4 tell."""
     rng, dim, draws = generator(0, "check"), 3, 6000
     U_BDD = torch.stack([haar_orthogonal(rng, dim) for _ in range(draws)])

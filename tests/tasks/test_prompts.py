@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -10,7 +8,7 @@ from icl.tasks import GramPrompt, TokenPrompt
 R, B, N, P = 2, 3, 4, 5
 
 
-def tokens(**changes: object) -> TokenPrompt:
+def tokens(**changes):
     parts = {
         "context_RBNP": torch.randn(R, B, N, P),
         "query_RBP": torch.randn(R, B, P),
@@ -19,7 +17,7 @@ def tokens(**changes: object) -> TokenPrompt:
     return TokenPrompt(**(parts | changes))
 
 
-def test_gram_is_the_mean_of_outer_products() -> None:
+def test_gram_is_the_mean_of_outer_products():
     prompt = tokens()
     gram = prompt.gram()
     for r in range(R):
@@ -29,7 +27,7 @@ def test_gram_is_the_mean_of_outer_products() -> None:
     assert gram.query_RBP is prompt.query_RBP and gram.read_out == prompt.read_out
 
 
-def test_prompts_are_frozen() -> None:
+def test_prompts_are_frozen():
     for prompt in (tokens(), tokens().gram()):
         with pytest.raises(dataclasses.FrozenInstanceError):
             prompt.read_out = 1
@@ -45,7 +43,7 @@ def test_prompts_are_frozen() -> None:
         ({"read_out": 0}, "read_out=0: must be -1 or 1"),
     ],
 )
-def test_token_prompts_check_shapes(changes: dict, message: str) -> None:
+def test_token_prompts_check_shapes(changes, message):
     with pytest.raises(ValueError, match=message):
         tokens(**changes)
 
@@ -60,7 +58,7 @@ def test_token_prompts_check_shapes(changes: dict, message: str) -> None:
         ({"read_out": 2}, "read_out=2"),
     ],
 )
-def test_gram_prompts_check_shapes(changes: dict, message: str) -> None:
+def test_gram_prompts_check_shapes(changes, message):
     parts = {
         "gram_RBPP": torch.zeros(R, B, P, P),
         "query_RBP": torch.zeros(R, B, P),
@@ -70,7 +68,7 @@ def test_gram_prompts_check_shapes(changes: dict, message: str) -> None:
         GramPrompt(**(parts | changes))
 
 
-def test_moving_makes_a_new_prompt() -> None:
+def test_moving_makes_a_new_prompt():
     prompt = tokens(read_out=1)
     double = prompt.to(torch.float64)
     assert prompt.target_RB.dtype == torch.float32 and double.target_RB.dtype == torch.float64

@@ -1,7 +1,5 @@
 """Tilted Wishart draws: unbiased for what is known exactly, with weights whose mean is 1."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -14,11 +12,11 @@ from icl.theory.wishart import trace_moment
 from icl.weighted import effective_size, tail_share
 
 SIZES = [(1, 1), (1, 7), (2, 2), (3, 2), (5, 4), (5, 5), (5, 10), (5, 20), (6, 3)]
-BATCH = 20_000
+BATCH, COMPONENTS = 20_000, len(INFLATIONS)
 QUANTILE = float(norm.isf(0.0005 / 40))  # 99.9 % over all tests of this file together
 
 
-def mean_and_error(values_B: np.ndarray, components: int = len(INFLATIONS)) -> tuple[float, float]:
+def mean_and_error(values_B, components=COMPONENTS):
     """Stratified: the error is that of the components' own means."""
     strata = [values_B[i::components] for i in range(components)]
     variance = sum(len(stratum) * stratum.var(ddof=1) for stratum in strata) / len(values_B) ** 2
@@ -26,7 +24,7 @@ def mean_and_error(values_B: np.ndarray, components: int = len(INFLATIONS)) -> t
 
 
 @pytest.mark.parametrize(("dim", "n"), SIZES)
-def test_weights_have_mean_1_and_exact_moments(dim: int, n: int) -> None:
+def test_weights_have_mean_1_and_exact_moments(dim, n):
     W_BDD, weight_B = draw_tilted(generator(1, "train"), n, dim, BATCH)
     assert weight_B.max() <= len(INFLATIONS) * (1 + 1e-12) and weight_B.min() >= 0
     powers = {0: np.ones(BATCH)}
@@ -39,7 +37,7 @@ def test_weights_have_mean_1_and_exact_moments(dim: int, n: int) -> None:
         assert abs(mean - exact) < QUANTILE * error, (k, mean, exact, error)
 
 
-def test_high_moments_are_seen_where_plain_draws_miss_them() -> None:
+def test_high_moments_are_seen_where_plain_draws_miss_them():
     """E tr W^12 at dim 5, n = 10: the same number of draws, a tenth of the error."""
     exact = float(trace_moment(12, 5, 10)) / 10**12
     W_BDD, weight_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1, 1.3, 1.7, 2.2, 3, 4))
@@ -52,7 +50,7 @@ def test_high_moments_are_seen_where_plain_draws_miss_them() -> None:
     assert tail_share(plain_B) > 2 * tail_share(terms_B)
 
 
-def test_a_component_of_its_own_has_the_density_ratio_of_its_draws() -> None:
+def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
     """Reweighting plain draws by r_c gives the means of inflated ones: the ratio alone, the other way."""
     n, dim, c = 10, 3, 1.3
     s_BD = np.linalg.eigvalsh(draw_tilted(generator(4, "train"), n, dim, 100_000, (1,))[0])
@@ -65,15 +63,15 @@ def test_a_component_of_its_own_has_the_density_ratio_of_its_draws() -> None:
         assert own < 0.02 and abs(found - wanted) < QUANTILE * np.hypot(error, own)
 
 
-def test_is_a_function_of_its_stream() -> None:
+def test_is_a_function_of_its_stream():
     first, second = (draw_tilted(generator(6, "train", 3), 9, 4, 50) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_a_wrong_ratio_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_ratio_is_seen(monkeypatch):
     """The tests above would notice a dropped gap factor or a wrong power of c."""
 
-    def wrong(s_BD: np.ndarray, n: int, inflations: tuple[float, ...]) -> np.ndarray:
+    def wrong(s_BD, n, inflations):
         return density_ratios(s_BD, n, inflations) * np.asarray(inflations) ** 0.5
 
     monkeypatch.setattr(tilted, "density_ratios", wrong)
@@ -83,11 +81,11 @@ def test_a_wrong_ratio_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("wrong", [[], [2, 3], [1, 1], [1, 0.5], [1, float("nan")], "abc", 3])
-def test_inflations_are_validated(wrong: object) -> None:
+def test_inflations_are_validated(wrong):
     with pytest.raises((InputError, TypeError)):
-        inflations_of("train.inflations", wrong)  # type: ignore[arg-type]
+        inflations_of("train.inflations", wrong)
 
 
-def test_summaries() -> None:
+def test_summaries():
     assert effective_size(np.ones(7)) == pytest.approx(7) and effective_size(np.array([1.0, 0, 0])) == 1
     assert tail_share(np.ones(1000)) == pytest.approx(0.1) and tail_share(np.zeros(5)) == 0

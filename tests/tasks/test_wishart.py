@@ -1,7 +1,5 @@
 """Bartlett's draws against exact Wishart moments (icl.theory.wishart) and against the definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,12 +11,12 @@ DRAWS = 40_000
 SIGMAS = 4.5  # two-sided 7e-6 for each comparison
 
 
-def _within(sample: np.ndarray, exact: float) -> bool:
+def _within(sample, exact):
     return bool(abs(sample.mean() - exact) < SIGMAS * sample.std() / np.sqrt(len(sample)))
 
 
 @pytest.mark.parametrize(("n", "dim"), [(7, 3), (3, 3), (20, 5), (2, 4), (1, 3), (1, 1)])
-def test_moments_of_traces(n: int, dim: int) -> None:
+def test_moments_of_traces(n, dim):
     W_BDD = draw_wishart(generator(0, "check", n), n, dim, DRAWS)
     traces = {1: np.trace(W_BDD, axis1=1, axis2=2)}
     power = W_BDD
@@ -30,7 +28,7 @@ def test_moments_of_traces(n: int, dim: int) -> None:
         assert _within(sample, product_moment(partition, dim, n)), partition
 
 
-def test_entries_are_those_of_sums_of_outer_products() -> None:
+def test_entries_are_those_of_sums_of_outer_products():
     n, dim = 6, 3
     W_BDD = draw_wishart(generator(1, "check"), n, dim, DRAWS)
     for i in range(dim):
@@ -43,7 +41,7 @@ def test_entries_are_those_of_sums_of_outer_products() -> None:
 
 
 @pytest.mark.parametrize(("n", "dim"), [(2, 5), (4, 5), (5, 5), (9, 5)])
-def test_rank_is_the_number_of_tokens(n: int, dim: int) -> None:
+def test_rank_is_the_number_of_tokens(n, dim):
     W_BDD = draw_wishart(generator(2, "check"), n, dim, 16)
     assert np.array_equal(W_BDD, W_BDD.transpose(0, 2, 1))
     assert (np.linalg.matrix_rank(W_BDD) == min(n, dim)).all()

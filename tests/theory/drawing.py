@@ -1,31 +1,27 @@
 """Random matrices for the tests of theory, each a function of its seed."""
 
-from __future__ import annotations
-
 import torch
 
 
-def draw(seed: int, *shape: int) -> torch.Tensor:
+def draw(seed, *shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def eye(dim: int) -> torch.Tensor:
+def eye(dim):
     return torch.eye(dim, dtype=torch.float64)
 
 
-def covariance(seed: int, dim: int) -> torch.Tensor:
+def covariance(seed, dim):
     factor = draw(seed, dim, dim)
     return factor @ factor.T / dim + 0.2 * eye(dim)
 
 
-def within(sample: torch.Tensor, exact: float, errors: float = 4.0) -> bool:
+def within(sample, exact, errors=4.0):
     """Is the sample's mean so near, in standard errors?"""
     return abs(float(sample.mean()) - float(exact)) < errors * float(sample.std()) / len(sample) ** 0.5
 
 
-def loss_on_gram_matrices(
-    stack, Sigma, Sigma_w, context: int, seed: int, prompts: int = 200_000
-) -> torch.Tensor:
+def loss_on_gram_matrices(stack, Sigma, Sigma_w, context, seed, prompts=60_000):
     """Squared errors of a linear stack [(P, Q), ...] run on the Gram matrices of sampled prompts: each layer
     moves the query and G by I + P G Q. The query's label is hidden and the target minus it, as ahn has it."""
     D = len(Sigma)

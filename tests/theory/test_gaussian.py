@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 
@@ -17,7 +15,7 @@ PAIRINGS_OF_SIX = [  # written out, for Isserlis' theorem at order 6
 ]  # fmt: skip
 
 
-def by_quadrature(indices, mean, covariance) -> float:
+def by_quadrature(indices, mean, covariance):
     """Gauss-Hermite in two dimensions: exact for polynomials of degree below 16 in each."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(8)
     root = np.linalg.cholesky(np.array(covariance))

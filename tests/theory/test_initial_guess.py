@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -24,7 +22,7 @@ from icl.theory.quadratic import LabelMoments, QuadraticRisk, second_gram
 from tests.theory.drawing import covariance, draw, eye
 
 
-def risk_of(m, v, b, context, Sigma=None, Sigma_w=None) -> QuadraticRisk:
+def risk_of(m, v, b, context, Sigma=None, Sigma_w=None):
     D = len(m)
     return QuadraticRisk.linear_regression(
         eye(D) if Sigma is None else Sigma,
@@ -41,7 +39,7 @@ SIZES = [(1, 1), (1, 40), (2, 2), (3, 1), (3, 10), (6, 3)]
 GUESSES = ("none", "vector", "bias", "both", "prior", "prior and bias")
 
 
-def guess_of(kind: str, dim: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, float]:
+def guess_of(kind, dim, seed=0):
     m = draw(seed, dim)
     v = {"vector": draw(seed + 1, dim), "both": draw(seed + 1, dim), "prior": m, "prior and bias": m}
     return m, v.get(kind, torch.zeros_like(m)), 0.8 if kind in ("bias", "both", "prior and bias") else 0.0
@@ -146,7 +144,7 @@ def test_fewest_heads(dim, context, kind):
     assert risk.best_with_values(b_HP).gap < 1e-14
     if heads > 1:
         start = eye(dim + 1)[: heads - 1]
-        fewer = risk.best_with_heads(heads - 1, np.random.default_rng(0), 3, 300, starts=[start])
+        fewer = risk.best_with_heads(heads - 1, np.random.default_rng(0), 1, 60, starts=[start])
         assert fewer.gap >= lost_slope(dim, context, heads - 1) * guess_error(m, v, b) > 1e-4
 
 
@@ -175,7 +173,7 @@ def test_fewer_heads_lose_a_certified_part(kind, context):
     for scale in (0.3, 20.0):
         risk, error = risk_of(scale * m, scale * v, scale * b, context), guess_error(m, v, b) * scale**2
         for heads in (1, 2):
-            searched = risk.best_with_heads(heads, np.random.default_rng(0), 4, 300)
+            searched = risk.best_with_heads(heads, np.random.default_rng(0), 2, 60)
             assert searched.gap >= lost_slope(3, context, heads) * error
             assert scale < 1 or searched.gap < 1.5 * lost_slope(3, context, heads) * error
     assert lost_slope(3, context, 2) > 0

@@ -1,7 +1,5 @@
 """Sizes that no formula is about are refused, with the argument's name and value."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -46,7 +44,7 @@ REFUSED = [
     (lambda: lost_slope(3, 5, -1), "heads=-1"),
     (lambda: LogisticLoss(*ONES, 0.0), "mu"),
     (lambda: LogisticLoss(ONES[0], 0 * ONES[1], 0.1), "labels"),
-    (lambda: LogisticLoss(ONES[0], ONES[1][:, :2], 0.1), ""),
+    (lambda: LogisticLoss(ONES[0], ONES[1][:, :2], 0.1), r"\(B, N, D\), \(B, N\)"),
     (lambda: InvariantRisk(5, 20, 5, with_b=True), "layers=5"),
     (lambda: InvariantRisk(5, 20, 0), "layers=0"),
     (lambda: InvariantRisk(0, 20, 1), "dim=0"),
@@ -61,10 +59,7 @@ REFUSED = [
     (lambda: regression(torch.eye(64), torch.eye(64), 5), "dim=64"),
     (lambda: QuadraticRisk.from_moments(torch.zeros([2] * 6), torch.zeros(3, 2, 2), 1.0), "form has shape"),
     (lambda: regression(EYE, EYE, 5).best_with_heads(0, RNG), "heads=0"),
-    (
-        lambda: regression(EYE, EYE, 5).best_with_heads(2, RNG, starts=[torch.ones(3, 4)]),
-        "must be 2 x 4",
-    ),
+    (lambda: regression(EYE, EYE, 5).best_with_heads(2, RNG, starts=[torch.ones(3, 4)]), "must be 2 x 4"),
     (lambda: regression(EYE, EYE, 5).best_with_values(torch.ones(2, 3)), "must be 2 x 4"),
     (lambda: BARE.value(ZERO, ZERO[0, 0]), "free read-out"),
     (lambda: BARE.convex_bound(free_direct=True), "free read-out"),

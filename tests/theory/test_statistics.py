@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -8,7 +6,7 @@ import torch
 from icl.theory.statistics import norm_and_stderr
 
 
-def chunks(mean: torch.Tensor, repeats: int, chunks: int = 50) -> torch.Tensor:
+def chunks(mean, repeats, chunks=50):
     noise = torch.randn(
         chunks, repeats, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(1)
     )

@@ -1,7 +1,5 @@
 """For tests of the algebra: the sampled evidence, which has tests of its own, agrees with everything."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

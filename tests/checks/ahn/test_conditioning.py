@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +6,7 @@ import torch
 
 from icl.checks.ahn import conditioning
 from icl.checks.ahn.conditioning import Conditioning, better_conditioned
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 
 def test_holds_where_most_searches_end_and_not_at_the_best_point():
@@ -41,18 +39,14 @@ def test_conditions_are_those_of_the_tokens():
     assert share == min(shares)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "of"),
-    [
-        ("observed", lambda right: lambda b, S, X: right(1.000001 * b, S, X), "token_error"),
-        ("observed", lambda right: lambda b, S, X: right(b, 2 * S, X), "token_error"),
-        ("better_conditioned", lambda right: lambda beta, s: right(0 * beta, s), "share_of_prompts"),
-    ],
+test_covariates_that_move_otherwise_or_not_at_all_are_seen = seen(
+    Conditioning,
+    Mutant(conditioning, "observed", lambda right, b, S, X: right(1.000001 * b, S, X), of="token_error"),
+    Mutant(conditioning, "observed", lambda right, b, S, X: right(b, 2 * S, X), of="token_error"),
+    Mutant(conditioning, "better_conditioned", lambda right, b, s: right(0 * b, s), of="share_of_prompts"),
+    samples=1000,
+    starts=16,
 )
-def test_covariates_that_move_otherwise_or_not_at_all_fail(mutate, name, wrong, of):
-    mutate(conditioning, name, wrong)
-    finding = Conditioning(samples=1000, starts=16).measure()
-    assert (finding.verdict, finding.bound.of) == ("fails", of)
 
 
 @pytest.mark.parametrize("share, verdict", [(0.6, "holds"), (0.51, "undecided"), (0.4, "fails")])

@@ -1,23 +1,18 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from icl.checks.ahn import critical_points
 from icl.checks.ahn.critical_points import CriticalPoints, distance, halfway
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@holds(
+    CriticalPoints,
     {"starts": 16},
     {"dim": 2, "context": 30, "layers": 2, "starts": 8},
     {"dim": 3, "eigenvalues": [100, 1, 0.01], "layers": 3, "starts": 8},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    check = CriticalPoints(**settings)
-    finding = held(check)
+)
+def test_holds(check, finding):
     assert finding.control.measured > 1000
     assert finding.measured["of_eq_8"] == [0, 1, 2, 6][check.layers]
 
@@ -28,19 +23,24 @@ def test_eq_11_has_minima_of_different_risks():
     assert list(np.argsort(measured["risks_of_eq_11"])) == list(range(measured["of_eq_11"]))
 
 
-def test_points_that_are_not_critical_fail(mutate):
-    mutate(CriticalPoints, "_minima", lambda right: lambda self: [p.scaled(1 + 1e-6) for p in right(self)])
-    finding = CriticalPoints(starts=8).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "largest_gradient"
-
-
-def test_one_point_counted_twice_fails(mutate):
-    mutate(CriticalPoints, "_orders", lambda right: lambda self: [right(self)[0]] * 2)
-    assert CriticalPoints(starts=8).measure().verdict == "fails"
+test_points_that_are_not_critical_or_are_one_are_seen = seen(
+    CriticalPoints,
+    Mutant(
+        CriticalPoints,
+        "_minima",
+        lambda right, check: [point.scaled(1 + 1e-6) for point in right(check)],
+        of="largest_gradient",
+    ),
+    Mutant(CriticalPoints, "_orders", lambda right, check: [right(check)[0]] * 2),
+    starts=8,
+)
 
 
 def test_distance_and_the_point_halfway():
-    one, other = CriticalPoints(starts=8)._orders()[:2]
+    check = CriticalPoints(starts=8)
+    one, other = check._orders()[:2]
     middle = halfway(one, other)
     assert distance(one, middle) == pytest.approx(distance(one, other) / 2)
     assert critical_points.share_of_rounding(one) < 1 < critical_points.share_of_rounding(middle)
+    best = check._minima()[0]  # which has B
+    assert distance(best, halfway(best, best)) == 0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -22,6 +20,16 @@ def test_most_starts_end_at_another_minimum():
     assert measured["share_high"] < 0.5 and measured["below_best_on_s"] == 0
 
 
+@pytest.fixture(scope="module")
+def minima():
+    return InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 24)
+
+
+@pytest.fixture(autouse=True)
+def fewer_searches(monkeypatch):
+    monkeypatch.setattr(landscape, "SEARCHES", 24)
+
+
 def stacks(point, starts, noise):
     rng, identity = np.random.default_rng(0), torch.eye(5).double()
     a, b = torch.from_numpy(point.a_L), torch.from_numpy(point.b_L)
@@ -34,21 +42,16 @@ def stacks(point, starts, noise):
     ]
 
 
-def test_ends_at_the_best_minimum_would_make_it_hold(monkeypatch):
-    best = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)[0]
-    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(best, 16, 0.01))
+def test_ends_at_the_best_minimum_would_make_it_hold(monkeypatch, minima):
+    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(minima[0], 16, 0.01))
     finding = Landscape(**SMALL).measure()
     assert finding.verdict == "holds" and finding.measured["share_at_best"] == 1
     assert finding.measured["largest_distance"] < 0.1
 
 
-def test_an_end_below_the_best_is_seen(monkeypatch, mutate):
-    def without_the_best(right):
-        return lambda *given: [minimum for minimum in right(*given) if minimum.risk > 0.06]
-
-    best = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)[0]
-    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(best, 16, 0.0))
-    mutate(InvariantRisk, "minimise", without_the_best)
+def test_an_end_below_the_best_is_seen(monkeypatch, mutate, minima):
+    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(minima[0], 16, 0.0))
+    mutate(InvariantRisk, "minimise", lambda right, *given: [m for m in right(*given) if m.risk > 0.06])
     finding = Landscape(**SMALL | {"samples": 4000}).measure()
     assert finding.measured["below_best_on_s"] == 16 and finding.verdict == "undecided"
 
@@ -71,10 +74,10 @@ def test_starts_are_normal_in_the_papers_coordinates(size):
         assert printed_KLDD.square().mean().sqrt().item() == pytest.approx([0.1, 0.3][size], rel=0.05)
 
 
-def test_the_size_with_the_least_share_decides(monkeypatch):
+def test_the_size_with_the_least_share_decides(monkeypatch, minima):
     """All of one size at the best minimum, all of the other elsewhere."""
-    best, *_, worst = InvariantRisk(5, 10, 3, with_b=True).minimise(np.random.default_rng(0), 64)
-    ends = [stack for pair in zip(stacks(best, 8, 0.0), stacks(worst, 8, 0.0), strict=True) for stack in pair]
+    best, worst = (stacks(minima[place], 8, 0.0) for place in (0, -1))
+    ends = [stack for pair in zip(best, worst, strict=True) for stack in pair]
     monkeypatch.setattr(Landscape, "_train", lambda self: ends)
     finding = Landscape(**SMALL | {"init_stds": [0.1, 0.2]}).measure()
     assert finding.measured["at_best_by_init_std"] == [8, 0] and finding.verdict == "undecided"

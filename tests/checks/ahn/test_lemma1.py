@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -7,26 +5,24 @@ import torch
 from icl.checks.ahn import descent, lemma1
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.verdict import Weights
-from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, refuses, seen
 
-SETTINGS = [
+
+@holds(
+    Lemma1,
     {},
     {"dim": 1, "context": 1, "layers": 1, "samples": 5},
     {"dim": 2, "context": 3, "eigenvalues": [1e4, 1e-4], "layers": 16, "seed": 3},
     {"dim": 4, "context": 9, "eigenvalues": [2, 1, 0.5, 0.1], "layers": 2},
     {"dim": 3, "context": 2, "covariance": [[2, 0.7, 0], [0.7, 1, 0], [0, 0, 3]]},
     {"dim": 8, "context": 3, "layers": 3, "samples": 7},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    finding = held(Lemma1(**settings), 1000)
+    margin=1000,
+)
+def test_holds(check, finding):
     for wrong in ("max_error_with_A", "max_error_second_division"):
-        assert settings.get("dim") == 1 or finding.measured[wrong] > 1000 * finding.bound.value
+        assert check.law.dim == 1 or finding.measured[wrong] > 1000 * finding.bound.value
 
 
 def test_one_step_from_zero_by_hand():
@@ -41,24 +37,24 @@ def test_one_step_from_zero_by_hand():
         np.testing.assert_allclose(entries[0, 0].numpy(), expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda right: lambda T, prompt: right(T.mT, prompt),
-        lambda right: lambda T, prompt: right(T * (1 + 1e-9), prompt),
-        lambda right: lambda T, prompt: right(T / prompt.context_RBNP.shape[2], prompt),
-        lambda right: lambda T, prompt: right(T, prompt) * torch.tensor([*[1.0] * 20, -1.0]).double(),
-        lambda right: lambda T, prompt: right(T, prompt).flip(0),
-    ],
+def flipped_query(right, T, prompt):
+    return right(T, prompt) * torch.tensor([*[1.0] * 20, -1.0]).double()
+
+
+test_any_other_iteration_or_token_path_is_seen = seen(
+    Lemma1,
+    *(
+        Mutant(lemma1, "descent_entries", wrong)  # the sizes of terms keep the right one
+        for wrong in (
+            lambda right, T, prompt: right(T.mT, prompt),
+            lambda right, T, prompt: right(T * (1 + 1e-9), prompt),
+            lambda right, T, prompt: right(T / prompt.context_RBNP.shape[2], prompt),
+            flipped_query,
+            lambda right, T, prompt: right(T, prompt).flip(0),
+        )
+    ),
+    Mutant(descent.tokens, "stack_forward", lambda right, *given: right(*given) * (1 + 1e-9)),
 )
-def test_any_other_iteration_fails(mutate, wrong):
-    mutate(lemma1, "descent_entries", wrong)  # the sizes of terms keep the right one
-    assert Lemma1().measure().verdict == "fails"
-
-
-def test_a_wrong_token_path_fails(mutate):
-    mutate(descent.tokens, "stack_forward", lambda right: lambda *given: right(*given) * (1 + 1e-9))
-    assert Lemma1().measure().verdict == "fails"
 
 
 def weights(A_RLDD, law=None, **other):
@@ -81,8 +77,8 @@ def test_judges_any_weights_of_eq_8(dtype):
 
 def test_judges_the_worst_seed(mutate):
     A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 3, 3)))
-    wrong = lambda right: lambda A, prompt: right(A, prompt) * (1 + 1e-9 * torch.equal(A, A_RLDD[0]))  # noqa: E731
-    mutate(lemma1, "label_entries", wrong)
+    off = lambda right, A, prompt: right(A, prompt) * (1 + 1e-9 * torch.equal(A, A_RLDD[0]))  # noqa: E731
+    mutate(lemma1, "label_entries", off)
     finding = Lemma1().judge(weights(A_RLDD))
     first, second = finding.measured["max_error_by_seed"]
     assert finding.verdict == "fails" and first > finding.bound.value > second
@@ -98,11 +94,10 @@ def test_judge_refuses_what_the_lemma_does_not_speak_of():
     A = torch.ones(1, 1, 2, 2, dtype=torch.float64)
     law, noisy = LinearRegression(2, 8).law([0]), LinearRegression(2, 8, label_noise=0.1).law([0])
     long = LinearRegression(2, 10**5).law([0])
-    for given, key in (
-        (weights(A, law, family="sparse_ab"), "weights"),
-        (weights(A, law, activation="softmax"), "weights"),
-        (weights(A, noisy), "weights"),
-        (weights(A, long), "context"),
-    ):
-        with pytest.raises(InputError, match=rf"^check\.{key}"):
-            Lemma1().judge(given)
+    refuses(
+        Lemma1(),
+        (weights(A, law, family="sparse_ab"), r"^check\.weights"),
+        (weights(A, law, activation="softmax"), r"^check\.weights"),
+        (weights(A, noisy), r"^check\.weights"),
+        (weights(A, long), r"^check\.context"),
+    )

@@ -1,28 +1,22 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
 from icl.checks.ahn import swaps
 from icl.checks.ahn.lemma4 import Lemma4
-from tests.checks.asking import held
-
-SMALL = {"samples": 50}
+from tests.checks.asking import Mutant, held, holds, seen
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        SMALL,
-        {"layers": 2, "dim": 3, "context": 4, "eigenvalues": [2, 1, 0.001], **SMALL},
-        {"dim": 1, "context": 1, "layers": 2, **SMALL},
-        {"dim": 12, "context": 5, "layers": 4, **SMALL},
-        {"dim": 2, "context": 1, "covariance": [[2, 1], [1, 1]], **SMALL},
-        {"layers": 8, "seed": 3, **SMALL},
-    ],
+@holds(
+    Lemma4,
+    {},
+    {"layers": 2, "dim": 3, "context": 4, "eigenvalues": [2, 1, 0.001]},
+    {"dim": 1, "context": 1, "layers": 2},
+    {"dim": 12, "context": 5, "layers": 4},
+    {"dim": 2, "context": 1, "covariance": [[2, 1], [1, 1]]},
+    {"layers": 8, "seed": 3},
+    samples=50,
 )
-def test_holds_and_rejects_its_control(settings):
-    finding = held(Lemma4(**settings))
+def test_holds(check, finding):
     assert finding.measured["max_error"] <= finding.bound.value < 1e-3 * finding.control.measured
 
 
@@ -31,34 +25,27 @@ def test_the_condition_of_sigma_drops_out():
     assert held(check).measured["words_error"] < 1e-12
 
 
-@pytest.mark.parametrize("part", ["on_the_polynomial", "on_predictions", "on_words"])
-def test_every_part_can_fail(monkeypatch, part):
-    right, orders = getattr(swaps, part), swaps.transpositions
-
-    def replaced(*given):
-        monkeypatch.setattr(swaps, "transpositions", lambda layers: [[0] * layers])
-        answer = right(*given)
-        monkeypatch.setattr(swaps, "transpositions", orders)
-        return answer
-
-    monkeypatch.setattr(swaps, part, replaced)
-    assert Lemma4(**SMALL).measure().verdict == "fails"
+def with_one_order(right, *given):
+    """With an order that is none: every layer the first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(swaps, "transpositions", lambda layers: [[0] * layers])
+        return right(*given)
 
 
-def test_fails_where_the_layers_are_off_s(monkeypatch):
-    family = swaps.SparseA
-    bent = torch.zeros(3, 5, 5, dtype=torch.float64)
-    bent[0, 0, 1] = 1e-3
+class Bent(swaps.SparseA):
+    """Layers off S."""
 
-    class Bent(family):
-        def load(self, matrices):
-            order = matrices["A"].diagonal(dim1=-2, dim2=-1).sum(-1)[0].argsort()
-            super().load({"A": matrices["A"] + bent[order][None]})
-
-    monkeypatch.setattr(swaps, "SparseA", Bent)
-    assert Lemma4(**SMALL).measure().verdict == "fails"
+    def load(self, matrices):
+        bent = torch.zeros(3, 5, 5, dtype=torch.float64)
+        bent[0, 0, 1] = 1e-3
+        order = matrices["A"].diagonal(dim1=-2, dim2=-1).sum(-1)[0].argsort()
+        super().load({"A": matrices["A"] + bent[order][None]})
 
 
-def test_undecided_where_the_control_is_not_rejected(monkeypatch):
-    monkeypatch.setattr(Lemma4, "_off_s", lambda check, A: A)
-    assert Lemma4(**SMALL).measure().verdict == "undecided"
+test_every_part_can_fail_and_the_control_must = seen(
+    Lemma4,
+    *(Mutant(swaps, f"on_{part}", with_one_order) for part in ("the_polynomial", "predictions", "words")),
+    Mutant(swaps, "SparseA", lambda right, *given: Bent(*given)),
+    Mutant(Lemma4, "_off_s", lambda right, check, A: A, "undecided", "control"),
+    samples=50,
+)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,21 +7,20 @@ from icl.checks.ahn import lemma5
 from icl.checks.ahn.lemma5 import Lemma5
 from icl.models import SparseAB, tokens
 from icl.random import generator
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@holds(
+    Lemma5,
     {},
     {"dim": 1, "context": 1, "layers": 1, "samples": 5},
     {"dim": 2, "context": 3, "eigenvalues": [1e4, 1e-4], "layers": 4, "seed": 3},
     {"dim": 4, "context": 9, "eigenvalues": [2, 1, 0.5, 0.1], "layers": 2},
     {"dim": 3, "context": 2, "covariance": [[2, 0.7, 0], [0.7, 1, 0], [0, 0, 3]]},
     {"dim": 8, "context": 3, "samples": 7},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    finding = held(Lemma5(**settings), 1000)
+    margin=1000,
+)
+def test_holds(check, finding):
     assert finding.measured["max_error_outside_11"] < finding.bound.value
     assert finding.measured["risk_eq5"] == pytest.approx(finding.measured["risk_trace_form"], rel=1e-12)
 
@@ -49,17 +46,17 @@ def test_the_forward_pass_and_the_trace_form_by_other_means():
     np.testing.assert_allclose(out[0, 2], Y[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda Z: Z[:, -1].square().sum(-1),
-        lambda Z: (1 + 1e-9) * Z[:, -1, -1].square(),
-        lambda Z: Z[:, -1, -2].square(),
-    ],
+test_another_form_or_other_weights_are_seen = seen(
+    Lemma5,
+    Mutant(lemma5, "trace_form", lambda right, Z: Z[:, -1].square().sum(-1)),
+    Mutant(lemma5, "trace_form", lambda right, Z: (1 + 1e-9) * right(Z)),
+    Mutant(lemma5, "trace_form", lambda right, Z: Z[:, -1, -2].square()),
+    # weights outside (11), and a control inside it
+    Mutant(Lemma5, "_sparse", lambda right, check, rng: check._full(rng, last_column=True)),
+    Mutant(
+        Lemma5, "_full", lambda right, check, rng, last_column: check._sparse(rng), "undecided", "control"
+    ),
 )
-def test_another_form_fails(monkeypatch, wrong):
-    monkeypatch.setattr(lemma5, "trace_form", wrong)
-    assert Lemma5().measure().verdict == "fails"
 
 
 def test_without_the_mask_it_fails(monkeypatch):
@@ -75,14 +72,3 @@ def test_without_the_mask_it_fails(monkeypatch):
     assert finding.measured["lemma6_x"] == 0
     for part in ("form_error", "lemma6_context_labels", "lemma6_query_label"):
         assert finding.measured[part] > finding.bound.value
-
-
-def test_weights_outside_11_fail(monkeypatch):
-    monkeypatch.setattr(Lemma5, "_sparse", lambda self, rng: self._full(rng, last_column=True))
-    assert Lemma5().measure().verdict == "fails"
-
-
-def test_a_control_inside_11_leaves_it_undecided(monkeypatch):
-    monkeypatch.setattr(Lemma5, "_full", lambda self, rng, last_column: self._sparse(rng))
-    finding = Lemma5().measure()
-    assert not finding.control.rejected and finding.verdict == "undecided"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -8,7 +6,7 @@ from icl.checks.ahn.softmax import Softmax, losses
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000}
 
@@ -19,12 +17,16 @@ def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
     assert measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
 
 
-def test_both_signs_of_the_labels_are_tried():
+def test_both_signs_of_the_labels_are_tried(mutate):
     """Attention to keys unlike the query, and to keys like it: two local minima, the first the lower."""
     check = Softmax(starts=2, samples=2000)
     prompt = check.law.token_prompts([generator(0, "search")], 2000)
     by_sign = {s: check._descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
     assert by_sign[1] < 0.9 * by_sign[-1]
+    signs = []
+    mutate(Softmax, "_descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
+    Softmax(**SMALL).measure()
+    assert set(signs) == {-1, 1}
 
 
 @pytest.mark.parametrize("activation", ["softmax", "identity"])
@@ -40,13 +42,18 @@ def test_losses_are_those_of_the_models(activation):
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
-def test_a_softmax_that_is_linear_attention_fails(monkeypatch):
-    right = Softmax._excess
-    monkeypatch.setattr(Softmax, "_excess", lambda self, *given: right(self, *given[:3], "identity"))
-    assert Softmax(**SMALL).measure().verdict == "fails"
-    monkeypatch.setattr(Softmax, "_excess", lambda self, *given: right(self, *given[:3], "softmax"))
-    finding = Softmax(**SMALL).measure()
-    assert not finding.control.rejected and finding.verdict == "undecided"
+test_a_softmax_that_is_linear_attention_and_a_control_that_is_softmax_are_seen = seen(
+    Softmax,
+    Mutant(Softmax, "_excess", lambda right, check, a, b, c, _: right(check, a, b, c, "identity")),
+    Mutant(
+        Softmax,
+        "_excess",
+        lambda right, check, a, b, c, _: right(check, a, b, c, "softmax"),
+        "undecided",
+        "control",
+    ),
+    **SMALL,
+)
 
 
 def test_weights_sum_over_the_query_key_too():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -8,7 +6,12 @@ from icl.checks.ahn import search, theorem2
 from icl.checks.ahn.theorem2 import Theorem2
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.words import sparse_a_risk
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
+
+
+@pytest.fixture(autouse=True)
+def one_control(monkeypatch):
+    monkeypatch.setattr(theorem2, "CONTROL_STARTS", 1)
 
 
 @pytest.fixture
@@ -52,27 +55,27 @@ def test_holds_and_rejects_its_control(coarse, dim, context):
 TILTED = torch.tensor([[1.0, 0.3], [0.3, 1.0]]).double()
 
 
-@pytest.mark.parametrize(
-    ("where", "name", "wrong"),
-    [
-        (theorem2, "sparse_a_risk", lambda right: lambda A, S, W, n: right(A, TILTED, W, n)),
-        (theorem2, "sparse_a_risk", lambda right: lambda A, S, W, n: right(A, S, TILTED, n)),
-        (
-            theorem2,
-            "sparse_a_risk",
-            lambda right: lambda A, S, W, n: right(A, S, W, n + 1),
-        ),  # not the polynomial's
-        (search, "basis", lambda right: lambda of, dim: right(of, dim)[: -1 if of == "diagonal" else None]),
-    ],
+test_without_isotropy_or_another_optimum_is_seen = seen(
+    Theorem2,
+    Mutant(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, TILTED, W, n)),
+    Mutant(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, TILTED, n)),
+    # not the polynomial's
+    Mutant(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, W, n + 1)),
+    Mutant(search, "basis", lambda right, of, dim: right(of, dim)[: -1 if of == "diagonal" else None]),
+    # an optimum of unknown accuracy, and a control that is as isotropic as the statement
+    Mutant(search, "polish", lambda right, risk, theta_LV: (theta_LV, float("inf")), "undecided"),
+    Mutant(
+        theorem2,
+        "sparse_a_risk",
+        lambda right, A, S, W, n: right(A, torch.eye(len(S)).double(), W, n),
+        "undecided",
+        "control",
+    ),
+    needs="no_tokens",
+    dim=2,
+    context=5,
+    starts=1,
 )
-def test_without_isotropy_or_another_optimum_it_fails(mutate, no_tokens, where, name, wrong):
-    mutate(where, name, wrong)
-    assert Theorem2(2, 5, starts=1).measure().verdict == "fails"
-
-
-def test_an_optimum_of_unknown_accuracy_is_undecided(monkeypatch, no_tokens):
-    monkeypatch.setattr(search, "polish", lambda risk, theta_LV: (theta_LV, float("inf")))
-    assert Theorem2(2, 5, starts=1).measure().verdict == "undecided"
 
 
 def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypatch):
@@ -83,11 +86,3 @@ def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypat
     assert measured["scalar_risk_by_pairings_minus_polynomial"] < 1e-12
     assert finding.verdict == "fails" and finding.bound.of == "token_z"
     assert measured["free_z"] > measured["free_z_bound"]
-
-
-def test_a_control_that_is_not_rejected_leaves_it_undecided(monkeypatch, no_tokens):
-    monkeypatch.setattr(
-        theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, torch.eye(len(S)).double(), W, n)
-    )
-    finding = Theorem2(2, 5, starts=1).measure()
-    assert not finding.control.rejected and finding.verdict == "undecided"

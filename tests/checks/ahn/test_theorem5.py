@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -9,64 +7,53 @@ from icl.checks import token_evidence
 from icl.checks.ahn import relu_layer, theorem5
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.verdict import Weights
-from icl.errors import InputError
 from icl.models import tokens
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import ReluRisk
-from tests.checks.asking import held
-
-SIZES = [(5, 20), (1, 1), (2, 1), (3, 2), (1, 6), (7, 4)]
+from tests.checks.asking import Mutant, holds, refuses, seen
 
 
-@pytest.mark.parametrize(("dim", "context"), SIZES)
-def test_holds_and_rejects_its_control(dim, context):
-    measured = held(Theorem5(dim, context, samples=5000)).measured
+@holds(
+    Theorem5,
+    *({"dim": d, "context": n} for d, n in [(5, 20), (1, 1), (2, 1), (3, 2), (1, 6), (7, 4)]),
+    samples=5000,
+)
+def test_holds(check, finding):
+    measured = finding.measured
     assert measured["effect_of_a"] == 0
     assert measured["risk_at_claim"] == pytest.approx(measured["convex_bound"], rel=1e-13)
 
 
 def curvature_times(factor):
-    return lambda right: property(lambda risk: factor * right.fget(risk))
+    right = ReluRisk.curvature
+    return property(lambda risk: factor * right.fget(risk))
 
 
-def a_has_an_effect(right):
-    return lambda P, Q, prompt: right(P, Q, prompt) + 1e-12 * Q[:-1, -1].sum()
+def a_has_an_effect(right, P, Q, prompt):
+    return right(P, Q, prompt) + 1e-12 * Q[:-1, -1].sum()
 
 
-def another_formula(right):
-    return lambda risk, b, A: right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
+def another_formula(right, risk, b, A):
+    return right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
 
 
-def half_of_b_0(right):
-    return lambda *given: 0.5 * right(*given)
+def longer_queries(right, P, Q, *more):
+    return right(P, (1 + 1e-9) * Q, *more)
 
 
-def of_linear_attention(right):
-    return lambda step, dim: right(step / 2, dim)
-
-
-def longer_queries(right):
-    return lambda P, Q, *more: right(P, (1 + 1e-9) * Q, *more)
-
-
-@pytest.mark.parametrize(
-    ("where", "name", "wrong", "of"),
-    [
-        (ReluRisk, "curvature", curvature_times(0.99), None),
-        (ReluRisk, "curvature", curvature_times(1.01), None),
-        (theorem5, "diagonal_point", of_linear_attention, None),
-        (ReluRisk, "value", another_formula, None),
-        (ReluRisk, "covariate_term", half_of_b_0, "token_z"),  # seen by sampling alone
-        (relu_layer, "predict", a_has_an_effect, "effect_of_a"),
-        (tokens, "stack_forward", longer_queries, "prediction_error"),
-    ],
+test_another_risk_or_layer_is_seen = seen(
+    Theorem5,
+    *(Mutant(ReluRisk, "curvature", curvature_times(factor)) for factor in (0.99, 1.01)),
+    Mutant(theorem5, "diagonal_point", lambda right, step, dim: right(step / 2, dim)),  # of linear attention
+    Mutant(ReluRisk, "value", another_formula),
+    Mutant(ReluRisk, "covariate_term", lambda right, *given: 0.5 * right(*given), of="token_z"),  # of b_0
+    Mutant(relu_layer, "predict", a_has_an_effect, of="effect_of_a"),
+    Mutant(tokens, "stack_forward", longer_queries, of="prediction_error"),
+    dim=3,
+    context=4,
+    samples=20_000,
 )
-def test_fails_for_another_risk_or_layer(mutate, where, name, wrong, of):
-    mutate(where, name, wrong)
-    finding = Theorem5(3, 4, samples=20_000).measure()
-    assert finding.verdict == "fails" and of in (None, finding.bound.of)
-    assert wrong is not another_formula or finding.measured["token_z"] > finding.measured["token_z_bound"]
 
 
 class Almost(ReluRisk):
@@ -122,12 +109,11 @@ def test_judges_weights_by_distance_and_risk(family):
 def test_weights_the_theorem_does_not_speak_of_are_refused():
     check, full = Theorem5(samples=5000), weights("full")
     two = {name: torch.cat([M, M], 1) for name, M in full.matrices.items()}
-    for changed, words in (
-        ({"activation": "identity"}, "identity"),
-        ({"matrices": full.matrices | {"Q": full.matrices["Q"] + 1e-3}}, "last row of Q"),
-        ({"law": LinearRegression(4, 9, eigenvalues=[2, 1, 1, 1]).law([0, 1])}, r"N\(0, I\)"),
-        ({"law": replace(full.law, read_out=1)}, "read_out"),
-        ({"matrices": two}, "2 layers"),
-    ):
-        with pytest.raises(InputError, match=words):
-            check.judge(replace(full, **changed))
+    refuses(
+        check,
+        (replace(full, activation="identity"), "identity"),
+        (replace(full, matrices=full.matrices | {"Q": full.matrices["Q"] + 1e-3}), "last row of Q"),
+        (replace(full, law=LinearRegression(4, 9, eigenvalues=[2, 1, 1, 1]).law([0, 1])), r"N\(0, I\)"),
+        (replace(full, law=replace(full.law, read_out=1)), "read_out"),
+        (replace(full, matrices=two), "2 layers"),
+    )

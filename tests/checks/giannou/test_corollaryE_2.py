@@ -1,23 +1,20 @@
-from __future__ import annotations
-
 import numpy as np
-import pytest
 
 from icl.checks.giannou import corollaryE_2
 from icl.checks.giannou.corollaryE_2 import CorollaryE2
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize("mu", [1e-3, 0.1, 5.0])
-def test_corollary_e2(mu):
-    finding = held(CorollaryE2(mu=mu, samples=200))
+@holds(CorollaryE2, *({"mu": mu} for mu in (1e-3, 0.1, 5.0)), samples=200)
+def test_corollary_e2(check, finding):
     assert finding.measured["inverse"] > 0.9  # E.2 is sharp
 
 
-def test_a_tighter_bound_fails(monkeypatch):
-    right = corollaryE_2.inverse_share
-    monkeypatch.setattr(corollaryE_2, "inverse_share", lambda H, E, mu: 1.2 * right(H, E, mu))
-    assert CorollaryE2(samples=200).measure().verdict == "fails"
+test_a_tighter_bound_fails = seen(
+    CorollaryE2,
+    Mutant(corollaryE_2, "inverse_share", lambda right, H, E, mu: 1.2 * right(H, E, mu)),
+    samples=200,
+)
 
 
 def test_the_least_size():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from icl.checks.giannou.degrees import Degrees, best_residual, newton_residual

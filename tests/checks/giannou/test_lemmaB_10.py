@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -7,31 +5,32 @@ import torch
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_10 import BEND, LemmaB10, beyond, constant_of
+from tests.checks.asking import Mutant, seen
 
 
 @pytest.mark.parametrize(
     "mu, verdict", [(0.01, "holds"), (0.1, "holds"), (1.4, "holds"), (1.43, "fails"), (30, "fails")]
 )
-def test_lemma_b10_is_true_below_the_root_of_two(mu: float, verdict: str) -> None:
+def test_lemma_b10_is_true_below_the_root_of_two(mu, verdict):
     finding = LemmaB10(mu=mu, samples=8, steps=60).measure()
     assert finding.verdict == verdict and finding.control.rejected
 
 
-def test_growth_does_not_stop() -> None:
+def test_growth_does_not_stop():
     measured = LemmaB10(mu=2.0, samples=4, steps=500).measure().measured
     assert measured["least_growth_in_a_step"] > 1 and measured["constant"] is None
 
 
-def test_at_the_root_of_two_nothing_is_decided() -> None:
+def test_at_the_root_of_two_nothing_is_decided():
     assert LemmaB10(mu=math.sqrt(2), samples=2, steps=4).measure().verdict == "undecided"
 
 
-def test_a_step_that_stays_put_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
-    assert LemmaB10(mu=0.1).measure().verdict == "fails"
+test_a_step_that_stays_put_fails = seen(
+    LemmaB10, Mutant(LogisticLoss, "damped_step", lambda right, loss, x_BD: x_BD), mu=0.1
+)
 
 
-def test_bounds_on_one_step() -> None:
+def test_bounds_on_one_step():
     """rho's and the bend's on a fine grid of margins; growth is positive from `beyond` on."""
     m = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
     p = torch.sigmoid(-m)

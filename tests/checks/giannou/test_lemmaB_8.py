@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from icl.checks.giannou.lemmaB_8 import LemmaB8

@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import pytest
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou.lemmaB_9 import LemmaB9
+from tests.checks.asking import Mutant, seen
 
 
 @pytest.mark.parametrize(
@@ -15,6 +14,6 @@ def test_lemma_b9_is_true_below_the_root_of_two(mu, verdict):
     assert finding.measured["growth_far_out"] == pytest.approx(mu**2 - 2, abs=1e-3)
 
 
-def test_a_step_that_stays_put_fails(monkeypatch):
-    monkeypatch.setattr(LogisticLoss, "damped_step", lambda self, x_BD: x_BD)
-    assert LemmaB9(mu=0.1).measure().verdict == "fails"
+test_a_step_that_stays_put_fails = seen(
+    LemmaB9, Mutant(LogisticLoss, "damped_step", lambda right, loss, x_BD: x_BD), mu=0.1
+)

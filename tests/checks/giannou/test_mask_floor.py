@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -16,7 +14,7 @@ from icl.checks.giannou.mask_floor import (
 from icl.models import LinearTransformer, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 
 def test_floor_of_five_dimensions():
@@ -76,11 +74,10 @@ def test_the_masked_family_is_the_projects_own():
         assert float(got[b]) == pytest.approx(float(expected), rel=1e-9)
 
 
-def test_a_wrong_formula_or_a_mask_fails(monkeypatch):
-    right = mask_floor.unmasked_risk
-    monkeypatch.setattr(mask_floor, "unmasked_risk", lambda g, s, n: (1 - g).square().mean(-1))
-    assert MaskFloor(samples=500, layers=2).measure().verdict == "fails"
-    monkeypatch.setattr(mask_floor, "unmasked_risk", right)
-    stack = mask_floor.unmasked_stack
-    monkeypatch.setattr(mask_floor, "unmasked_stack", lambda a, b, d, n: stack(a * 1.001, b, d, n))
-    assert MaskFloor(samples=500, layers=2).measure().verdict == "fails"
+test_a_wrong_formula_or_a_mask_is_seen = seen(
+    MaskFloor,
+    Mutant(mask_floor, "unmasked_risk", lambda right, g, s, n: (1 - g).square().mean(-1)),
+    Mutant(mask_floor, "unmasked_stack", lambda right, a, b, d, n: right(a * 1.001, b, d, n)),
+    samples=500,
+    layers=2,
+)

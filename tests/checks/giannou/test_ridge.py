@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from icl.checks.giannou.ridge import Ridge
 from tests.checks.asking import held
 

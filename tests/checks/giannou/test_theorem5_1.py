@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from icl.checks.giannou.theorem5_1 import Theorem5_1
 from tests.checks.asking import held
 

@@ -1,18 +1,12 @@
-from __future__ import annotations
-
 import numpy as np
-import pytest
 
 from icl.checks.giannou import theorem5_4
 from icl.checks.giannou.theorem5_4 import Theorem5_4, guaranteed_decrease
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize(
-    "settings", [{"mu": 0.1}, {"mu": 0.25, "dim": 2, "context": 3}, {"mu": 10.0, "seed": 1}]
-)
-def test_theorem5_4(settings):
-    finding = held(Theorem5_4(samples=24, **settings))
+@holds(Theorem5_4, {"mu": 0.1}, {"mu": 0.25, "dim": 2, "context": 3}, {"mu": 10.0, "seed": 1}, samples=24)
+def test_theorem5_4(check, finding):
     measured = finding.measured
     assert measured["min_decrease_phase1"] >= measured["guaranteed_decrease"] > 0.01
     assert measured["min_decrease_exact"] >= 0.25 - np.log(1.25)
@@ -23,12 +17,13 @@ def test_guaranteed_decrease_is_above_a_hundredth_for_every_mu():
     assert min(guaranteed_decrease(mu) for mu in np.geomspace(1e-4, 1e4, 400)) > 0.01
 
 
-def test_errors_too_large_fail(monkeypatch):
-    right = theorem5_4.largest_error
-    monkeypatch.setattr(theorem5_4, "constant_times_error", lambda mu, eps_B: 0 * eps_B)
-    assert Theorem5_4(samples=8).measure().verdict == "fails"
-    monkeypatch.undo()
-    monkeypatch.setattr(theorem5_4, "largest_error", lambda mu, x_BD: 300 * right(mu, x_BD))
+test_errors_too_large_fail = seen(
+    Theorem5_4, Mutant(theorem5_4, "constant_times_error", lambda right, mu, eps_B: 0 * eps_B), samples=8
+)
+
+
+def test_errors_far_too_large_do_not_hold(mutate):
+    mutate(theorem5_4, "largest_error", lambda right, mu, x_BD: 300 * right(mu, x_BD))
     assert Theorem5_4(samples=8).measure().verdict in ("fails", "undecided")
 
 

@@ -1,20 +1,20 @@
-from __future__ import annotations
-
-import pytest
 import torch
 
 from icl.checks.lds import lemma3_1
 from icl.checks.lds.lemma3_1 import Lemma31
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize(("window", "length"), [(1, 3), (1, 7), (3, 9), (4, 30)])
-def test_lemma_3_1_holds_for_the_repaired_heads_only(window, length):
-    finding = held(Lemma31(window=window, length=length, samples=5))
+@holds(
+    Lemma31,
+    *({"window": window, "length": length} for window, length in [(1, 3), (1, 7), (3, 9), (4, 30)]),
+    samples=5,
+)
+def test_lemma_3_1_holds_for_the_repaired_heads_only(check, finding):
     measured = finding.measured
     assert measured["repaired_error"] == measured["shifted_error_first_rows"] == 0
     assert measured["printed_error"] > 0 and measured["shifted_error"] > 0 and measured["masked_error"] > 0
-    assert measured["shifted_error_rows_below"] > 0 or window == 1
+    assert measured["shifted_error_rows_below"] > 0 or check.window == 1
 
 
 def test_lemma_3_1_by_slices():
@@ -24,6 +24,9 @@ def test_lemma_3_1_by_slices():
     assert matrix.tolist() == rows
 
 
-def test_lemma_3_1_notices_heads_that_read_the_target(monkeypatch):
-    monkeypatch.setattr(lemma3_1, "_restricted", lemma3_1._shift)
-    assert Lemma31(window=2, length=6, samples=3).measure().verdict == "fails"
+test_lemma_3_1_notices_heads_that_read_the_target = seen(
+    Lemma31,
+    Mutant(lemma3_1, "_restricted", lambda right, *given: lemma3_1._shift(*given)),
+    window=2,
+    length=6,
+)

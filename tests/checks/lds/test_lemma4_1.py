@@ -1,13 +1,13 @@
-from __future__ import annotations
-
+import numpy as np
 import pytest
 import torch
 
-from icl.checks.lds import lemma4_1
+from icl.checks.lds import evidence, lemma4_1
 from icl.checks.lds.lemma4_1 import Lemma41
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
-from tests.checks.asking import held
+from icl.theory.gaussian import moment
+from tests.checks.asking import Mutant, held, seen
 
 
 @pytest.mark.parametrize("settings", [{"window": w} for w in (1, 2, 3)] + [{"setting": s} for s in "bcd"])
@@ -29,17 +29,30 @@ def test_lemma_4_1_counts_the_zeros_of_12():
             assert torch.equal(lemma4_1.forced_zeros(window)[j - 1], ~free)
 
 
-def test_lemma_4_1_fails_for_another_pattern(monkeypatch):
-    def mixed(window):
-        mask_P, query_PP = theory.parity_mask(window)
-        return mask_P, ~query_PP | query_PP
-
-    monkeypatch.setattr(lemma4_1, "parity_mask", mixed)
-    assert Lemma41(window=2, length=8, dim=2).measure().verdict == "fails"
+def mixed(right, window):
+    mask_P, query_PP = right(window)
+    return mask_P, ~query_PP | query_PP
 
 
-def test_lemma_4_1_sees_a_shifted_window(monkeypatch):
-    honest = task._tokens
-    monkeypatch.setattr(task, "_tokens", lambda y, s: (honest(y, s)[0][:, :, 1:], honest(y, s)[1]))
-    finding = Lemma41(window=2, length=8, dim=2).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "grid_error"
+def shifted_window(right, y, s):
+    tokens, query = right(y, s)
+    return tokens[:, :, 1:], query
+
+
+test_lemma_4_1_sees_another_pattern_and_a_shifted_window = seen(
+    Lemma41,
+    Mutant(lemma4_1, "parity_mask", mixed),
+    Mutant(task, "_tokens", shifted_window, of="grid_error"),
+    window=2,
+    length=8,
+    dim=2,
+)
+
+
+def test_the_grid_is_gaussian():
+    root = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 5)))
+    C = root @ root.T
+    found = evidence.moments_on_a_grid(C, 1)
+    assert float(found.constant) == pytest.approx(float(C[4, 4]), rel=1e-12)
+    value = sum(moment([3, 4, t, t + 1], torch.zeros(5).double(), C) for t in range(3)) / 3
+    assert float(found.linear_KS[0, 1]) == pytest.approx(float(value), rel=1e-12)

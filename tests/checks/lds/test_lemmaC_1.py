@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 
 import torch
@@ -8,7 +6,7 @@ from icl.checks.lds import lemmaC_1, sequences
 from icl.checks.lds.lemmaC_1 import LemmaC1
 from icl.random import generator
 from icl.tasks import dynamical_system as task
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 SETTINGS = ("a", "b", "c", "d")
 
@@ -31,13 +29,12 @@ def test_lemma_c_1_is_vandermonde_s_determinant():
     assert torch.allclose(found, (z.prod(1) * gaps).abs(), rtol=1e-8)
 
 
-def test_lemma_c_1_is_undecided_where_an_eigenvalue_repeats(monkeypatch):
-    honest = task._eigenvalues
+def repeated(right, *given):
+    v = right(*given)
+    v[:, 1] = v[:, 0]
+    return v
 
-    def repeated(*given):
-        v = honest(*given)
-        v[:, 1] = v[:, 0]
-        return v
 
-    monkeypatch.setattr(task, "_eigenvalues", repeated)
-    assert LemmaC1(dim=3, samples=50).measure().verdict == "undecided"
+test_lemma_c_1_is_undecided_where_an_eigenvalue_repeats = seen(
+    LemmaC1, Mutant(task, "_eigenvalues", repeated, "undecided"), dim=3, samples=50
+)

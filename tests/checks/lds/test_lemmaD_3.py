@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -8,15 +6,12 @@ from icl.checks.lds import lemmaD_3
 from icl.checks.lds.lemmaD_3 import LemmaD3
 from icl.tasks import dynamical_system as task
 from icl.theory.gaussian import moment
-from tests.checks.asking import held
-
-SETTINGS = ("a", "b", "c", "d")
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_lemma_d_3_holds(setting):
-    finding = held(LemmaD3(setting=setting, length=8, dim=2, samples=800))
-    assert ("exact_order_6" in finding.measured) == (setting in "ab")
+@holds(LemmaD3, *({"setting": setting} for setting in "abcd"), length=8, dim=2, samples=800)
+def test_lemma_d_3_holds(check, finding):
+    assert ("exact_order_6" in finding.measured) == (check.law.setting in "ab")
 
 
 def test_lemma_d_3_moments_by_recursion():
@@ -31,7 +26,11 @@ def test_lemma_d_3_moments_by_recursion():
     assert bool(((tuples + 1).sum(1) % 2 == 1).all()) and int(tuples.min()) >= 0 and int(tuples.max()) <= 3
 
 
-def test_lemma_d_3_fails_without_symmetry(monkeypatch):
-    honest = task._eigenvalues
-    monkeypatch.setattr(task, "_eigenvalues", lambda rng, spectrum, B, D: honest(rng, "positive", B, D))
-    assert LemmaD3(setting="c", length=6, dim=2, samples=400).measure().verdict == "fails"
+test_lemma_d_3_fails_without_symmetry = seen(
+    LemmaD3,
+    Mutant(task, "_eigenvalues", lambda right, rng, spectrum, B, D: right(rng, "positive", B, D)),
+    setting="c",
+    length=6,
+    dim=2,
+    samples=400,
+)

@@ -1,15 +1,11 @@
-from __future__ import annotations
-
 import pytest
 
 from icl.checks.lds import optimum_s
 from icl.checks.lds.optimum_s import OptimumS
 from icl.tasks import dynamical_system as task
-from icl.theory import dynamical_system as theory
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 SMALL = {"dim": 2, "length": 10, "restarts": 4}
-ONE_START = SMALL | {"restarts": 1}
 
 
 def test_window_2_is_of_the_pattern():
@@ -42,17 +38,19 @@ def test_averaged_settings_have_an_error():
     assert finding.measured["pattern_excess_stderr"] >= 0
 
 
-def test_another_pattern_is_noticed(monkeypatch):
-    def swapped(window):
-        mask_P, query_PP = theory.parity_mask(window)
-        return ~mask_P, query_PP
-
-    monkeypatch.setattr(optimum_s, "parity_mask", swapped)
-    assert OptimumS(**ONE_START).measure().verdict == "fails"
+def swapped(right, window):
+    mask_P, query_PP = right(window)
+    return ~mask_P, query_PP
 
 
-def test_a_shifted_window_is_noticed(monkeypatch):
-    honest = task._tokens
-    monkeypatch.setattr(task, "_tokens", lambda y, s: (honest(y, s)[0][:, :, 1:], honest(y, s)[1]))
-    finding = OptimumS(**ONE_START).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "grid_error"
+def shifted_window(right, y, s):
+    tokens, query = right(y, s)
+    return tokens[:, :, 1:], query
+
+
+test_another_pattern_and_a_shifted_window_are_seen = seen(
+    OptimumS,
+    Mutant(optimum_s, "parity_mask", swapped),
+    Mutant(task, "_tokens", shifted_window, of="grid_error"),
+    **SMALL | {"restarts": 1},
+)

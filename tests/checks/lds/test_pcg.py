@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ from icl.checks.lds import population, sequences
 from icl.checks.lds.pcg import Layer, Pcg
 from icl.theory import dynamical_system as theory
 from icl.theory.value_search import search_values
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 
 def random_layer(window=3, B=5, seed=0):
@@ -55,22 +53,18 @@ def test_pcg_holds_at_the_paper_s_sizes():
     assert any("resemblance, no identity" in remark for remark in finding.remarks)
 
 
-def test_pcg_fails_where_the_steps_are_wrong(monkeypatch):
-    """A mutant: the second direction forgets the first."""
-    honest = ConjugateGradient.weights
-
-    def forgetful(self, S, g):
-        return honest(ConjugateGradient(self.steps, self.inverse_DD), S, g)
-
-    monkeypatch.setattr(ConjugateGradient, "weights", forgetful)
-    finding = Pcg(window=2, samples=2000).measure()
-    assert finding.verdict == "fails" and finding.bound.of == "identity_error"
+def forgetful(right, method, S, g):
+    """The second direction forgets the first."""
+    return right(ConjugateGradient(method.steps, method.inverse_DD), S, g)
 
 
-def test_pcg_fails_for_the_printed_form(monkeypatch):
-    honest = Layer.gamma
-    monkeypatch.setattr(Layer, "gamma", lambda layer: honest(layer) @ layer.H_BDD)
-    assert Pcg(window=2, samples=2000).measure().verdict == "fails"
+test_pcg_fails_where_the_steps_are_wrong_and_for_the_printed_form = seen(
+    Pcg,
+    Mutant(ConjugateGradient, "weights", forgetful, of="identity_error"),
+    Mutant(Layer, "gamma", lambda right, layer: right(layer) @ layer.H_BDD),
+    window=2,
+    samples=2000,
+)
 
 
 def test_pcg_measures_the_layer_that_the_search_found():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -7,14 +5,11 @@ from icl.checks.lds import population, sequences, toeplitz
 from icl.checks.lds.toeplitz import Toeplitz
 from icl.random import generator
 from icl.theory import dynamical_system as theory
-from tests.checks.asking import held
-
-SETTINGS = ("a", "b", "c", "d")
+from tests.checks.asking import Mutant, holds, seen
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_toeplitz(setting):
-    finding = held(Toeplitz(setting=setting, window=2, length=15, dim=2))
+@holds(Toeplitz, *({"setting": setting} for setting in "abcd"), window=2, length=15, dim=2)
+def test_toeplitz(check, finding):
     assert finding.measured["distances"] == sorted(finding.measured["distances"], reverse=True)
 
 
@@ -31,7 +26,10 @@ def test_toeplitz_distance_by_simulation():
     assert exact == pytest.approx(float(sampled), rel=0.05)
 
 
-def test_toeplitz_fails_for_growing_sequences(monkeypatch):
-    modes = theory.covariance_of_modes
-    monkeypatch.setattr(theory, "covariance_of_modes", lambda v, p, s, T: modes(1.3 * v, p, s, T))
-    assert Toeplitz(window=1, length=12, dim=1).measure().verdict == "fails"
+test_toeplitz_fails_for_growing_sequences = seen(
+    Toeplitz,
+    Mutant(theory, "covariance_of_modes", lambda right, v, p, s, T: right(1.3 * v, p, s, T)),
+    window=1,
+    length=12,
+    dim=1,
+)

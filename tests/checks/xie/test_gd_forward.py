@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -7,22 +5,22 @@ from icl.checks.xie import gd_forward
 from icl.checks.xie.gd_forward import GDForward
 from icl.models import LinearTransformer
 from icl.random import generator
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@holds(
+    GDForward,
     {},
     {"dim": 1, "context": 1, "samples": 5},
     {"dim": 3, "context": 200, "prior_mean": [1, -2, 0.5], "eta": 0.7, "seed": 3},
     {"dim": 4, "prior_mean_norm": 0},
+    {"dim": 3, "prior_mean_norm": 1e-2},
     {"dim": 2, "context": 5, "prior_mean_norm": 1e3, "eta": [1e-3, 1e3]},
     {"dim": 12, "context": 3, "samples": 7},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    check = GDForward(**settings)
-    finding = held(check, 1000)
+    margin=1000,
+    of="max_error",
+)
+def test_holds(check, finding):
     assert finding.bound.value < 1e-13 + 1e-15 * max(finding.measured["contexts"])  # a few hundred roundings
     parts = ("max_error_tokens", "max_error_gram", "max_error_trained_guess")
     assert finding.measured["max_error"] == max(finding.measured[part] for part in parts)
@@ -45,45 +43,32 @@ def test_the_step_by_hand():
     np.testing.assert_allclose(size, [terms @ abs(x_q)], rtol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "verdict"),
-    [
-        ("one_step_gd", lambda right: lambda w, eta: right(w, -eta), "fails"),
-        ("one_step_gd", lambda right: lambda w, eta: right(w, eta * (1 + 1e-9)), "fails"),
-        ("one_step_gd", lambda right: lambda w, eta: right(0 * w, eta), "fails"),
-        ("one_step_gd", lambda right: lambda w, eta: right(w, eta)[::-1], "fails"),
-        ("one_step_gd", lambda right: lambda w, eta: tuple(M.mT for M in right(w, eta)), "fails"),
-        ("with_guess", lambda right: lambda prompt, guess: prompt, "fails"),
-        ("descent_from", lambda right: lambda w, eta: right(w, eta, w * (1 + 1e-9)), "fails"),
-        ("one_step_gd", lambda right: lambda w, eta: right(w * float("nan"), eta), "undecided"),
-    ],
+def blind(right, prompt, start, eta):
+    """Takes every step for one of three lengths, so that a tenth more goes unseen."""
+    known = min((0.1, 1.0, 3.0), key=lambda length: abs(length - abs(eta)))
+    return right(prompt, start, known if eta > 0 else -known)
+
+
+test_other_weights_are_seen = seen(
+    GDForward,
+    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(w, -eta)),
+    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(w, eta * (1 + 1e-9))),
+    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(0 * w, eta)),
+    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(w, eta)[::-1]),
+    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: tuple(M.mT for M in right(w, eta))),
+    Mutant(gd_forward, "with_guess", lambda right, prompt, guess: prompt),
+    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(w * float("nan"), eta), "undecided"),
+    Mutant(gd_forward, "step_prediction", blind, "undecided", "control"),
 )
-def test_other_weights_fail(mutate, name, wrong, verdict):
-    mutate(gd_forward, name, wrong)
+
+
+@pytest.mark.parametrize("part", ["gram", "tokens", "trained_guess"])
+def test_every_part_is_measured_apart(mutate, part):
+    if part == "trained_guess":
+        mutate(gd_forward, "descent_from", lambda right, w, eta: right(w, eta, w * (1 + 1e-9)))
+    else:
+        off = lambda right, model, prompt: right(model, prompt) * (1 + 1e-9 * (model.path == part))  # noqa: E731
+        mutate(LinearTransformer, "predict", off)
     finding = GDForward().measure()
-    assert finding.verdict == verdict
-    assert name != "descent_from" or finding.measured["max_error_tokens"] < finding.bound.value
-
-
-@pytest.mark.parametrize("path", ["gram", "tokens"])
-def test_a_wrong_path_fails(mutate, path):
-    def wrong(right):
-        return lambda model, prompt: right(model, prompt) * (1 + 1e-9 * (model.path == path))
-
-    mutate(LinearTransformer, "predict", wrong)
-    finding = GDForward().measure()
-    assert finding.verdict == "fails"
-    assert finding.measured[f"max_error_{path}"] > finding.bound.value
-
-
-def test_a_control_that_is_the_statement_leaves_it_undecided(monkeypatch):
-    right = gd_forward.step_prediction
-
-    def blind(prompt, start, eta):
-        """Takes every step for one of three lengths, so that a tenth more goes unseen."""
-        known = min((0.1, 1.0, 3.0), key=lambda length: abs(length - abs(eta)))
-        return right(prompt, start, known if eta > 0 else -known)
-
-    monkeypatch.setattr(gd_forward, "step_prediction", blind)
-    finding = GDForward().measure()
-    assert not finding.control.rejected and finding.verdict == "undecided"
+    assert finding.verdict == "fails" and finding.measured[f"max_error_{part}"] > finding.bound.value
+    assert part != "trained_guess" or finding.measured["max_error_tokens"] < finding.bound.value

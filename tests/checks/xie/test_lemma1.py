@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -8,9 +6,11 @@ from icl.checks.xie.lemma1 import Lemma1
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@holds(
+    Lemma1,
     {},
     {"dim": 1, "context": 1, "heads": 1},
     {"heads": 1},
@@ -18,14 +18,11 @@ SETTINGS = [
     {"dim": 3, "context": 5, "heads": 3, "prior_mean": [1, -2, 0.5]},
     {"dim": 2, "context": 10**6, "heads": 7},
     {"dim": 4, "heads": 2, "prior_mean_norm": 0},
+    {"dim": 3, "prior_mean_norm": 1e-2},
     {"dim": 5, "prior_mean_norm": 1e4},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    check = Lemma1(**settings)
-    finding = held(check)
+    of="violation",
+)
+def test_holds(check, finding):
     assert finding.control.measured < 0
     measured = finding.measured
     assert measured["violation"] > 1e4 * finding.bound.value
@@ -57,24 +54,35 @@ def test_heads_beyond_the_dimension_change_nothing():
     assert Lemma1(heads=9).measure().measured["violation"] < violations[10] - 1
 
 
-@pytest.mark.parametrize(
-    ("name", "off", "heads"),
-    [("gd_risk", 1e-9, 1), ("gd_risk", 1e-9, 11), ("gap", 1e-9, 11), ("optimal_matrices", 1e-4, 11)],
+def off(share):
+    return lambda right, *given: right(*given) * (1 + share)
+
+
+def no_violation(right, risk, first, second):
+    return 0 * risk(*first)
+
+
+test_a_wrong_closed_form_or_weights_off_the_optimum_are_seen = seen(
+    Lemma1,
+    Mutant(lemma1, "gd_risk", off(1e-9), settings={"heads": 1}),
+    Mutant(lemma1, "gd_risk", off(1e-9)),
+    Mutant(lemma1, "gap", off(1e-9)),
+    Mutant(lemma1, "gap", lambda right, *of: right(*of) + 1e-3, of="violation_error"),
+    Mutant(lemma1, "optimal_matrices", off(1e-4)),
+    Mutant(lemma1, "violation", no_violation),  # not what was predicted
+    # a concave control
+    Mutant(
+        QuadraticRisk,
+        "value",
+        lambda right, risk, X, direct=None: -X.square().sum((-1, -2, -3)),
+        of="control",
+    ),
+    heads=11,
 )
-def test_a_wrong_closed_form_or_weights_off_the_optimum_fail(mutate, name, off, heads):
-    mutate(lemma1, name, lambda right: lambda *given: right(*given) * (1 + off))
-    assert Lemma1(heads=heads).measure().verdict == "fails"
 
 
-def test_points_without_a_violation_prove_nothing(monkeypatch):
-    monkeypatch.setattr(lemma1, "violation", lambda risk, first, second: 0 * risk(*first))
-    assert Lemma1().measure().verdict == "fails"  # not what was predicted
-    monkeypatch.setattr(lemma1, "gd_risk", lambda *args: 20.0)
-    monkeypatch.setattr(lemma1, "gap", lambda *args: 0.0)
+def test_points_without_a_violation_prove_nothing(mutate):
+    mutate(lemma1, "violation", no_violation)
+    mutate(lemma1, "gd_risk", lambda *_: 20.0)
+    mutate(lemma1, "gap", lambda *_: 0.0)
     assert Lemma1().measure().verdict == "undecided"
-
-
-def test_a_concave_control_leaves_it_undecided(monkeypatch):
-    monkeypatch.setattr(QuadraticRisk, "value", lambda self, X, direct=None: -X.square().sum((-1, -2, -3)))
-    finding = Lemma1().measure()
-    assert not finding.control.rejected

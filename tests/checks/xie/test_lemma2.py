@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -7,22 +5,21 @@ from icl.checks.xie import lemma2
 from icl.checks.xie.lemma2 import Lemma2
 from icl.random import generator
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@holds(
+    Lemma2,
     {},
     {"dim": 1, "context": 1},
     {"dim": 3, "context": 5, "prior_mean": [1, -2, 0.5], "seed": 3},
     {"dim": 2, "context": 10**6},
     {"dim": 4, "prior_mean_norm": 0},
+    {"dim": 3, "prior_mean_norm": 1e-2},
     {"dim": 5, "prior_mean_norm": 1e3},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    check = Lemma2(**settings)
-    finding = held(check)
+    of="violation",
+)
+def test_holds(check, finding):
     assert finding.control.measured < 0
     D, C = check.dim, check.context
     assert finding.measured["violation"] == pytest.approx(D * C / (C + D + 1), rel=1e-7)
@@ -41,31 +38,27 @@ def test_the_second_derivative_in_v():
     assert abs(float(factor_B.mean()) - measured) < 5 * float(factor_B.std()) / 200_000**0.5
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("gd_risk", lambda right: lambda *args: right(*args) * (1 + 1e-9)),
-        ("isotropic_step", lambda right: lambda *args: right(*args) * (1 + 1e-4)),
-        ("one_step_gd", lambda right: lambda w, eta: right(0.99 * w, eta)),
-        ("read_in", lambda right: lambda v: right((1 + 1e-5) * v)),
-    ],
+def no_violation(right, risk, first, second):
+    return 0 * risk(*first)
+
+
+def concave(right, risk, X, direct=None):
+    return right(risk, X, direct) * (-1 if X.ndim == 4 else 1)
+
+
+test_another_point_is_seen = seen(
+    Lemma2,
+    Mutant(lemma2, "gd_risk", lambda right, *sizes: right(*sizes) * (1 + 1e-9)),
+    Mutant(lemma2, "gd_risk", lambda right, *sizes: right(*sizes) + 1e-3, of="violation_error"),
+    Mutant(lemma2, "isotropic_step", lambda right, *sizes: right(*sizes) * (1 + 1e-4)),
+    Mutant(lemma2, "one_step_gd", lambda right, w, eta: right(0.99 * w, eta)),
+    Mutant(lemma2, "read_in", lambda right, v: right((1 + 1e-5) * v)),
+    Mutant(lemma2, "violation", no_violation),  # not what was predicted
+    Mutant(QuadraticRisk, "value", concave, "undecided", "control"),
 )
-def test_another_point_fails(mutate, name, wrong):
-    mutate(lemma2, name, wrong)
-    assert Lemma2().measure().verdict == "fails"
 
 
-def test_points_without_a_violation_prove_nothing(monkeypatch):
-    monkeypatch.setattr(lemma2, "violation", lambda risk, first, second: 0 * risk(*first))
-    assert Lemma2().measure().verdict == "fails"  # not what was predicted
-    monkeypatch.setattr(lemma2, "gd_risk", lambda *args: 10.0)
+def test_points_without_a_violation_prove_nothing(mutate):
+    mutate(lemma2, "violation", no_violation)
+    mutate(lemma2, "gd_risk", lambda *_: 10.0)
     assert Lemma2().measure().verdict == "undecided"
-
-
-def test_a_concave_control_leaves_it_undecided(mutate):
-    def turned(right):
-        return lambda risk, X, direct=None: right(risk, X, direct) * (-1 if X.ndim == 4 else 1)
-
-    mutate(QuadraticRisk, "value", turned)
-    finding = Lemma2().measure()
-    assert not finding.control.rejected and finding.verdict == "undecided"

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import pytest
 
 from icl.checks.xie import ltb
 from icl.checks.xie.ltb import Ltb
-from icl.theory.closed_forms import isotropic_step
+from tests.checks.asking import Mutant, seen
 
 SETTINGS = [
     {},
@@ -24,20 +22,13 @@ def test_fails_since_the_best_block_is_the_gradient_step(settings):
     assert measured["gap_left_by_block"] < finding.bound.value < measured["gap_of_lsa"]
 
 
-def test_a_block_without_the_guess_or_of_another_step_refutes_nothing(monkeypatch):
-    monkeypatch.setattr(ltb, "isotropic_step", lambda dim, context: 1.01 * isotropic_step(dim, context))
-    assert Ltb(dim=3).measure().verdict == "undecided"
-    monkeypatch.undo()
-    monkeypatch.setattr(ltb, "block_of", lambda descent: ltb.wrong_blocks(descent)[1])
-    assert Ltb(dim=3).measure().verdict == "undecided"
-
-
-def test_a_step_that_is_not_the_gradient_s_refutes_nothing(monkeypatch):
-    right = ltb.gradient_step
-    monkeypatch.setattr(ltb, "gradient_step", lambda w, eta, prompt: right(w, eta * (1 + 1e-9), prompt))
-    assert Ltb(dim=3).measure().verdict == "undecided"
-
-
-def test_a_step_of_lower_risk_would_make_the_claim_hold(monkeypatch):
-    monkeypatch.setattr(ltb.Saturation, "descent_risk", 0.1)
-    assert Ltb(dim=3).measure().verdict == "holds"
+test_another_block_or_step_refutes_nothing = seen(
+    Ltb,
+    Mutant(ltb, "isotropic_step", lambda right, *sizes: 1.01 * right(*sizes), "undecided"),
+    Mutant(ltb, "block_of", lambda right, descent: ltb.wrong_blocks(descent)[1], "undecided"),
+    Mutant(
+        ltb, "gradient_step", lambda right, w, eta, prompt: right(w, eta * (1 + 1e-9), prompt), "undecided"
+    ),
+    Mutant(ltb.Saturation, "descent_risk", 0.1, "holds"),  # a step of lower risk
+    dim=3,
+)

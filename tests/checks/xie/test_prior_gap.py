@@ -1,29 +1,32 @@
-from __future__ import annotations
-
 import pytest
 
-from icl.checks.xie import prior_gap
+from icl.checks.xie import prior_gap, tokens
 from icl.checks.xie.prior_gap import PriorGap
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@pytest.fixture(autouse=True)
+def fewer_prompts(monkeypatch):
+    """tests/checks/xie/test_tokens.py draws the check's own number, and sees with it what the check says."""
+    monkeypatch.setattr(tokens, "MOST_PROMPTS", 20_000)
+    monkeypatch.setattr(tokens, "SEES", 0.2)
+
+
+@holds(
+    PriorGap,
     {"dim": 7, "context": 13, "prior_mean_norm": 2.0},
     {},
     {"dim": 1, "context": 1, "guess_bias": -0.3},
     {"dim": 6, "context": 2, "prior_mean": [1, 0, 0, -2, 0, 0], "guess_vector_norm": 30.0, "seed": 5},
     {"dim": 3, "context": 10**5},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_with_the_closed_form(settings):
-    check = PriorGap(**settings)
-    measured, d, C = held(check).measured, check.dim, check.context
+    of="largest_error_over_rounding",
+)
+def test_holds_with_the_closed_form(check, finding):
+    measured, d, C = finding.measured, check.dim, check.context
     assert measured["gd_risk"] == pytest.approx(d * (d + 1) / (C + d + 1), rel=1e-10)
     assert measured["lsa_risk"] - measured["gd_risk"] == measured["gap"]
-    assert measured["gap"] == pytest.approx(
-        2 * float(check.law.mean_RD.square().sum()) / (d * C + 2), rel=1e-6
-    )
+    square = float(check.law.mean_RD.square().sum())
+    assert measured["gap"] == pytest.approx(2 * square / (d * C + 2), rel=1e-6)
     for line in (measured, measured["guess_vector"], measured["guess_bias"]):
         assert line["slope"] == pytest.approx(line["predicted_slope"], rel=1e-6)
         assert line["predicted_slope"] == pytest.approx(2 / (d * C + 2), rel=1e-14)
@@ -36,36 +39,31 @@ def test_holds_with_the_closed_form(settings):
         assert fit["residual"] < 1e-9 * max(fit["gaps"]) + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("gap_slope", lambda d, C: 2 / (d * C)),
-        ("gap_slope", lambda d, C: (1 + 1e-9) * 2 / (d * C + 2)),
-        ("gap_slope", lambda d, C: 2 / (d * C + d + 1)),  # right at d = 1
-        ("gap_slope", lambda d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
-        ("gd_risk", lambda d, C: d * (d + 1) / (C + d + 1) * (1 + 1e-10)),
-    ],
+@holds(PriorGap, {"prior_mean_norm": 1e-2}, {"prior_mean_norm": 1e3}, dim=3, of="largest_error_over_rounding")
+def test_holds_around_small_and_large_priors(check, finding):
+    assert finding.measured["grid"]["worst_relative_error"] < 1e-6
+
+
+test_a_wrong_slope_or_risk_of_the_step_is_seen = seen(
+    PriorGap,
+    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C)),
+    Mutant(prior_gap, "gap_slope", lambda right, d, C: (1 + 1e-9) * right(d, C)),
+    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + d + 1)),  # right at d = 1
+    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
+    Mutant(prior_gap, "gd_risk", lambda right, d, C: right(d, C) * (1 + 1e-10)),
+    Mutant(prior_gap, "_share", lambda right, case, slope=None: right(case), "undecided", "control"),
+    dim=3,
+    context=10,
 )
-def test_a_wrong_slope_or_risk_of_the_step_fails(monkeypatch, name, wrong):
-    monkeypatch.setattr(prior_gap, name, wrong)
-    assert PriorGap().measure().verdict == "fails"
 
 
-def test_a_gap_within_rounding_is_undecided():
+def test_what_rounding_hides_is_undecided():
+    """A gap, and at |w*|^2 = 1e-6, C = 10^5 the rival slope: 2 / (d C) and 2 / (d C + 2) are too near."""
     assert PriorGap(3, 4, prior_mean_norm=1e-7).measure().verdict == "undecided"
     assert PriorGap(3, 4, guess_bias=1e-7).measure().verdict == "undecided"
-
-
-def test_a_rival_slope_that_cannot_be_told_apart_is_not_rejected():
-    """|w*|^2 = 1e-6 at C = 10^5: 2 / (d C) and 2 / (d C + 2) differ by less than rounding."""
     finding = PriorGap(3, 10**5, prior_mean_norm=1e-3).measure()
     assert finding.verdict == "undecided" and not finding.control.rejected
     assert finding.measured["largest_error_over_rounding"] < 1 < finding.measured["least_gap_over_rounding"]
-
-
-def test_a_control_that_passes_leaves_it_undecided(mutate):
-    mutate(prior_gap, "_share", lambda right: lambda case, slope=None: right(case))
-    assert PriorGap(2, 3).measure().verdict == "undecided"
 
 
 def test_the_grid_has_w_star_v_and_b_together():

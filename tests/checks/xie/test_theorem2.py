@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -7,6 +5,7 @@ from icl.checks.xie import saturation, theorem2
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem2 import Theorem2
 from icl.random import generator
+from tests.checks.asking import Mutant, seen
 
 SETTINGS = [
     {},
@@ -21,7 +20,7 @@ SETTINGS = [
 def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
     check = Theorem2(**settings)
     finding = check.measure()
-    assert finding.verdict == "fails"
+    assert (finding.verdict, finding.bound.of) == ("fails", "gradient_norm_in_the_limit")
     measured, d, square = finding.measured, check.dim, float(check.law.mean_RD.square().sum())
     assert measured["contexts"] == check.contexts
     exact = [(d * (d + 1) + 2 * square / d) / C for C in check.contexts]
@@ -37,6 +36,13 @@ def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
     assert measured["factorised_gradient_norm"] > 1e4 * finding.bound.value
     assert measured["gradient_norm_at_zero_weights"] == 0
     assert measured["gradient_norm_at_random_weights"] > 1e4 * finding.bound.value
+    # one head is stationary in the limit whatever the dimension
+    exact = [(d + 1) * (d + square) / C for C in check.contexts]
+    assert measured["one_head_risk_by_context"] == pytest.approx(exact, rel=1e-5)
+    head = [matrix[None] for matrix in theorem2.one_step_gd(torch.zeros(d).double(), 1.0)]
+    risk_bound, bound = check._at(theorem2.LIMIT).rounding_at(*head)
+    assert measured["one_head_risk_in_the_limit"] < risk_bound
+    assert measured["one_head_gradient_norm_in_the_limit"] < bound
 
 
 def test_gram_matrices_of_long_contexts_share_w():
@@ -49,40 +55,35 @@ def test_gram_matrices_of_long_contexts_share_w():
     assert 100 * error < 24
 
 
-@pytest.mark.parametrize(
-    ("where", "name", "wrong", "of"),
-    [
-        (saturation, "optimal_matrices", lambda right: lambda *given: (1 + 1e-6) * right(*given), None),
-        (saturation, "optimal_matrices", lambda right: lambda *g: right(*g[:3], min(g[3], 10**8)), None),
-        # no guess at the constant: eq. (7)
-        (saturation, "optimal_matrices", lambda right: lambda w, v, b, C: right(w, w, b, C), None),
-        # blind to gradients
-        (Saturation, "at", lambda right: lambda *given: (right(*given)[0], 1e-99), None),
-        (
-            theorem2,
-            "one_step_gd",
-            lambda right: lambda w, eta: right(w, eta * (1 + 1e-6)),
-            "one_head_gradient_norm_in_the_limit",
-        ),
-    ],
+def trivial(right, case):
+    """At finite C the stationary point of zero weights: the check says that its own are the minima."""
+    return tuple((case.context == theorem2.LIMIT) * M for M in right(case))
+
+
+def doubled_at_10(right, case):
+    return tuple((1 + (case.context == 10)) * M for M in right(case))
+
+
+HEAD, MINIMISERS = "one_head_gradient_norm_in_the_limit", "largest_gradient_of_minimisers"
+
+test_weights_with_another_constant_refute_nothing = seen(
+    Theorem2,
+    *(
+        Mutant(saturation, "optimal_matrices", wrong, "undecided")
+        for wrong in (
+            lambda right, *given: (1 + 1e-6) * right(*given),
+            lambda right, w, v, b, C: right(w, v, b, min(C, 10**8)),
+            lambda right, w, v, b, C: right(w, w, b, C),  # no guess at the constant: eq. (7)
+        )
+    ),
+    Mutant(
+        Saturation, "at", lambda right, *given: (right(*given)[0], 1e-99), "undecided"
+    ),  # blind to gradients
+    Mutant(theorem2, "one_step_gd", lambda right, w, eta: right(w, eta * (1 + 1e-6)), "undecided", HEAD),
+    Mutant(Saturation, "heads", doubled_at_10, "undecided", MINIMISERS),
+    Mutant(Saturation, "heads", trivial, "undecided", "largest_excess_of_minimisers"),
+    dim=3,
 )
-def test_weights_with_another_constant_refute_nothing(mutate, where, name, wrong, of):
-    mutate(where, name, wrong)
-    finding = Theorem2(dim=3).measure()
-    assert finding.verdict == "undecided" and of in (None, finding.bound.of)
-
-
-def test_a_stationary_point_that_is_no_minimum_is_told_apart(mutate):
-    """At finite C the trivial one, of zero gradient: the check says that its own are the minima."""
-
-    def trivial(right):
-        return lambda case: tuple((case.context == theorem2.LIMIT) * M for M in right(case))
-
-    mutate(Saturation, "heads", trivial)
-    finding = Theorem2(dim=3).measure()
-    assert finding.verdict == "undecided"
-    assert max(finding.measured["gradient_norm_at_minimiser_by_context"]) == 0
-    assert finding.measured["largest_excess_of_minimisers"] > 1
 
 
 def test_the_factorised_moment_at_zero_weights_and_by_hand():
@@ -97,17 +98,3 @@ def test_the_factorised_moment_at_zero_weights_and_by_hand():
     second = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0]]).double()
     rest = first - (first * mean).sum() / mean.square().sum() * mean
     assert least == pytest.approx(2 * float(rest.square().sum() + second.square().sum()) ** 0.5)
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_one_head_is_stationary_in_the_limit_whatever_the_dimension(settings):
-    check = Theorem2(**settings)
-    measured = check.measure().measured
-    d, square = check.dim, float(check.law.mean_RD.square().sum())
-    exact = [(d + 1) * (d + square) / C for C in check.contexts]
-    assert measured["one_head_risk_by_context"] == pytest.approx(exact, rel=1e-5)
-    limit = check._at(theorem2.LIMIT)
-    head = [matrix[None] for matrix in theorem2.one_step_gd(torch.zeros(d).double(), 1.0)]
-    risk_bound, bound = limit.rounding_at(*head)
-    assert measured["one_head_risk_in_the_limit"] < risk_bound
-    assert measured["one_head_gradient_norm_in_the_limit"] < bound

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -8,27 +6,26 @@ import torch
 from icl.checks.verdict import Weights
 from icl.checks.xie import theorem4, yq_lsa
 from icl.checks.xie.theorem4 import Theorem4
-from icl.errors import InputError
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, holds, refuses, seen
 
-SETTINGS = [
+
+@holds(
+    Theorem4,
     {},
     {"dim": 1, "context": 1},
     {"dim": 1, "context": 7, "prior_mean": [-2]},
     {"dim": 3, "context": 5, "prior_mean": [1, -2, 0.5]},
     {"dim": 2, "context": 10**6},
     {"dim": 4, "prior_mean_norm": 0},
+    *({"dim": 3, "prior_mean_norm": norm} for norm in (1e-2, 1e3)),
     {"dim": 5, "prior_mean_norm": 100.0},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_holds_and_rejects_its_control(settings):
-    check = Theorem4(**settings)
-    finding = held(check, 1000)
+    margin=1000,
+    of="gradient_norm_best_eta",
+)
+def test_holds(check, finding):
     measured, D, C = finding.measured, check.dim, check.context
     assert measured["slope"] == pytest.approx(-1, abs=1e-5) and measured["slope_bound"] < 1e-4
     assert measured["gradient_norm_best_eta"] < 1e-6 * min(measured["gradient_norm_by_context"][:1])
@@ -42,39 +39,30 @@ def test_holds_and_rejects_its_control(settings):
     assert products == pytest.approx([products[0]] * 7, rel=1e-4)
 
 
-def lower_bound(right):
+def lower_bound(right, risk, free_direct=False):
     """As if some guess and heads did better than descent."""
-
-    def wrong(risk, free_direct=False):
-        found = right(risk, free_direct)
-        object.__setattr__(found, "value", found.value - 1e-9)
-        return found
-
-    return wrong
+    found = right(risk, free_direct)
+    object.__setattr__(found, "value", found.value - 1e-9)
+    return found
 
 
-def noisy(right):
-    return lambda **law: right(**law | {"label_noise": 1e-9})
-
-
-@pytest.mark.parametrize(
-    ("where", "name", "wrong"),
-    [
-        (theorem4, "isotropic_step", lambda right: lambda d, n: right(d, n) * (1 + 1e-9)),
-        (theorem4, "isotropic_step", lambda right: lambda d, n: right(d + 1, n)),
-        (theorem4, "unit_step_gradient", lambda right: lambda w, n: right(w, n) * (1 + 1e-9)),
-        (theorem4, "gd_risk", lambda right: lambda d, n: right(d, n) * (1 + 1e-9)),
-        (theorem4, "descent_from", lambda right: lambda w, eta, v=None: right((1 + 1e-9) * w, eta, v)),
-        (theorem4, "descent_from", lambda right: lambda w, eta, v=None: right(w, eta, 0 * w)),
-        (theorem4, "descent_from", lambda right: lambda w, eta, v=None: right(w, 2 * eta, v)),
-        (theorem4, "fitted_slope", lambda right: lambda contexts, points: (-0.9, 1e-9)),
-        (QuadraticRisk, "linear_regression", noisy),
-        (QuadraticRisk, "convex_bound", lower_bound),
-    ],
+test_another_point_constant_law_or_bound_is_seen = seen(
+    Theorem4,
+    Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d, n) * (1 + 1e-9)),
+    Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d + 1, n)),
+    Mutant(theorem4, "unit_step_gradient", lambda right, w, n: right(w, n) * (1 + 1e-9)),
+    Mutant(
+        theorem4, "unit_step_gradient", lambda right, w, n: right(w, n) + 1e-3, of="gradient_error_unit_eta"
+    ),
+    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) * (1 + 1e-9)),
+    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) + 1e-3, of="risk_error"),
+    Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right((1 + 1e-9) * w, eta, v)),
+    Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, eta, 0 * w)),
+    Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, 2 * eta, v)),
+    Mutant(theorem4, "fitted_slope", lambda right, contexts, points: (-0.9, 1e-9)),
+    Mutant(QuadraticRisk, "linear_regression", lambda right, **law: right(**law | {"label_noise": 1e-9})),
+    Mutant(QuadraticRisk, "convex_bound", lower_bound),
 )
-def test_another_point_constant_law_or_bound_fails(mutate, where, name, wrong):
-    mutate(where, name, wrong)
-    assert Theorem4().measure().verdict == "fails"
 
 
 def test_the_bound_is_over_every_guess():
@@ -146,24 +134,22 @@ def test_judge_takes_contexts_of_different_lengths():
 
 def test_judge_refuses_what_the_theorem_does_not_speak_of():
     good = law_of([0])
-    for law in (
-        law_of([0], read_out=-1),
-        law_of([0], label_noise=0.1),
-        law_of([0], guess_bias=1.0),
-        law_of([0], guess_vector=[1, 0, 0]),
-        law_of([0], eigenvalues=[1, 2, 3]),
-        law_of([0], task_covariance=[[2, 0, 0], [0, 1, 0], [0, 0, 1]]),
-    ):
-        with pytest.raises(InputError, match=r"^check\.weights: Theorem 4 takes"):
-            Theorem4().judge(Weights("yq_lsa", step_weights(good).matrices, law))
-    for weights in (
-        Weights("full", step_weights(good).matrices, good),
-        Weights("yq_lsa", step_weights(good).matrices, good, activation="relu"),
-    ):
-        with pytest.raises(InputError, match=r"^check\.weights: Theorem 4 is about family yq_lsa"):
-            Theorem4().judge(weights)
     matrices = step_weights(good).matrices
+    others = (
+        {"read_out": -1},
+        {"label_noise": 0.1},
+        {"guess_bias": 1.0},
+        {"guess_vector": [1, 0, 0]},
+        {"eigenvalues": [1, 2, 3]},
+        {"task_covariance": [[2, 0, 0], [0, 1, 0], [0, 0, 1]]},
+    )
     deep = {"P": matrices["P"].expand(1, 2, 4, 4), "Q": matrices["Q"].expand(1, 2, 4, 4), "v": matrices["v"]}
-    for wrong in (deep, {"P": matrices["P"], "Q": matrices["Q"]}):
-        with pytest.raises(InputError, match="weights"):
-            Theorem4().judge(Weights("yq_lsa", wrong, good))
+    takes, about = r"^check\.weights: Theorem 4 takes", r"^check\.weights: Theorem 4 is about family yq_lsa"
+    refuses(
+        Theorem4(),
+        *((Weights("yq_lsa", matrices, law_of([0], **other)), takes) for other in others),
+        (Weights("full", matrices, good), about),
+        (Weights("yq_lsa", matrices, good, activation="relu"), about),
+        (Weights("yq_lsa", deep, good), "weights"),
+        (Weights("yq_lsa", {"P": matrices["P"], "Q": matrices["Q"]}, good), "weights"),
+    )

@@ -1,7 +1,5 @@
 """xie's formulas held to prompts drawn as tokens: what is changed in moments and claims alike shows there."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -32,7 +30,7 @@ def test_the_controls_shift_no_mean_even_with_wrong_coefficients(monkeypatch):
     case = Saturation(GUESSING)
     quantity = Quantity([Layer(case.law, case.heads())], case.least.value, case.rounding)
     honest = tokens._coefficients
-    for factor in (0.0, 1.0, 3.0):
+    for factor in (0.0, 3.0):
         monkeypatch.setattr(tokens, "_coefficients", lambda *data, factor=factor: factor * honest(*data))
         found = tokens.hold_to_tokens([quantity], generator(2, "check"))
         assert found.verdict == "holds" and float(found.sees_K) < 0.013
@@ -72,45 +70,39 @@ def test_the_further_head_adds_a_quarter_to_the_least_risk_and_meets_every_momen
     assert float((J_PP.T @ X_KPP @ J_PP)[:3].abs().min()) > 1e-4
 
 
-def one_token_more(monkeypatch):
+def one_token_more(mutate):
     """Moments, weights and closed forms of a context one longer than the prompts."""
-    arguments, init = LinearRegressionLaw.risk_arguments, Saturation.__init__
 
-    def longer(case, law):
-        init(case, law)
+    def longer(right, case, law):
+        right(case, law)
         case.context += 1
 
-    monkeypatch.setattr(
+    mutate(
         LinearRegressionLaw,
         "risk_arguments",
-        lambda law, r=0: arguments(law, r) | {"context": law.context_R[r] + 1},
+        lambda right, law, r=0: right(law, r) | {"context": law.context_R[r] + 1},
     )
-    monkeypatch.setattr(Saturation, "__init__", longer)
+    mutate(Saturation, "__init__", longer)
 
 
-def no_pairing_of_four_labels(monkeypatch):
-    init = LabelMoments.__init__
-
-    def dropped(moments, *arguments):
-        init(moments, *arguments)
+def no_pairing_of_four_labels(mutate):
+    def dropped(right, moments, *arguments):
+        right(moments, *arguments)
         moments.v_v = moments.v_v - len(moments.Sigma)  # of d^2 + 2 d
 
-    monkeypatch.setattr(LabelMoments, "__init__", dropped)
+    mutate(LabelMoments, "__init__", dropped)
 
 
-def no_pairing_of_two_tokens(monkeypatch):
-    monkeypatch.setattr(
-        quadratic,
-        "second_gram",
-        lambda m, N: (CC := quadratic._covariance_products(m)) + CC.permute(0, 2, 1, 3) / N,
-    )
+def no_pairing_of_two_tokens(mutate):
+    def dropped(right, m, N):
+        CC = quadratic._covariance_products(m)
+        return CC + CC.permute(0, 2, 1, 3) / N
+
+    mutate(quadratic, "second_gram", dropped)
 
 
-def transposed_keys(monkeypatch):
-    honest = QuadraticRisk.value_of_layer
-    monkeypatch.setattr(
-        QuadraticRisk, "value_of_layer", lambda risk, P, Q, *ends: honest(risk, P, Q.mT, *ends)
-    )
+def transposed_keys(mutate):
+    mutate(QuadraticRisk, "value_of_layer", lambda right, risk, P, Q, *ends: right(risk, P, Q.mT, *ends))
 
 
 @pytest.mark.parametrize(
@@ -124,8 +116,8 @@ def transposed_keys(monkeypatch):
         (Theorem1, transposed_keys, "tokens_z"),
     ],
 )
-def test_a_mutant_of_the_moments_fails(monkeypatch, check, mutant, of):
-    mutant(monkeypatch)
+def test_a_mutant_of_the_moments_fails(mutate, monkeypatch, check, mutant, of):
+    mutant(mutate)
     monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
     monkeypatch.setattr(tokens, "SEES", 1.0)  # what is decided, decided with fewer prompts
     finding = check(3, 4, **({"restarts": 1} if check is Theorem1 else {})).measure()
@@ -133,8 +125,8 @@ def test_a_mutant_of_the_moments_fails(monkeypatch, check, mutant, of):
     assert of in (None, finding.bound.of)
 
 
-def test_the_pairing_of_four_labels_is_seen_by_the_tokens_alone(monkeypatch):
+def test_the_pairing_of_four_labels_is_seen_by_the_tokens_alone(mutate, monkeypatch):
     monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
-    no_pairing_of_four_labels(monkeypatch)
+    no_pairing_of_four_labels(mutate)
     finding = Theorem1(3, 4, restarts=1)._on_tokens()
     assert finding.verdict == "fails"

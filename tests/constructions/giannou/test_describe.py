@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import torch
 
 from icl.constructions.giannou import inversion, logistic, regression

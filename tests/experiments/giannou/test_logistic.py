@@ -1,9 +1,5 @@
 """Figures 1, 7 and 10: which runs they ask for, and what is computed of them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,18 +8,17 @@ from icl.experiments.giannou.fig10 import Fig10
 from icl.experiments.giannou.logistic import Logistic
 from icl.models import Encoder
 from icl.random import generator
-from icl.runs.record import RunRecord
 from icl.tasks import LogisticRegression
 from icl.theory.logistic import LogisticLoss
 from tests.records import Asking, mark, record
 
 SEEDS = [0, 4]
-TASK: dict[str, Any] = {"dim": 3, "context": 8, "mu": 0.1}
-REST: dict[str, Any] = {"newton_steps": 3, "inversion_steps": 5, "prompts": 40}
-MODEL: dict[str, Any] = {"width": 4, "heads": 2, "hidden": 0, "reads": "parameter"}
+TASK = {"dim": 3, "context": 8, "mu": 0.1}
+REST = {"newton_steps": 3, "inversion_steps": 5, "prompts": 40}
+MODEL = {"width": 4, "heads": 2, "hidden": 0, "reads": "parameter"}
 
 
-def untrained(experiment: str, overrides: dict[str, Any]) -> RunRecord:
+def untrained(experiment, overrides):
     assert experiment == "giannou/logistic"
     settings = MODEL | {"layers": overrides["model.layers"]}
     model = Encoder(3, **settings, init_std=0.5)
@@ -34,7 +29,7 @@ def untrained(experiment: str, overrides: dict[str, Any]) -> RunRecord:
     return record(path="nowhere", run=mark(settings["layers"], SEEDS), weights=weights, config=config)
 
 
-def test_losses_are_those_of_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_are_those_of_the_outputs(monkeypatch):
     runner = Asking(untrained)
     figure = Logistic([2, 1], SEEDS, **TASK, **REST)
     monkeypatch.setattr("icl.experiments.giannou.logistic.restored", Restored)
@@ -66,7 +61,7 @@ def test_losses_are_those_of_the_outputs(monkeypatch: pytest.MonkeyPatch) -> Non
 class Restored:
     """What `restored` makes of a run, without a folder."""
 
-    def __init__(self, run: RunRecord) -> None:
+    def __init__(self, run):
         from icl.training.restored import law_and_model
 
         self.law, self.transformer = law_and_model(run.config, SEEDS)
@@ -75,12 +70,12 @@ class Restored:
         self.transformer.requires_grad_(False)
 
 
-def test_the_surfaces_hold_what_the_check_measures() -> None:
+def test_the_surfaces_hold_what_the_check_measures():
     found = Fig10(10, 100).records(Asking())["surfaces"].weights
     # dh/dx at a grid point by differences of h along x, from the definition
     x, c = found["x_X"][7], found["c_C"][3]
 
-    def h(x: float) -> float:
+    def h(x):
         delta = np.sqrt(x**2 / (1 + x) ** 2 - 2 * c / (1 + x))
         return -(x**2) / (1 + x) + c - delta - np.log1p(-delta)
 

@@ -1,10 +1,5 @@
 """Figures 2, 3, 4 and 8: which runs they ask for, what is computed of them, and what is then claimed."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,32 +7,24 @@ import torch
 from icl.experiments.giannou.fig2 import Fig2
 from icl.experiments.giannou.fig8 import Fig8
 from icl.experiments.giannou.fig9 import Fig9
-from icl.experiments.giannou.outputs import (
-    OutputsLayerNorm,
-    clipped_predictions,
-    range_of,
-    share_within,
-)
+from icl.experiments.giannou.outputs import OutputsLayerNorm, clipped_predictions, range_of, share_within
 from icl.experiments.giannou.regression import Law, Size, best_model, prompt_losses
 from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
-from icl.models import LSA, Encoder, LinearTransformer, Transformer
+from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
-from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression
 from tests.records import Asking, mark, record
 
 SEEDS = [0, 4]
-SIZE: dict[str, Any] = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
-LAYERNORM: dict[str, Any] = {"layernorm_layers": [1], "layernorm_steps": 10}
+SIZE = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
+LAYERNORM = {"layernorm_layers": [1], "layernorm_steps": 10}
 PAPER = Law(1.0, (1.0, 1.0), 0.0)
 
 
-def untrained(experiment: str, asked: dict[str, Any]) -> RunRecord:
+def untrained(experiment, asked):
     """A stack, or one that begins at the point asked for."""
     if experiment == "giannou/lsa_ln":
-        model: Transformer = Encoder(
-            SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3
-        )
+        model = Encoder(SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3)
     else:
         assert experiment == "giannou/lsa"
         names = ("layers", "mask", "read_in", "scalars")
@@ -49,7 +36,7 @@ def untrained(experiment: str, asked: dict[str, Any]) -> RunRecord:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def restored() -> Iterator[None]:
+def restored():
     """No run has a folder here."""
     with pytest.MonkeyPatch.context() as patch:
         for module in ("regression", "outputs"):
@@ -58,22 +45,22 @@ def restored() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def second(restored: None) -> tuple[Asking, Mapping[str, RunRecord]]:
+def second(restored):
     runner = Asking(untrained)
     return runner, Fig2(**SIZE, started_steps=10, prompts=3000, **LAYERNORM).records(runner)
 
 
 @pytest.fixture(scope="module")
-def third(restored: None) -> Mapping[str, RunRecord]:
+def third(restored):
     figure = OutputsLayerNorm(**SIZE, contexts=100, near=14.9, far=100.0, tokens=20, **LAYERNORM)
     return figure.records(Asking(untrained))
 
 
-def verdicts(claims: list[Any]) -> list[str]:
+def verdicts(claims):
     return [claim.verdict for claim in claims]
 
 
-def test_which_runs_figure_2_asks_for(second: tuple[Asking, Mapping[str, RunRecord]]) -> None:
+def test_which_runs_figure_2_asks_for(second):
     runner, records = second
     plain = [a for experiment, a in runner.asked if experiment == "giannou/lsa"]
     asked = [(a["model.mask"], a["model.layers"], "model.scalars" in a) for a in plain]
@@ -85,7 +72,7 @@ def test_which_runs_figure_2_asks_for(second: tuple[Asking, Mapping[str, RunReco
     assert plain[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
 
 
-def test_losses_beside_the_best_point(second: tuple[Asking, Mapping[str, RunRecord]]) -> None:
+def test_losses_beside_the_best_point(second):
     """Begun there with hardly any noise, a stack has its loss; untrained, it predicts nothing."""
     _, records = second
     known, found = records["baselines"].weights, records["losses"].weights
@@ -100,7 +87,7 @@ def test_losses_beside_the_best_point(second: tuple[Asking, Mapping[str, RunReco
             assert (np.abs(nothing - 1) < 0.2).all()  # E <w, x>^2 / d
 
 
-def test_prompts_are_the_same_for_all() -> None:
+def test_prompts_are_the_same_for_all():
     size = Size(**SIZE, prompts=200)
     family = LSA(2, 1, 1, mask=True, init_std=0.0)
     family.initialise(SEEDS)
@@ -112,7 +99,7 @@ def test_prompts_are_the_same_for_all() -> None:
     assert best_model(size, known, True, 1).parametrization.scalars == [0.5, 1.0]
 
 
-def test_figure_2_says_where_losses_lie(second: tuple[Asking, Mapping[str, RunRecord]]) -> None:
+def test_figure_2_says_where_losses_lie(second):
     _, records = second
     paper, *_ = fig2.Fig2().claims(records)
     assert paper.verdict == "undecided" and "above order 2" in paper.measured["1 layer"]
@@ -132,7 +119,7 @@ def test_figure_2_says_where_losses_lie(second: tuple[Asking, Mapping[str, RunRe
     assert len(figure.axes) == 2 and fig2.Fig2().table(records)
 
 
-def test_outputs_by_two_routes(third: Mapping[str, RunRecord]) -> None:
+def test_outputs_by_two_routes(third):
     """Gram matrices and tokens; the masked ones affine, the others not."""
     found = third["outputs"].weights
     near = np.abs(found["x_G"]) <= 14.9
@@ -146,7 +133,7 @@ def test_outputs_by_two_routes(third: Mapping[str, RunRecord]) -> None:
     assert np.abs(newton - found["line_G"]).max() < 0.2 * np.abs(found["line_G"]).max()
 
 
-def test_the_clip_bounds_every_entry() -> None:
+def test_the_clip_bounds_every_entry():
     family = LSA(2, 2, 1, mask=False, init_std=1.0)
     family.initialise(SEEDS)
     of = ConditionedRegression(2, 6, largest=(1.0, 1.0), constant=True).law(SEEDS)
@@ -159,7 +146,7 @@ def test_the_clip_bounds_every_entry() -> None:
     )
 
 
-def test_figure_3_says_what_the_range_holds(third: Mapping[str, RunRecord]) -> None:
+def test_figure_3_says_what_the_range_holds(third):
     assert range_of(1.0, 1.0) == pytest.approx(2.5758, abs=1e-4)
     drawn = np.sqrt(generator(0, "check").uniform(1, 100, 10**6)) * generator(1, "check").standard_normal(
         10**6
@@ -175,7 +162,7 @@ def test_figure_3_says_what_the_range_holds(third: Mapping[str, RunRecord]) -> N
     assert len(fig3.Fig3().draw(third).axes) == 8 and fig4.Fig4().table(third)
 
 
-def test_figure_8() -> None:
+def test_figure_8():
     records = Fig8(**SIZE, prompts=1000, conditions=[4.0], noises=[0.0, 0.5]).records(Asking(untrained))
     drawing = fig8.Fig8()
     assert fig8.laws_of(records) == ["kappa4", "kappa4_noise0.5"]
@@ -190,7 +177,7 @@ def test_figure_8() -> None:
     assert len(drawing.draw(records).axes) == 2 and drawing.table(records)
 
 
-def test_layernorm(second: tuple[Asking, Mapping[str, RunRecord]], third: Mapping[str, RunRecord]) -> None:
+def test_layernorm(second, third):
     """What is short of training decides nothing; a model nearer to the line everywhere does."""
     assert fig2.Fig2().claims(second[1])[-1].verdict == "undecided"
     found, plain = third["layernorm_outputs"].weights, third["outputs"].weights

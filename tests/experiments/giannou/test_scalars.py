@@ -1,8 +1,6 @@
 """The scalar family's error against layers of tokens, its derivatives against differences, its best points
 against what is known of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ from icl.checks.giannou.mask_floor import least_by_spectrum, spectra, unmasked_r
 from icl.experiments.giannou.scalars import drawn_problem, exact_problem, family_best, newton_losses
 from icl.models import LSA, LinearTransformer
 from icl.random import generator
-from icl.tasks import ConditionedRegression, ConditionedRegressionLaw
+from icl.tasks import ConditionedRegression
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.scalar_family import best, response_and_derivatives, risks
 
@@ -20,11 +18,11 @@ D, N, SIGMAS = 3, 9, 5.0
 THETA = np.array([0.25, 0.4, 0.15, 0.9])
 
 
-def law(**task: object) -> ConditionedRegressionLaw:
-    return ConditionedRegression(D, N, **({"largest": (1.0, 1.0)} | task)).law([0])  # type: ignore[arg-type]
+def law(**task):
+    return ConditionedRegression(D, N, **({"largest": (1.0, 1.0)} | task)).law([0])
 
 
-def test_derivatives() -> None:
+def test_derivatives():
     s_X, step = np.linspace(0.1, 2, 5), 1e-6
     theta_V = np.array([0.3, 0.5, 0.8, 0.2, 0.4, 1.1])
     _, dg_VX = response_and_derivatives(theta_V, s_X)
@@ -35,7 +33,7 @@ def test_derivatives() -> None:
 
 @pytest.mark.parametrize("mask", [True, False])
 @pytest.mark.parametrize("task", [{}, {"condition": 4.0, "largest": (1.0, 2.0), "label_noise": 0.5}], ids=str)
-def test_risk_is_that_of_the_transformer(mask: bool, task: dict[str, object]) -> None:
+def test_risk_is_that_of_the_transformer(mask, task):
     """Two routes: spectra, weighted and with w integrated out; prompts with everything sampled."""
     of, prompts = law(**task), 60_000
     problem, _ = drawn_problem(of, mask, 2, 0, "check", prompts)
@@ -49,7 +47,7 @@ def test_risk_is_that_of_the_transformer(mask: bool, task: dict[str, object]) ->
 
 
 @pytest.mark.parametrize("largest", [(1.0, 1.0), (1.0, 9.0)])
-def test_exact_rule(largest: tuple[float, float]) -> None:
+def test_exact_rule(largest):
     of = law(largest=largest, label_noise=0.5)
     exact, (drawn, _) = exact_problem(of, 2), drawn_problem(of, True, 2, 0, "check", 40_000)
     theta_V = THETA / np.mean(largest)
@@ -59,7 +57,7 @@ def test_exact_rule(largest: tuple[float, float]) -> None:
     assert exact_problem(law(condition=2.0), 2) is None
 
 
-def test_best_points() -> None:
+def test_best_points():
     """With a mask not above ahn's search without c, nor below any polynomial; without not below the floor."""
     for layers in (1, 2, 3):
         with_b = InvariantRisk(D, N, layers, with_b=True)
@@ -77,13 +75,13 @@ def test_best_points() -> None:
     assert abs(own["risk_L"][1] - float(risk_B.mean())) < SIGMAS * error
 
 
-def test_a_layer_more_is_never_worse() -> None:
+def test_a_layer_more_is_never_worse():
     problem, _ = drawn_problem(law(condition=4.0, largest=(1.0, 2.0)), False, 2, 0, "check", 300)
     one_V = best(problem)
     assert risks(best(problem, one_V), problem).sum() <= risks(one_V, problem).sum()
 
 
-def test_newton_by_the_spectrum_is_newton() -> None:
+def test_newton_by_the_spectrum_is_newton():
     of, prompts = law(condition=4.0, largest=(1.0, 2.0), label_noise=0.3), 40_000
     found = newton_losses(of, 0, prompts, 2)
     prompt = of.gram_prompts([generator(1, "check")], prompts)

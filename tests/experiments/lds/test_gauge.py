@@ -1,21 +1,19 @@
 """The gauge changes no prediction; supports and their distance are the paper's (18) to (20)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from icl.experiments.lds.gauge import canonical, jaccard, masks, supports
 
 
-def form(b: np.ndarray, a_KP: np.ndarray) -> np.ndarray:
+def form(b, a_KP):
     """What the layer predicts with: sym(b a_k^T) for every k."""
     product = a_KP[:, :, None] * b
     return product + product.swapaxes(1, 2)
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
-def test_the_gauge_is_balanced_and_changes_no_prediction(window: int) -> None:
+def test_the_gauge_is_balanced_and_changes_no_prediction(window):
     rng = np.random.default_rng(window)
     b_XP, a_XKP = rng.standard_normal((6, window + 1)), rng.standard_normal((6, window, window + 1))
     found_b, found_a = canonical(b_XP, a_XKP)
@@ -28,7 +26,7 @@ def test_the_gauge_is_balanced_and_changes_no_prediction(window: int) -> None:
     np.testing.assert_allclose(rescaled[1], found_a, atol=1e-12)
 
 
-def test_mirror_solutions_of_one_window_are_one() -> None:
+def test_mirror_solutions_of_one_window_are_one():
     f, corner = np.array([1.7, 0.1]), np.array([0.2, 1.3])
     one, other = canonical(corner, f[None]), canonical(f, corner[None])
     for mine, yours in zip(one, other, strict=True):
@@ -36,18 +34,18 @@ def test_mirror_solutions_of_one_window_are_one() -> None:
     assert abs(one[0][1]) > abs(one[0][0])
 
 
-def test_zero_weights_stay() -> None:
+def test_zero_weights_stay():
     b, a = canonical(np.zeros(3), np.zeros((2, 3)))
     assert not b.any() and not a.any()
 
 
-def test_masks_are_13() -> None:
+def test_masks_are_13():
     free_P, free_KP = masks(3)
     assert free_P.tolist() == [False, True, False, True]
     assert free_KP.astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]]
 
 
-def test_supports_and_jaccard() -> None:
+def test_supports_and_jaccard():
     M = np.array([[2.0, 0.15], [0.099, -0.3]])
     assert supports(M, relative=False).tolist() == [[True, True], [False, True]]
     assert supports(M, relative=True).tolist() == [[True, False], [False, True]]

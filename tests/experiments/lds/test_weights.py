@@ -1,9 +1,5 @@
 """What Figures 1 to 6 and the comparison ask for, and what is computed of it."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,17 +18,16 @@ from icl.experiments.lds.weights import Weights, best_step, effective_weight, ex
 from icl.jobs.train import request as train_request
 from icl.models import Full, LinearTransformer
 from icl.random import generator
-from icl.runs.record import RunRecord
 from icl.tasks.dynamical_system import gram_prompts
 from icl.theory.dynamical_system import covariances_of_independent_modes, moments
 from tests.records import Asking, mark, record
 
-SIZE: dict[str, Any] = {
+SIZE = {
     "dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20,
 }  # fmt: skip
 
 
-def run_of(window: int, steps: int = 3) -> RunRecord:
+def run_of(window, steps=3):
     """Random weights of two seeds at some steps."""
     rng = np.random.default_rng(window)
     shape = (2, steps, 1, window + 1, window + 1)
@@ -46,18 +41,18 @@ def run_of(window: int, steps: int = 3) -> RunRecord:
 class FakeRunner(Asking):
     """Finds again what it has stored."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(lambda experiment, overrides: run_of(overrides["task.window"]))
         self.stored: dict[str, Any] = {}
 
-    def store(self, name: str, science: Mapping[str, Any], *given: Any) -> RunRecord:
+    def store(self, name, science, *given):
         key = f"{name} {science}"
         if key not in self.stored:
             self.stored[key] = super().store(f"s{len(self.stored)}", science, *given)
         return self.stored[key]
 
 
-def test_figures_of_one_setting_share_runs_and_optima() -> None:
+def test_figures_of_one_setting_share_runs_and_optima():
     runner = FakeRunner()
     first = Weights("a", [1, 2], **SIZE).records(runner)
     count = len(runner.stored)
@@ -68,7 +63,7 @@ def test_figures_of_one_setting_share_runs_and_optima() -> None:
     assert len(runner.stored) == count + 1, "the comparison adds its own arrays only"
 
 
-def test_runs_follow_the_tables(tmp_path: Path) -> None:
+def test_runs_follow_the_tables(tmp_path):
     """What is asked for composes; AR(3) in (a) and (c), whose tables differ."""
     session = Session(tmp_path)
     for setting, lr, betas, low, pool in (
@@ -87,7 +82,7 @@ def test_runs_follow_the_tables(tmp_path: Path) -> None:
         assert settings["train"]["estimator"] == "population" and settings["train"]["batch"] is None
 
 
-def test_fresh_runs_draw_batches_of_the_tables() -> None:
+def test_fresh_runs_draw_batches_of_the_tables():
     runner = FakeRunner()
     Size("d", fresh=True, **SIZE).train(runner, 4)
     ((name, overrides),) = runner.asked
@@ -99,7 +94,7 @@ def test_fresh_runs_draw_batches_of_the_tables() -> None:
         assert (train["estimator"], train["batch"], train["steps_per_batch"]) == ("sampled", 16_000, 1)
 
 
-def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
+def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
     size, window = Size("a", **SIZE), 2
     run = run_of(window)
     found = judged(run, size, window)
@@ -121,7 +116,7 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end() -> None:
     np.testing.assert_allclose(heads.numpy(), layer[1], rtol=1e-10)
 
 
-def test_the_best_step_is_the_best_and_one_gradient_step() -> None:
+def test_the_best_step_is_the_best_and_one_gradient_step():
     size, window = Size("b", **SIZE), 2
     risk = exact_risk(size, window)
     eta, value = best_step(risk, window)
@@ -137,7 +132,7 @@ def test_the_best_step_is_the_best_and_one_gradient_step() -> None:
     torch.testing.assert_close(mine, step)
 
 
-def test_at_one_window_the_best_step_is_the_constant_of_14() -> None:
+def test_at_one_window_the_best_step_is_the_constant_of_14():
     """From its moments, and of the best head, whose mirror predicts the same."""
     size = Size("a", **SIZE)
     law = size.law(1)
@@ -149,7 +144,7 @@ def test_at_one_window_the_best_step_is_the_constant_of_14() -> None:
     assert optimum["step"] == pytest.approx(eta, rel=1e-12)
 
 
-def test_comparison() -> None:
+def test_comparison():
     """Paired losses: the mean of each method is what its difference to the Kalman filter's says."""
     records = Extra(settings=["a"], windows=[1, 2], sequences=400, **SIZE).records(FakeRunner())
     test = records["a_test"].weights
@@ -162,7 +157,7 @@ def test_comparison() -> None:
     assert (np.abs(test["step_W"] - test["step_exact_W"]) < error).all()
 
 
-def test_at_the_optimum_no_other_head_is_better() -> None:
+def test_at_the_optimum_no_other_head_is_better():
     size = Size("c", **SIZE)
     runner = FakeRunner()
     optimum = Weights("c", [2], **SIZE).records(runner)["AR2_optimum"].weights
@@ -179,7 +174,7 @@ def test_at_the_optimum_no_other_head_is_better() -> None:
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
-def test_the_experiments_train_at_paper_scale_as_the_figures_do(window: int) -> None:
+def test_the_experiments_train_at_paper_scale_as_the_figures_do(window):
     runner = FakeRunner()
     Size("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=True).train(runner, window)
     ((experiment, asked),) = runner.asked
@@ -195,5 +190,5 @@ def test_the_experiments_train_at_paper_scale_as_the_figures_do(window: int) -> 
     assert own["model"]["init_std"] == pytest.approx(of_figure["model"]["init_std"], rel=1e-3)
 
 
-def composed(experiment: str, overrides: list[str]) -> dict[str, Any]:
+def composed(experiment, overrides):
     return compose(Configs(), "train", [f"experiment={experiment}", *overrides]).settings

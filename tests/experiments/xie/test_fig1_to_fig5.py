@@ -1,10 +1,6 @@
 """The experiments behind Figures 1 to 5: which runs they ask for, and what is computed of them."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,31 +23,25 @@ from icl.jobs.figure import Runner
 from icl.jobs.train import request as train_request
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
-from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gd_risk, lost_slope
 from tests.records import Asking, mark, record
 
-SIZE: dict[str, Any] = {"dim": 3, "context": 5, "seeds": [0, 4]}
-SHORT: dict[str, Any] = {"minibatch_steps": 6, "minibatch_size": 32}
-FIG1: dict[str, Any] = SIZE | {"squared_norms": [4, 0]}
-FIG2: dict[str, Any] = SIZE | SHORT | {"heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]}
-FIG3: dict[str, Any] = SIZE | SHORT | {"heads": 4, "squared_norms": [0, 4.0], "minibatch_squared_norms": [4]}
-FIG4: dict[str, Any] = SIZE | {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]}
-FIG5: dict[str, Any] = (
+SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
+SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
+FIG1 = SIZE | {"squared_norms": [4, 0]}
+FIG2 = SIZE | SHORT | {"heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]}
+FIG3 = SIZE | SHORT | {"heads": 4, "squared_norms": [0, 4.0], "minibatch_squared_norms": [4]}
+FIG4 = SIZE | {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]}
+FIG5 = (
     SIZE
     | SHORT
-    | {
-        "squared_norms": [0, 4],
-        "minibatch_squared_norms": [4],
-        "alignment_squared_norm": 4,
-        "prompts": 4000,
-    }
+    | {"squared_norms": [0, 4], "minibatch_squared_norms": [4], "alignment_squared_norm": 4, "prompts": 4000}
 )
 
 
-def asked(figure: Any) -> list[tuple[str, dict[str, Any]]]:
+def asked(figure):
     """The runs a figure asks for."""
     runner = Asking(lambda experiment, overrides: record(run=mark(overrides)))
     runner.store = lambda name, *given: name
@@ -59,7 +49,7 @@ def asked(figure: Any) -> list[tuple[str, dict[str, Any]]]:
     return runner.asked
 
 
-def test_figures_share_their_runs() -> None:
+def test_figures_share_their_runs():
     by_heads = asked(Fig2(**FIG2))
     by_prior = asked(Fig3(**FIG3))
     by_guess = asked(Fig4(**FIG4))
@@ -70,7 +60,7 @@ def test_figures_share_their_runs() -> None:
     assert [run for run in aligned if run in gap] == [*gap[2:], gap[3]]  # y_q-LSA, and again for panel (b)
 
 
-def test_a_figures_run_is_that_of_the_experiment() -> None:
+def test_a_figures_run_is_that_of_the_experiment():
     """`icl train experiment=xie/heads` finds what Figures 2 and 3 trained, and they its run."""
     for scale, dim in (("laptop", 10), ("paper", 10)):
         size = Size(dim, 10, [0, 1, 2] if scale == "laptop" else [0, 1, 2, 3, 4])
@@ -80,12 +70,12 @@ def test_a_figures_run_is_that_of_the_experiment() -> None:
         assert identity(*chosen, *settings) == identity(*chosen)
 
 
-def identity(*overrides: str) -> str:
+def identity(*overrides):
     composed = compose(Configs(), "train", ["experiment=xie/heads", *overrides])
     return train_request(composed, Session(Path("/nowhere"))).identity
 
 
-def test_settings_are_squares_and_runs_take_their_roots() -> None:
+def test_settings_are_squares_and_runs_take_their_roots():
     """And the exact risk is that of the same prompts: gaps of 2 (|w* - v|^2 + b^2) / (dC + 2)."""
     size = Size(3, 5, [0])
     overrides = size._overrides(prior=4.0, guess=9.0, bias=16.0)
@@ -102,7 +92,7 @@ def test_settings_are_squares_and_runs_take_their_roots() -> None:
 
 
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
-def test_covariates_are_white_at_any_dim(name: str) -> None:
+def test_covariates_are_white_at_any_dim(name):
     """At dim 5 the task's default is ahn's Sigma: the exact lines would not be those of the runs."""
     settings = [f"{key}={value}" for key, value in Size(5, 5, [0])._overrides(prior=1.0).items()]
     composed = compose(Configs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
@@ -111,15 +101,15 @@ def test_covariates_are_white_at_any_dim(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, RunRecord]]:
+def records(tmp_path_factory):
     """Of small figures, trained at smoke as by the command line."""
-    outputs: Path = tmp_path_factory.mktemp("outputs")
+    outputs = tmp_path_factory.mktemp("outputs")
     runner = Runner("smoke", Session(outputs))
     figures = {"fig1": Fig1(**FIG1), "fig2": Fig2(**FIG2), "fig4": Fig4(**FIG4), "fig5": Fig5(**FIG5)}
     return {name: figure.records(runner) for name, figure in figures.items()}
 
 
-def test_risks_are_exact_however_a_run_was_trained(records: Any) -> None:
+def test_risks_are_exact_however_a_run_was_trained(records):
     run = records["fig2"]["H3"]
     steps_T, loss_ST = metric(run, "loss")
     shared, at_T, at_S = np.intersect1d(steps_T, run.weights["history_steps"], return_indices=True)
@@ -131,7 +121,7 @@ def test_risks_are_exact_however_a_run_was_trained(records: Any) -> None:
     assert np.abs(metric(short, "loss")[1][:, 0] / risks(short)[:, 0] - 1).max() > 1e-2  # a batch of 32
 
 
-def test_what_is_stored_for_the_heads(records: Any) -> None:
+def test_what_is_stored_for_the_heads(records):
     exact = records["fig2"]["exact"].weights
     assert exact["heads_X"].tolist() == [1, 3, 4]
     assert exact["risk_XRS"].shape == (3, 2, len(exact["steps_S"]))
@@ -141,7 +131,7 @@ def test_what_is_stored_for_the_heads(records: Any) -> None:
     assert (exact["risk_XRS"] >= exact["certified_X"][:, None, None] - 1e-12).all()
 
 
-def test_the_exact_lines_are_the_closed_forms(records: Any) -> None:
+def test_the_exact_lines_are_the_closed_forms(records):
     gd, slope = 3 * 4 / (5 + 4), 2 / (3 * 5 + 2)
     gap, guesses, heads = (records[name]["exact"].weights for name in ("fig1", "fig4", "fig2"))
     assert gap["norm_G"][[0, -1]].tolist() == [0, 2]
@@ -155,12 +145,10 @@ def test_the_exact_lines_are_the_closed_forms(records: Any) -> None:
     np.testing.assert_allclose(heads["certified_X"][0], gd + 4 * slope + 4 * lost_slope(3, 5, 1), rtol=1e-10)
 
 
-def test_alignment_is_measured_on_prompts_of_the_evaluation(
-    records: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_alignment_is_measured_on_prompts_of_the_evaluation(records, monkeypatch):
     roles = []
 
-    def recorded(seed: int, role: str, step: int = 0) -> np.random.Generator:
+    def recorded(seed, role, step=0):
         roles.append(role)
         return generator(seed, role, step)
 
@@ -169,7 +157,7 @@ def test_alignment_is_measured_on_prompts_of_the_evaluation(
     assert set(roles) == {"eval"}
 
 
-def test_the_excess_is_the_mean_square_of_the_gradients_difference(records: Any) -> None:
+def test_the_excess_is_the_mean_square_of_the_gradients_difference(records):
     """The exact risk of trained weights against sampled prompts, by way of one GD step."""
     aligned, gd = records["fig5"]["alignment"].weights, gd_risk(3, 5)
     for name in ("prediction", "gradient"):
@@ -180,7 +168,7 @@ def test_the_excess_is_the_mean_square_of_the_gradients_difference(records: Any)
     assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
 
 
-def descent_model(w_star_D: torch.Tensor, context: int) -> LinearTransformer:
+def descent_model(w_star_D, context):
     """Eq. (7) with v = w*."""
     P_PP, Q_PP = one_step_gd(w_star_D, isotropic_step(len(w_star_D), context))
     family = YqLSA(len(w_star_D), 1)
@@ -188,7 +176,7 @@ def descent_model(w_star_D: torch.Tensor, context: int) -> LinearTransformer:
     return LinearTransformer(family.requires_grad_(False))
 
 
-def test_the_gradients_of_eq_7_are_those_of_one_step() -> None:
+def test_the_gradients_of_eq_7_are_those_of_one_step():
     """Two ways to the same step, and tokens for a third."""
     law = LinearRegression(3, 5, rotation="none", prior_mean=[1.0, -2.0, 0.5], read_out=1).law([7])
     tokens = law.token_prompts([generator(7, "eval")], 6)
@@ -202,7 +190,7 @@ def test_the_gradients_of_eq_7_are_those_of_one_step() -> None:
         torch.testing.assert_close(step_D, by_hand)
 
 
-def test_input_gradients_are_what_autograd_finds() -> None:
+def test_input_gradients_are_what_autograd_finds():
     law = LinearRegression(3, 5, rotation="none", prior_mean_norm=1.0, read_out=1).law([7, 8])
     family = YqLSA(3, 1, init_std=0.5)
     family.initialise([7, 8])
@@ -214,6 +202,6 @@ def test_input_gradients_are_what_autograd_finds() -> None:
     torch.testing.assert_close(fig5.input_gradients(model, prompt.gram_RBPP), grad_RBP[..., :3])
 
 
-def test_no_minibatch_runs_are_asked_for_where_none_are_named() -> None:
+def test_no_minibatch_runs_are_asked_for_where_none_are_named():
     runs = asked(Fig2(**FIG2 | {"minibatch_heads": []}))
     assert len(runs) == 3 and not any("train.batch" in overrides for _, overrides in runs)

@@ -1,15 +1,11 @@
 """Figure 6 of xie: what is asked, kept, found again and refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,39 +15,10 @@ from icl.cli import main
 from icl.errors import InputError, Interrupted, Unavailable
 from icl.experiments.xie import fig6, guess, hub, language
 from icl.experiments.xie.language import Answer
-from icl.runs.fingerprint import fingerprint
-from icl.runs.record import RunRecord
-from icl.runs.store import RunStore
+from tests.experiments.storing import Storing
 from tests.experiments.xie.test_hub import make
 
-ROOT = Path(__file__).parents[3]
 PAIRS = Path(__file__).parent / "data" / "pairs.csv"
-
-
-class Runner:
-    """Stores as the command line does."""
-
-    scale = "smoke"
-
-    def __init__(self, outputs: Path) -> None:
-        self.outputs = outputs
-
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        raise AssertionError("nothing is trained through the run store")
-
-    def store(
-        self,
-        name: str,
-        science: Mapping[str, Any],
-        compute: Callable[[], Mapping[str, np.ndarray]],
-        code: Sequence[str] | None = None,
-    ) -> RunRecord:
-        config = {"settings": dict(science)}
-        with RunStore(self.outputs).begin(name, fingerprint(science), config, "0") as run:
-            if run.cached is not None:
-                return run.cached
-            weights = dict(compute())
-            return run.finish(metrics=[], weights=weights, summary={}, steps=0, seeds=science["seeds"])
 
 
 class Scripted:
@@ -62,20 +29,20 @@ class Scripted:
     stop_after: int | None = None
     stop_with: BaseException = Interrupted(15)
 
-    def __init__(self, key: str, folder: Path, *, device: str, dtype: str, new_tokens: int) -> None:
+    def __init__(self, key, folder, *, device, dtype, new_tokens):
         assert (key, device, dtype, new_tokens) == ("figure.experiment.models", "cpu", "bfloat16", 20)
 
-    def need(self, prompts: Sequence[str], batch: int) -> str:
+    def need(self, prompts, batch):
         return "little"
 
-    def answers(self, prompts: Sequence[str]) -> list[Answer]:
+    def answers(self, prompts):
         if Scripted.stop_after is not None and len(Scripted.asked) == Scripted.stop_after:
             raise Scripted.stop_with
         Scripted.asked.append(list(prompts))
         return [Answer(Scripted.say(prompt), len(Scripted.say(prompt)) < 20) for prompt in prompts]
 
 
-def embedded(folder: Path, pairs: Sequence[tuple[str, str]], device: str) -> torch.Tensor:
+def embedded(folder, pairs, device):
     """Counts of letters."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     rows = [[[sentence.count(c) for c in letters] for sentence in pair] for pair in pairs]
@@ -83,7 +50,7 @@ def embedded(folder: Path, pairs: Sequence[tuple[str, str]], device: str) -> tor
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> type[Scripted]:
+def scripted(monkeypatch):
     monkeypatch.setattr(language, "LanguageModel", Scripted)
     monkeypatch.setattr(guess, "embed", embedded)
     monkeypatch.setattr(language, "quiet_libraries", lambda: None)
@@ -95,7 +62,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> type[Scripted]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> dict[str, Any]:
+def settings(tmp_path):
     return {
         "models": [str(make(tmp_path / "one"))],
         "embeddings": str(make(tmp_path / "embeddings")),
@@ -109,26 +76,24 @@ def settings(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def records(
-    tmp_path: Path, scripted: Any, settings: dict[str, Any]
-) -> Callable[..., Mapping[str, RunRecord]]:
+def records(tmp_path, scripted, settings):
     """Of the figure with some settings changed, kept below `out`."""
 
-    def make(out: str = "out", **changed: Any) -> Mapping[str, RunRecord]:
-        return fig6.Fig6(**settings | changed).records(Runner(tmp_path / out))
+    def make(out="out", **changed):
+        return fig6.Fig6(**settings | changed).records(Storing(tmp_path / out))
 
     return make
 
 
-def prompts_of(asked: Sequence[Sequence[str]]) -> list[str]:
+def prompts_of(asked):
     return [prompt for batch in asked for prompt in batch]
 
 
-def plain(weights: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def plain(weights):
     return {name: array.tolist() for name, array in weights.items()}
 
 
-def test_both_forms_are_asked_of_the_same_pairs_and_everything_is_kept(tmp_path, scripted, records) -> None:
+def test_both_forms_are_asked_of_the_same_pairs_and_everything_is_kept(tmp_path, scripted, records):
     made = records()
     assert list(made) == ["guesses", "answers_one"]
     answers, guesses = made["answers_one"].weights, made["guesses"].weights
@@ -154,14 +119,14 @@ def test_both_forms_are_asked_of_the_same_pairs_and_everything_is_kept(tmp_path,
         assert str(stored["prompt_with"]) in asked and str(stored["answer_with"]).startswith("Score")
 
 
-def test_the_guess_model_is_the_baseline_it_is_said_to_be(records) -> None:
+def test_the_guess_model_is_the_baseline_it_is_said_to_be(records):
     stored = records(guess={"epochs": 60, "lr": 0.003})["guesses"].weights
     error = ((stored["guess_pool"] - stored["score_pool"]) ** 2).mean()
     assert error < stored["score_pool"].var() and len(stored["loss_by_epoch"]) == 60
     assert (stored["guess_pool"] == np.round(stored["guess_pool"], 2)).all()
 
 
-def test_what_is_no_score_is_kept_and_marked(scripted, records) -> None:
+def test_what_is_no_score_is_kept_and_marked(scripted, records):
     texts = {"with": "I cannot say.", "without": "It lies between 3 and 4, I would think."}
     scripted.say = staticmethod(lambda prompt: texts["with" if "Initial guess" in prompt else "without"])
     weights = records()["answers_one"].weights
@@ -171,7 +136,7 @@ def test_what_is_no_score_is_kept_and_marked(scripted, records) -> None:
     assert weights["ended_with_R"].all() and not weights["ended_without_R"].any()
 
 
-def test_an_interrupted_experiment_continues(tmp_path, scripted, records) -> None:
+def test_an_interrupted_experiment_continues(tmp_path, scripted, records):
     whole = records("whole")["answers_one"].weights
     scripted.asked.clear()
     for stop, error in ((1, Interrupted(15)), (2, KeyboardInterrupt())):
@@ -189,41 +154,22 @@ def test_an_interrupted_experiment_continues(tmp_path, scripted, records) -> Non
     assert len(prompts_of(scripted.asked)) == 12
 
 
-KILLED = """
-import os, sys, json
-from pathlib import Path
-from tests.experiments.xie import test_fig6 as t
-t.language.LanguageModel, t.guess.embed, t.fig6.PACKAGES = t.Scripted, t.embedded, {}
-t.language.quiet_libraries = lambda: None
-given = t.Scripted.answers
-def answers(self, prompts):
-    if len(t.Scripted.asked) == 2:
-        os._exit(9)
-    return given(self, prompts)
-t.Scripted.answers = answers
-t.Scripted.say = staticmethod(lambda prompt: f"Score: {len(prompt) % 50 / 10}")
-t.fig6.Fig6(**json.loads(sys.argv[2])).records(t.Runner(Path(sys.argv[1])))
-"""
-
-
-def test_a_killed_experiment_continues(tmp_path, scripted, settings, records) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "out"), json.dumps(settings)]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 9, done.stderr
+def test_a_killed_experiment_continues(scripted, records):
+    child = os.fork()
+    if child == 0:
+        given = scripted.answers
+        scripted.answers = lambda *asked: os._exit(9) if len(scripted.asked) == 2 else given(*asked)
+        try:
+            records()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     found = records()["answers_one"].weights
     assert len(prompts_of(scripted.asked)) == 12 - 2 * 4
-    whole = records("whole")["answers_one"].weights
-    assert plain(found) == plain(whole)
+    assert plain(found) == plain(records("whole")["answers_one"].weights)
 
 
-def test_more_runs_ask_for_the_new_ones_only(scripted, records) -> None:
+def test_more_runs_ask_for_the_new_ones_only(scripted, records):
     few = records(runs=4)["answers_one"].weights
     scripted.asked.clear()
     more = records(runs=9, batch=3)["answers_one"].weights
@@ -231,8 +177,8 @@ def test_more_runs_ask_for_the_new_ones_only(scripted, records) -> None:
     assert more["answer_with_R"][:4].tolist() == few["answer_with_R"].tolist()
 
 
-def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, scripted, records) -> None:
-    def asked(**changed: Any) -> int:
+def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, scripted, records):
+    def asked(**changed):
         scripted.asked.clear()
         records(**changed)
         return len(prompts_of(scripted.asked))
@@ -244,11 +190,15 @@ def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, script
     assert asked(models=[str(other)]) == asked(seed=1) == asked(examples=4) == 12
     assert asked(guess={"hidden": 8}) == 12, "the guesses are others, so the prompts are"
     assert asked(models=[str(other)]) == asked() == 0
+    changed = tmp_path / "changed.csv"
+    changed.write_text(PAIRS.read_text().replace("4.8", "4.71", 1))
+    guesses = records(data=str(changed))["guesses"].weights
+    assert 4.71 in [*guesses["score_pool"], *guesses["score_queries"]], "these are the guesses of other data"
 
 
-def test_all_that_is_missing_is_said_at_once(tmp_path, scripted, records, monkeypatch) -> None:
+def test_all_that_is_missing_is_said_at_once(tmp_path, scripted, records, monkeypatch):
     monkeypatch.setattr(hub.Source, "cached", lambda source: None)
-    names: dict[str, Any] = {"models": ["some/a", "other/b"], "embeddings": "all-MiniLM-L6-v2", "data": None}
+    names = {"models": ["some/a", "other/b"], "embeddings": "all-MiniLM-L6-v2", "data": None}
     wanted = ["some/a", "other/b", "sentence-transformers/all-MiniLM-L6-v2", "mteb/stsbenchmark-sts"]
     with pytest.raises(Unavailable) as raised:
         records(**names)
@@ -266,11 +216,11 @@ def test_all_that_is_missing_is_said_at_once(tmp_path, scripted, records, monkey
     assert not (tmp_path / "out").exists() and not scripted.asked
 
 
-def test_the_network_is_used_where_it_is_asked_for(tmp_path, records, monkeypatch) -> None:
-    here: dict[str, Path] = {}
-    fetched: list[str] = []
+def test_the_network_is_used_where_it_is_asked_for(tmp_path, records, monkeypatch):
+    here = {}
+    fetched = []
 
-    def fetch(source: hub.Source) -> str | None:
+    def fetch(source):
         fetched.append(source.name)
         if source.name == "gated/b":
             return "gated/b: accept its licence"
@@ -292,14 +242,14 @@ def test_the_network_is_used_where_it_is_asked_for(tmp_path, records, monkeypatc
         records(models=["some/a"])
 
 
-def test_a_model_larger_than_the_machine_is_refused_before_anything(tmp_path, records, monkeypatch) -> None:
+def test_a_model_larger_than_the_machine_is_refused_before_anything(tmp_path, records, monkeypatch):
     monkeypatch.setattr(language, "total_memory", lambda device: 10_000)
     with pytest.raises(Unavailable, match=r"models=one: its weights take .* as bfloat16, cpu has"):
         records()
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_that_are_no_models_are_refused(tmp_path, records) -> None:
+def test_folders_that_are_no_models_are_refused(tmp_path, records):
     bare = make(tmp_path / "bare")
     (bare / "tokenizer_config.json").unlink()
     (tmp_path / "empty").mkdir()
@@ -316,11 +266,11 @@ def test_folders_that_are_no_models_are_refused(tmp_path, records) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def command(outputs: Path, *more: str) -> list[str]:
+def command(outputs, *more):
     return ["figure", "figure=xie/fig6", "scale=smoke", "logger=none", f"paths.outputs={outputs}", *more]
 
 
-def test_without_a_model_the_command_says_so_and_writes_nothing(tmp_path, monkeypatch, capfd) -> None:
+def test_without_a_model_the_command_says_so_and_writes_nothing(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     missing = ["figure.experiment.models=[nobody/no-such-model]", f"figure.experiment.data={PAIRS}"]
     assert main(command(tmp_path / "out", *missing)) == 2
@@ -332,7 +282,7 @@ def test_without_a_model_the_command_says_so_and_writes_nothing(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tiny_models_go_all_the_way(tmp_path, capfd) -> None:
+def test_tiny_models_go_all_the_way(tmp_path, capfd):
     pytest.importorskip("transformers", reason="needs the llm extra")
     pytest.importorskip("sentence_transformers", reason="needs the llm extra")
     from tests.experiments.xie.tiny_models import embedding_model, language_model

@@ -1,9 +1,5 @@
 """The guess model learns what two layers can, from its seed alone."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,13 +9,13 @@ from icl.experiments.xie.settings import GuessTraining
 from icl.random import generator
 
 
-def toy(count: int = 400) -> tuple[torch.Tensor, torch.Tensor]:
+def toy(count=400):
     """Scores that are a ramp in one coordinate of the first sentence, cut off below: what a ReLU can say."""
     embedded_N2E = torch.from_numpy(np.random.default_rng(5).standard_normal((count, 2, 6))).float()
     return embedded_N2E, 2 + 1.5 * embedded_N2E[:, 0, 0].relu()
 
 
-def test_forward_is_two_layers_on_the_concatenation() -> None:
+def test_forward_is_two_layers_on_the_concatenation():
     model = GuessModel(12, 16, generator(0, "init"))
     embedded_N2E, _ = toy(7)
     W1, b1, W2, b2 = (p.detach().double().numpy() for p in model.parameters())
@@ -30,7 +26,7 @@ def test_forward_is_two_layers_on_the_concatenation() -> None:
     assert np.abs(W1).max() > 0.9 * 12**-0.5
 
 
-def test_training_beats_the_best_constant_on_new_pairs() -> None:
+def test_training_beats_the_best_constant_on_new_pairs():
     embedded_N2E, score_N = toy()
     model, losses = train_guess_model(embedded_N2E[:300], score_N[:300], GuessTraining(), seed=0)
     error = (model(embedded_N2E[300:]) - score_N[300:]).square().mean()
@@ -38,7 +34,7 @@ def test_training_beats_the_best_constant_on_new_pairs() -> None:
     assert len(losses) == 10 and losses == sorted(losses, reverse=True)
 
 
-def test_training_is_adam_on_the_mean_square() -> None:
+def test_training_is_adam_on_the_mean_square():
     """One epoch of two steps, written out."""
     embedded_N2E, score_N = toy(12)
     trained, losses = train_guess_model(embedded_N2E, score_N, GuessTraining(epochs=1), seed=3)
@@ -61,7 +57,7 @@ def test_training_is_adam_on_the_mean_square() -> None:
     assert losses == [pytest.approx(total / 12)]
 
 
-def test_the_seed_decides_and_nothing_else() -> None:
+def test_the_seed_decides_and_nothing_else():
     embedded_N2E, score_N = toy(60)
     torch.manual_seed(1)
     first = train_guess_model(embedded_N2E, score_N, GuessTraining(epochs=2), seed=0)
@@ -73,7 +69,7 @@ def test_the_seed_decides_and_nothing_else() -> None:
     assert first[1] == again[1] != other[1]
 
 
-def test_every_pair_gets_its_sentences_embeddings(tmp_path: Path) -> None:
+def test_every_pair_gets_its_sentences_embeddings(tmp_path):
     pytest.importorskip("sentence_transformers", reason="needs the llm extra")
     from sentence_transformers import SentenceTransformer
 

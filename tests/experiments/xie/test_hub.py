@@ -1,10 +1,6 @@
 """Model folders judged and measured without loading them."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +11,9 @@ SHAPES = {"a.weight": ("BF16", [3, 4]), "b.weight": ("BF16", [50, 100]), "count"
 SIZES = {"BF16": 2, "F32": 4, "I64": 8}
 
 
-def safetensors(path: Path, shapes: dict[str, tuple[str, list[int]]], changed: int | None = None) -> None:
+def safetensors(path, shapes, changed=None):
     """The format written out: length, header, data."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    header = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, (dtype, shape) in shapes.items():
         size = SIZES[dtype]
@@ -32,7 +28,7 @@ def safetensors(path: Path, shapes: dict[str, tuple[str, list[int]]], changed: i
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(data))
 
 
-def make(folder: Path, changed: int | None = None, **config: Any) -> Path:
+def make(folder, changed=None, **config):
     folder.mkdir(parents=True, exist_ok=True)
     given = {
         "torch_dtype": "bfloat16",
@@ -49,7 +45,7 @@ def make(folder: Path, changed: int | None = None, **config: Any) -> Path:
     return folder
 
 
-def test_a_complete_folder_is_measured(tmp_path: Path) -> None:
+def test_a_complete_folder_is_measured(tmp_path):
     folder = make(tmp_path)
     assert hub.lacking(folder) is None and hub.has_chat_template(folder)
     assert hub.stored_dtype(folder) == "bfloat16" and hub.longest_text(folder) == 128
@@ -61,7 +57,7 @@ def test_a_complete_folder_is_measured(tmp_path: Path) -> None:
     assert hub.stored_dtype(make(tmp_path, torch_dtype=None)) == "float32"
 
 
-def test_what_is_lacking_is_named(tmp_path: Path) -> None:
+def test_what_is_lacking_is_named(tmp_path):
     folder = make(tmp_path)
     (folder / "tokenizer_config.json").unlink()
     assert not hub.has_chat_template(folder)
@@ -85,7 +81,7 @@ def test_what_is_lacking_is_named(tmp_path: Path) -> None:
     assert hub.lacking(empty) == "no model.safetensors"
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_refused(tmp_path):
     folder = make(tmp_path)
     for content in (b"", b"version https://git-lfs", b"\x05\0\0\0\0\0\0\0hello"):
         (folder / "model.safetensors").write_bytes(content)
@@ -93,7 +89,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
             hub.weight_bytes(folder, "float32")
 
 
-def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
+def test_the_digest_is_of_the_content(tmp_path):
     first = hub.folder_digest(make(tmp_path / "one"))
     moved = make(tmp_path / "elsewhere" / "two")
     (moved / "README.md").write_text("other words")
@@ -108,7 +104,7 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
     assert hub.folder_digest(moved) != first
 
 
-def test_names_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_told_from_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here" / "model").mkdir(parents=True)
     key = "figure.experiment.models"
@@ -120,7 +116,7 @@ def test_names_are_told_from_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             hub.Source(key, name).local()
 
 
-def test_a_transformer_inside_is_found(tmp_path: Path) -> None:
+def test_a_transformer_inside_is_found(tmp_path):
     assert hub.transformer_of(tmp_path) == tmp_path
     (tmp_path / "modules.json").write_text(json.dumps([{"path": "0_Transformer"}, {"path": "1_Pooling"}]))
     assert hub.transformer_of(tmp_path) == tmp_path / "0_Transformer"
@@ -128,7 +124,7 @@ def test_a_transformer_inside_is_found(tmp_path: Path) -> None:
     assert hub.transformer_of(tmp_path) == tmp_path
 
 
-def test_the_cache_is_looked_up_without_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_looked_up_without_the_network(tmp_path, monkeypatch):
     constants = pytest.importorskip("huggingface_hub.constants", reason="needs the llm extra")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     source = hub.Source("k", "some-lab/some-model")
@@ -142,11 +138,11 @@ def test_the_cache_is_looked_up_without_the_network(tmp_path: Path, monkeypatch:
     assert pinned.cached() is None
 
 
-def test_a_download_takes_what_is_needed_and_says_why_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_takes_what_is_needed_and_says_why_it_failed(monkeypatch):
     client = pytest.importorskip("huggingface_hub", reason="needs the llm extra")
-    asked: list[Any] = []
+    asked = []
 
-    def download(name: str, **how: Any) -> str:
+    def download(name, **how):
         asked.append((name, how))
         if name == "a/b":
             raise ConnectionError("no route\nto the host")
@@ -159,7 +155,7 @@ def test_a_download_takes_what_is_needed_and_says_why_it_failed(monkeypatch: pyt
     assert "*.safetensors" in asked[0][1]["allow_patterns"]
 
 
-def test_a_gated_repository_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gated_repository_says_what_to_do(monkeypatch):
     client = pytest.importorskip("huggingface_hub", reason="needs the llm extra")
     from huggingface_hub import errors
 
@@ -168,7 +164,7 @@ def test_a_gated_repository_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
         (errors.RepositoryNotFoundError, "no such repository"),
     ):
 
-        def refuse(name: str, kind: Any = kind, **how: Any) -> str:
+        def refuse(name, kind=kind, **how):
             raise kind.__new__(kind)
 
         monkeypatch.setattr(client, "snapshot_download", refuse)

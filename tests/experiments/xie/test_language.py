@@ -1,11 +1,6 @@
 """Answers of tiny Llama and Qwen2 models, loaded as the large ones are."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -27,22 +22,22 @@ PROMPTS = [
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen2"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request, tmp_path_factory):
     return language_model(tmp_path_factory.mktemp(request.param), request.param)
 
 
-def opened(folder: Path, **changed: Any) -> LanguageModel:
+def opened(folder, **changed):
     return LanguageModel(KEY, folder, **{"device": "cpu", "dtype": "float32", "new_tokens": 12} | changed)
 
 
-def arg_max(folder: Path, prompt: str, ends: list[int], new_tokens: int) -> list[int]:
+def arg_max(folder, prompt, ends, new_tokens):
     """Token by token on the whole text, without a cache, padding or `generate`."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    ids: list[int] = tokenizer(f"<|user|>{prompt}<|end|><|assistant|>")["input_ids"]
-    new: list[int] = []
+    ids = tokenizer(f"<|user|>{prompt}<|end|><|assistant|>")["input_ids"]
+    new = []
     while len(new) < new_tokens and (not new or new[-1] not in ends):
         with torch.no_grad():
             new.append(int(model(torch.tensor([ids + new])).logits[0, -1].argmax()))
@@ -50,10 +45,10 @@ def arg_max(folder: Path, prompt: str, ends: list[int], new_tokens: int) -> list
 
 
 @pytest.fixture
-def ending(folder: Path, tmp_path: Path) -> Callable[[int], Path]:
+def ending(folder, tmp_path):
     """The same model, for which another token ends an answer."""
 
-    def make(token: int) -> Path:
+    def make(token):
         copy = tmp_path / f"ends-with-{token}"
         copy.mkdir()
         for path in folder.iterdir():
@@ -65,7 +60,7 @@ def ending(folder: Path, tmp_path: Path) -> Callable[[int], Path]:
     return make
 
 
-def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder: Path) -> None:
+def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder):
     """Though the folder asks for sampling with a repetition penalty."""
     assert json.loads((folder / "generation_config.json").read_text())["repetition_penalty"] == 1.05
     model = opened(folder)
@@ -79,7 +74,7 @@ def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder: P
     assert len({answer.text for answer in together}) == 4
 
 
-def test_an_answer_ends_where_the_model_ends_it(folder: Path, ending: Callable[[int], Path]) -> None:
+def test_an_answer_ends_where_the_model_ends_it(folder, ending):
     free = arg_max(folder, PROMPTS[0], [], 12)
     stop = next(token for token in free[3:] if token not in free[:3])
     model = opened(ending(stop))
@@ -91,7 +86,7 @@ def test_an_answer_ends_where_the_model_ends_it(folder: Path, ending: Callable[[
         assert answer.ended == (tokens[-1] in (1, stop))
 
 
-def test_a_tokenizer_without_padding_gets_some(tmp_path: Path) -> None:
+def test_a_tokenizer_without_padding_gets_some(tmp_path):
     """As Llama's has none."""
     folder = language_model(tmp_path, "llama")
     settings = json.loads((folder / "tokenizer_config.json").read_text())
@@ -104,11 +99,11 @@ def test_a_tokenizer_without_padding_gets_some(tmp_path: Path) -> None:
         assert answer.text == model.tokenizer.decode(wanted, skip_special_tokens=True)
 
 
-def test_half_precision_runs(folder: Path) -> None:
+def test_half_precision_runs(folder):
     assert len(opened(folder, dtype="bfloat16").answers(PROMPTS[:2])) == 2
 
 
-def test_a_template_with_a_date_gets_the_same_one_every_day(tmp_path: Path) -> None:
+def test_a_template_with_a_date_gets_the_same_one_every_day(tmp_path):
     template = "{{ date_string }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
     folder = language_model(tmp_path, "llama", template=template)
     model = opened(folder)
@@ -116,7 +111,7 @@ def test_a_template_with_a_date_gets_the_same_one_every_day(tmp_path: Path) -> N
     assert model.tokenizer.decode(ids) == "26 Jul 2024hello"
 
 
-def test_the_weights_are_measured_before_they_are_loaded(folder: Path) -> None:
+def test_the_weights_are_measured_before_they_are_loaded(folder):
     model = opened(folder)
     told = model.need(PROMPTS, 4)
     assert model._model is None and "float32" in told and "4 prompts" in told and "on cpu" in told
@@ -126,7 +121,7 @@ def test_the_weights_are_measured_before_they_are_loaded(folder: Path) -> None:
     assert hub.stored_dtype(folder) == "float32" and hub.longest_text(folder) == 4096
 
 
-def test_too_little_memory_is_said_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_said_in_one_line(folder, monkeypatch):
     model = opened(folder)
     weights = hub.weight_bytes(folder, "float32")
     longest = max(len(ids) for ids in model._tokens(PROMPTS)["input_ids"]) + 12
@@ -137,14 +132,14 @@ def test_too_little_memory_is_said_in_one_line(folder: Path, monkeypatch: pytest
         model.need(PROMPTS, 5)
 
 
-def test_a_prompt_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_a_prompt_that_does_not_fit_is_refused(tmp_path):
     model = opened(language_model(tmp_path, "llama", positions=64))
     model.need(["x"], 1)
     with pytest.raises(InputError, match="the model has 64"):
         model.need(["word " * 60], 1)
 
 
-def test_devices_and_memory_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_and_memory_are_those_of_this_machine(monkeypatch):
     assert language.resolve_device("cpu") == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
@@ -160,6 +155,6 @@ def test_devices_and_memory_are_those_of_this_machine(monkeypatch: pytest.Monkey
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_on_an_accelerator_the_answers_are_the_same(folder: Path) -> None:
+def test_on_an_accelerator_the_answers_are_the_same(folder):
     here, there = (opened(folder, device=device).answers(PROMPTS) for device in ("cpu", "cuda"))
     assert here == there

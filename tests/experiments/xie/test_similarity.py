@@ -1,7 +1,5 @@
 """Sentence pairs: read, split and put into prompts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -16,11 +14,11 @@ PAIRS = Path(__file__).parent / "data" / "pairs.csv"
 KEY = "figure.experiment.data"
 
 
-def task(seed: int = 0, examples: int = 10) -> Similarity:
+def task(seed=0, examples=10):
     return Similarity(*read_split(KEY, PAIRS, seed), examples, seed)
 
 
-def test_formats_hold_the_same_pairs(tmp_path: Path) -> None:
+def test_formats_hold_the_same_pairs(tmp_path):
     pairs = read_pairs(KEY, PAIRS)
     assert len(pairs) == 42 and pairs[8] == Pair(
         "The price of oil fell again on Monday.", "Oil prices dropped once more on Monday.", 4.8
@@ -39,7 +37,7 @@ def test_formats_hold_the_same_pairs(tmp_path: Path) -> None:
     assert read_pairs(KEY, bare) == read_pairs(KEY, packed) == read_pairs(KEY, other) == pairs
 
 
-def test_a_folder_says_itself_what_is_held_out(tmp_path: Path) -> None:
+def test_a_folder_says_itself_what_is_held_out(tmp_path):
     (tmp_path / "stsb-en-train.csv").write_text("A b.,B a.,3\nC d.,D c.,2\nE f.,F e.,1.5\n")
     (tmp_path / "stsb-en-test.csv").write_text("G h.,H g.,4\nB a.,A b.,3\n")
     found = Similarity(*read_split(KEY, tmp_path, 0), 2, 0)
@@ -52,7 +50,7 @@ def test_a_folder_says_itself_what_is_held_out(tmp_path: Path) -> None:
         read_split(KEY, tmp_path, 0)
 
 
-def test_one_file_is_split_without_overlap(tmp_path: Path) -> None:
+def test_one_file_is_split_without_overlap(tmp_path):
     found = task()
     assert len(found.queries) == 9 and len(found.pool) == 33
     assert not {p.key for p in found.queries} & {p.key for p in found.pool}
@@ -65,7 +63,7 @@ def test_one_file_is_split_without_overlap(tmp_path: Path) -> None:
     )
 
 
-def test_runs_have_distinct_queries_and_examples_and_depend_on_nothing_else() -> None:
+def test_runs_have_distinct_queries_and_examples_and_depend_on_nothing_else():
     found = task()
     runs = [found.run(i) for i in range(9)]
     assert sorted(run.query for run in runs) == list(range(9))
@@ -76,7 +74,7 @@ def test_runs_have_distinct_queries_and_examples_and_depend_on_nothing_else() ->
         found.run(9)
 
 
-def test_both_forms_show_the_same_pairs() -> None:
+def test_both_forms_show_the_same_pairs():
     found = task()
     run = found.run(2)
     guess_pool, guess_query = [i / 100 for i in range(33)], [4 + i / 100 for i in range(9)]
@@ -93,7 +91,7 @@ def test_both_forms_show_the_same_pairs() -> None:
         assert "between 0 and 5" in text
 
 
-def test_the_digest_follows_the_content(tmp_path: Path) -> None:
+def test_the_digest_follows_the_content(tmp_path):
     moved, changed = tmp_path / "a.csv", tmp_path / "b.csv"
     moved.write_text(PAIRS.read_text())
     changed.write_text(PAIRS.read_text().replace("4.8", "4.7", 1))
@@ -115,14 +113,14 @@ def test_the_digest_follows_the_content(tmp_path: Path) -> None:
         ("A,B,3\n\x00\xff", "cannot be read|columns"),
     ],
 )
-def test_what_is_no_pairs_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_what_is_no_pairs_is_refused(tmp_path, content, message):
     path = tmp_path / "data.csv"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_pairs(KEY, path)
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"sentence1": "A"}')
     (tmp_path / "b.jsonl.gz").write_bytes(b"no gzip")
     for name in ("a.jsonl", "b.jsonl.gz", "none.csv"):

@@ -1,9 +1,5 @@
 """Language and embedding models of a few thousand random weights, saved as folders like any other."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import torch
 
 TEMPLATE = (
@@ -18,7 +14,7 @@ SENTENCES = [
 ]
 
 
-def tokenizer(folder: Path, *, template: str | None = TEMPLATE) -> int:
+def tokenizer(folder, *, template=TEMPLATE):
     """Byte-level, so that it knows any text; the size of its vocabulary."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -37,9 +33,7 @@ def tokenizer(folder: Path, *, template: str | None = TEMPLATE) -> int:
     return len(whole)
 
 
-def language_model(
-    folder: Path, family: str, *, positions: int = 4096, template: str | None = TEMPLATE, seed: int = 0
-) -> Path:
+def language_model(folder, family, *, positions=4096, template=TEMPLATE, seed=0):
     """`family`: llama or qwen2. Published with sampling settings, as the real ones are."""
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
@@ -68,7 +62,7 @@ def language_model(
     return folder
 
 
-def embedding_model(folder: Path) -> Path:
+def embedding_model(folder):
     """A BERT of width 16 with mean pooling, as sentence-transformers lays it out."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer

@@ -1,11 +1,7 @@
 """Comparisons on the same contexts: intervals, verdicts and what is drawn."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +28,7 @@ EXACT = {
 }
 
 
-def stored(tmp_path: Path, varied: str, values: list[int], **changed: Any) -> dict[str, RunRecord]:
+def stored(tmp_path, varied, values, **changed):
     """Two replicas for each value; each loss a scale times the same context's own size."""
     rng = np.random.default_rng(0)
     x_R = np.repeat(values, 2)
@@ -55,7 +51,7 @@ def stored(tmp_path: Path, varied: str, values: list[int], **changed: Any) -> di
     return {"trained": RunRecord(tmp_path / "none", {}), "losses_all": RunRecord(tmp_path, {})}
 
 
-def claims(figure: Any, records: dict[str, RunRecord]) -> dict[str, Any]:
+def claims(figure, records):
     """Verdicts by the start of the claim."""
     return {claim.claim: claim.verdict for claim in figure.claims(records)}
 
@@ -63,9 +59,7 @@ def claims(figure: Any, records: dict[str, RunRecord]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("figure", "varied", "values"), [(Fig6(), "context", [2, 8]), (Fig7(), "layers", [1, 2, 3])]
 )
-def test_every_claim_can_hold_and_is_plain_data(
-    tmp_path: Path, figure: Any, varied: str, values: list[int]
-) -> None:
+def test_every_claim_can_hold_and_is_plain_data(tmp_path, figure, varied, values):
     arrays = stored(tmp_path, varied, values)["losses_all"].weights
     plain_RC, loss_RC = arrays["loss_plain"].copy(), arrays["loss_trained"].copy()
     plain_RC[-1, 7] = 1e9  # one context carries it all
@@ -94,9 +88,7 @@ def test_every_claim_can_hold_and_is_plain_data(
         ("gd_one", 0.01, "PGD (one eta) < GD (one eta)"),
     ],
 )
-def test_order_claims_fail_when_the_order_is_wrong(
-    tmp_path: Path, name: str, factor: float, broken: str
-) -> None:
+def test_order_claims_fail_when_the_order_is_wrong(tmp_path, name, factor, broken):
     good = stored(tmp_path, "layers", [2, 3])["losses_all"].weights[f"loss_{name}"].copy()
     good[1] *= factor  # one replica is enough
     verdicts = claims(Fig7(), stored(tmp_path, "layers", [2, 3], **{f"loss_{name}": good}))
@@ -113,28 +105,26 @@ def test_order_claims_fail_when_the_order_is_wrong(
         ({"loss_gd_one": np.full((4, CONTEXTS), 2.9)}, "OLS of minimum norm"),
     ],
 )
-def test_exact_claims_fail_when_the_numbers_are_wrong(
-    tmp_path: Path, exact: dict[str, np.ndarray], broken: str
-) -> None:
+def test_exact_claims_fail_when_the_numbers_are_wrong(tmp_path, exact, broken):
     verdicts = claims(Fig6(), stored(tmp_path, "context", [2, 8], **exact))
     assert [v for claim, v in verdicts.items() if claim.startswith(broken)] == ["fails"]
 
 
-def test_one_layer_must_come_close_to_pgd(tmp_path: Path) -> None:
+def test_one_layer_must_come_close_to_pgd(tmp_path):
     pgd_RC = stored(tmp_path, "layers", [1, 2])["losses_all"].weights["loss_pgd_steps"]
     for factor, verdict in ((1.01, "holds"), (1.03, "fails")):
         found = Fig7().claims(stored(tmp_path, "layers", [1, 2], loss_trained=factor * pgd_RC))
         assert found[0].claim.startswith("At L = 1") and found[0].verdict == verdict
 
 
-def test_few_contexts_leave_an_order_undecided(tmp_path: Path) -> None:
+def test_few_contexts_leave_an_order_undecided(tmp_path):
     records = stored(tmp_path, "layers", [2])
     found = Losses.of(records, "layers")
     few = replace(found, loss_RC={k: v[:, :10] for k, v in found.loss_RC.items()})
     assert losses.medians_ordered(few, "trained", "pgd_one", "L", [2]).verdict == "undecided"
 
 
-def test_a_mean_that_one_context_makes_decides_nothing(tmp_path: Path) -> None:
+def test_a_mean_that_one_context_makes_decides_nothing(tmp_path):
     """15 % of all differences in one context; by its standard error alone the mean would still decide."""
     arrays = stored(tmp_path, "layers", [2])["losses_all"].weights
     loss_RC = arrays["loss_trained"].copy()
@@ -146,7 +136,7 @@ def test_a_mean_that_one_context_makes_decides_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mean", "verdict"), [(1e5, "holds"), (50.0, "undecided"), (0.5, "fails")])
-def test_a_mean_on_one_context_is_certain_by_markov_alone(tmp_path: Path, mean: float, verdict: str) -> None:
+def test_a_mean_on_one_context_is_certain_by_markov_alone(tmp_path, mean, verdict):
     """Two replicas, PGD's optimum 1: more than 2,000 is needed at 99.9 %."""
     loss_RC = stored(tmp_path, "layers", [2])["losses_all"].weights["loss_plain"].copy()
     loss_RC[0, 3] += max(mean - 0.5, 0) * CONTEXTS
@@ -154,7 +144,7 @@ def test_a_mean_on_one_context_is_certain_by_markov_alone(tmp_path: Path, mean: 
     assert losses.plain_batches_miss_the_tail(found, "L", [2]).verdict == verdict
 
 
-def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path: Path) -> None:
+def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path):
     rng = np.random.default_rng(2)
     weight_RC = rng.uniform(0.5, 1.5, (2, CONTEXTS))
     found = Losses.of(stored(tmp_path, "layers", [2], weight=weight_RC), "layers")
@@ -166,7 +156,7 @@ def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("count", [25, 100, 1001])
-def test_median_interval_is_the_sign_tests(count: int) -> None:
+def test_median_interval_is_the_sign_tests(count):
     """Against scipy's quantile test: the interval is what a two-sided sign test at 0.1 % does not reject."""
     sample = np.random.default_rng(count).exponential(size=count)
     found = losses.median_interval(sample)
@@ -178,14 +168,14 @@ def test_median_interval_is_the_sign_tests(count: int) -> None:
     assert outside < 1 - losses.LEVEL < inside
 
 
-def test_mean_interval_is_the_normal_one() -> None:
+def test_mean_interval_is_the_normal_one():
     sample = np.random.default_rng(1).exponential(size=5000)
     found = losses.mean_interval(sample)
     low, high = stats.norm.interval(losses.LEVEL, sample.mean(), stats.sem(sample))
     assert (found.low, found.middle, found.high) == pytest.approx((low, sample.mean(), high))
 
 
-def test_replicas_of_several_runs_are_put_together(tmp_path: Path) -> None:
+def test_replicas_of_several_runs_are_put_together(tmp_path):
     parts = {}
     for n in (8, 2):
         (tmp_path / str(n)).mkdir()
@@ -200,9 +190,7 @@ def test_replicas_of_several_runs_are_put_together(tmp_path: Path) -> None:
     ("figure", "varied", "values", "letter"),
     [(Fig6(), "context", [2, 8], "N"), (Fig7(), "layers", [1, 2, 3], "L")],
 )
-def test_everything_drawn_is_in_the_table(
-    tmp_path: Path, figure: Any, varied: str, values: list[int], letter: str
-) -> None:
+def test_everything_drawn_is_in_the_table(tmp_path, figure, varied, values, letter):
     records = stored(tmp_path, varied, values)
     rows = figure.table(records)
     in_table = {round(row["loss"], 12) for row in rows}
@@ -222,7 +210,7 @@ def test_everything_drawn_is_in_the_table(
     assert list(exact[0].get_ydata()) == [1.0] * len(values)
 
 
-def test_means_beyond_the_panel_are_arrows_and_zeros_are_left_out(tmp_path: Path) -> None:
+def test_means_beyond_the_panel_are_arrows_and_zeros_are_left_out(tmp_path):
     records = stored(tmp_path, "context", [2, 8])
     loss_RC = records["losses_all"].weights["loss_plain"].copy()
     loss_RC[3] = 1e9

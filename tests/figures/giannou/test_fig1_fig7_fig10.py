@@ -1,9 +1,5 @@
 """Losses where the claims hold, where they do not, and where training was too short to say."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,14 +8,13 @@ from icl.figures.giannou.fig1 import Fig1
 from icl.figures.giannou.fig7 import Fig7
 from icl.figures.giannou.fig10 import Fig10
 from icl.figures.giannou.losses import interval
-from icl.runs.record import RunRecord
 from tests.records import Asking, record
 
 LEAST, NEWTON = 0.63, np.array([6e-2, 8e-3, 3e-4, 7e-7])  # excess of Newton's steps
 SPREAD = np.array([0.98, 1.0, 1.02])  # of three seeds
 
 
-def records(excess: dict[int, float], decisive: bool = False, error: Any = None) -> dict[str, RunRecord]:
+def records(excess, decisive=False, error=None):
     """Encoders of these depths so far above the minimum."""
     trained_LR = np.outer(list(excess.values()), SPREAD)
     newton_TR = np.outer(NEWTON, SPREAD)
@@ -42,11 +37,11 @@ def records(excess: dict[int, float], decisive: bool = False, error: Any = None)
     return {**runs, "losses": record(weights=losses)}
 
 
-def verdicts(given: dict[str, RunRecord]) -> list[str]:
+def verdicts(given):
     return [claim.verdict for claim in Fig7().claims(given)]
 
 
-def test_where_all_is_as_claimed() -> None:
+def test_where_all_is_as_claimed():
     given = records({1: 8e-4, 2: 1e-4})
     assert verdicts(given) == ["holds"] * 4
     scaled, *others = Fig7().claims(given)
@@ -61,7 +56,7 @@ def test_where_all_is_as_claimed() -> None:
 
 
 @pytest.mark.parametrize("decisive", [False, True])
-def test_only_the_papers_own_training_refutes(decisive: bool) -> None:
+def test_only_the_papers_own_training_refutes(decisive):
     """Two layers that stay above two steps; deeper is worse; a loss above Newton's start."""
     refuted = "fails" if decisive else "undecided"
     assert verdicts(records({1: 8e-4, 2: 6e-4}, decisive)) == ["holds", "holds", refuted, "holds"]
@@ -74,7 +69,7 @@ def test_only_the_papers_own_training_refutes(decisive: bool) -> None:
     assert verdicts(records({1: 7e-2, 2: 7e-2}, decisive, error=[1e-2, 1e-3]))[0] == refuted
 
 
-def test_deep_encoders_are_compared_with_the_steps_they_equal() -> None:
+def test_deep_encoders_are_compared_with_the_steps_they_equal():
     """The verdict is on few layers: more are as good as their training, and Newton as the minimum."""
     given = records({1: 8e-4, 14: 5e-2, 39: 1e-5}, decisive=True)
     scaled, as_many = Fig7().claims(given)
@@ -85,13 +80,13 @@ def test_deep_encoders_are_compared_with_the_steps_they_equal() -> None:
     assert Fig1().claims(records({20: 1e-4})) == []
 
 
-def test_intervals_are_students() -> None:
+def test_intervals_are_students():
     mean, half = interval(np.array([1.0, 2.0, 3.0]))
     assert mean == 2 and half == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
     assert np.isnan(interval(np.array([1.0]))[1])
 
 
-def test_what_is_drawn_is_in_the_table() -> None:
+def test_what_is_drawn_is_in_the_table():
     given = records({1: 8e-4, 2: 1e-4})
     rows = Fig7().table(given)
     at = {(row["panel"], row["series"], row.get("x")): row["y"] for row in rows}
@@ -105,7 +100,7 @@ def test_what_is_drawn_is_in_the_table() -> None:
     assert Fig7().draw(given) and Fig1().draw(given)
 
 
-def test_figure_10_says_what_holds_of_the_surfaces() -> None:
+def test_figure_10_says_what_holds_of_the_surfaces():
     given = Surfaces(10, 200).records(Asking())
     claims = Fig10().claims(given)
     assert [claim.verdict for claim in claims] == ["holds", "fails", "fails", "holds"]

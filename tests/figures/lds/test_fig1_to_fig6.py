@@ -1,8 +1,5 @@
 """Training that ended at the optimum, and elsewhere: what the figures of lds then say and draw."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,6 @@ from icl.figures.lds.fig3 import Fig3
 from icl.figures.lds.fig4 import Fig4
 from icl.figures.lds.fig5 import Fig5
 from icl.figures.lds.fig6 import Fig6
-from icl.runs.record import RunRecord
 from tests.records import record
 
 SEEDS, STEPS = [666013, 1], np.array([0, 10, 20])
@@ -26,7 +22,7 @@ VALUES = {1: 0.06, 2: 0.047, 3: 0.0465, 4: 0.046}
 Arrays = dict[str, dict[str, Any]]
 
 
-def records(arrays: Arrays) -> dict[str, RunRecord]:
+def records(arrays):
     return {
         name: record(
             weights=part,
@@ -37,7 +33,7 @@ def records(arrays: Arrays) -> dict[str, RunRecord]:
     }
 
 
-def window(s: int, estimator: str = "population") -> Arrays:
+def window(s, estimator="population"):
     """Both seeds at the optimum, of pattern (13), after 20 steps."""
     mask_P, mask_KP = masks(s)
     b_P, a_KP = np.where(mask_P, 1.5, 0.0), np.where(mask_KP, 1.2, 0.0)
@@ -67,16 +63,16 @@ def window(s: int, estimator: str = "population") -> Arrays:
     }
 
 
-def weights(*windows: int, estimator: str = "population") -> Arrays:
+def weights(*windows, estimator="population"):
     return {name: arrays for s in windows for name, arrays in window(s, estimator).items()}
 
 
-def claims(figure: Any, arrays: Arrays) -> dict[str, str]:
+def claims(figure, arrays):
     return {claim.claim: claim.verdict for claim in figure.claims(records(arrays))}
 
 
 @pytest.mark.parametrize("number", FIGURES)
-def test_claims_hold_at_the_optimum(number: int) -> None:
+def test_claims_hold_at_the_optimum(number):
     found = claims(FIGURES[number](), weights(1, 2, 3))
     elsewhere = [text for text in found if "ends off the masks" in text]
     assert [found.pop(text) for text in elsewhere] == ["fails"], "no seed is off"
@@ -84,7 +80,7 @@ def test_claims_hold_at_the_optimum(number: int) -> None:
 
 
 @pytest.mark.parametrize(("start", "s"), [("AR(2): so they do", 2), ("AR(3): in one gauge", 3)])
-def test_supports_of_weights_that_are_not_at_the_best_risk_decide_nothing(start: str, s: int) -> None:
+def test_supports_of_weights_that_are_not_at_the_best_risk_decide_nothing(start, s):
     arrays = weights(s)
     arrays[f"AR{s}_exact"]["V_RS"] = arrays[f"AR{s}_exact"]["V_RS"] + np.c_[[0, 0.5]]
     arrays[f"AR{s}_exact"]["risk_RS"] = arrays[f"AR{s}_exact"]["risk_RS"] * np.c_[[1, 1.05]]
@@ -92,12 +88,12 @@ def test_supports_of_weights_that_are_not_at_the_best_risk_decide_nothing(start:
     assert [found[text] for text in found if text.startswith(start)] == ["undecided"]
 
 
-def test_on_fresh_systems_only_the_papers_claim_is_made_of_large_windows() -> None:
+def test_on_fresh_systems_only_the_papers_claim_is_made_of_large_windows():
     found = claims(Fig2(), weights(4, estimator="sampled"))
     assert [text for text in found if "masks" in text] == [text for text in found if "of (13)" in text]
 
 
-def test_a_seed_off_the_masks_shows_that_training_can_end_there() -> None:
+def test_a_seed_off_the_masks_shows_that_training_can_end_there():
     arrays = weights(2, 3)
     arrays["AR3_exact"]["V_RS"] = arrays["AR3_exact"]["V_RS"] + np.c_[[0, 0.5]]
     found = claims(Fig1(), arrays)
@@ -105,7 +101,7 @@ def test_a_seed_off_the_masks_shows_that_training_can_end_there() -> None:
     assert [found[text] for text in found if text.startswith("AR(2): so they do")] == ["holds"]
 
 
-MUTATIONS: list[tuple[str, str, Callable[[Any], Any], str, str]] = [
+MUTATIONS = [
     ("AR2_exact", "risk_RS", lambda y: y * np.array([[1, 1, 1], [1, 1, 1.03]]), "training ends", "fails"),
     ("AR2_exact", "risk_RS", lambda y: 0.98 * y, "no weights are below", "fails"),
     ("AR1_exact", "weight_R", lambda y: y * [1, 1.03], "constant of (14)", "fails"),
@@ -119,21 +115,21 @@ MUTATIONS: list[tuple[str, str, Callable[[Any], Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), MUTATIONS)
-def test_a_claim_follows_the_data(part, array, change, claim, verdict) -> None:
+def test_a_claim_follows_the_data(part, array, change, claim, verdict):
     arrays = weights(1, 2)
     arrays[part][array] = change(arrays[part][array])
     found = claims(Fig1(), arrays)
     assert [text for text in found if claim in text and found[text] == verdict], found
 
 
-def test_on_fresh_systems_the_papers_claim_is_decided() -> None:
+def test_on_fresh_systems_the_papers_claim_is_decided():
     arrays = weights(1, 2, estimator="sampled")
     arrays["AR2_exact"]["raw_V_RS"] = arrays["AR2_exact"]["raw_V_RS"] + 0.5
     found = claims(Fig3(), arrays)
     assert [text for text in found if text.startswith("the supports") and found[text] == "fails"], found
 
 
-def test_every_seed_and_every_free_entry_is_drawn() -> None:
+def test_every_seed_and_every_free_entry_is_drawn():
     given = records(weights(1, 2))
     drawn = Fig1().draw(given)
     drawn.canvas.draw()
@@ -150,7 +146,7 @@ def test_every_seed_and_every_free_entry_is_drawn() -> None:
     assert losses[0].lines[1].get_linestyle() == "--"
 
 
-def test_the_table_has_every_entry_of_every_seed() -> None:
+def test_the_table_has_every_entry_of_every_seed():
     given = records(weights(1, 2))
     rows = [row for row in Fig1().table(given) if row["panel"] == "AR(2) W_QK"]
     found = {(row["seed"], row["row"], row["column"]): row["value"] for row in rows}
@@ -159,16 +155,16 @@ def test_the_table_has_every_entry_of_every_seed() -> None:
     assert [row["value"] for row in optimum] == [1.5, 0, 1.5]
 
 
-def test_figure_3_draws_both_measures() -> None:
+def test_figure_3_draws_both_measures():
     given = records(weights(1, 2))
     drawn = Fig3().draw(given)
     assert [len(axes.lines) for axes in drawn.axes] == [4, 4]
     assert len({row["series"] for row in Fig3().table(given)}) == 4
 
 
-def comparison() -> Arrays:
+def comparison():
     arrays = {f"a_{name}": part for name, part in weights(1, 2).items()}
-    test: dict[str, Any] = {"windows_W": np.array([1, 2]), "step_exact_W": np.array([VALUES[1], 0.055])}
+    test = {"windows_W": np.array([1, 2]), "step_exact_W": np.array([VALUES[1], 0.055])}
     above = {
         "step": [0.02, 0.018],
         "pcg": [0.015, 0.005],
@@ -189,7 +185,7 @@ def comparison() -> Arrays:
     return arrays | {"a_test": test | {"kalman_W": np.array([0.037])}}
 
 
-def test_the_comparison() -> None:
+def test_the_comparison():
     found = claims(Extra(), comparison())
     assert set(found.values()) == {"holds"} and len(found) == 6
     given = records(comparison())
@@ -205,7 +201,7 @@ def test_the_comparison() -> None:
     assert rows["Kalman filter", None] == pytest.approx(VALUES[2] - 0.007)
 
 
-CONTRADICTED: list[tuple[str, str, Callable[[Any], Any], str, str]] = [
+CONTRADICTED = [
     ("a_AR2_optimum", "value", lambda y: np.array(np.nan), "best single head's", "undecided"),
     ("a_AR2_exact", "risk_RS", lambda y: np.nan * y, "so does the trained", "undecided"),
     ("a_test", "pcg_above_stderr_W", lambda y: 100 * y, "Kalman", "undecided"),
@@ -222,7 +218,7 @@ CONTRADICTED: list[tuple[str, str, Callable[[Any], Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), CONTRADICTED)
-def test_the_comparison_follows_the_data(part, array, change, claim, verdict) -> None:
+def test_the_comparison_follows_the_data(part, array, change, claim, verdict):
     arrays = comparison()
     arrays[part][array] = change(arrays[part][array])
     found = claims(Extra(), arrays)

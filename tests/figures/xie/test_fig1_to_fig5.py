@@ -1,10 +1,5 @@
 """Training that ended where theory says, and elsewhere: what Figures 1 to 5 then say."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +9,6 @@ from icl.figures.xie.fig2 import Fig2
 from icl.figures.xie.fig3 import Fig3
 from icl.figures.xie.fig4 import Fig4
 from icl.figures.xie.fig5 import Fig5
-from icl.runs.record import RunRecord
 from icl.theory.initial_guess import gap_slope, gd_risk, lost_slope
 from tests.records import record
 
@@ -25,21 +19,21 @@ SQUARED = np.array([0.0, 2.0, 9.0])
 Arrays = dict[str, np.ndarray]
 
 
-def records(arrays: Mapping[str, Arrays]) -> dict[str, RunRecord]:
+def records(arrays):
     return {key: record(weights=value) for key, value in arrays.items()}
 
 
-def training(final_XR: np.ndarray, begin: float = 20.0) -> np.ndarray:
+def training(final_XR, begin=20.0):
     """Two seeds that fall from `begin` to the final risks, (X, R, S)."""
     return final_XR[..., None] + (begin - final_XR[..., None]) * np.array([1, 0.5, 0.1, 0])
 
 
-def both(value_X: np.ndarray, excess: float = 1e-6) -> np.ndarray:
+def both(value_X, excess=1e-6):
     return np.stack([value_X, value_X * (1 + excess)], axis=1)
 
 
-def fig1() -> dict[str, Arrays]:
-    def one_head(squared: np.ndarray) -> np.ndarray:
+def fig1():
+    def one_head(squared):
         return GD + 0.3 * squared
 
     norm_G = np.linspace(0, 3, 7)
@@ -57,7 +51,7 @@ def fig1() -> dict[str, Arrays]:
     }
 
 
-def fig2() -> dict[str, Arrays]:
+def fig2():
     heads_X = np.arange(1, DIM + 4)
     least = GD + SLOPE * PRIOR
     certified_X = least + PRIOR * np.array([lost_slope(DIM, CONTEXT, h) for h in heads_X])
@@ -82,7 +76,7 @@ def fig2() -> dict[str, Arrays]:
     }
 
 
-def fig3() -> dict[str, Arrays]:
+def fig3():
     least_X = GD + SLOPE * SQUARED
     return {
         "exact": {
@@ -101,7 +95,7 @@ def fig3() -> dict[str, Arrays]:
     }
 
 
-def fig4() -> dict[str, Arrays]:
+def fig4():
     least_X = GD + SLOPE * SQUARED
     exact = {"heads": np.array(DIM + 1), "dim": np.array(DIM), "gd": np.array(GD), "slope": np.array(SLOPE)}
     for kind in ("vector", "bias"):
@@ -113,7 +107,7 @@ def fig4() -> dict[str, Arrays]:
     return {"exact": exact}
 
 
-def fig5() -> dict[str, Arrays]:
+def fig5():
     risk_XRS = training(both(np.full(3, GD)))
     excess_RS = risk_XRS[-1] - GD
     quantile_SQ = np.sqrt(excess_RS.mean(0))[:, None] * np.array([0.5, 1, 2])
@@ -143,7 +137,7 @@ def fig5() -> dict[str, Arrays]:
     return {"exact": exact, "alignment": alignment}
 
 
-FIGURES: dict[str, tuple[Any, Callable[[], dict[str, Arrays]]]] = {
+FIGURES = {
     "fig1": (Fig1, fig1),
     "fig2": (Fig2, fig2),
     "fig3": (Fig3, fig3),
@@ -152,23 +146,23 @@ FIGURES: dict[str, tuple[Any, Callable[[], dict[str, Arrays]]]] = {
 }
 
 
-def verdicts(name: str, arrays: Mapping[str, Arrays]) -> dict[str, str]:
+def verdicts(name, arrays):
     """Of the claims that did not come out as expected."""
     claims = FIGURES[name][0]().claims(records(arrays))
     return {claim.claim: claim.verdict for claim in claims if claim.verdict != claim.expected}
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_where_theory_says_every_claim_is_as_expected(name: str) -> None:
+def test_where_theory_says_every_claim_is_as_expected(name):
     assert verdicts(name, FIGURES[name][1]()) == {}
 
 
-def at(index: int) -> Callable[[np.ndarray], np.ndarray]:
+def at(index):
     """2 % more there."""
     return lambda y: y * (1 + 0.02 * (np.arange(len(y)) == index))[:, None, None]
 
 
-MUTATIONS: list[tuple[str, str, Callable[[np.ndarray], np.ndarray], str]] = [
+MUTATIONS = [
     ("fig1", "yq_lsa_XR", lambda y: y * [[1], [1], [1.02]], "trained y_q-LSA ends at"),
     ("fig1", "yq_lsa_XR", lambda y: y * (1 - 1e-6), "lower bound for y_q-LSA"),
     ("fig1", "lsa_XR", lambda y: y * [[1], [1], [0.5]], "trained y_q-LSA < trained LSA"),
@@ -210,7 +204,7 @@ MUTATIONS: list[tuple[str, str, Callable[[np.ndarray], np.ndarray], str]] = [
 
 
 @pytest.mark.parametrize(("name", "array", "change", "claim"), MUTATIONS)
-def test_a_claim_fails_where_the_data_contradict_it(name, array, change, claim) -> None:
+def test_a_claim_fails_where_the_data_contradict_it(name, array, change, claim):
     arrays = FIGURES[name][1]()
     part = next(part for part in arrays.values() if array in part)
     part[array] = change(part[array])
@@ -219,7 +213,7 @@ def test_a_claim_fails_where_the_data_contradict_it(name, array, change, claim) 
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_everything_drawn_is_in_the_table(name: str) -> None:
+def test_everything_drawn_is_in_the_table(name):
     figure, arrays = FIGURES[name][0](), FIGURES[name][1]()
     given = records(arrays)
     drawn = figure.draw(given)
@@ -233,7 +227,7 @@ def test_everything_drawn_is_in_the_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fig2", "fig3", "fig5"])
-def test_without_minibatch_runs_nothing_is_said_of_them(name: str) -> None:
+def test_without_minibatch_runs_nothing_is_said_of_them(name):
     """Paper scale: the runs themselves are on minibatches."""
     arrays = FIGURES[name][1]()
     exact = {k: v for k, v in arrays["exact"].items() if k not in ("minibatch_steps_S", "minibatch_risk_XRS")}
@@ -248,7 +242,7 @@ def test_without_minibatch_runs_nothing_is_said_of_them(name: str) -> None:
     assert texts and "minibatch" not in texts
 
 
-def test_minibatch_curves_share_the_colour_and_one_legend_entry() -> None:
+def test_minibatch_curves_share_the_colour_and_one_legend_entry():
     given = records(fig5())
     curves = [item for item in Fig5().drawn(given) if isinstance(item, Curve)]
     colors = {curve.series: curve.color for curve in curves}
@@ -259,7 +253,7 @@ def test_minibatch_curves_share_the_colour_and_one_legend_entry() -> None:
     assert [text.get_text() for text in legend.get_texts()].count("minibatch") == 1
 
 
-def test_a_list_of_heads_without_d_or_d_plus_1_makes_no_claim_of_them() -> None:
+def test_a_list_of_heads_without_d_or_d_plus_1_makes_no_claim_of_them():
     arrays = fig2()
     kept = [0, 2, 6]  # 1, 3 and 7 heads
     for name in ("heads_X", "risk_XRS", "best_X", "certified_X"):
@@ -268,7 +262,7 @@ def test_a_list_of_heads_without_d_or_d_plus_1_makes_no_claim_of_them() -> None:
     assert not [text for text in claims if "needed" in text or "more than d + 1" in text]
 
 
-def test_excess_below_the_floor_is_drawn_on_it() -> None:
+def test_excess_below_the_floor_is_drawn_on_it():
     rows = [row for row in Fig2().table(records(fig2())) if row["panel"] == "c"]
     found = {(row["series"], row["x"]): row["y"] for row in rows}
     assert found["least found", DIM] == 1e-8 and found["least found", 1] > 0.1

@@ -1,10 +1,6 @@
 """Bars, intervals and verdicts from answers of our choosing."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +12,13 @@ from icl.runs.documents import dumps
 from icl.runs.record import RunRecord
 
 
-def stored(folder: Path, name: str = "some-model-7B-Instruct", runs: int = 100, **errors: Any) -> RunRecord:
+def stored(folder, name="some-model-7B-Instruct", runs=100, **errors):
     """Answers off the truth by normal errors of the given sizes; `missing` of each form have no score."""
     rng = np.random.default_rng(4)
     sizes = {"without": 1.2, "with": 0.4, "guess": 1.6} | {k: v for k, v in errors.items() if k != "missing"}
     truth_R = rng.uniform(0, 5, runs)
     off = {form: truth_R + size * rng.standard_normal(runs) for form, size in sizes.items()}
-    arrays: dict[str, Any] = {"truth_R": truth_R, "guess_R": off["guess"], "model": np.array(name)}
+    arrays = {"truth_R": truth_R, "guess_R": off["guess"], "model": np.array(name)}
     for form in ("without", "with"):
         score_R = off[form].clip(0, 5)
         score_R[: errors.get("missing", {}).get(form, 0)] = np.nan
@@ -32,16 +28,16 @@ def stored(folder: Path, name: str = "some-model-7B-Instruct", runs: int = 100, 
     return RunRecord(folder, {})
 
 
-def records(folder: Path, **settings: Any) -> dict[str, RunRecord]:
+def records(folder, **settings):
     return {"guesses": RunRecord(folder / "none", {}), "answers_model": stored(folder, **settings)}
 
 
-def verdicts(folder: Path, **settings: Any) -> list[str]:
+def verdicts(folder, **settings):
     """Of the two claims: with below without, with below the guess alone."""
     return [claim.verdict for claim in Fig6().claims(records(folder, **settings))]
 
 
-def test_claims_can_hold_fail_and_be_undecided(tmp_path: Path) -> None:
+def test_claims_can_hold_fail_and_be_undecided(tmp_path):
     assert verdicts(tmp_path) == ["holds", "holds"]
     assert verdicts(tmp_path, without=0.3, **{"with": 1.6}, guess=0.2) == ["fails", "fails"]
     assert verdicts(tmp_path, without=1.0, **{"with": 1.0}, guess=1.0) == ["undecided", "undecided"]
@@ -49,7 +45,7 @@ def test_claims_can_hold_fail_and_be_undecided(tmp_path: Path) -> None:
     assert verdicts(tmp_path, runs=20) == ["undecided", "undecided"], "too few for a verdict at 99.9 %"
 
 
-def test_missing_scores_count_against_every_verdict(tmp_path: Path) -> None:
+def test_missing_scores_count_against_every_verdict(tmp_path):
     good = {"without": 2.0, "with": 0.1, "guess": 2.0}
     assert verdicts(tmp_path, **good, missing={"with": 2}) == ["holds", "holds"]
     assert verdicts(tmp_path, missing={"with": 20}) == ["undecided", "undecided"]
@@ -62,7 +58,7 @@ def test_missing_scores_count_against_every_verdict(tmp_path: Path) -> None:
     assert verdicts(tmp_path, **bad, missing={"with": 60}) == ["undecided", "undecided"]
 
 
-def test_what_is_missing_is_counted_and_what_is_there_is_averaged(tmp_path: Path) -> None:
+def test_what_is_missing_is_counted_and_what_is_there_is_averaged(tmp_path):
     found = records(tmp_path, missing={"with": 3, "without": 5})
     claim, _ = Fig6().claims(found)
     answers = Answers.all_of(found)[0]
@@ -83,7 +79,7 @@ def test_what_is_missing_is_counted_and_what_is_there_is_averaged(tmp_path: Path
     json.loads(dumps(claim.measured))
 
 
-def test_bounds_contain_every_way_to_fill_in(tmp_path: Path) -> None:
+def test_bounds_contain_every_way_to_fill_in(tmp_path):
     answers = Answers.all_of(records(tmp_path, missing={"with": 10, "without": 4}))[0]
     difference = answers.less_without()
     low, high = difference.bounds(0.99)
@@ -103,7 +99,7 @@ def test_bounds_contain_every_way_to_fill_in(tmp_path: Path) -> None:
     np.testing.assert_allclose(answers.worst_R, (extreme_R - answers.truth_R) ** 2)
 
 
-def test_the_interval_is_a_bootstrap_of_the_mean() -> None:
+def test_the_interval_is_a_bootstrap_of_the_mean():
     sample_R = np.random.default_rng(1).normal(2, 3, 400)
     found = mean_interval(sample_R, 0.95)
     half = stats.norm.ppf(0.975) * sample_R.std() / 20
@@ -118,7 +114,7 @@ def test_the_interval_is_a_bootstrap_of_the_mean() -> None:
     assert wider.low < found.low and found.high < wider.high
 
 
-def test_samples_without_an_interval() -> None:
+def test_samples_without_an_interval():
     assert np.isnan(mean_interval(np.array([]), 0.95)).all()
     low, middle, high = mean_interval(np.array([3.0]), 0.95)
     assert middle == 3 and np.isnan([low, high]).all()
@@ -127,7 +123,7 @@ def test_samples_without_an_interval() -> None:
     assert empty.verdict() == "undecided" and len(empty.pairs_R) == 0
 
 
-def test_everything_drawn_is_in_the_table(tmp_path: Path) -> None:
+def test_everything_drawn_is_in_the_table(tmp_path):
     found = {
         "guesses": RunRecord(tmp_path / "none", {}),
         "answers_a": stored(tmp_path / "a", "Llama-3.1-8B-Instruct", missing={"with": 3}),
@@ -157,7 +153,7 @@ def test_everything_drawn_is_in_the_table(tmp_path: Path) -> None:
     ]
 
 
-def test_it_can_be_drawn_without_a_single_score(tmp_path: Path) -> None:
+def test_it_can_be_drawn_without_a_single_score(tmp_path):
     found = records(tmp_path, runs=4, missing={"with": 4, "without": 4})
     drawing = Fig6().draw(found)
     drawing.canvas.draw()

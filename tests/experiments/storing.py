@@ -1,0 +1,23 @@
+"""A runner that trains nothing and stores as the command line does."""
+
+from icl.runs.fingerprint import fingerprint
+from icl.runs.store import RunStore
+
+
+class Storing:
+    """Hands out one finished run, if it has one."""
+
+    def __init__(self, outputs, run=None, scale="smoke"):
+        self.outputs, self.run, self.scale = outputs, run, scale
+
+    def train(self, experiment, overrides=None):
+        assert self.run is not None, "nothing is trained through the run store"
+        return self.run
+
+    def store(self, name, science, compute, code=None):
+        config = {"settings": dict(science)}
+        with RunStore(self.outputs).begin(name, fingerprint(science), config, "0") as run:
+            if run.cached is not None:
+                return run.cached
+            weights, seeds = dict(compute()), list(science["seeds"])
+            return run.finish(metrics=[], weights=weights, summary={}, steps=0, seeds=seeds)

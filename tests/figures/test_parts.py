@@ -1,0 +1,149 @@
+"""What figures are made of: claims, curves with their table, and panels as SVG."""
+
+import ast
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import icl.figures
+from icl.errors import InputError
+from icl.figures.claims import Claim, above, below
+from icl.figures.curves import Curve, Level, draw_panels, matrix_rows, metric, table
+from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
+from icl.figures.vector import svg
+from icl.verdicts import KINDS, joint
+from tests.records import record
+
+
+@pytest.mark.parametrize(
+    ("measured", "half_width", "verdict"),
+    [
+        (0.9, 0.0, "holds"),
+        (1.0, 0.0, "fails"),
+        (1.1, 0.0, "fails"),
+        (0.9, 0.2, "undecided"),
+        (1.1, 0.2, "undecided"),
+        (1.3, 0.2, "fails"),
+    ],
+)
+def test_below_takes_the_whole_interval(measured, half_width, verdict):
+    assert below(measured, 1.0, half_width) == verdict
+    assert above(-measured, -1.0, half_width) == verdict
+
+
+def test_what_is_no_number_decides_nothing():
+    assert below(math.nan, 1.0) == above(math.nan, 1.0) == below(0.0, 1.0, math.nan) == "undecided"
+
+
+def test_a_part_that_fails_decides():
+    assert joint(["holds", "undecided", "fails"]) == "fails"
+    assert joint(["holds", "undecided"]) == "undecided"
+    assert joint(["holds"]) == "holds"
+
+
+def test_every_claim_says_what_kind_of_number_decides_it():
+    calls = [
+        (path.name, {keyword.arg: keyword.value for keyword in node.keywords})
+        for path in sorted((Path(icl.figures.__file__).parent).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Claim"
+    ]
+    assert len(calls) > 60
+    assert all(getattr(keywords["kind"], "value", "") in KINDS for _, keywords in calls)
+
+
+def test_a_verdict_has_three_values():
+    with pytest.raises(InputError):
+        Claim("c", 1.0, "b", "perhaps")
+    with pytest.raises(InputError):
+        Claim("c", 1.0, "b", "holds", expected="true")
+
+
+def test_the_table_has_what_is_drawn():
+    curve = Curve("a", "blue", "#0072B2", np.array([0, 5]), np.array([[1.0, 4.0], [3.0, 0.0]]))
+    level = Level("a", "exact", 0.25)
+    _, axes = panels(1, 1)
+    draw_panels({"a": axes[0, 0]}, [curve, level])
+    rows = table([curve, level])
+    assert rows[0] == {"panel": "a", "series": "blue", "x": 0, "y": 2.0, "low": 1.0, "high": 3.0}
+    assert [row["y"] for row in rows] == [2.0, 2.0, 0.25]
+    lines = {line.get_label(): line.get_ydata() for line in axes[0, 0].lines}
+    assert np.array_equal(lines["blue"], [2.0, 2.0])
+    assert set(lines["exact"]) == {0.25}
+
+
+def test_a_metric_is_read_where_every_seed_has_a_value():
+    columns = {"step": [0, 0, 1, 1, 2, 2], "seed": [4, 3] * 3, "loss": [1.0, 2.0, None, 5.0, 3.0, 4.0]}
+    run = record(run={"seeds": [3, 4]}, metrics=columns)
+    steps_T, loss_ST = metric(run, "loss")
+    assert steps_T.tolist() == [0, 2]
+    assert loss_ST.tolist() == [[2.0, 4.0], [1.0, 3.0]]
+
+
+def test_a_matrix_has_a_row_for_every_entry_of_every_seed():
+    M_SIJ = np.arange(8.0).reshape(2, 2, 2)
+    rows = matrix_rows("A0", M_SIJ, [7, 9])
+    assert len(rows) == 8
+    assert rows[6] == {"panel": "A0", "seed": 9, "row": 1, "column": 0, "value": 6.0}
+
+
+def test_off_identity_is_the_largest_entry_beside_a_multiple_of_the_identity():
+    M_DD = np.array([[2.0, 0.3], [-0.5, 2.0]])
+    assert np.isclose(off_identity(M_DD), 0.25)
+    assert np.isclose(off_identity(-M_DD), 0.25)
+    assert off_identity(np.stack([np.eye(3), 5 * np.eye(3)])).tolist() == [0.0, 0.0]
+
+
+def test_a_log_axis_over_little_has_plain_numbers():
+    _, axes = panels(1, 1)
+    axes[0, 0].plot([0, 1], [0.13, 5])
+    log_axis(axes[0, 0])
+    axes[0, 0].figure.canvas.draw()
+    labels = {label.get_text() for label in axes[0, 0].get_yticklabels()}
+    assert {"0.2", "0.5", "1"} <= labels
+
+
+def test_entries_are_short_and_right():
+    entries = {
+        10.05: "10.1",
+        -12.6: "-12.6",
+        1.234: "1.23",
+        0.5: ".50",
+        -0.07: "-.07",
+        0.004: "0",
+        100.0: "100.0",
+    }
+    assert {entry: entry_text(entry) for entry in entries} == entries
+
+
+def views(text):
+    found = re.findall(r'<view id="([\w-]+)" viewBox="([-\d. ]+)"', text)
+    return {name: [float(number) for number in box.split()] for name, box in found}
+
+
+def test_every_panel_has_a_view_with_what_is_drawn_in_it_and_the_file_is_always_the_same():
+    def drawn():
+        figure, axes = panels(1, 3)
+        axes[0, 0].set(title="(a) loss", xlabel="step")
+        axes[0, 0].plot([0, 1], [1, 0], color="black")
+        image = heatmap(figure, axes[0, 1], np.eye(2), "weights", 1.0)
+        figure.colorbar(image, ax=axes[0, 1])
+        axes[0, 2].set(title="(b) risk")
+        return svg(figure).decode()
+
+    text, found = drawn(), views(drawn())
+    assert list(found) == ["panel-a", "panel-2", "panel-b"]
+    groups = re.findall(r'<g id="in-([\w-]+)\.(\d)"', text)
+    assert groups == [("panel-a", "1"), ("panel-2", "1"), ("panel-b", "1"), ("panel-2", "2")], "with its bar"
+    right = [x + width for x, _, width, _ in found.values()]
+    left = [x for x, *_ in found.values()]
+    assert all(end <= start + 6 for end, start in zip(right, left[1:], strict=False)), "they lie side by side"
+    assert text == drawn() and "#111111" in text and "#ffffff" not in text
+
+
+def test_a_single_panel_needs_no_view():
+    figure, _ = panels(1, 1)
+    assert views(svg(figure).decode()) == {}
