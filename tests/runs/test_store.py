@@ -30,6 +30,13 @@ def path(store):
     return store.path(EXPERIMENT, FINGERPRINT)
 
 
+@pytest.fixture
+def record(store, begin, finish):
+    """That is there already."""
+    with begin(store) as run:
+        return finish(run)
+
+
 def find(store, digest=DIGEST):
     return store.find(EXPERIMENT, FINGERPRINT, digest)
 
@@ -83,7 +90,11 @@ def test_a_run_from_begin_to_record(store, path, begin, finish):
         assert (run.cached, run.checkpoint, run.attempt, run.resumed) == (None, None, 1, 0)
         assert run.path == path and is_live(path / "lock")
         assert find(store) is None and stale(store) == "its status is running"
-        record = finish(run, extras={"overrides": ["a=1"]}, verdicts=[{"verdict": "holds"}])
+        record = finish(
+            run,
+            extras={"overrides": ["a=1"], "status": "failed", "attempt": 7},
+            verdicts=[{"verdict": "holds"}],
+        )
     found = find(store)
     assert found.path == record.path == path and found.run == record.run == run_json(path)
     assert {entry.name for entry in path.iterdir()} == {
@@ -99,9 +110,7 @@ def test_a_run_from_begin_to_record(store, path, begin, finish):
     assert {"git", "versions", "hardware", "threads", "host", "started", "ended", "seconds"} <= set(found.run)
 
 
-def test_a_second_start_gets_the_record_and_may_not_write(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_a_second_start_gets_the_record_and_may_not_write(store, path, begin, finish, record):
     before = {entry.name: entry.stat().st_mtime_ns for entry in path.iterdir()}
     with begin(store) as again:
         assert again.cached.run == run_json(path)
@@ -130,12 +139,6 @@ def test_secrets_are_not_written(store, path, begin, finish, monkeypatch):
     assert find(store).config == {"logger": {"api_key": HIDDEN}, "clip": float("inf")}
 
 
-def test_extras_do_not_overrule_the_store(store, begin, finish):
-    with begin(store) as run:
-        finish(run, extras={"status": "failed", "attempt": 7})
-    assert find(store).run["attempt"] == 1
-
-
 def test_a_block_that_ends_without_finish_is_a_failure(store, begin):
     with pytest.raises(RuntimeError, match="without finish"), begin(store):
         pass
@@ -161,20 +164,16 @@ def test_what_is_stopped_continues(store, path, begin, finish, stop):
     assert find(store).run["resumed"] == 1
 
 
-def test_what_is_killed_continues(store, begin, finish):
+def test_what_is_killed_continues(store, begin):
+    """Before the first checkpoint it is the same attempt from nothing."""
+    killed(begin, store)
+    run = interrupted(begin, store)
+    assert (run.checkpoint, run.attempt, run.resumed) == (None, 1, 0)
     killed(begin, store, [1, 2])
     assert stale(store) == "its status is running"
     for resumed in (1, 2):
-        with pytest.raises(Interrupted), begin(store) as run:
-            assert (run.checkpoint, run.attempt, run.resumed) == ({"step": 2}, 1, resumed)
-            raise Interrupted(signal.SIGINT)
-
-
-def test_killed_before_the_first_checkpoint_is_the_same_attempt_from_nothing(store, begin):
-    killed(begin, store)
-    with pytest.raises(Interrupted), begin(store) as run:
-        assert (run.checkpoint, run.attempt, run.resumed) == (None, 1, 0)
-        raise Interrupted(signal.SIGINT)
+        run = interrupted(begin, store)
+        assert (run.checkpoint, run.attempt, run.resumed) == ({"step": 2}, 1, resumed)
 
 
 def test_a_failure_is_never_cached_and_starts_afresh(store, path, begin, finish):
@@ -316,9 +315,7 @@ def test_checkpoints_hold_tensors_and_plain_data_only(store, begin):
 # Other code, other schema, damage
 
 
-def test_other_code_is_stale_and_redone_as_a_new_attempt(store, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_other_code_is_stale_and_redone_as_a_new_attempt(store, begin, finish, record):
     assert find(store, "d2") is None
     assert stale(store, "d2") == "it was made with other code (d1, now d2)"
     with begin(store, digest="d2") as run:
@@ -349,9 +346,7 @@ def test_other_schema_is_neither_found_nor_continued(store, path, begin, finish,
 
 @pytest.mark.parametrize("file", ["weights.npz", "metrics.csv", "config.yaml"])
 @pytest.mark.parametrize("harm", ["gone", "cut short", "one bit flipped"])
-def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, file, harm):
-    with begin(store) as run:
-        finish(run)
+def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, record, file, harm):
     content = (path / file).read_bytes()
     (path / file).unlink()
     if harm == "cut short":
@@ -370,18 +365,20 @@ def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, fil
     assert find(store) is not None
 
 
-def test_a_changed_digit_of_run_json_is_not_served(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
+@pytest.mark.parametrize("harm", ["torn", "a digit"])
+def test_a_damaged_run_json_is_no_record(store, path, begin, finish, record, harm):
     text = (path / "run.json").read_text()
-    steps = json.loads(text)["steps"]
-    (path / "run.json").write_text(text.replace(f'"steps": {steps}', f'"steps": {steps + 1}'))
+    damaged = {"torn": text[:-10], "a digit": text.replace('"steps": 10', '"steps": 11')}[harm]
+    assert damaged != text
+    (path / "run.json").write_text(damaged)
     assert find(store) is None and stale(store) == "its run.json is damaged"
-
-
-def test_records_of_before_contents_had_digests_still_count(store, path, begin, finish):
     with begin(store) as run:
+        assert run.cached is None
         finish(run)
+    assert find(store) is not None
+
+
+def test_records_of_before_contents_had_digests_still_count(store, path, record):
     older = json.loads((path / "run.json").read_text())
     del older["seal"]
     older["files"] = {name: written["bytes"] for name, written in older["files"].items()}
@@ -391,24 +388,10 @@ def test_records_of_before_contents_had_digests_still_count(store, path, begin, 
     assert "its config.yaml is damaged" in stale(store)
 
 
-def test_a_torn_run_json_is_no_record(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
-    (path / "run.json").write_bytes((path / "run.json").read_bytes()[:-10])
-    assert find(store) is None and stale(store) == "its run.json is damaged"
-    with begin(store) as run:
-        assert run.cached is None
-
-        finish(run)
-    assert find(store) is not None
-
-
 # Force
 
 
-def test_force_repeats_and_the_old_record_stays_until_the_new_one_is_there(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run, 1.0)
+def test_force_repeats_and_the_old_record_stays_until_there_is_a_new_one(store, path, begin, finish, record):
     with begin(store, force=True) as run:
         assert (run.cached, run.attempt) == (None, 2)
         old = find(store)
@@ -421,9 +404,7 @@ def test_force_repeats_and_the_old_record_stays_until_the_new_one_is_there(store
 
 
 @pytest.mark.parametrize("stop", [killed, lambda b, s, steps, **o: interrupted(b, s, *steps, **o)])
-def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, stop):
-    with begin(store) as run:
-        finish(run)
+def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, record, stop):
     stop(begin, store, [5], force=True)
     assert find(store).run["attempt"] == 1
     again = interrupted(begin, store)
@@ -436,9 +417,7 @@ def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, st
     assert (find(store).run["attempt"], find(store).A.max()) == (3, 4.0)
 
 
-def test_a_forced_attempt_that_fails_is_not_hidden_by_the_old_record(store, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_a_forced_attempt_that_fails_is_not_hidden_by_the_old_record(store, begin, finish, record):
     with pytest.raises(ZeroDivisionError), begin(store, force=True):
         1 / 0  # noqa: B018
     assert find(store).run["attempt"] == 1, "readable"
@@ -447,9 +426,7 @@ def test_a_forced_attempt_that_fails_is_not_hidden_by_the_old_record(store, begi
         finish(run)
 
 
-def test_back_to_the_code_of_the_record_set_aside(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run, 1.0)
+def test_back_to_the_code_of_the_record_set_aside(store, path, begin, record):
     interrupted(begin, store, 1, digest="d2")
     with begin(store) as run:
         assert (run.cached.path, run.cached.run["attempt"]) == (path, 1)
@@ -462,10 +439,8 @@ def test_back_to_the_code_of_the_record_set_aside(store, path, begin, finish):
     }
 
 
-def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, path, begin, finish, monkeypatch):
+def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, begin, record, monkeypatch):
     """A done record is found after a kill at each rename of the start, whichever comes first."""
-    with begin(store) as run:
-        finish(run, 1.0)
     replace, done = os.replace, False
     for kill_at in range(20):
         count = 0
@@ -488,9 +463,7 @@ def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, path, begin,
     assert done and kill_at > 4
 
 
-def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, monkeypatch):
-    with begin(store) as run:
-        finish(run, 1.0)
+def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, record, monkeypatch):
     replace = os.replace
 
     def dying(at):
@@ -532,9 +505,7 @@ def test_checkpoints_of_an_earlier_attempt_do_not_fit(store, begin, monkeypatch)
     assert (run.checkpoint, run.attempt) == (None, 2)
 
 
-def test_attempts_go_on_counting_after_damage(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_attempts_go_on_counting_after_damage(store, path, begin, record):
     interrupted(begin, store, force=True)
     (path / "run.json").write_text("{torn")
     assert interrupted(begin, store, digest="d2").attempt == 2
