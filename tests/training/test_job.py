@@ -21,6 +21,7 @@ from icl.models import Full, MultiHead, SparseA, SparseAB, YqLSA
 from icl.random import generator
 from icl.runs import checkpoint
 from icl.runs.metrics import read_metrics
+from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.sinks.runs import ToSink
 from icl.training import job
@@ -30,6 +31,7 @@ from icl.training.optimizers import ReplicaOptimizer
 from icl.training.schedules import StepHalving
 from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
+from tests.training.conftest import stopped_at
 
 ADAM, ADAMW, SGD, LBFGS = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.LBFGS
 OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -39,6 +41,11 @@ OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "momentum": (SGD, {"lr": 0.5, "momentum": 0.9}),
     "lbfgs": (LBFGS, {"lr": 1.0, "max_iter": 3, "line_search_fn": "strong_wolfe"}),
 }
+
+
+def assert_identical(record: RunRecord, whole: RunRecord) -> None:
+    assert all(np.array_equal(record.weights[name], whole.weights[name]) for name in whole.weights)
+    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()
 
 
 def assert_same(together: Mapping[str, np.ndarray], r: int, alone: Mapping[str, np.ndarray]) -> None:
@@ -345,9 +352,7 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     assert not [name for _, scalars in first for name in scalars if name.endswith("_stderr")]  # exactly 0
 
 
-def test_a_run_that_is_continued_is_told_from_its_start(
-    make_plan: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_continued_is_told_from_its_start(make_plan: Any) -> None:
     sinks: list[RecordingSink] = []
     plan = make_plan()
 
@@ -357,15 +362,7 @@ def test_a_run_that_is_continued_is_told_from_its_start(
             sinks.append(sink)
             yield [ToSink(sink, {}, plan.seeds, 12, [])]
 
-    on_step_end = Checkpoints.on_step_end
-
-    def interrupt(self: Any, trainer: Any, module: Any, step: int) -> None:
-        if step == 7:
-            os.kill(os.getpid(), signal.SIGTERM)
-        on_step_end(self, trainer, module, step)
-
-    with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(Checkpoints, "on_step_end", interrupt)
+    with stopped_at(7):
         run_plan(plan, follow=follow)
     run_plan(plan, follow=follow)
     steps = [[step for step, _ in sink.scalars] for sink in sinks]
@@ -458,12 +455,7 @@ def test_signals_at_awkward_moments(
     record = run_plan(make_plan()).record
     assert [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)] == handlers
     assert record.run["resumed"] == (moment != "in the last step")
-    assert all(np.array_equal(record.weights[k], whole.weights[k]) for k in whole.weights)
-    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()
-
-
-class Stop(BaseException):
-    """What nobody catches."""
+    assert_identical(record, whole)
 
 
 @pytest.mark.parametrize(
@@ -475,7 +467,7 @@ class Stop(BaseException):
     ],
 )
 def test_every_optimizer_resumes_bit_for_bit(
-    make_plan: Any, monkeypatch: pytest.MonkeyPatch, name: str, precision: str, more: dict[str, Any]
+    make_plan: Any, name: str, precision: str, more: dict[str, Any]
 ) -> None:
     """Interrupted in the middle of a set, resumed, interrupted again at the start of one."""
     settings = {
@@ -486,37 +478,25 @@ def test_every_optimizer_resumes_bit_for_bit(
         "schedule": StepHalving(3),
     }
     whole = run_plan(make_plan(name="whole", **settings)).record
-    on_step_end = Checkpoints.on_step_end
     for stop in (3, 10):
-
-        def interrupt(self: Any, trainer: Any, module: Any, step: int, stop: int = stop) -> None:
-            if step == stop:
-                os.kill(os.getpid(), signal.SIGTERM)
-            on_step_end(self, trainer, module, step)
-
-        monkeypatch.setattr(Checkpoints, "on_step_end", interrupt)
-        with pytest.raises(Interrupted):
+        with stopped_at(stop):
             run_plan(make_plan(**settings))
-    monkeypatch.undo()
     record = run_plan(make_plan(**settings)).record
     assert record.run["resumed"] == 2
-    assert all(np.array_equal(record.weights[k], whole.weights[k]) for k in whole.weights)
-    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()
+    assert_identical(record, whole)
 
 
 def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
     used: list[int] = []
-    on_step_end = Checkpoints.on_step_end
+    set_rates = ReplicaOptimizer.set_rates
 
-    def watch(self: Any, trainer: Any, module: Any, step: int) -> None:
+    def watch(self: ReplicaOptimizer, number: int) -> None:
         used.append(torch.get_num_threads())
-        if step == 4 and len(used) == 4:
-            os.kill(os.getpid(), signal.SIGTERM)
-        on_step_end(self, trainer, module, step)
+        set_rates(self, number)
 
-    monkeypatch.setattr(Checkpoints, "on_step_end", watch)
-    with pytest.raises(Interrupted):
+    monkeypatch.setattr(ReplicaOptimizer, "set_rates", watch)
+    with stopped_at(4):
         run_plan(make_plan(trainer={"threads": 2}))
     record = run_plan(make_plan(trainer={"threads": 1})).record
     assert set(used) == {2} and len(used) == 12
