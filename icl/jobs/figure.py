@@ -189,7 +189,7 @@ class FigureRequest:
                 content = io.BytesIO()
                 drawing.savefig(content, format=extension, metadata=metadata)
                 write_bytes(files[extension], content.getvalue())
-                drawing.set_layout_engine("none")  # where the parts lie is settled; all files show the same
+                drawing.set_layout_engine(None)  # where the parts lie is settled; all files show the same
             write_bytes(files["svg"], vector.svg(drawing))
         write_bytes(files["csv"], _csv(self.drawing.table(records)).encode())
         write_bytes(files["md"], _markdown(document).encode())
