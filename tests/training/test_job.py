@@ -114,12 +114,12 @@ GUESSING = {"read_out": 1, "prior_mean": [1.0, -0.5], "task_covariance": "identi
 @pytest.mark.parametrize("family", [lambda dim: MultiHead(dim, 1, 2, 0.3), lambda dim: YqLSA(dim, 1, 0.3)])
 def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family: Any) -> None:
     """The same optimizer from the same start, fresh prompts every step: the ends differ by under 1 %."""
-    common = {"family": family, "task": GUESSING, "optimizer": (ADAM, {"lr": 0.05})}
-    steps = {"steps": 80, "clip": None, "log_every": 20}
+    common = {"family": family, "task": GUESSING, "optimizer": (ADAM, {"lr": 0.02})}
+    steps = {"steps": 200, "clip": None, "log_every": 20}
     exact = run_plan(
         make_plan(name="exact", train=steps | {"estimator": "population", "batch": None}, **common)
     ).record
-    for estimator, batch in (("sampled", 4000), ("expected", 1000)):
+    for estimator, batch in (("sampled", 3000), ("expected", 1000)):
         train = steps | {"estimator": estimator, "batch": batch, "steps_per_batch": 1}
         sampled = run_plan(make_plan(name=estimator, train=train, **common)).record
         ends = [run.run["metrics"]["exact_risk"]["by_seed"] for run in (exact, sampled)]
