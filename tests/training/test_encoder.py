@@ -68,13 +68,6 @@ def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
     assert set(pictures) == set(run.matrices) and len(pictures["query"]) == 2
 
 
-def test_a_seed_without_a_loss_is_named_and_the_others_finish(make_plan: Any) -> None:
-    record = run_plan(plan_of(make_plan, LSA | {"init_std": [0.3, 1e60]})).record
-    assert record.run["diverged"] == {"1": 0}
-    by_seed = record.run["metrics"]["loss"]["by_seed"]
-    assert by_seed["1"] is None and np.isfinite(by_seed["0"])
-
-
 def test_a_compiled_risk_trains_the_same_weights(make_plan: Any) -> None:
     """By the backend that generates no code: what is traced is what inductor is given."""
     runs = [
