@@ -59,7 +59,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(JSON)
 def test_no_json_value_is_refused(value: Any) -> None:
     assert isinstance(brief(value), str)
