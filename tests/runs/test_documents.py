@@ -23,6 +23,10 @@ def test_everything_has_its_json_form(monkeypatch, tmp_path):
     }  # fmt: skip
 
 
+def test_bool_stays_bool():
+    assert documents.dumps([True, np.False_], indent=None) == "[true, false]"
+
+
 def test_unknown_types_are_refused():
     with pytest.raises(TypeError, match="no JSON form for object"):
         documents.to_json({"x": object()})

@@ -89,3 +89,9 @@ def test_kinds_and_places(tmp_path):
         figures.path("ahn/fig1/laptop", FINGERPRINT)
         == tmp_path / f"figures/ahn/fig1/laptop/{FINGERPRINT}.json"
     )
+
+
+def test_unwritable_outputs_are_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"paths\.outputs=.*cannot be written"):
+        JsonRecords(tmp_path / "file", "checks").save(ID, FINGERPRINT, "d1", {})
