@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import os
-import socketserver
 import threading
 import time
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
 def server(answer: tuple[int, bytes] | None) -> Iterator[str]:
     handler = type("Handler", (Answering,), {"answer": answer})
 
-    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    class Server(http.server.ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
