@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import json
 import os
 import signal
@@ -73,6 +75,24 @@ def interrupted(begin, store, *steps, **options):
             run.save_checkpoint({"step": step})
         raise Interrupted(signal.SIGTERM)
     return run
+
+
+@contextlib.contextmanager
+def killed_at(is_it, after=False):
+    """A KeyboardInterrupt before a rename, or after it, of which `is_it(number from 1, name)` says so."""
+    replace, numbers = os.replace, itertools.count(1)
+
+    def dying(source, target):
+        if after:
+            replace(source, target)
+        if is_it(next(numbers), os.path.basename(target)):
+            raise KeyboardInterrupt
+        if not after:
+            replace(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", dying)
+        yield
 
 
 # A run from nothing to done
@@ -234,31 +254,19 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(store, path, be
     assert interrupted(begin, store).checkpoint is None
 
 
-def test_killed_while_saving_leaves_the_checkpoint_before(store, begin, monkeypatch):
-    def torn(*_):
-        raise KeyboardInterrupt
-
+def test_killed_while_saving_leaves_the_checkpoint_before(store, begin):
     with pytest.raises(KeyboardInterrupt), begin(store) as run:
         run.save_checkpoint({"step": 1})
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", torn)
+        with killed_at(lambda number, name: True):
             run.save_checkpoint({"step": 2})
     assert interrupted(begin, store).checkpoint == {"step": 1}
 
 
 @pytest.mark.parametrize("at", ["metrics.csv", "weights.npz", "verdicts.json", "run.json"])
-def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, monkeypatch, at):
-    replace = os.replace
-
-    def stop(source, target):
-        if os.path.basename(target) == at:
-            raise KeyboardInterrupt
-        replace(source, target)
-
+def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, at):
     with pytest.raises(KeyboardInterrupt), begin(store) as run:
         run.save_checkpoint({"step": 1})
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", stop)
+        with killed_at(lambda number, name: name == at):
             finish(run, verdicts=[])
     assert find(store) is None
     with begin(store) as run:
@@ -268,16 +276,9 @@ def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, m
     assert not (path / "verdicts.json").exists(), "of the attempt that was stopped"
 
 
-def test_stopped_right_after_the_rename_is_done(store, begin, finish, monkeypatch):
-    replace = os.replace
-
-    def stop(source, target):
-        replace(source, target)
-        if os.path.basename(target) == "run.json":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), begin(store) as run, monkeypatch.context() as patch:
-        patch.setattr(os, "replace", stop)
+def test_stopped_right_after_the_rename_is_done(store, begin, finish):
+    done = killed_at(lambda number, name: name == "run.json", after=True)
+    with pytest.raises(KeyboardInterrupt), begin(store) as run, done:
         finish(run)
     assert find(store) is not None
 
@@ -439,53 +440,29 @@ def test_back_to_the_code_of_the_record_set_aside(store, path, begin, record):
     }
 
 
-def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, begin, record, monkeypatch):
+def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, begin, record):
     """A done record is found after a kill at each rename of the start, whichever comes first."""
-    replace, done = os.replace, False
-    for kill_at in range(20):
-        count = 0
-
-        def dying(source, target):
-            nonlocal count
-            count += 1
-            if count > kill_at:  # noqa: B023
-                raise KeyboardInterrupt
-            replace(source, target)
-
-        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
-            patch.setattr(os, "replace", dying)
-            with begin(store, force=True):
-                done = True
-                raise KeyboardInterrupt
+    done = False
+    for last in range(20):
+        kill = killed_at(lambda number, name, last=last: number > last)
+        with pytest.raises(KeyboardInterrupt), kill, begin(store, force=True):
+            done = True
+            raise KeyboardInterrupt
         assert find(store) is not None and find(store).A.max() == 1.0
         if done:
             break
-    assert done and kill_at > 4
+    assert done and last > 4
 
 
-def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, record, monkeypatch):
-    replace = os.replace
-
-    def dying(at):
-        left = [at]
-
-        def die(source, target):
-            left[0] -= 1
-            if left[0] < 0:
-                raise KeyboardInterrupt
-            replace(source, target)
-
-        return die
-
-    with pytest.raises(KeyboardInterrupt), begin(store, digest="d2") as run, monkeypatch.context() as patch:
-        patch.setattr(os, "replace", dying(2))  # metrics and weights of the other code are in place
+def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, record):
+    in_place = killed_at(lambda number, name: number > 2)  # metrics and weights of the other code are
+    with pytest.raises(KeyboardInterrupt), begin(store, digest="d2") as run, in_place:
         finish(run, 2.0)
     assert np.load(path / "weights.npz")["A"].max() == 2.0
-    for at in range(4):
-        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
-            patch.setattr(os, "replace", dying(at))
-            with begin(store):
-                pass
+    for last in range(4):
+        kill = killed_at(lambda number, name, last=last: number > last)
+        with pytest.raises(KeyboardInterrupt), kill, begin(store):
+            pass
         assert find(store).A.max() == 1.0
     with begin(store) as run:
         assert run.cached.path == path and run.cached.A.max() == 1.0
@@ -493,12 +470,8 @@ def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, fin
 
 def test_checkpoints_of_an_earlier_attempt_do_not_fit(store, begin, monkeypatch):
     interrupted(begin, store, 1)
-
-    def die(path):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("icl.runs.store._discard", die)
+        patch.setattr("icl.runs.store._discard", lambda path: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt), begin(store, force=True):
             pass
     run = interrupted(begin, store)
