@@ -25,6 +25,9 @@ from icl.training.schedules import Constant, Schedule
 from icl.training.settings import TrainerSettings, TrainSettings
 
 MakePlan = Callable[..., TrainingPlan]
+# For a trainer of Lightning's own.
+QUIET: dict[str, Any] = {"max_epochs": 1, "accelerator": "cpu", "enable_model_summary": False}
+QUIET |= {"enable_checkpointing": False, "enable_progress_bar": False}
 
 
 def watching(

@@ -23,7 +23,7 @@ from icl.training import job
 from icl.training.module import EACH_STEP
 from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
-from tests.training.conftest import stopped_at
+from tests.training.conftest import QUIET, stopped_at
 
 ADAM, LBFGS = torch.optim.Adam, torch.optim.LBFGS
 
@@ -63,11 +63,8 @@ def fit(
     stream = PromptStream(
         estimator, plan.seeds, train.batch, train.steps_per_batch, train.steps, 0, plan.trainer.dtype
     )
-    trainer = pl.Trainer(
-        max_epochs=1, callbacks=[counts, *others], logger=False, accelerator="cpu",
-        precision=plan.trainer.precision, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, **options,
-    )  # fmt: skip
+    common = {"callbacks": [counts, *others], "logger": False, "precision": plan.trainer.precision}
+    trainer = pl.Trainer(**common, **QUIET, **options)
     trainer.fit(module, DataLoader(stream, batch_size=None))
     return module, trainer
 
@@ -147,9 +144,8 @@ def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., An
     expected_RB = LinearTransformer(family).predict(prompt).detach()
     eps = torch.finfo(module.trained_dtype).eps
     assert found_RB.shape == (2, 7) and found_RB.dtype == module.trained_dtype
-    assert torch.allclose(
-        found_RB.double(), expected_RB, rtol=0, atol=200 * eps * float(expected_RB.abs().max())
-    )
+    bound = 200 * eps * float(expected_RB.abs().max())
+    assert torch.allclose(found_RB.double(), expected_RB, rtol=0, atol=bound)
 
 
 def test_a_resumed_run_goes_on_counting(make_plan: Callable[..., Any]) -> None:
