@@ -124,7 +124,7 @@ def test_killed_between_checkpoints(start: Callable[..., Training]) -> None:
 def test_the_command_itself(tmp_path: Path) -> None:
     """From nothing, with the interpreter's own start: SIGTERM at an arbitrary row. Nothing slows it down, so
     it is long."""
-    long = ("train.steps=4000", "train.log_every=50", "callbacks.gradient.count=0")
+    long = ("train.steps=1000", "train.log_every=50", "callbacks.gradient.count=0")
     code = "import sys; from icl.cli import main; sys.exit(main())"
     call = [sys.executable, "-c", code, *arguments(tmp_path, *long)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
