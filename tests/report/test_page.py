@@ -323,18 +323,11 @@ def test_every_shipped_formula_and_text_becomes_mathml() -> None:
 def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_there(
     tmp_path: Path, figure: Make
 ) -> None:
-    story = Story(
-        "Half",
-        [
-            "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$. "
-            "It fell from {one/fig1 from}.",
-            "Nobody has {one/theorem2 risk}.",
-        ],
-        {"one/theorem1": "holds"},
-    )
-    paper = Paper(
-        "one", "A paper", terms=[Term("minimum", "where $f$ is least", "the least")], stories=[story]
-    )
+    of_check = "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$."
+    words = [f"{of_check} It fell from {{one/fig1 from}}.", "Nobody has {one/theorem2 risk}."]
+    story = Story("Half", words, {"one/theorem1": "holds"})
+    terms = [Term("minimum", "where $f$ is least", "the least")]
+    paper = Paper("one", "A paper", terms=terms, stories=[story])
     text = text_of(tmp_path, check(), figure(), papers=[paper])
     told = text[text.index("What was found") : text.index("Setting")]
     assert "The risk is 0.25 at d=5. It fell from 1." in told and "Nobody" not in told

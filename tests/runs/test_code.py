@@ -17,15 +17,8 @@ from icl.runs import code
 from icl.runs.code import DRAWING, TRAINING, NotHere, Sources, code_digest, made_from, targets, todays_digest
 
 ICL = Path(icl.__file__).parent
-NOT_NUMBERS = (
-    "icl.cli",
-    "icl.jobs",
-    "icl.sinks",
-    "icl.report",
-    "icl.errors",
-    "icl.runs.store",
-    "icl.runs.code",
-)
+NOT_NUMBERS = ("icl.cli", "icl.jobs", "icl.sinks", "icl.report", "icl.errors", "icl.runs.store")
+NOT_NUMBERS += ("icl.runs.code",)
 
 
 def named(group: str) -> list[str]:

@@ -110,11 +110,8 @@ def test_a_run_from_begin_to_record(store, path, begin, finish):
         assert (run.cached, run.checkpoint, run.attempt, run.resumed) == (None, None, 1, 0)
         assert run.path == path and is_live(path / "lock")
         assert find(store) is None and stale(store) == "its status is running"
-        record = finish(
-            run,
-            extras={"overrides": ["a=1"], "status": "failed", "attempt": 7},
-            verdicts=[{"verdict": "holds"}],
-        )
+        extras = {"overrides": ["a=1"], "status": "failed", "attempt": 7}  # which do not overrule the store
+        record = finish(run, extras=extras, verdicts=[{"verdict": "holds"}])
     found = find(store)
     assert found.path == record.path == path and found.run == record.run == run_json(path)
     assert {entry.name for entry in path.iterdir()} == {
@@ -432,12 +429,8 @@ def test_back_to_the_code_of_the_record_set_aside(store, path, begin, record):
     with begin(store) as run:
         assert (run.cached.path, run.cached.run["attempt"]) == (path, 1)
     assert find(store).path == path and find(store).A.max() == 1.0
-    assert {entry.name for entry in path.iterdir()} == {
-        "config.yaml",
-        "metrics.csv",
-        "weights.npz",
-        "run.json",
-    }
+    left = {"config.yaml", "metrics.csv", "weights.npz", "run.json"}
+    assert {entry.name for entry in path.iterdir()} == left
 
 
 def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, begin, record):
