@@ -126,6 +126,16 @@ def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family:
     assert losses[-1] < 0.7 * losses[0], "nothing was learned"
 
 
+@pytest.mark.parametrize("name", ["sgd", "lbfgs"])
+def test_a_draw_in_pieces_trains_the_same(make_plan: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    common = {"optimizer": OPTIMIZERS[name], "train": {"clip": None if name == "lbfgs" else 0.01}}
+    whole = run_plan(make_plan(name="whole", **common)).record
+    monkeypatch.setattr("icl.tasks.law.CACHE_BYTES", 200)
+    pieces = run_plan(make_plan(name="pieces", **common)).record
+    assert_same(whole.weights, 0, {key: array[:1] for key, array in pieces.weights.items()})
+    assert np.allclose(pieces.metrics["loss"], whole.metrics["loss"], rtol=1e-9)
+
+
 def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 steps, 5 on each set: sets start at 0, 5, 10; the last takes two steps; rows at 0 .. 12."""
     found: list[int] = []
