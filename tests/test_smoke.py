@@ -51,16 +51,10 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
     assert all(kinds[name] == "sampled" for name in known), document
 
 
-@pytest.mark.parametrize("name", named("experiment"))
-def test_experiment(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = run(capsys, tmp_path, "train", f"experiment={name}")
-    assert document["status"] == "done" and document["metrics"]["loss"]["mean"] is not None
-    assert run(capsys, tmp_path, "train", f"experiment={name}")["cached"]
-
-
 @pytest.mark.slow
 def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Once from nothing, a paper's figures first, then all of it found again."""
+    """Once from nothing, a paper's figures first, then all of it found again; and the experiments that no
+    figure trains as they are."""
     drawn = run(capsys, tmp_path, "figure", "figure=giannou/all")["figures"]
     giannous = [name for name in named("figure") if name.startswith("giannou/")]
     assert sorted(document["figure"] for document in drawn) == giannous
@@ -82,6 +76,10 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
         assert all(claim["verdict"] == claim["expected"] for claim in document["claims"]), document["figure"]
     again = run(capsys, tmp_path, "reproduce")
     assert all(document["cached"] for document in [*again["checks"], *again["figures"]])
+    for name in named("experiment"):
+        trained = run(capsys, tmp_path, "train", f"experiment={name}")
+        assert trained["status"] == "done" and trained["metrics"]["loss"]["mean"] is not None, name
+        assert run(capsys, tmp_path, "train", f"experiment={name}")["cached"], name
     papers = sorted({part["paper"] for part in first["checks"]} - {id.partition("/")[0] for _, id in skipped})
     nothing_heavy_is_loaded(tmp_path, "reproduce", f"only=[{','.join(papers)}]")
     assert main(["clean", "format=json", f"paths.outputs={tmp_path}"]) == 0

@@ -88,7 +88,7 @@ def _decides(override: Override, loader: ConfigLoaderImpl) -> bool:
     return is_for_hydra or (is_group and not isinstance(override.value(), dict))
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=128)
 def _with_options(
     configs: Configs, state: tuple[Any, ...], verb: str, options: tuple[str, ...]
 ) -> DictConfig | None:

@@ -33,6 +33,8 @@ RC: Any = {
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
     "mathtext.fontset": "cm",
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,
 }
 
 

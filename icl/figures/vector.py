@@ -20,7 +20,8 @@ _MARGIN = 3.0  # points around a panel
 def svg(figure: Figure) -> bytes:
     """Without background. A <view> for each panel, `panel-a` where its title begins with (a), else `panel-1`;
     what is drawn in it are the groups whose ids begin with `in-panel-a.`."""
-    figure.draw_without_rendering()  # lays it out
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()  # lays it out
     found, content = panels(figure), io.StringIO()
     for name, (_, drawn) in found.items():
         for number, axes in enumerate(drawn, 1):

@@ -107,19 +107,20 @@ class FigureRequest:
             left = "W&B is to be told"
         return Found(document, path, record, stale, left)
 
-    def _rehearse(self, session: Session) -> None:
-        """Validates what can be seen of the runs, so that none is made where a later one is impossible."""
+    def _rehearsed(self, session: Session) -> Runner:
+        """Where what can be seen of the runs is validated: none is made where a later one is impossible."""
+        runner = Runner(self.scale, session)
         try:
-            self.experiment.records(_Rehearsal(self.scale, session))
+            self.experiment.records(_Rehearsal(runner))
         except InputError:
             raise
         except Exception:  # whatever comes of runs that are not there; of those that are it comes again
-            return
+            pass
+        return runner
 
     def make(self, session: Session) -> Document:
         started = time.monotonic()
-        self._rehearse(session)
-        records = self.experiment.records(Runner(self.scale, session))
+        records = self.experiment.records(self._rehearsed(session))
         made, configs = noted(records), session.configs.digest()
         digest = made_from(code_digest(self.roots), made)
         store = JsonRecords(session.outputs, "figures")
@@ -189,7 +190,7 @@ class FigureRequest:
                 content = io.BytesIO()
                 drawing.savefig(content, format=extension, metadata=metadata)
                 write_bytes(files[extension], content.getvalue())
-                drawing.set_layout_engine("none")  # where the parts lie is settled; all files show the same
+                drawing.set_layout_engine(None)  # where the parts lie is settled; all files show the same
             write_bytes(files["svg"], vector.svg(drawing))
         write_bytes(files["csv"], _csv(self.drawing.table(records)).encode())
         write_bytes(files["md"], _markdown(document).encode())
@@ -230,14 +231,19 @@ class Runner:
 
     def __init__(self, scale: str, session: Session) -> None:
         self.scale, self.session = scale, replace(session, force=False)
+        self.validated: dict[tuple[str, ...], TrainRequest] = {}  # each for one run, which changes its parts
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        return self._request(experiment, overrides).run(self.session)
+        chosen = self.chosen(experiment, overrides)
+        request = self.validated.pop(chosen, None) or self.request(chosen)
+        return request.run(self.session)
 
-    def _request(self, experiment: str, overrides: Mapping[str, Any] | None) -> TrainRequest:
-        settings = [f"{key}={literal(value)}" for key, value in (overrides or {}).items()]
-        chosen = [f"experiment={experiment}", f"scale={self.scale}"]
-        composed = self.session.compose("train", [*chosen, *settings])
+    def chosen(self, experiment: str, overrides: Mapping[str, Any] | None) -> tuple[str, ...]:
+        settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
+        return (f"experiment={experiment}", f"scale={self.scale}", *settings)
+
+    def request(self, chosen: Sequence[str]) -> TrainRequest:
+        composed = self.session.compose("train", chosen)
         session_of("train", train.OWN, composed, self.session.configs)
         return train.request(composed, self.session)
 
@@ -268,10 +274,16 @@ class _Unmade:
 
 
 class _Rehearsal(Runner):
-    """Makes nothing. Validates the runs that are asked for, up to where their numbers are wanted."""
+    """Makes nothing. Validates the runs that are asked for, up to where their numbers are wanted, and leaves
+    them to the runner that will make them."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner.scale, runner.session)
+        self.validated = runner.validated
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        request = self._request(experiment, overrides)
+        chosen = self.chosen(experiment, overrides)
+        request = self.validated[chosen] = self.request(chosen)
         if request.found(self.session) is None:
             request.validate()
         unmade: Any = _Unmade()

@@ -61,7 +61,7 @@ def make(request: SweptFigure, session: Session) -> Document:
             file = io.BytesIO()
             drawing.savefig(file, format=extension, metadata=metadata)
             contents[extension] = file.getvalue()
-            drawing.set_layout_engine("none")
+            drawing.set_layout_engine(None)
     contents["csv"] = _csv(plot.table()).encode()
     command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")
     contents["md"] = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n".encode()

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from icl.callbacks import CriticalPointGradient, WeightHeatmaps
 from icl.errors import InputError
+from tests.training.conftest import QUIET
 
 D, STEPS = 3, 20
 SIGMA = torch.diag(torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64))
@@ -58,15 +59,14 @@ def estimates(module: Regression) -> Iterator[Tensor]:
         yield (x_BD @ (module.layer.weight - TRUTH).mT).square().sum(-1).mean()
 
 
-def fit(callbacks: list[pl.Callback], folder: Path, accumulate: int = 1) -> Regression:
+def fit(
+    callbacks: list[pl.Callback], folder: Path, accumulate: int = 1, logger: pl.loggers.Logger | None = None
+) -> Regression:
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(16 * STEPS * accumulate, D, dtype=torch.float64, generator=generator) @ SIGMA.sqrt()
     module = Regression()
-    trainer = pl.Trainer(
-        max_epochs=1, callbacks=callbacks, logger=CSVLogger(folder, name=None, version="run"),
-        accelerator="cpu", enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-        accumulate_grad_batches=accumulate,
-    )  # fmt: skip
+    logger = logger or CSVLogger(folder, name=None, version="run")
+    trainer = pl.Trainer(callbacks=callbacks, logger=logger, accumulate_grad_batches=accumulate, **QUIET)
     trainer.fit(module, DataLoader(TensorDataset(x, x @ TRUTH.mT), batch_size=16))
     assert trainer.global_step == STEPS
     return module
@@ -135,26 +135,16 @@ class Pictures(pl.loggers.Logger):
 
 
 @pytest.mark.parametrize(("seeds", "names"), [("mean", ["W"]), ("each", ["W/seed_0", "W/seed_1"])])
-def test_heatmaps_of_replicas(seeds: str, names: list[str]) -> None:
+def test_heatmaps_of_replicas(tmp_path: Path, seeds: str, names: list[str]) -> None:
     """Of two regressions in one module, of which only the chosen matrix is shown."""
 
-    class Two(Regression):
-        def configure_optimizers(self) -> torch.optim.Optimizer:
-            return torch.optim.SGD(self.parameters(), lr=0.01)
-
-    def stacks(module: Two) -> dict[str, Tensor]:
+    def stacks(module: Regression) -> dict[str, Tensor]:
         W = module.layer.weight
         return {"W": torch.stack([W, 2 * W]), "other": W}
 
     logger = Pictures()
-    x = torch.randn(64, D, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    callback = WeightHeatmaps(2, which=["W"], seeds=seeds, matrices=stacks)
-    trainer = pl.Trainer(
-        max_epochs=1, callbacks=[callback], logger=logger, accelerator="cpu", enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
-    trainer.fit(Two(), DataLoader(TensorDataset(x, x @ TRUTH.mT), batch_size=16))
-    assert logger.images == [(f"weights/{name}", step) for step in (1, 4) for name in names]
+    fit([WeightHeatmaps(2, which=["W"], seeds=seeds, matrices=stacks)], tmp_path, logger=logger)
+    assert logger.images == [(f"weights/{name}", step) for step in (1, STEPS) for name in names]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +24,20 @@ from tests.conformance.configs import (
     targets,
 )
 
-CHECKS, FIGURES, EXPERIMENTS = configs("check"), configs("figure"), configs("experiment")
-PARTS = configs("task", "model")
 REFERENCE = re.compile(r"Theorem|Lemma|Eq|eq|Section|Figure|Proposition|Remark|Corollary|Appendix|Definition")
 
 
-@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS], ids=str)
-def test_the_header_says_the_paper_and_the_place_in_it(config: Config) -> None:
+def the_header_says_the_paper_and_the_place_in_it(config: Config) -> None:
     assert config.header["paper"] == config.name.partition("/")[0]
     assert REFERENCE.search(config.header["reference"])
 
 
-@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS, *PARTS], ids=str)
-def test_composes_at_every_scale(config: Config) -> None:
+def composes_at_every_scale(config: Config) -> None:
     by_scale = [config.composed(scale) for scale in SCALES]
     assert len({tuple(node) for node in by_scale}) == 1
 
 
-@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *PARTS], ids=str)
-def test_names_the_settings_of_its_class_and_no_other(config: Config) -> None:
+def names_the_settings_of_its_class_and_no_other(config: Config) -> None:
     """Of a check and of a task all of them, so that the file is the list of what can be set."""
     for key, node in targets(config.composed()):
         own = set(node) - NOT_THE_CLASS_OWN
@@ -52,8 +48,7 @@ def test_names_the_settings_of_its_class_and_no_other(config: Config) -> None:
             assert own == set(known) - given, key
 
 
-@pytest.mark.parametrize("config", [*CHECKS, *configs("task")], ids=str)
-def test_has_the_defaults_of_its_class(config: Config) -> None:
+def has_the_defaults_of_its_class(config: Config) -> None:
     """At laptop, the default scale: a check made in Python is the one of the command line."""
     for key, node in targets(config.composed()):
         for name, parameter in parameters(class_of(node)).items():
@@ -63,15 +58,13 @@ def test_has_the_defaults_of_its_class(config: Config) -> None:
                 assert node[name] == default, f"{key}.{name}"
 
 
-@pytest.mark.parametrize("config", FIGURES, ids=str)
-@pytest.mark.parametrize("scale", SCALES)
-def test_a_figure_can_be_made_at_every_scale(config: Config, scale: str) -> None:
-    for part in ("experiment", "draw"):
-        instantiate(f"figure.{part}", config.composed(scale)[part])
+def can_be_made_at_every_scale(config: Config) -> None:
+    for scale in SCALES:
+        for part in ("experiment", "draw"):
+            instantiate(f"figure.{part}", config.composed(scale)[part])
 
 
-@pytest.mark.parametrize("config", CHECKS, ids=str)
-def test_a_check_says_what_it_claims(config: Config) -> None:
+def says_what_it_claims(config: Config) -> None:
     cls = class_of(config.composed())
     assert REFERENCE.search(cls.reference) and cls.claim.endswith(".") and callable(cls.measure)
     assert config.path.stem == cls.__module__.rpartition(".")[2]
@@ -88,8 +81,7 @@ def impossible(name: str, annotation: str) -> list[Any]:
     return wrong + ([-1, 1.5, None] if annotation == "int" and name != "read_out" else [])
 
 
-@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *PARTS], ids=str)
-def test_refuses_what_no_setting_can_be(config: Config) -> None:
+def refuses_what_no_setting_can_be(config: Config) -> None:
     """By name and value, from the constructor alone: nothing has been measured or written then."""
     given = {"dim": 3} if config.group == "model" else {}
     for key, node in targets({config.group: config.composed("smoke")}):
@@ -104,15 +96,26 @@ def test_refuses_what_no_setting_can_be(config: Config) -> None:
                     cls(**settings | {name: value})
 
 
-@pytest.mark.parametrize("config", [*CHECKS, *FIGURES, *EXPERIMENTS, *PARTS], ids=str)
-def test_no_class_takes_any_setting(config: Config) -> None:
+def takes_no_other_setting(config: Config) -> None:
     """So that a misspelt one is refused by name, as tests/cli shows of one config of each kind."""
     for key, node in targets(config.composed()):
         kinds = {parameter.kind for parameter in parameters(class_of(node)).values()}
         assert inspect.Parameter.VAR_KEYWORD not in kinds, key
 
 
-def test_every_config_is_covered() -> None:
-    """A group that nobody lists here would be tested by nobody."""
-    listed: dict[str, Any] = {config.group: None for config in [*CHECKS, *FIGURES, *EXPERIMENTS, *PARTS]}
-    assert set(listed) == {"check", "figure", "experiment", "task", "model"}
+OF_ALL = [composes_at_every_scale, takes_no_other_setting]
+OF_A_RESULT = [the_header_says_the_paper_and_the_place_in_it, *OF_ALL]
+OF_A_CLASS = [names_the_settings_of_its_class_and_no_other, refuses_what_no_setting_can_be]
+RULES: dict[str, list[Callable[[Config], None]]] = {
+    "check": [*OF_A_RESULT, *OF_A_CLASS, has_the_defaults_of_its_class, says_what_it_claims],
+    "figure": [*OF_A_RESULT, *OF_A_CLASS, can_be_made_at_every_scale],
+    "experiment": OF_A_RESULT,
+    "task": [*OF_ALL, *OF_A_CLASS, has_the_defaults_of_its_class],
+    "model": [*OF_ALL, *OF_A_CLASS],
+}
+
+
+@pytest.mark.parametrize("config", configs(*RULES), ids=str)
+def test_holds_of(config: Config) -> None:
+    for rule in RULES[config.group]:
+        rule(config)

@@ -15,33 +15,21 @@ from tests.conformance.configs import Config, class_of
 Changes = list[dict[str, Any]]
 
 PROMPTS: Changes = [
-    {"dim": 0},
-    {"context": 0},
-    {"context": [3, 4]},
-    {"eigenvalues": [1, 2]},
-    {"dim": 2, "eigenvalues": [1, 0]},
-    {"dim": 2, "covariance": [[1, 2], [2, 1]]},
+    {"dim": 0}, {"context": 0}, {"context": [3, 4]}, {"eigenvalues": [1, 2]},
+    {"dim": 2, "eigenvalues": [1, 0]}, {"dim": 2, "covariance": [[1, 2], [2, 1]]},
     {"dim": 2, "covariance": [[1, 0], [0, 1]], "eigenvalues": [1, 1]},
-]
+]  # fmt: skip
 ON_S: Changes = [{"dim": 33}, {"samples": 999}, {"dim": 2, "distortion": [[1, 1], [1, 1]]}]
 TOO_LARGE = {"dim": 3, "prior_mean_norm": 1.001e6}  # for the risk's arithmetic
 AROUND_PRIOR: Changes = [
-    {"dim": 0},
-    {"dim": 41},
-    {"context": 0},
-    {"context": [3, 4]},
-    {"prior_mean": [1, 2]},
-    {"prior_mean_norm": -1},
-    {"dim": 2, "prior_mean_norm": 1, "prior_mean": [1, 2]},
-]
+    {"dim": 0}, {"dim": 41}, {"context": 0}, {"context": [3, 4]}, {"prior_mean": [1, 2]},
+    {"prior_mean_norm": -1}, {"dim": 2, "prior_mean_norm": 1, "prior_mean": [1, 2]},
+]  # fmt: skip
 WITH_GUESS: Changes = [
-    {"guess_vector": [1, 2]},
-    {"guess_vector_norm": -1},
-    {"dim": 2, "guess_vector_norm": 1, "guess_vector": [1, 2]},
-    {"guess_bias": float("inf")},
-    {"guess_vector_norm": 2e6},
-    {"guess_bias": 2e6},
-]
+    {"guess_vector": [1, 2]}, {"guess_vector_norm": -1},
+    {"dim": 2, "guess_vector_norm": 1, "guess_vector": [1, 2]}, {"guess_bias": float("inf")},
+    {"guess_vector_norm": 2e6}, {"guess_bias": 2e6},
+]  # fmt: skip
 NO_PRIOR = {"prior_mean_norm": 0.0}
 # No Gram matrix of rank dim, no problem at all, and less regularisation than rounding leaves.
 LINEAR: Changes = [{"dim": 5, "context": 4}, {"dim": 0}, {"samples": 0}]
@@ -50,18 +38,12 @@ STEPS: Changes = [{"width": 0}, {"width": 10**9}, {"inversion": 0}, {"steps": 0}
 
 CHECKS: dict[str, Changes] = {
     "ahn/conditioning": [
-        *({"layers": n} for n in (1, 5)),
-        *({"dim": n} for n in (1, 33)),
-        {"context": 4},
-        {"samples": 999},
+        *({"layers": n} for n in (1, 5)), *({"dim": n} for n in (1, 33)), {"context": 4}, {"samples": 999},
     ],
     "ahn/critical_points": [{"layers": 1}, {"layers": 5}, {"dim": 33}, {"starts": 0}],
     "ahn/gd_plus_plus": [{"dim": 0}, {"context": 0}, {"layers": 0}, {"samples": 0}],
     "ahn/global_optimum": [
-        *({"dim": n} for n in (1, 7)),
-        *({"layers": n} for n in (1, 4)),
-        {"starts": 0},
-        {"context": 10**6},
+        *({"dim": n} for n in (1, 7)), *({"layers": n} for n in (1, 4)), {"starts": 0}, {"context": 10**6},
     ],
     "ahn/landscape": [
         *({"layers": n} for n in (1, 4)),
@@ -69,8 +51,7 @@ CHECKS: dict[str, Changes] = {
         *({"init_stds": sizes} for sizes in ([], [0], [0.1] * 65, "0.1", 0.1, None)),
     ],
     "ahn/large_context": [
-        *({"contexts": some} for some in ([10], "ten", [10, 5], [0, 5], [1, 10**10])),
-        {"dim": 65},
+        *({"contexts": some} for some in ([10], "ten", [10, 5], [0, 5], [1, 10**10])), {"dim": 65},
         {"dim": 2, "eigenvalues": [1, 0]},
     ],
     "ahn/last_b": [{"layers": 0}, {"samples": 0}],
@@ -93,19 +74,14 @@ CHECKS: dict[str, Changes] = {
     "giannou/lemmaB_10": [*LOGISTIC, {"steps": 0}],
     "giannou/mask_floor": [{"dim": 5, "context": 5}, {"layers": 0}, {"samples": 10}, {"dim": 0}],
     "giannou/order": [
-        *({"order": k} for k in (1, 9)),
-        *({"condition": float("inf")}, {"accuracy": 0}, {"dim": 0}),
+        *({"order": k} for k in (1, 9)), *({"condition": float("inf")}, {"accuracy": 0}, {"dim": 0}),
     ],
     "giannou/proposition3_3": [{"mu": 0}, {"mu": 1e-5}],
     "giannou/ridge": [*LINEAR, {"mu": 0}, {"mu": -1}],
     "giannou/theorem4_2": [
-        *LINEAR,
-        {"condition": float("inf")},
-        {"condition": 0.5},
-        {"steps": -1},
+        *LINEAR, {"condition": float("inf")}, {"condition": 0.5}, {"steps": -1},
         {"dim": 2, "context": 2, "design": [[1, 2], [2, 4]]},
-        {"dim": 2, "context": 2, "design": [[1, 2, 3]]},
-        {"design": "none.npy"},
+        {"dim": 2, "context": 2, "design": [[1, 2, 3]]}, {"design": "none.npy"},
     ],
     "giannou/theorem5_1": [*LOGISTIC, *STEPS],
     "giannou/theorem5_2": [*LOGISTIC[:-1], *STEPS],
@@ -113,8 +89,7 @@ CHECKS: dict[str, Changes] = {
     "lds/optimum_s": [{"window": 0}, {"window": 1}, {"window": 6}, {"window": 2, "length": 3}],
     "lds/pcg": [{"window": 0}, {"window": 1}, {"window": 6}, {"window": 2, "length": 3}],
     "lds/theorem4_1": [
-        *({"setting": "e"}, {"length": 2}, {"length": 1000}, {"dim": 0}),
-        {"spectrum": [1.5, 0, 0, 0, 0]},
+        *({"setting": "e"}, {"length": 2}, {"length": 1000}, {"dim": 0}), {"spectrum": [1.5, 0, 0, 0, 0]},
     ],
     "xie/gd_forward": [
         *({"eta": eta} for eta in (0, [], [1, -1], "large")),
@@ -133,7 +108,7 @@ CHECKS: dict[str, Changes] = {
         *(NO_PRIOR, {"dim": 2, "prior_mean": [0, 0]}, TOO_LARGE),
     ],
     "xie/theorem4": [{"context": 10**7}, TOO_LARGE],
-}
+}  # fmt: skip
 
 FIGURES: dict[str, Changes] = {
     "ahn/fig3": [{"context": 0}, {"starts": 0}, {"batches": 0}],
@@ -152,8 +127,7 @@ FIGURES: dict[str, Changes] = {
         *({"setting": "c", "windows": [4]}, {"windows": [4], "length": 5}),
     ],
     "xie/fig1": [
-        *({"squared_norms": norms} for norms in ([0, -1], [4])),
-        *({"seeds": []}, {"dim": 0}, {"dim": 21}),
+        *({"squared_norms": norms} for norms in ([0, -1], [4])), *({"seeds": []}, {"dim": 0}, {"dim": 21}),
     ],
     "xie/fig2": [{"heads": [0, 1]}, {"heads": [2, 2]}, {"squared_norm": -1}, {"minibatch_steps": 0}],
     "xie/fig3": [{"heads": 0}],
@@ -168,7 +142,7 @@ FIGURES: dict[str, Changes] = {
         *({"guess": guess} for guess in ({"hiden": 3}, {"lr": -1}, 3)),
         *({"guess": {name: 0}} for name in ("hidden", "epochs", "batch", "lr")),
     ],
-}
+}  # fmt: skip
 
 
 def insist(key: str, cls: Any, settings: dict[str, Any], changes: dict[str, Any]) -> None:

@@ -52,16 +52,11 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> E
     document |= {key: changes.pop(key) for key in list(changes) if key in document}
     record = {"fingerprint": "0" * 12, "date": "2026-01-01 00:00 UTC", "provenance": PROVENANCE, "seeds": [3]}
     told = {"command": f"icl check check={id} scale=laptop", "reference": "Theorem 1"}
-    told |= {
-        "state": "done",
-        "document": document,
-        "record": record,
-        "paper": id.partition("/")[0],
-        **changes,
-    }
+    told |= {"state": "done", "document": document, "record": record, "paper": document["paper"], **changes}
     return Entry("check", id, **told)
 
 
+FAILS = {"verdict": "fails", "expected": "fails"}
 CLAIMS: Sequence[Mapping[str, Any]] = (
     {"claim": "the curve falls", "measured": {"from": 1.0, "to": 0.5}, "bound": "below 1"},
     {

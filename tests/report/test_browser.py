@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,30 +81,31 @@ def path(tmp_path: Path, figure: Make) -> Path:
     return write_report(tmp_path / "report", told)
 
 
+@contextmanager
+def begun_with(tab: Browser, source: str) -> Iterator[None]:
+    """Every page that is opened meanwhile runs this script first."""
+    script = tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
+    try:
+        yield
+    finally:
+        tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
 def complaints(tab: Browser) -> list[dict[str, Any]]:
-    told = (
-        "Runtime.exceptionThrown",
-        "Runtime.consoleAPICalled",
-        "Log.entryAdded",
-        "Page.javascriptDialogOpening",
-    )
+    told = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+    told += ("Page.javascriptDialogOpening",)
     return [event for event in tab.events if event.get("method") in told]
 
 
 def test_it_loads_from_disk_without_errors_or_network(tab: Browser, path: Path) -> None:
     tab.open(path)
     tab.run("Promise.all([...document.images].map((i) => { i.loading = 'eager'; return i.decode(); }))")
-    asked = [
-        e["params"]["request"]["url"] for e in tab.events if e.get("method") == "Network.requestWillBeSent"
-    ]
+    sent = [event for event in tab.events if event.get("method") == "Network.requestWillBeSent"]
+    asked = [event["params"]["request"]["url"] for event in sent]
     assert complaints(tab) == []
     assert len(asked) >= 3 and all(url.startswith(("file://", "data:")) for url in asked), asked
-    pictures = tab.run(
-        "[...document.images].map((i) => [i.complete, i.naturalWidth, i.getBoundingClientRect().height])"
-    )
-    assert len(pictures) == 2 and all(
-        complete and width == 120 and height > 0 for complete, width, height in pictures
-    )
+    size = "[i.complete, i.naturalWidth, i.getBoundingClientRect().height > 0]"
+    assert tab.run(f"[...document.images].map((i) => {size})") == [[True, 120, True]] * 2
 
 
 def test_injected_markup_would_not_run_either(tab: Browser, path: Path) -> None:
@@ -191,15 +193,11 @@ def test_light_and_dark(tab: Browser, path: Path) -> None:
 
 def test_storage_may_be_refused(tab: Browser, path: Path) -> None:
     refusal = "{get() { throw new DOMException('no', 'SecurityError'); }}"
-    source = f"Object.defineProperty(window, 'localStorage', {refusal})"
-    script = tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
-    try:
+    with begun_with(tab, f"Object.defineProperty(window, 'localStorage', {refusal})"):
         tab.open(path)
         before = tab.run(BACKGROUND)
         tab.run("document.getElementById('theme').click()")
         assert tab.run(BACKGROUND) != before and complaints(tab) == []
-    finally:
-        tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 
 @pytest.mark.parametrize("width", [375, 720, 1280])
@@ -243,9 +241,7 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
     tab.open(path)
     assert "reloads by itself" in tab.run("document.getElementById('reload-hint').textContent")
     # In place of five seconds: the callback is called at once.
-    source = "window.setInterval = (tick) => { window.tick = tick; }"
-    script = tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
-    try:
+    with begun_with(tab, "window.setInterval = (tick) => { window.tick = tick; }"):
         tab.open(path)
         tab.run("document.querySelector('details').open = true; window.mark = 1; window.tick()")
         tab.run("new Promise((done) => setTimeout(done, 100))")
@@ -256,8 +252,6 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
         tab.wait_for("Page.loadEventFired")
         assert "2 hold" in tab.run("document.querySelector('.lead').textContent")
         assert tab.run("document.getElementById('reload-hint')") is None
-    finally:
-        tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 
 def test_the_closed_forms_have_the_values_of_the_library(tab: Browser, tmp_path: Path) -> None:
@@ -280,9 +274,8 @@ def test_the_closed_forms_have_the_values_of_the_library(tab: Browser, tmp_path:
 
     for d, n in ((1, 1), (5, 20), (30, 400)):
         assert value("one_layer", d=d, n=n) == pytest.approx(isotropic_risk(d, n), rel=1e-12)
-        assert value("one_layer", d=d, n=n) == pytest.approx(
-            float(theorem1_risk(torch.eye(d).double(), n)), rel=1e-9
-        )
+        exact = float(theorem1_risk(torch.eye(d).double(), n))
+        assert value("one_layer", d=d, n=n) == pytest.approx(exact, rel=1e-9)
     for d, C, norm in ((10, 10, 3.2), (3, 200, 0.0)):
         mean = torch.zeros(d, dtype=torch.float64)
         mean[0] = norm

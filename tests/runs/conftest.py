@@ -20,14 +20,9 @@ def spawn():
     started = []
 
     def start(code, *arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, arguments)],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True, **pipes)
         started.append(process)
         return process
 

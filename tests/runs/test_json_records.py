@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -72,11 +72,9 @@ def test_under_the_lock_it_is_computed_once(records):
                 computed.append(1)
                 records.save(ID, FINGERPRINT, "d1", {})
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(4):
+            threads.submit(work)
     assert computed == [1]
     assert [entry.name for entry in records.path(ID, FINGERPRINT).parent.iterdir()] == [f"{FINGERPRINT}.json"]
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,19 @@ def age(path, seconds):
     os.utime(path, (then, then))
 
 
+def stale(path):
+    """Of a holder elsewhere whose heart has stopped."""
+    claim(path, host="elsewhere", pid=1, started=None)
+    age(path, 90)
+
+
+def held(spawn, path):
+    """A process that has it, until it is told to go on."""
+    holder = spawn(HOLD, path)
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
 def dead_pid(spawn):
     process = spawn("pass")
     process.wait()
@@ -82,9 +96,7 @@ def test_one_at_a_time_and_nothing_left(path):
 
 
 def test_waits_for_a_living_process_and_says_so_once(path, spawn):
-    holder = spawn(HOLD, path)
-    assert holder.stdout.readline() == "held\n"
-    said = []
+    holder, said = held(spawn, path), []
     timer = threading.Timer(0.3, lambda: (holder.stdin.write("\n"), holder.stdin.flush()))
     timer.start()
     mine = Lock(path)
@@ -98,8 +110,7 @@ def test_waits_for_a_living_process_and_says_so_once(path, spawn):
 
 
 def test_a_killed_holder_is_succeeded_at_once(path, spawn):
-    holder = spawn(HOLD, path)
-    holder.stdout.readline()
+    holder = held(spawn, path)
     assert is_live(path)
     holder.send_signal(signal.SIGKILL)
     holder.wait()
@@ -108,8 +119,7 @@ def test_a_killed_holder_is_succeeded_at_once(path, spawn):
 
 
 def test_a_stopped_holder_keeps_it_however_long(path, spawn):
-    holder = spawn(HOLD, path)
-    holder.stdout.readline()
+    holder = held(spawn, path)
     holder.send_signal(signal.SIGSTOP)
     age(path, 10**6)
     assert not Lock(path, stale_after=0.01).acquire(blocking=False)
@@ -135,8 +145,7 @@ def test_among_many_exactly_one_wins_every_time(path, tmp_path, spawn, start):
 
 
 def test_a_pid_used_again_is_not_the_holder(path, spawn):
-    other = spawn(HOLD, path.with_name("another"))
-    other.stdout.readline()
+    other = held(spawn, path.with_name("another"))
     claim(path, host=socket.gethostname(), pid=other.pid, started="another boot 1")
     assert not is_live(path)
     claim(path, host=socket.gethostname(), pid=other.pid, started=module._start_of(other.pid))
@@ -169,8 +178,7 @@ def test_two_hosts_without_common_flock_that_see_the_same_stale_lock(path, monke
     """Both replace it; after the pause only the one whose file is there has it."""
     monkeypatch.setattr(module, "_SETTLE", 1.0)
     monkeypatch.setattr(module.fcntl, "flock", lambda *_: None)
-    claim(path, host="elsewhere", pid=1, started=None)
-    age(path, 90)
+    stale(path)
     together, replace = threading.Barrier(2), os.replace
 
     def replace_together(*names):
@@ -179,23 +187,14 @@ def test_two_hosts_without_common_flock_that_see_the_same_stale_lock(path, monke
 
     monkeypatch.setattr(os, "replace", replace_together)
     locks = [Lock(path), Lock(path)]
-    won = [False, False]
-
-    def take(i):
-        won[i] = locks[i].acquire(blocking=False)
-
-    threads = [threading.Thread(target=take, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        won = list(threads.map(lambda lock: lock.acquire(blocking=False), locks))
     assert sorted(won) == [False, True]
     assert [lock.is_held() for lock in locks] == won
 
 
 def test_who_looks_at_a_stale_lock_while_another_replaces_it_loses(path, monkeypatch):
-    claim(path, host="elsewhere", pid=1, started=None)
-    age(path, 90)
+    stale(path)
     flock, other = module._flock, Lock(path)
 
     def overtaken(descriptor):
@@ -212,8 +211,7 @@ def test_who_looks_at_a_stale_lock_while_another_replaces_it_loses(path, monkeyp
 
 
 def test_who_looks_at_a_stale_lock_while_another_looks_too_loses(path, monkeypatch):
-    claim(path, host="elsewhere", pid=1, started=None)
-    age(path, 90)
+    stale(path)
     monkeypatch.setattr(module, "_is_flocked", lambda _: False)
     with open(path, "r+b") as other:
         assert module._flock(other.fileno())
@@ -297,8 +295,7 @@ def test_garbage_in_the_file_is_a_holder_until_it_is_old(path):
 
 
 def test_the_folder_may_vanish_while_waiting(path, spawn):
-    holder = spawn(HOLD, path)
-    holder.stdout.readline()
+    held(spawn, path)
     taken = threading.Event()
     mine = Lock(path)
     threading.Thread(target=lambda: (mine.acquire(), taken.set()), daemon=True).start()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import json
 import os
 import signal
@@ -28,6 +30,13 @@ def store(tmp_path):
 @pytest.fixture
 def path(store):
     return store.path(EXPERIMENT, FINGERPRINT)
+
+
+@pytest.fixture
+def record(store, begin, finish):
+    """That is there already."""
+    with begin(store) as run:
+        return finish(run)
 
 
 def find(store, digest=DIGEST):
@@ -68,6 +77,24 @@ def interrupted(begin, store, *steps, **options):
     return run
 
 
+@contextlib.contextmanager
+def killed_at(is_it, after=False):
+    """A KeyboardInterrupt before a rename, or after it, of which `is_it(number from 1, name)` says so."""
+    replace, numbers = os.replace, itertools.count(1)
+
+    def dying(source, target):
+        if after:
+            replace(source, target)
+        if is_it(next(numbers), os.path.basename(target)):
+            raise KeyboardInterrupt
+        if not after:
+            replace(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", dying)
+        yield
+
+
 # A run from nothing to done
 
 
@@ -83,7 +110,8 @@ def test_a_run_from_begin_to_record(store, path, begin, finish):
         assert (run.cached, run.checkpoint, run.attempt, run.resumed) == (None, None, 1, 0)
         assert run.path == path and is_live(path / "lock")
         assert find(store) is None and stale(store) == "its status is running"
-        record = finish(run, extras={"overrides": ["a=1"]}, verdicts=[{"verdict": "holds"}])
+        extras = {"overrides": ["a=1"], "status": "failed", "attempt": 7}  # which do not overrule the store
+        record = finish(run, extras=extras, verdicts=[{"verdict": "holds"}])
     found = find(store)
     assert found.path == record.path == path and found.run == record.run == run_json(path)
     assert {entry.name for entry in path.iterdir()} == {
@@ -99,9 +127,7 @@ def test_a_run_from_begin_to_record(store, path, begin, finish):
     assert {"git", "versions", "hardware", "threads", "host", "started", "ended", "seconds"} <= set(found.run)
 
 
-def test_a_second_start_gets_the_record_and_may_not_write(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_a_second_start_gets_the_record_and_may_not_write(store, path, begin, finish, record):
     before = {entry.name: entry.stat().st_mtime_ns for entry in path.iterdir()}
     with begin(store) as again:
         assert again.cached.run == run_json(path)
@@ -130,12 +156,6 @@ def test_secrets_are_not_written(store, path, begin, finish, monkeypatch):
     assert find(store).config == {"logger": {"api_key": HIDDEN}, "clip": float("inf")}
 
 
-def test_extras_do_not_overrule_the_store(store, begin, finish):
-    with begin(store) as run:
-        finish(run, extras={"status": "failed", "attempt": 7})
-    assert find(store).run["attempt"] == 1
-
-
 def test_a_block_that_ends_without_finish_is_a_failure(store, begin):
     with pytest.raises(RuntimeError, match="without finish"), begin(store):
         pass
@@ -161,20 +181,16 @@ def test_what_is_stopped_continues(store, path, begin, finish, stop):
     assert find(store).run["resumed"] == 1
 
 
-def test_what_is_killed_continues(store, begin, finish):
+def test_what_is_killed_continues(store, begin):
+    """Before the first checkpoint it is the same attempt from nothing."""
+    killed(begin, store)
+    run = interrupted(begin, store)
+    assert (run.checkpoint, run.attempt, run.resumed) == (None, 1, 0)
     killed(begin, store, [1, 2])
     assert stale(store) == "its status is running"
     for resumed in (1, 2):
-        with pytest.raises(Interrupted), begin(store) as run:
-            assert (run.checkpoint, run.attempt, run.resumed) == ({"step": 2}, 1, resumed)
-            raise Interrupted(signal.SIGINT)
-
-
-def test_killed_before_the_first_checkpoint_is_the_same_attempt_from_nothing(store, begin):
-    killed(begin, store)
-    with pytest.raises(Interrupted), begin(store) as run:
-        assert (run.checkpoint, run.attempt, run.resumed) == (None, 1, 0)
-        raise Interrupted(signal.SIGINT)
+        run = interrupted(begin, store)
+        assert (run.checkpoint, run.attempt, run.resumed) == ({"step": 2}, 1, resumed)
 
 
 def test_a_failure_is_never_cached_and_starts_afresh(store, path, begin, finish):
@@ -235,31 +251,19 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(store, path, be
     assert interrupted(begin, store).checkpoint is None
 
 
-def test_killed_while_saving_leaves_the_checkpoint_before(store, begin, monkeypatch):
-    def torn(*_):
-        raise KeyboardInterrupt
-
+def test_killed_while_saving_leaves_the_checkpoint_before(store, begin):
     with pytest.raises(KeyboardInterrupt), begin(store) as run:
         run.save_checkpoint({"step": 1})
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", torn)
+        with killed_at(lambda number, name: True):
             run.save_checkpoint({"step": 2})
     assert interrupted(begin, store).checkpoint == {"step": 1}
 
 
 @pytest.mark.parametrize("at", ["metrics.csv", "weights.npz", "verdicts.json", "run.json"])
-def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, monkeypatch, at):
-    replace = os.replace
-
-    def stop(source, target):
-        if os.path.basename(target) == at:
-            raise KeyboardInterrupt
-        replace(source, target)
-
+def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, at):
     with pytest.raises(KeyboardInterrupt), begin(store) as run:
         run.save_checkpoint({"step": 1})
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", stop)
+        with killed_at(lambda number, name: name == at):
             finish(run, verdicts=[])
     assert find(store) is None
     with begin(store) as run:
@@ -269,16 +273,9 @@ def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, m
     assert not (path / "verdicts.json").exists(), "of the attempt that was stopped"
 
 
-def test_stopped_right_after_the_rename_is_done(store, begin, finish, monkeypatch):
-    replace = os.replace
-
-    def stop(source, target):
-        replace(source, target)
-        if os.path.basename(target) == "run.json":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), begin(store) as run, monkeypatch.context() as patch:
-        patch.setattr(os, "replace", stop)
+def test_stopped_right_after_the_rename_is_done(store, begin, finish):
+    done = killed_at(lambda number, name: name == "run.json", after=True)
+    with pytest.raises(KeyboardInterrupt), begin(store) as run, done:
         finish(run)
     assert find(store) is not None
 
@@ -316,9 +313,7 @@ def test_checkpoints_hold_tensors_and_plain_data_only(store, begin):
 # Other code, other schema, damage
 
 
-def test_other_code_is_stale_and_redone_as_a_new_attempt(store, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_other_code_is_stale_and_redone_as_a_new_attempt(store, begin, finish, record):
     assert find(store, "d2") is None
     assert stale(store, "d2") == "it was made with other code (d1, now d2)"
     with begin(store, digest="d2") as run:
@@ -349,9 +344,7 @@ def test_other_schema_is_neither_found_nor_continued(store, path, begin, finish,
 
 @pytest.mark.parametrize("file", ["weights.npz", "metrics.csv", "config.yaml"])
 @pytest.mark.parametrize("harm", ["gone", "cut short", "one bit flipped"])
-def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, file, harm):
-    with begin(store) as run:
-        finish(run)
+def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, record, file, harm):
     content = (path / file).read_bytes()
     (path / file).unlink()
     if harm == "cut short":
@@ -370,18 +363,20 @@ def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, fil
     assert find(store) is not None
 
 
-def test_a_changed_digit_of_run_json_is_not_served(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
+@pytest.mark.parametrize("harm", ["torn", "a digit"])
+def test_a_damaged_run_json_is_no_record(store, path, begin, finish, record, harm):
     text = (path / "run.json").read_text()
-    steps = json.loads(text)["steps"]
-    (path / "run.json").write_text(text.replace(f'"steps": {steps}', f'"steps": {steps + 1}'))
+    damaged = {"torn": text[:-10], "a digit": text.replace('"steps": 10', '"steps": 11')}[harm]
+    assert damaged != text
+    (path / "run.json").write_text(damaged)
     assert find(store) is None and stale(store) == "its run.json is damaged"
-
-
-def test_records_of_before_contents_had_digests_still_count(store, path, begin, finish):
     with begin(store) as run:
+        assert run.cached is None
         finish(run)
+    assert find(store) is not None
+
+
+def test_records_of_before_contents_had_digests_still_count(store, path, record):
     older = json.loads((path / "run.json").read_text())
     del older["seal"]
     older["files"] = {name: written["bytes"] for name, written in older["files"].items()}
@@ -391,24 +386,10 @@ def test_records_of_before_contents_had_digests_still_count(store, path, begin, 
     assert "its config.yaml is damaged" in stale(store)
 
 
-def test_a_torn_run_json_is_no_record(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
-    (path / "run.json").write_bytes((path / "run.json").read_bytes()[:-10])
-    assert find(store) is None and stale(store) == "its run.json is damaged"
-    with begin(store) as run:
-        assert run.cached is None
-
-        finish(run)
-    assert find(store) is not None
-
-
 # Force
 
 
-def test_force_repeats_and_the_old_record_stays_until_the_new_one_is_there(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run, 1.0)
+def test_force_repeats_and_the_old_record_stays_until_there_is_a_new_one(store, path, begin, finish, record):
     with begin(store, force=True) as run:
         assert (run.cached, run.attempt) == (None, 2)
         old = find(store)
@@ -421,9 +402,7 @@ def test_force_repeats_and_the_old_record_stays_until_the_new_one_is_there(store
 
 
 @pytest.mark.parametrize("stop", [killed, lambda b, s, steps, **o: interrupted(b, s, *steps, **o)])
-def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, stop):
-    with begin(store) as run:
-        finish(run)
+def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, record, stop):
     stop(begin, store, [5], force=True)
     assert find(store).run["attempt"] == 1
     again = interrupted(begin, store)
@@ -436,9 +415,7 @@ def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, st
     assert (find(store).run["attempt"], find(store).A.max()) == (3, 4.0)
 
 
-def test_a_forced_attempt_that_fails_is_not_hidden_by_the_old_record(store, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_a_forced_attempt_that_fails_is_not_hidden_by_the_old_record(store, begin, finish, record):
     with pytest.raises(ZeroDivisionError), begin(store, force=True):
         1 / 0  # noqa: B018
     assert find(store).run["attempt"] == 1, "readable"
@@ -447,72 +424,38 @@ def test_a_forced_attempt_that_fails_is_not_hidden_by_the_old_record(store, begi
         finish(run)
 
 
-def test_back_to_the_code_of_the_record_set_aside(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run, 1.0)
+def test_back_to_the_code_of_the_record_set_aside(store, path, begin, record):
     interrupted(begin, store, 1, digest="d2")
     with begin(store) as run:
         assert (run.cached.path, run.cached.run["attempt"]) == (path, 1)
     assert find(store).path == path and find(store).A.max() == 1.0
-    assert {entry.name for entry in path.iterdir()} == {
-        "config.yaml",
-        "metrics.csv",
-        "weights.npz",
-        "run.json",
-    }
+    left = {"config.yaml", "metrics.csv", "weights.npz", "run.json"}
+    assert {entry.name for entry in path.iterdir()} == left
 
 
-def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, path, begin, finish, monkeypatch):
+def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, begin, record):
     """A done record is found after a kill at each rename of the start, whichever comes first."""
-    with begin(store) as run:
-        finish(run, 1.0)
-    replace, done = os.replace, False
-    for kill_at in range(20):
-        count = 0
-
-        def dying(source, target):
-            nonlocal count
-            count += 1
-            if count > kill_at:  # noqa: B023
-                raise KeyboardInterrupt
-            replace(source, target)
-
-        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
-            patch.setattr(os, "replace", dying)
-            with begin(store, force=True):
-                done = True
-                raise KeyboardInterrupt
+    done = False
+    for last in range(20):
+        kill = killed_at(lambda number, name, last=last: number > last)
+        with pytest.raises(KeyboardInterrupt), kill, begin(store, force=True):
+            done = True
+            raise KeyboardInterrupt
         assert find(store) is not None and find(store).A.max() == 1.0
         if done:
             break
-    assert done and kill_at > 4
+    assert done and last > 4
 
 
-def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, monkeypatch):
-    with begin(store) as run:
-        finish(run, 1.0)
-    replace = os.replace
-
-    def dying(at):
-        left = [at]
-
-        def die(source, target):
-            left[0] -= 1
-            if left[0] < 0:
-                raise KeyboardInterrupt
-            replace(source, target)
-
-        return die
-
-    with pytest.raises(KeyboardInterrupt), begin(store, digest="d2") as run, monkeypatch.context() as patch:
-        patch.setattr(os, "replace", dying(2))  # metrics and weights of the other code are in place
+def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, finish, record):
+    in_place = killed_at(lambda number, name: number > 2)  # metrics and weights of the other code are
+    with pytest.raises(KeyboardInterrupt), begin(store, digest="d2") as run, in_place:
         finish(run, 2.0)
     assert np.load(path / "weights.npz")["A"].max() == 2.0
-    for at in range(4):
-        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
-            patch.setattr(os, "replace", dying(at))
-            with begin(store):
-                pass
+    for last in range(4):
+        kill = killed_at(lambda number, name, last=last: number > last)
+        with pytest.raises(KeyboardInterrupt), kill, begin(store):
+            pass
         assert find(store).A.max() == 1.0
     with begin(store) as run:
         assert run.cached.path == path and run.cached.A.max() == 1.0
@@ -520,21 +463,15 @@ def test_killed_while_going_back_to_the_record_set_aside(store, path, begin, fin
 
 def test_checkpoints_of_an_earlier_attempt_do_not_fit(store, begin, monkeypatch):
     interrupted(begin, store, 1)
-
-    def die(path):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("icl.runs.store._discard", die)
+        patch.setattr("icl.runs.store._discard", lambda path: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt), begin(store, force=True):
             pass
     run = interrupted(begin, store)
     assert (run.checkpoint, run.attempt) == (None, 2)
 
 
-def test_attempts_go_on_counting_after_damage(store, path, begin, finish):
-    with begin(store) as run:
-        finish(run)
+def test_attempts_go_on_counting_after_damage(store, path, begin, record):
     interrupted(begin, store, force=True)
     (path / "run.json").write_text("{torn")
     assert interrupted(begin, store, digest="d2").attempt == 2

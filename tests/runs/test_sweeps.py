@@ -53,12 +53,8 @@ def test_states_are_those_of_the_records(tmp_path: Path) -> None:
 
 def test_the_table(tmp_path: Path) -> None:
     sweep = a_sweep(tmp_path)
-    outcomes = [
-        done(0.1, 0),
-        Outcome("failed", Path("/r1")),
-        done(0.3, 2, 1 / 3),
-        Outcome("waiting", Path("/r3")),
-    ]
+    failed, waiting = Outcome("failed", Path("/r1")), Outcome("waiting", Path("/r3"))
+    outcomes = [done(0.1, 0), failed, done(0.3, 2, 1 / 3), waiting]
     rows = list(csv.DictReader(sweep.write_table(sweep.table(outcomes)).open()))
     assert list(rows[0]) == ["optimizer.lr", "seed", "run_dir", "fingerprint", "loss", "exact_risk"]
     assert [(row["optimizer.lr"], row["seed"], row["loss"]) for row in rows] == [

@@ -18,10 +18,23 @@ from types import TracebackType
 from typing import Any
 
 KEY = "f" * 40
-_VIEWER = {
+_VIEWER = {"viewer": {
     "id": "VXNlcjox", "username": "me", "entity": "me", "email": "", "admin": False, "flags": "{}",
     "teams": {"edges": []},
+}}  # fmt: skip
+_PROJECT = {
+    "__typename": "Project", "id": "1", "name": "icl", "entityName": "me", "createdAt": "2026-01-01",
+    "isBenchmark": False, "user": None,
 }  # fmt: skip
+_PAGE = {"__typename": "PageInfo", "endCursor": None, "hasNextPage": False}
+ALWAYS: dict[str, dict[str, Any]] = {  # the answer to a question of GraphQL's
+    "Viewer": _VIEWER,
+    "GetDefaultEntity": _VIEWER,
+    "ArtifactType": {"project": {"artifact": None}},
+    "ProjectInternalId": {"project": {"id": "1", "internalId": "1"}},
+    "GetProjects": {"models": {"pageInfo": _PAGE, "edges": [{"node": _PROJECT}]}},
+    "ServerFeaturesQuery": {"serverInfo": {"features": []}},
+}
 
 
 @dataclass
@@ -86,13 +99,8 @@ class Loopback:
 
     def answer(self, question: str, said: dict[str, Any]) -> dict[str, Any] | None:
         """To a question of GraphQL's, by its name; None to an unknown one."""
-        known = getattr(self, f"_{question}", None)
-        return None if known is None else known(said)
-
-    def _Viewer(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"viewer": _VIEWER}
-
-    _GetDefaultEntity = _Viewer
+        known = getattr(self, f"_{question}", lambda said: ALWAYS.get(question))
+        return known(said)
 
     def _RunResumeStatus(self, said: dict[str, Any]) -> dict[str, Any]:
         run = self.runs.get(said["name"])
@@ -129,18 +137,14 @@ class Loopback:
         urls = [{"name": name, "uploadUrl": f"{self.url}/run/{said['run']}/{name}"} for name in said["files"]]
         return {"createRunFiles": {"runID": said["run"], "uploadHeaders": [], "files": urls}}
 
-    def _ArtifactType(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"project": {"artifact": None}}
-
     def _CreateArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
         aliases = [entry["alias"] for entry in said["input"]["aliases"] or []]
         made = Artifact(said["input"]["artifactCollectionName"], said["input"]["artifactTypeName"], aliases)
         self.artifacts.append(made)
         number = str(len(self.artifacts) - 1)
         sequence = {"id": number, "latestArtifact": None}
-        return {
-            "createArtifact": {"artifact": {"id": number, "state": "PENDING", "artifactSequence": sequence}}
-        }
+        artifact = {"id": number, "state": "PENDING", "artifactSequence": sequence}
+        return {"createArtifact": {"artifact": artifact}}
 
     def _CreateArtifactManifest(self, said: dict[str, Any]) -> dict[str, Any]:
         return {"createArtifactManifest": {"artifactManifest": self._manifest(said["artifactID"])}}
@@ -170,24 +174,10 @@ class Loopback:
         self.artifacts[int(number)].committed = True
         return {"commitArtifact": {"artifact": {"id": number, "digest": ""}}}
 
-    def _ProjectInternalId(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"project": {"id": "1", "internalId": "1"}}
-
-    def _GetProjects(self, said: dict[str, Any]) -> dict[str, Any]:
-        node = {
-            "__typename": "Project", "id": "1", "name": "icl", "entityName": "me", "createdAt": "2026-01-01",
-            "isBenchmark": False, "user": None,
-        }  # fmt: skip
-        page = {"__typename": "PageInfo", "endCursor": None, "hasNextPage": False}
-        return {"models": {"pageInfo": page, "edges": [{"node": node}]}}
-
     def _upsertView(self, said: dict[str, Any]) -> dict[str, Any]:
         self.views.append({**said, "spec": json.loads(said["spec"])})
         project = {"id": "1", "name": said["projectName"], "entityName": said["entityName"]}
         return {"upsertView": {"view": {**said, "id": "Vmlldzox", "project": project}, "inserted": True}}
-
-    def _ServerFeaturesQuery(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"serverInfo": {"features": []}}
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -209,8 +199,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         kept, body = self._kept, self._body()
-        if kept.is_dead:
-            self.close_connection = True
+        if body is None:
             return
         with kept.arrived:
             if self.path == "/graphql":
@@ -225,8 +214,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         kept, body = self._kept, self._body()
-        if kept.is_dead:
-            self.close_connection = True
+        if body is None:
             return
         if "storage" in kept.refuses:
             self._reply(500, {})
@@ -252,8 +240,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._kept.unknown.append(f"{name}: {asked}")
         self._reply(200, {"errors": [{"message": f"unknown: {name}"}]} if data is None else {"data": data})
 
-    def _body(self) -> bytes:
+    def _body(self) -> bytes | None:
+        """None for who is dead."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self._kept.is_dead:
+            self.close_connection = True
+            return None
         return gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
 
     def _reply(self, code: int, document: dict[str, Any]) -> None:

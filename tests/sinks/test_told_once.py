@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import TINY
 
 ASKED = {
-    "train": ["train", *TINY],
+    "train": ["train", *TINY, "callbacks.heatmaps=null"],
     "check": ["check", "check=lds/lemma3_1", "scale=smoke"],
 }
 
@@ -20,6 +20,10 @@ ASKED = {
 @pytest.mark.parametrize("first", ["none", "wandb_offline"], ids=["it is done", "it is not done"])
 @pytest.mark.parametrize("verb", ASKED)
 def test_told_once(verb: str, first: str, tmp_path: Path) -> None:
+    import wandb  # noqa: F401  before the others are forked: they start with it
+
+    import icl.jobs.train
+    import icl.training.together  # noqa: F401
     from tests.faults.forked import call, started
 
     outputs = tmp_path / "outputs"

@@ -5,9 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import os
-import socketserver
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TINY
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import Command
 
 
 class Answering(http.server.BaseHTTPRequestHandler):
@@ -44,7 +40,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
 def server(answer: tuple[int, bytes] | None) -> Iterator[str]:
     handler = type("Handler", (Answering,), {"answer": answer})
 
-    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    class Server(http.server.ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
@@ -63,15 +59,13 @@ def server(answer: tuple[int, bytes] | None) -> Iterator[str]:
     ids=["500", "garbage", "an empty answer", "nothing"],
 )
 def test_the_run_is_made_and_the_copy_kept(answer: tuple[int, bytes] | None, tmp_path: Path) -> None:
-    argv = ["train", *TINY, "logger=wandb_online", "logger.init_timeout=3", "format=json"]
-    script = "import sys; from icl.cli import main; sys.exit(main())"
+    argv = ["train", *TINY, "logger=wandb_online", "logger.init_timeout=1", "callbacks.heatmaps=null"]
     with server(answer) as url:
-        done = subprocess.run(
-            [sys.executable, "-c", script, *argv, f"paths.outputs={tmp_path / 'outputs'}"], cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "WANDB_BASE_URL": url, "WANDB_API_KEY": "f" * 40},
-            capture_output=True, text=True, check=False, timeout=150,
-        )  # fmt: skip
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    assert json.loads(done.stdout)["status"] == "done"
-    assert done.stderr.count("going on offline; upload with: wandb sync ") == 1, done.stderr
+        environment = {**os.environ, "WANDB_BASE_URL": url, "WANDB_API_KEY": "f" * 40}
+        command = Command(
+            [*argv, "format=json", f"paths.outputs={tmp_path / 'outputs'}"], tmp_path, environment
+        )
+        assert command.end() == 0 and "Traceback" not in command.err, command.err
+    assert json.loads(command.out)["status"] == "done"
+    assert command.err.count("going on offline; upload with: wandb sync ") == 1, command.err
     assert list((tmp_path / "outputs" / "wandb").glob("*run-*/*.wandb"))

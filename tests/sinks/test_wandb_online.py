@@ -39,15 +39,16 @@ def opened(run_id, **config):
                             say=lambda line: print(line, flush=True), tags=("ahn",))
 """
 RUN = """
-import numpy as np
-from icl.sinks.heatmaps import heatmap_png
+import io
+from PIL import Image
 
+Image.linear_gradient("L").save(picture := io.BytesIO(), "PNG")
 weights = outputs / "weights.npz"
 weights.write_bytes(b"weights")
 with opened("run-1", lr=0.02) as sink:
     for step in range(3):
         sink.log(step, {"mean/loss": 1 / (step + 1)})
-    sink.images(2, "weights/A", [("step 2", heatmap_png({"$A_0$": np.eye(3)}, "step 2"))])
+    sink.images(2, "weights/A", [("step 2", picture.getvalue())])
     sink.table("verdicts", ["claim", "verdict"], [["falls", "holds"]])
     sink.config({"commit": "abc"})
     sink.model(weights, "ahn-theorem3", "0123456789ab")
@@ -64,12 +65,8 @@ AGENT = """
 with Guarded(opened("ours"), "x", print, strict=True) as sink:
     sink.log(0, {"loss": 1.0})
 """
-OF_AN_AGENT = {
-    "WANDB_SWEEP_ID": "sweep1",
-    "WANDB_RUN_ID": "theirs",
-    "WANDB_PROJECT": "lab",
-    "WANDB_ENTITY": "me",
-}
+OF_AN_AGENT = {"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "theirs"}
+OF_AN_AGENT |= {"WANDB_PROJECT": "lab", "WANDB_ENTITY": "me"}
 
 
 def apart(folder: Path) -> dict[str, str]:
@@ -93,6 +90,13 @@ def script(
             yield process
         finally:
             process.kill()
+
+
+def said_by(process: subprocess.Popen[str], told: str | None = None, code: int = 0) -> str:
+    """To stdout, and in `code` other than 0 to stderr, where else is nothing."""
+    said, errors = process.communicate(told, timeout=120)
+    assert (process.returncode, said if code else errors) == (code, ""), (said, errors)
+    return errors if code else said
 
 
 def uploaded_by(line: str, folder: Path) -> Loopback:
@@ -168,9 +172,7 @@ with opened("run-2") as sink:
     with Loopback() as server, script(tmp_path, body, **server.environment) as process:
         server.wait_for(lambda: "run-1" in server.runs)
         server.die()
-        said, errors = process.communicate("\n", timeout=120)
-    assert (process.returncode, errors) == (0, "")
-    (line,) = said.splitlines()
+        (line,) = said_by(process, "\n").splitlines()
     (log,) = (tmp_path / "outputs" / "wandb").glob("run-*-run-1/run-run-1.wandb")
     steps = [record.history.step.num for record in records(log) if record.HasField("history")]
     assert steps == [0, 1]
@@ -191,8 +193,7 @@ def test_under_an_agent_a_server_that_dies_is_an_error(tmp_path: Path) -> None:
     with Loopback() as server, script(tmp_path, body, "auto", **server.environment, **OF_AN_AGENT) as process:
         server.wait_for(lambda: "theirs" in server.runs)
         server.die()
-        said, errors = process.communicate("\n", timeout=120)
-    assert (process.returncode, said) == (1, "") and "W&B did not take all data within 2 s" in errors
+        assert "W&B did not take all data within 2 s" in said_by(process, "\n", code=1)
 
 
 def test_a_server_that_refuses_runs(tmp_path: Path) -> None:
@@ -202,9 +203,7 @@ for name in ("run-1", "run-2"):
         sink.log(0, {"loss": 1.0})
 """
     with Loopback("UpsertBucket") as server, script(tmp_path, body, **server.environment) as process:
-        said, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "")
-    (line,) = said.splitlines()
+        (line,) = said_by(process).splitlines()
     assert "permission denied" in line
     assert [row["loss"] for row in uploaded_by(line, tmp_path).runs["run-1"].rows] == [1.0]
 
@@ -220,9 +219,7 @@ if len(sys.argv) == 3:
     sys.exit(subprocess.run([*sys.orig_argv, "again"]).returncode)
 """
     with Loopback("storage") as server, script(tmp_path, body, **server.environment) as process:
-        said, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "")
-    (line,) = said.splitlines()
+        (line,) = said_by(process).splitlines()
     assert "did not take all data within 2 s" in line
     uploaded = uploaded_by(line, tmp_path).runs["run-3"]
     assert b"falls" in uploaded.files[uploaded.summary["verdicts"]["path"]]
@@ -252,8 +249,7 @@ def test_under_an_agent_the_run_is_the_agents(tmp_path: Path) -> None:
         Loopback() as server,
         script(tmp_path, AGENT, "auto", **server.environment, **OF_AN_AGENT) as process,
     ):
-        said, errors = process.communicate(timeout=120)
-    assert (process.returncode, said, errors) == (0, "", "")
+        assert said_by(process) == ""
     (run,) = server.runs.values()
     assert (run.identity["name"], run.identity["sweep"]) == ("theirs", "sweep1")
     assert (run.identity["project"], run.identity["entity"]) == ("lab", "me")
@@ -263,8 +259,7 @@ def test_under_an_agent_the_run_is_the_agents(tmp_path: Path) -> None:
 def test_under_an_agent_a_lost_connection_is_an_error(tmp_path: Path) -> None:
     nowhere = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "f" * 40}
     with script(tmp_path, AGENT, "auto", **nowhere, **OF_AN_AGENT) as process:
-        _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1 and "CommError" in errors
+        assert "CommError" in said_by(process, code=1)
     assert not list((tmp_path / "outputs" / "wandb").glob("offline-run-*"))
 
 

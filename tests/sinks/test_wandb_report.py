@@ -39,11 +39,8 @@ def test_the_report_arrives_with_its_panels(tmp_path: Path) -> None:
     training = grids[-1]["panelBankSectionConfig"]["panels"]
     curves = {panel["config"]["chartTitle"]: panel["config"] for panel in training[:-1]}
     assert curves["exact_risk"]["xAxis"] == "step"
-    assert curves["exact_risk"]["metrics"] == [
-        "mean/exact_risk",
-        "mean_band/exact_risk/low",
-        "mean_band/exact_risk/high",
-    ]
+    bands = [f"mean_band/exact_risk/{end}" for end in ("low", "high")]
+    assert curves["exact_risk"]["metrics"] == ["mean/exact_risk", *bands]
     assert "weights/A" in training[-1]["config"]["mediaKeys"]
     pictures = grids[1]["panelBankSectionConfig"]["panels"][0]["config"]["mediaKeys"]
     assert "ahn/fig1" in pictures and not [name for name in pictures if not name.startswith("ahn/")]

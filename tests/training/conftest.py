@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
+from icl.errors import Interrupted
 from icl.models import LinearTransformer, Parametrization, SparseA
 from icl.tasks import LinearRegression
 from icl.training.checkpoints import Checkpoints
@@ -21,6 +25,9 @@ from icl.training.schedules import Constant, Schedule
 from icl.training.settings import TrainerSettings, TrainSettings
 
 MakePlan = Callable[..., TrainingPlan]
+# For a trainer of Lightning's own.
+QUIET: dict[str, Any] = {"max_epochs": 1, "accelerator": "cpu", "enable_model_summary": False}
+QUIET |= {"enable_checkpointing": False, "enable_progress_bar": False}
 
 
 def watching(
@@ -29,6 +36,22 @@ def watching(
     """As conf/callbacks/default.yaml lists them, without those who look only."""
     gradient = CriticalPointGradient(count, samples=samples)
     return (DistanceToSet(), ExactRisk(count), gradient, Checkpoints(seconds), *more)
+
+
+@contextlib.contextmanager
+def stopped_at(step: int) -> Iterator[list[tuple[int, int]]]:
+    """SIGTERM after this step of the run that the block makes; our steps and the trainer's."""
+    on_step_end, seen = Checkpoints.on_step_end, []
+
+    def interrupt(self: Checkpoints, trainer: pl.Trainer, module: Any, now: int) -> None:
+        seen.append((now, trainer.global_step))
+        if now == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        on_step_end(self, trainer, module, now)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(Checkpoints, "on_step_end", interrupt)
+        yield seen
 
 
 @pytest.fixture

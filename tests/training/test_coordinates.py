@@ -12,6 +12,7 @@ from tests.training.conftest import MakePlan
 def test_where_sigma_is_not_the_identity_the_training_does_not_feel_it(make_plan: MakePlan) -> None:
     """Whitened, two covariances give one path: the same weights in white coordinates, step by step."""
     found = []
+    B = 0.1 * torch.eye(2).double().expand(2, 1, -1, -1)
     for eigenvalues in ([1.0, 1.0], [4.0, 0.25]):
         plan = make_plan(
             task={"eigenvalues": eigenvalues, "rotation": "none"},
@@ -20,12 +21,7 @@ def test_where_sigma_is_not_the_identity_the_training_does_not_feel_it(make_plan
             name=str(eigenvalues),
         )
         plan.model.parametrization.initialise = lambda *_, family=plan.model.parametrization, law=plan.law: (
-            family.load(
-                {
-                    "A": -0.1 * torch.linalg.inv(law.Sigma_RDD)[:, None].expand(-1, 2, -1, -1),
-                    "B": 0.1 * torch.eye(2).double().expand(2, 1, -1, -1),
-                }
-            )
+            family.load({"A": -0.1 * torch.linalg.inv(law.Sigma_RDD)[:, None].expand(-1, 2, -1, -1), "B": B})
         )
         record, root_R1DD = run_plan(plan).record, plan.law.root_RDD[:, None]
         found.append((root_R1DD @ torch.from_numpy(record.A) @ root_R1DD, torch.from_numpy(record.B)))

@@ -40,7 +40,6 @@ def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  #
     return torch.stack(rows)
 
 
-@pytest.mark.parametrize("read_out", [-1, 1])
 @pytest.mark.parametrize(
     "family",
     [SparseA(2, 2, 0.2), SparseAB(2, 3, 0.2), Full(2, 1, 0.2), YqLSA(2, 1, 0.2), BLOCK],
@@ -48,10 +47,10 @@ def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  #
 )
 @pytest.mark.parametrize("guess", [{}, {"guess_vector": [0.3, -0.8], "guess_bias": 0.6}], ids=["", "guess"])
 def test_both_estimators_have_the_same_expected_risk_and_gradient(
-    family: Parametrization, read_out: int, guess: dict[str, Any]
+    family: Parametrization, guess: dict[str, Any]
 ) -> None:
     """|z| < 5 in every coordinate of the difference of two independent means."""
-    law = LinearRegression(2, 5, label_noise=0.1, read_out=read_out, **guess).law([0, 1])
+    law = LinearRegression(2, 5, label_noise=0.1, read_out=-1 if guess else 1, **guess).law([0, 1])
     family.initialise([0, 1])
     model = LinearTransformer(family)
     expected, sampled = gradients("expected", model, law, 0), gradients("sampled", model, law, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from icl.training.exported import TrainedModule
 from icl.training.restored import load_run
 from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401
 from tests.processes import SERVER
+from tests.training.conftest import QUIET
 
 
 def _reads(checkpoint: str, predicted: str) -> None:
@@ -46,9 +46,8 @@ def test_it_is_written_when_asked_for_and_once(tiny: Run) -> None:  # noqa: F811
     path = Path(first["run_dir"]) / "checkpoints" / "lightning.ckpt"
     assert first["checkpoint"] is None and not path.exists()
     asked = tiny("format=json", "checkpoint=true").json
-    assert (
-        asked["cached"] and asked["checkpoint"] == str(path) and asked["fingerprint"] == first["fingerprint"]
-    )
+    assert asked["cached"] and asked["checkpoint"] == str(path)
+    assert asked["fingerprint"] == first["fingerprint"]
     written = path.stat().st_mtime_ns
     assert tiny("format=json", "checkpoint=true").json["cached"] and path.stat().st_mtime_ns == written
     content = torch.load(path, weights_only=True)
@@ -56,9 +55,8 @@ def test_it_is_written_when_asked_for_and_once(tiny: Run) -> None:  # noqa: F811
     assert {"task", "model", "optimizer", "train", "precision", "seeds"} == set(content["hyper_parameters"])
     stored = load_run(first["run_dir"]).A
     assert np.array_equal(content["state_dict"]["trained.A"].double().numpy(), stored)
-    assert tiny("format=json", "force=true").json["checkpoint"] is None and not path.exists(), (
-        "of other weights"
-    )
+    forced = tiny("format=json", "force=true").json
+    assert forced["checkpoint"] is None and not path.exists(), "of other weights"
     assert tiny("checkpoint=maybe").code == 2
 
 
@@ -75,11 +73,8 @@ def test_it_trains_on_under_a_stock_trainer(tiny: Run) -> None:  # noqa: F811
     before = module.trained["A"].detach().clone()
     estimator = make_estimator("expected", module.model, module.law)
     stream = PromptStream(estimator, module.seeds, 8, 2, module.total_steps, 0, torch.float64)
-    trainer = pl.Trainer(
-        max_epochs=1, accelerator="cpu", precision="64-true", logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
+    trainer = pl.Trainer(precision="64-true", logger=False, **QUIET)
     trainer.fit(module, DataLoader(stream, batch_size=None))
     assert trainer.global_step == module.total_steps == 4
     assert not torch.equal(module.trained["A"], before)
-    assert json.dumps(module.hparams["train"]["steps"]) == "4"
+    assert module.hparams["train"]["steps"] == 4

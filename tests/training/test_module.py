@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,10 +20,10 @@ from icl.errors import Interrupted
 from icl.models import LinearTransformer
 from icl.random import generator
 from icl.training import job
-from icl.training.checkpoints import Checkpoints
 from icl.training.module import EACH_STEP
 from icl.training.stored import run_plan
 from icl.training.stream import PromptStream
+from tests.training.conftest import QUIET, stopped_at
 
 ADAM, LBFGS = torch.optim.Adam, torch.optim.LBFGS
 
@@ -64,11 +63,8 @@ def fit(
     stream = PromptStream(
         estimator, plan.seeds, train.batch, train.steps_per_batch, train.steps, 0, plan.trainer.dtype
     )
-    trainer = pl.Trainer(
-        max_epochs=1, callbacks=[counts, *others], logger=False, accelerator="cpu",
-        precision=plan.trainer.precision, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, **options,
-    )  # fmt: skip
+    common = {"callbacks": [counts, *others], "logger": False, "precision": plan.trainer.precision}
+    trainer = pl.Trainer(**common, **QUIET, **options)
     trainer.fit(module, DataLoader(stream, batch_size=None))
     return module, trainer
 
@@ -148,27 +144,17 @@ def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., An
     expected_RB = LinearTransformer(family).predict(prompt).detach()
     eps = torch.finfo(module.trained_dtype).eps
     assert found_RB.shape == (2, 7) and found_RB.dtype == module.trained_dtype
-    assert torch.allclose(
-        found_RB.double(), expected_RB, rtol=0, atol=200 * eps * float(expected_RB.abs().max())
-    )
+    bound = 200 * eps * float(expected_RB.abs().max())
+    assert torch.allclose(found_RB.double(), expected_RB, rtol=0, atol=bound)
 
 
-def test_a_resumed_run_goes_on_counting(
-    make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    on_step_end, seen = Checkpoints.on_step_end, []
-
-    def interrupt(self: Any, trainer: pl.Trainer, module: Any, step: int) -> None:
-        seen.append((step, trainer.global_step))
-        if len(seen) == 7:
-            os.kill(os.getpid(), signal.SIGTERM)
-        on_step_end(self, trainer, module, step)
-
-    monkeypatch.setattr(Checkpoints, "on_step_end", interrupt)
-    with pytest.raises(Interrupted):
+def test_a_resumed_run_goes_on_counting(make_plan: Callable[..., Any]) -> None:
+    with stopped_at(7) as first:
         run_plan(make_plan())
-    run_plan(make_plan())
-    assert seen == [(step, step) for step in range(1, 13)]
+    with stopped_at(12) as rest:  # as good as done
+        run_plan(make_plan())
+        raise Interrupted(signal.SIGTERM)
+    assert first + rest == [(step, step) for step in range(1, 13)]
 
 
 class Largest(Measure):

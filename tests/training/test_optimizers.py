@@ -95,104 +95,50 @@ def test_an_ensemble_is_its_replicas_trained_apart(name: str, clip_R: list[float
 
 
 def test_clipping_is_by_matrix_and_spares_small_ones() -> None:
+    """Bounds in float64 are not rounded to float32."""
     stack = nn.Parameter(torch.zeros(2, 2, D, D).double())
-    engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [1.0, 3.0])
+    engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01, 3.0])
     grad = torch.ones(2, 2, D, D).double()  # norm 2
-    grad[0, 1] *= 0.1  # norm 0.2
+    grad[0, 1] *= 0.001  # norm 0.002
     grad[1, 1] = 0
     stack.grad = grad.clone()
     engine.attach_gradients()
     engine.clip()
     engine.engine.step()
     expected = grad.clone()
-    expected[0, 0] /= 2
-    assert torch.allclose(stack.detach(), -expected, rtol=1e-15)
-
-
-def test_float64_bounds_are_not_rounded_to_float32() -> None:
-    stack = nn.Parameter(torch.zeros(1, 1, 1, 1).double())
-    engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01])
-    stack.grad = torch.ones(1, 1, 1, 1).double()
-    engine.attach_gradients()
-    engine.clip()
-    engine.engine.step()
-    assert stack.item() == -0.01
-
-
-def test_state_goes_through_a_dict_bit_for_bit() -> None:
-    def run(stacks: dict[str, nn.Parameter], engine: ReplicaOptimizer, steps: range) -> None:
-        for step in steps:
-            for stack in stacks.values():
-                stack.grad = None
-            engine.set_rates(step)
-            sum(loss_of(stacks["A"][r], stacks["B"][r], step) for r in range(R)).backward()  # type: ignore[union-attr]
-            engine.attach_gradients()
-            engine.clip()
-            engine.engine.step()
-
-    chosen = SPECS["halving"]
-    whole = {k: nn.Parameter(v) for k, v in start().items()}
-    run(whole, ReplicaOptimizer(chosen, whole, None), range(8))
-    first = {k: nn.Parameter(v) for k, v in start().items()}
-    engine = ReplicaOptimizer(chosen, first, None)
-    run(first, engine, range(5))
-    second = {k: nn.Parameter(v.detach().clone()) for k, v in first.items()}
-    resumed = ReplicaOptimizer(chosen, second, None)
-    resumed.engine.load_state_dict(engine.engine.state_dict())
-    run(second, resumed, range(5, 8))
-    assert all(torch.equal(whole[k], second[k]) for k in whole)
+    expected[0, 0] *= 0.005
+    torch.testing.assert_close(stack.detach(), -expected, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize(
-    ("cls", "options", "message"),
+    ("name", "options", "message"),
     [
-        (torch.optim.Adam, {"lr": -1.0}, r"optimizer\.lr=-1\.0: must be a finite number above 0"),
-        (torch.optim.Adam, {"lr": 0}, r"optimizer\.lr=0"),
-        (torch.optim.Adam, {"lr": "big"}, r"optimizer\.lr=big"),
-        (torch.optim.Adam, {"lr": [0.1, 0.1]}, r"optimizer\.lr=\[0\.1, 0\.1\]: has 2 entries for 3 seeds"),
-        (
-            torch.optim.Adam,
-            {"lr": 0.1, "betas": [0.9]},
-            r"optimizer\.betas=\[0\.9\]: has 1 numbers, must have 2",
-        ),
-        (torch.optim.Adam, {"lr": 0.1, "betas": []}, r"optimizer\.betas=\[\]: has 0 numbers"),
-        (torch.optim.Adam, {"lr": 0.1, "betas": [0.9, 1.5]}, r"optimizer: Invalid beta parameter"),
-        (
-            torch.optim.Adam,
-            {"lr": 0.1, "betas": [[0.9, 0.9]]},
-            r"optimizer\.betas=.*: has 1 entries for 3 seeds",
-        ),
-        (
-            torch.optim.Adam,
-            {"lr": 0.1, "betas": [[0.9, 0.9], 0.1, 0.2]},
-            r"optimizer\.betas=0\.1: must be a list",
-        ),
-        (torch.optim.Adam, {"lr": 0.1, "betas": {"a": 1}}, r"optimizer\.betas=\{'a': 1\}: must be a number"),
-        (torch.optim.Adam, {"lr": 0.1, "eps": float("inf")}, "optimizer: with these options Adam moves noth"),
-        (
-            torch.optim.Adam,
-            {"lr": 0.1, "weight_decay": True},
-            r"optimizer\.weight_decay=True: must be",
-        ),
-        (torch.optim.LBFGS, {"lr": 0.1, "max_iter": -1}, "optimizer: with these options LBFGS moves nothing"),
-        (torch.optim.LBFGS, {"lr": 0.1, "history_size": 0}, "optimizer: LBFGS fails with these options"),
-        (
-            torch.optim.LBFGS,
-            {"lr": 1, "line_search_fn": "foo"},
-            "optimizer: only 'strong_wolfe' is",
-        ),
-        (torch.optim.SGD, {"lr": 0.1, "momentum": "yes"}, "optimizer: "),
-        (torch.optim.SGD, {"lr": 0.1, "nesterov": True}, "optimizer: Nesterov momentum requires"),
-        (torch.optim.Adam, {"lr": 0.1, "weight_decay": [0, 0, -1]}, "optimizer: Invalid weight_decay"),
+        ("Adam", {"lr": -1.0}, r"optimizer\.lr=-1\.0: must be a finite number above 0"),
+        ("Adam", {"lr": 0}, r"optimizer\.lr=0"),
+        ("Adam", {"lr": "big"}, r"optimizer\.lr=big"),
+        ("Adam", {"lr": [0.1, 0.1]}, r"optimizer\.lr=\[0\.1, 0\.1\]: has 2 entries for 3 seeds"),
+        ("Adam", {"betas": [0.9]}, r"optimizer\.betas=\[0\.9\]: has 1 numbers, must have 2"),
+        ("Adam", {"betas": []}, r"optimizer\.betas=\[\]: has 0 numbers"),
+        ("Adam", {"betas": [0.9, 1.5]}, r"optimizer: Invalid beta parameter"),
+        ("Adam", {"betas": [[0.9, 0.9]]}, r"optimizer\.betas=.*: has 1 entries for 3 seeds"),
+        ("Adam", {"betas": [[0.9, 0.9], 0.1, 0.2]}, r"optimizer\.betas=0\.1: must be a list"),
+        ("Adam", {"betas": {"a": 1}}, r"optimizer\.betas=\{'a': 1\}: must be a number"),
+        ("Adam", {"eps": float("inf")}, "optimizer: with these options Adam moves nothing"),
+        ("Adam", {"weight_decay": True}, r"optimizer\.weight_decay=True: must be"),
+        ("Adam", {"weight_decay": [0, 0, -1]}, "optimizer: Invalid weight_decay"),
+        ("Adam", {"momentum": 0.9}, r"optimizer\.momentum: Adam has no such option"),
+        ("LBFGS", {"max_iter": -1}, "optimizer: with these options LBFGS moves nothing"),
+        ("LBFGS", {"history_size": 0}, "optimizer: LBFGS fails with these options"),
+        ("LBFGS", {"line_search_fn": "foo"}, "optimizer: only 'strong_wolfe' is"),
+        ("SGD", {"momentum": "yes"}, "optimizer: "),
+        ("SGD", {"nesterov": True}, "optimizer: Nesterov momentum requires"),
     ],
 )
-def test_impossible_options(cls: type[torch.optim.Optimizer], options: dict, message: str) -> None:
+def test_impossible_options(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        spec(cls, **options).per_replica(R)
+        spec(getattr(torch.optim, name), **({"lr": 0.1} | options)).per_replica(R)
 
 
-def test_unknown_and_missing_options() -> None:
-    with pytest.raises(InputError, match=r"optimizer\.momentum: Adam has no such option"):
-        spec(torch.optim.Adam, lr=0.1, momentum=0.9)
+def test_a_missing_option() -> None:
     with pytest.raises(InputError, match=r"optimizer\.lr: missing"):
         spec(torch.optim.Adam)
