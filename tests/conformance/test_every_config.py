@@ -96,6 +96,16 @@ def refuses_what_no_setting_can_be(config: Config) -> None:
                     cls(**settings | {name: value})
 
 
+def counts_to_what_can_be_waited_for(config: Config) -> None:
+    """Any context has its exact risk; of nothing else can there be a million times a million."""
+    node = config.composed("smoke")
+    cls, settings = class_of(node), {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
+    for name, parameter in parameters(cls).items():
+        if str(parameter.annotation) == "int" and name not in ("context", "seed"):
+            with pytest.raises(InputError, match=rf"check\.{name}\b"):
+                cls(**settings | {name: 10**12})
+
+
 def takes_no_other_setting(config: Config) -> None:
     """So that a misspelt one is refused by name, as tests/cli shows of one config of each kind."""
     for key, node in targets(config.composed()):
@@ -107,7 +117,13 @@ OF_ALL = [composes_at_every_scale, takes_no_other_setting]
 OF_A_RESULT = [the_header_says_the_paper_and_the_place_in_it, *OF_ALL]
 OF_A_CLASS = [names_the_settings_of_its_class_and_no_other, refuses_what_no_setting_can_be]
 RULES: dict[str, list[Callable[[Config], None]]] = {
-    "check": [*OF_A_RESULT, *OF_A_CLASS, has_the_defaults_of_its_class, says_what_it_claims],
+    "check": [
+        *OF_A_RESULT,
+        *OF_A_CLASS,
+        has_the_defaults_of_its_class,
+        says_what_it_claims,
+        counts_to_what_can_be_waited_for,
+    ],
     "figure": [*OF_A_RESULT, *OF_A_CLASS, can_be_made_at_every_scale],
     "experiment": OF_A_RESULT,
     "task": [*OF_ALL, *OF_A_CLASS, has_the_defaults_of_its_class],
