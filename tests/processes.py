@@ -1,5 +1,5 @@
 """`icl ARGS` in a process of its own that costs what the command costs: it is forked from a server that has
-imported what takes seconds, and where matplotlib and W&B have yet to be imported.
+imported what takes seconds, though not W&B. So are the workers that it starts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+ROOT = Path(__file__).parents[1]
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.together", "tests.processes"])
 
@@ -53,7 +55,7 @@ class Command:
         """However long it takes on this machine, unless the process ends without."""
         while not condition():
             assert self._process.is_alive(), (self.out, self.err)
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     def send(self, signum: int) -> None:
         assert self._process.is_alive(), (self.out, self.err)
@@ -89,10 +91,28 @@ def _live(
     if prepare is not None:
         prepare()
     from icl.cli import main
+    from icl.jobs import workers
 
-    code = main(argv)
+    workers.get_context = lambda _: Workers()  # type: ignore[attr-defined]
+    sys.argv = ["icl", *argv]
+    code = main()
     # As an interpreter ends. Multiprocessing would wait for joblib's idle workers instead.
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)
+
+
+class Workers:
+    """What `icl.jobs.workers` asks of a context that spawns, without the seconds that an interpreter imports."""
+
+    Pipe = staticmethod(SERVER.Pipe)
+
+    def Process(self, target: Callable[..., None], args: tuple[Any, ...]) -> Any:
+        return SERVER.Process(target=_work, args=(dict(os.environ), target, args))
+
+
+def _work(environment: dict[str, str], target: Callable[..., None], args: tuple[Any, ...]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    target(*args)

@@ -186,28 +186,6 @@ def test_wandb_is_told_once_and_again_when_asked_elsewhere(
         assert told() == expected, more
 
 
-def test_everything_written_is_below_outputs(tmp_path: Path, outputs: Path) -> None:
-    """A real process, whose matplotlib, W&B and torch have never cached anything."""
-    for name in ("home", "tmp", "cwd"):
-        (tmp_path / name).mkdir()
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "MPL", "XDG_"))}
-    environment = kept | {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
-    args = ["train", *TINY, "callbacks.heatmaps.count=1", "logger=wandb_offline", f"paths.outputs={outputs}"]
-    script = f"import sys; from icl.cli import main; sys.exit(main({args!r}))"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path / "cwd",
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    written = [str(path) for name in ("home", "tmp", "cwd") for path in (tmp_path / name).rglob("*")]
-    assert written == []
-    assert {path.name for path in outputs.iterdir()} == {"runs", "wandb", "cache"}
-    assert any((outputs / "cache" / "matplotlib").iterdir())
-
-
 def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
     """The others' numbers are there, the bad one is named, and it is a failure whenever it is found again."""
     options = ["seeds=[3,4]", "optimizer.lr=[0.01,1e30]", "train.clip=null", "train.steps=12", "format=json"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -195,21 +193,6 @@ def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[
         assert main(line.split()) == 2
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1) and said in err, err
-    assert contents(places) == before
-
-
-def test_nor_by_libraries_that_validation_imports(places: Path) -> None:
-    """In a process of its own, where matplotlib and inductor have yet to make the folders they cache in."""
-    before, outputs = contents(places), places / "new" / "outputs"
-    cached = ("MPLCONFIGDIR", "TORCHINDUCTOR_", "TRITON_", "XDG_")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(cached)}
-    argv = [*T.split(), "-m", "optimizer.lr=0.1,-1", f"paths.outputs={outputs}"]
-    script = f"import sys; from icl.cli import main; sys.exit(main({argv}))"
-    ended = subprocess.run(
-        [sys.executable, "-c", script], env={**env, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
     assert contents(places) == before
 
 
