@@ -103,6 +103,13 @@ def _live(
     os._exit(code)
 
 
+def jobs_are_forked() -> None:
+    """To `prepare` a command: joblib's workers are interpreters that import for seconds, else."""
+    from joblib.externals.loky.backend.context import set_start_method
+
+    set_start_method("fork")
+
+
 class Workers:
     """What `icl.jobs.workers` asks of a context that spawns, without the seconds that an interpreter imports."""
 

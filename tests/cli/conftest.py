@@ -26,6 +26,12 @@ TINY = [
 ]
 
 
+def tiny_argv(*more: str) -> list[str]:
+    """`train` of a few steps, with more overrides."""
+    chosen = {override.partition("=")[0] for override in more}
+    return ["train", *(override for override in TINY if override.partition("=")[0] not in chosen), *more]
+
+
 @dataclass(frozen=True)
 class Result:
     code: int
@@ -70,10 +76,4 @@ def icl(
 @pytest.fixture
 def tiny(icl: Run) -> Run:
     """`icl train` of a few steps, with more overrides."""
-
-    def run(*more: str, **options: Any) -> Result:
-        chosen = {override.partition("=")[0] for override in more}
-        kept = [override for override in TINY if override.partition("=")[0] not in chosen]
-        return icl("train", *kept, *more, **options)
-
-    return run
+    return lambda *more, **options: icl(*tiny_argv(*more), **options)
