@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ def _live(
     from icl.jobs import workers
 
     workers.get_context = lambda _: Workers()  # type: ignore[attr-defined]
+    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]  it does: this is its child
     sys.argv = ["icl", *argv]
     code = main()
     # As an interpreter ends. Multiprocessing would wait for joblib's idle workers instead.
@@ -111,7 +113,7 @@ def jobs_are_forked() -> None:
 
 
 class Workers:
-    """What `icl.jobs.workers` asks of a context that spawns, without the seconds that an interpreter imports."""
+    """What `icl.jobs.workers` asks of a context that spawns, without the seconds that imports take."""
 
     Pipe = staticmethod(SERVER.Pipe)
 

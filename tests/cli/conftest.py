@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,14 @@ def tiny_argv(*more: str) -> list[str]:
     """`train` of a few steps, with more overrides."""
     chosen = {override.partition("=")[0] for override in more}
     return ["train", *(override for override in TINY if override.partition("=")[0] not in chosen), *more]
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    """Texts by their paths in a folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import pytest
 
 from icl.checks.verdict import Bound, Control, Finding
 from icl.cli.show import checks as show
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write
+from tests.processes import Workers
 
 KEYS = {
     "check", "paper", "reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control",
@@ -143,11 +144,7 @@ THEIRS = {
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Somebody's package and configs: a check that holds, one that crashes, a task and an experiment."""
-    folder = tmp_path_factory.mktemp("theirs")
-    for name, text in THEIRS.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write(tmp_path_factory.mktemp("theirs"), THEIRS)
 
 
 @pytest.fixture
@@ -157,8 +154,9 @@ def theirs(written: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return "--config-dir", str(written / "conf")
 
 
-def test_worker_processes(icl: Run, theirs: tuple[str, str]) -> None:
+def test_worker_processes(icl: Run, theirs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's check that crashes in a worker: the others finish, and exit 4."""
+    monkeypatch.setattr("icl.jobs.workers.get_context", lambda _: Workers())
     result = icl("check", *theirs, "check=mine/all", "jobs=2", "format=json")
     assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["mine/good"]
     assert "mine/bad failed: ZeroDivisionError" in result.err
