@@ -71,7 +71,7 @@ def icl(
     monkeypatch.chdir(tmp_path / "cwd")
 
     def run(verb: str, *args: str, logger: str | None = "none") -> Result:
-        runs_something = verb in ("train", "check", "reproduce")
+        runs_something = verb in ("train", "check", "figure", "reproduce")
         common = [f"paths.outputs={outputs}", *([f"logger={logger}"] if logger and runs_something else [])]
         capfd.readouterr()
         code = main([verb, *args, *common])

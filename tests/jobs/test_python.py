@@ -145,7 +145,7 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
     assert "holds" in html and "max_error" in html and " &lt; " in html and json.loads(json.dumps(document))
     document["claim"], document["verdict"] = "<script>", "fails"
     assert "&lt;script&gt;" in document._repr_html_() and "expected: holds" in document._repr_html_()
-    figure = icl.figure("ahn/fig2", outputs=outputs, scale="smoke")
+    figure = icl.figure("giannou/fig1", outputs=outputs, scale="smoke")
     assert "data:image/png;base64," in figure._repr_html_() and "undecided" in figure._repr_html_()
     run = Shown(run_dir="/r", steps=3, metrics={"loss": {"mean": 0.5}}, verdicts=[])
     assert "loss" in run._repr_html_() and "0.5" in run._repr_html_()
