@@ -18,13 +18,8 @@ from tests.cli.conftest import Run, tiny_argv
 from tests.processes import ROOT, Command, jobs_are_forked
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
-DIVERGES = [
-    "optimizer=sgd",
-    "~optimizer.betas",
-    "train.clip=null",
-    "train.steps=20",
-    "optimizer.lr=1e20,0.01",
-]
+DIVERGES = ["optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20",
+            "optimizer.lr=1e20,0.01"]  # fmt: skip
 
 
 def test_the_document(tiny: Run, outputs: Path) -> None:

@@ -139,14 +139,14 @@ def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.Mo
         return finish(plan, *rest)
 
     monkeypatch.setattr(job, "finish", breaks)
-    ended = tiny(*VECTORIZED, "seed=range(64)")
-    assert ended.code == 4 and ended.json["done"] == 63
+    ended = tiny(*VECTORIZED, "seed=range(6)")
+    assert ended.code == 4 and ended.json["done"] == 5
     (failure,) = ended.json["failures"]
     assert failure["error"] == "RuntimeError: made to raise" and failure["overrides"] == ["seed=1"]
     assert "in breaks" in (Path(failure["run_dir"]) / "traceback.txt").read_text()
     monkeypatch.undo()
-    again = tiny(*VECTORIZED, "seed=range(64)").json
-    assert again["done"] == 64 and again["cached"] == 63
+    again = tiny(*VECTORIZED, "seed=range(6)").json
+    assert again["done"] == 6 and again["cached"] == 5
 
 
 def test_interrupted_and_continued_by_either_launcher(
@@ -223,23 +223,6 @@ def test_jobs_of_wandb(tiny: Run, outputs: Path) -> None:
     assert tiny(*VECTORIZED, "seed=0,1", logger="wandb_offline").json["done"] == 2
     ids = {path.name.rpartition("-run-")[2][-14:] for path in outputs.glob("wandb/offline-run-*")}
     assert len(ids) == 2
-
-
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("hydra.launcher.max_replicas=0", "max_replicas=0: must be"),
-        ("train.batch=0", "train.batch=0: must be"),
-    ],
-)
-def test_refused_before_anything_is_written(override: str, said: str, tiny: Run, outputs: Path) -> None:
-    refused = tiny(*VECTORIZED, "seed=0,1", override)
-    assert (refused.code, refused.out) == (2, "") and said in refused.err and not outputs.exists()
-
-
-def test_for_training_alone(icl: Run, outputs: Path) -> None:
-    refused = icl("check", "-m", "check=ahn/theorem1", "check.dim=3,4", "hydra/launcher=vectorized")
-    assert refused.code == 2 and "is for icl train" in refused.err and not outputs.exists()
 
 
 def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
