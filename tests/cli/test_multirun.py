@@ -80,9 +80,8 @@ def test_settings_of_a_check(icl: Run) -> None:
     args = ["check", "-m", "check=ahn/theorem1", "check.dim=3,4", "format=json"]
     document = icl(*args).json
     assert [document[key] for key in ("jobs", "done", "cached")] == [2, 2, 0]
-    risks = {
-        row["overrides"][0]: row["mean"] for row in document["summary"] if row["metric"] == "optimal_risk"
-    }
+    rows = [row for row in document["summary"] if row["metric"] == "optimal_risk"]
+    risks = {row["overrides"][0]: row["mean"] for row in rows}
     assert 0 < risks["check.dim=3"] < risks["check.dim=4"]
     assert icl(*args).json["cached"] == 2
     assert icl("check", "-m", "check=ahn/theorem1,ahn/lemma1", "format=json").json["done"] == 2
@@ -106,14 +105,11 @@ def test_group_of_a_sweep(launcher: str, tiny: Run, outputs: Path) -> None:
     assert run["run_group"] == json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
     tiny("seed=1")
     swept = ["-m", "seed=0,1,2", "format=json", f"hydra/launcher={launcher}"]
-    if launcher == "joblib":
-        swept.append("hydra.launcher.n_jobs=1")
+    swept += ["hydra.launcher.n_jobs=1"] if launcher == "joblib" else []
     made = tiny(*swept, logger="wandb_offline").json
     assert made["done"] == 3
-    others = [
-        run["run_group"] for run, _ in told_to_wandb(outputs) if alone["fingerprint"] not in run["run_id"]
-    ]
-    assert others == [Path(made["sweep"]).name] * 2
+    others = [run for run, _ in told_to_wandb(outputs) if alone["fingerprint"] not in run["run_id"]]
+    assert [run["run_group"] for run in others] == [Path(made["sweep"]).name] * 2
 
 
 def told_to_wandb(outputs: Path) -> list[tuple[dict, int]]:
