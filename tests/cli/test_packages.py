@@ -148,8 +148,12 @@ FOREIGN = {  # what an experiment may say below its defaults, and what is said t
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("sweep", [[], ["-m", "seed=0,1"]], ids=["one", "many"])
-@pytest.mark.parametrize("what", FOREIGN)
+# In a sweep Hydra's own settings are read otherwise; parts are what they are in one run.
+CASES = [(what, []) for what in FOREIGN]
+CASES += [(what, ["-m", "seed=0,1"]) for what in FOREIGN if "hydra" in FOREIGN[what][0] or what == "a task"]
+
+
+@pytest.mark.parametrize(("what", "sweep"), CASES)
 def test_no_config_has_code_of_others_run(what: str, sweep: list[str], tiny: Run, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     text, said = FOREIGN[what]

@@ -191,8 +191,8 @@ def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
-    """SIGTERM in a check, SIGKILL and SIGINT in training, at moments that differ from run to run."""
-    lab = Lab(tmp_path, configs("Slow", figures=COLUMNS[:1]))
+    """SIGTERM in a check, SIGKILL and, of a worker's starter, SIGINT in training: at moments that differ."""
+    lab = Lab(tmp_path, configs("Slow", figures=COLUMNS))
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     code, expected, err = lab.run(straight)
     assert code == 0, err
