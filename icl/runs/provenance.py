@@ -53,7 +53,7 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    # Looks only: a status that renews git's index, and is killed at it, leaves a lock that stops the user's git.
+    # A status that renews git's index, and is killed at it, would leave a lock that stops the user's git.
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
