@@ -1,5 +1,5 @@
 """`icl ARGS` in a process of its own that costs what the command costs: it is forked from a server that has
-imported what takes seconds, and where matplotlib and W&B have yet to be imported.
+imported what takes seconds, though not W&B. So are the workers that it starts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
+ROOT = Path(__file__).parents[1]
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.together", "tests.processes"])
 
@@ -53,7 +56,7 @@ class Command:
         """However long it takes on this machine, unless the process ends without."""
         while not condition():
             assert self._process.is_alive(), (self.out, self.err)
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     def send(self, signum: int) -> None:
         assert self._process.is_alive(), (self.out, self.err)
@@ -89,10 +92,36 @@ def _live(
     if prepare is not None:
         prepare()
     from icl.cli import main
+    from icl.jobs import workers
 
-    code = main(argv)
+    workers.get_context = lambda _: Workers()  # type: ignore[attr-defined]
+    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]  it does: this is its child
+    sys.argv = ["icl", *argv]
+    code = main()
     # As an interpreter ends. Multiprocessing would wait for joblib's idle workers instead.
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)
+
+
+def jobs_are_forked() -> None:
+    """To `prepare` a command: joblib's workers are interpreters that import for seconds, else."""
+    from joblib.externals.loky.backend.context import set_start_method
+
+    set_start_method("fork")
+
+
+class Workers:
+    """What `icl.jobs.workers` asks of a context that spawns, without the seconds that imports take."""
+
+    Pipe = staticmethod(SERVER.Pipe)
+
+    def Process(self, target: Callable[..., None], args: tuple[Any, ...]) -> Any:
+        return SERVER.Process(target=_work, args=(dict(os.environ), target, args))
+
+
+def _work(environment: dict[str, str], target: Callable[..., None], args: tuple[Any, ...]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    target(*args)

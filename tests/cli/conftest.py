@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,20 @@ TINY = [
     "train.log_every=2",
     "callbacks.gradient.count=0",
 ]
+
+
+def tiny_argv(*more: str) -> list[str]:
+    """`train` of a few steps, with more overrides."""
+    chosen = {override.partition("=")[0] for override in more}
+    return ["train", *(override for override in TINY if override.partition("=")[0] not in chosen), *more]
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    """Texts by their paths in a folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,7 @@ def icl(
     monkeypatch.chdir(tmp_path / "cwd")
 
     def run(verb: str, *args: str, logger: str | None = "none") -> Result:
-        runs_something = verb in ("train", "check", "reproduce")
+        runs_something = verb in ("train", "check", "figure", "reproduce")
         common = [f"paths.outputs={outputs}", *([f"logger={logger}"] if logger and runs_something else [])]
         capfd.readouterr()
         code = main([verb, *args, *common])
@@ -70,10 +84,4 @@ def icl(
 @pytest.fixture
 def tiny(icl: Run) -> Run:
     """`icl train` of a few steps, with more overrides."""
-
-    def run(*more: str, **options: Any) -> Result:
-        chosen = {override.partition("=")[0] for override in more}
-        kept = [override for override in TINY if override.partition("=")[0] not in chosen]
-        return icl("train", *kept, *more, **options)
-
-    return run
+    return lambda *more, **options: icl(*tiny_argv(*more), **options)

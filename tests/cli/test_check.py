@@ -12,7 +12,8 @@ import pytest
 
 from icl.checks.verdict import Bound, Control, Finding
 from icl.cli.show import checks as show
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write
+from tests.processes import Workers
 
 KEYS = {
     "check", "paper", "reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control",
@@ -27,25 +28,17 @@ def finding(verdict: str) -> Finding:
 
 
 def test_one_document(icl: Run) -> None:
-    result = icl("check", "check=ahn/lemma1", "scale=smoke", "check.dim=3", "check.samples=8", "format=json")
+    lemma = ["check", "check=ahn/lemma1", "scale=smoke", "check.dim=3", "check.samples=8", "format=json"]
+    result = icl(*lemma)
     document = result.json
     assert result.code == 0 and set(document) >= KEYS and not document["cached"]
     assert document["check"] == "ahn/lemma1" and document["paper"] == "ahn"
     assert document["settings"]["dim"] == 3 and document["settings"]["samples"] == 8
     assert set(document["control"]) >= {"description", "measured", "rejected"}
-    again = icl(
-        "check", "check=ahn/lemma1", "scale=smoke", "check.dim=3", "check.samples=8", "format=json"
-    ).json
-    assert again == document | {"cached": True}
-
-
-def test_force_and_seed_and_other_settings_are_measured_anew(icl: Run) -> None:
-    base = ["check", "check=ahn/lemma1", "check.dim=2", "check.samples=4", "format=json"]
-    assert not icl(*base).json["cached"]
-    assert icl(*base).json["cached"]
-    assert not icl(*base, "force=true").json["cached"]
-    assert not icl(*base, "check.seed=1").json["cached"]
-    assert icl(*base, "check.expected=fails").json["cached"]
+    assert icl(*lemma).json == document | {"cached": True}
+    assert not icl(*lemma, "force=true").json["cached"]
+    assert not icl(*lemma, "check.seed=1").json["cached"]
+    assert icl(*lemma, "check.expected=fails").json["cached"]
 
 
 @pytest.mark.parametrize(
@@ -129,25 +122,16 @@ class Bad(Good):
 THEIRS = {
     "mine_lab/__init__.py": "",
     "mine_lab/mine.py": MINE,
-    "mine_lab/task.py": "from icl.tasks import LinearRegression\nclass Task(LinearRegression): ...\n",
     "conf/check/mine/good.yaml": "# @package check\n# paper: mine\n# reference: Lemma 0\n"
     "_target_: mine_lab.mine.Good\nsize: 1\n",
     "conf/check/mine/bad.yaml": "# @package check\n_target_: mine_lab.mine.Bad\n",
-    "conf/task/mine.yaml": "_target_: mine_lab.task.Task\ndim: 2\ncontext: 4\n",
-    "conf/experiment/mine/first.yaml": "# @package _global_\n# paper: mine\n# reference: Figure 1\n"
-    "defaults:\n  - override /task: mine\nname: mine/first\nseeds: [0]\n"
-    "train: {steps: 2, batch: 4, steps_per_batch: 2}\ncallbacks: {gradient: {count: 0}}\n",
 }
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Somebody's package and configs: a check that holds, one that crashes, a task and an experiment."""
-    folder = tmp_path_factory.mktemp("theirs")
-    for name, text in THEIRS.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write(tmp_path_factory.mktemp("theirs"), THEIRS)
 
 
 @pytest.fixture
@@ -157,8 +141,9 @@ def theirs(written: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return "--config-dir", str(written / "conf")
 
 
-def test_worker_processes(icl: Run, theirs: tuple[str, str]) -> None:
+def test_worker_processes(icl: Run, theirs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's check that crashes in a worker: the others finish, and exit 4."""
+    monkeypatch.setattr("icl.jobs.workers.get_context", lambda _: Workers())
     result = icl("check", *theirs, "check=mine/all", "jobs=2", "format=json")
     assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["mine/good"]
     assert "mine/bad failed: ZeroDivisionError" in result.err
@@ -170,12 +155,9 @@ def test_a_users_own_package(icl: Run, theirs: tuple[str, str]) -> None:
     assert icl("check", *theirs, "check=mine/good", "format=json").json["cached"]
     wrong = icl("check", *theirs, "check=mine/good", "check.size=0")
     assert (wrong.code, wrong.out) == (2, "") and "must be at least 1" in wrong.err
-    run = icl("train", *theirs, "experiment=mine/first", "checks=[ahn/lemma1]", "format=json")
-    assert run.code == 0 and run.json["steps"] == 2
-    listed = icl("list", *theirs, "format=json").json
-    items = {item["id"]: item for name in ("checks", "experiments") for item in listed[name]}
-    assert items["mine/good"] == {"id": "mine/good", "paper": "mine", "reference": "Lemma 0", "done": True}
-    assert items["mine/first"]["done"] and not items["ahn/theorem1"]["done"]
+    listed = {item["id"]: item for item in icl("list", *theirs, "format=json").json["checks"]}
+    assert listed["mine/good"] == {"id": "mine/good", "paper": "mine", "reference": "Lemma 0", "done": True}
+    assert not listed["ahn/theorem1"]["done"]
 
 
 WEIGHTS: dict[str, dict[str, Any]] = {
@@ -208,12 +190,9 @@ def test_a_last_B_has_no_effect(icl: Run, tmp_path: Path) -> None:
     A, B = -np.eye(5)[None].repeat(2, 0), np.eye(5)[None].repeat(2, 0)
     np.savez(tmp_path / "with.npz", A=A, B=B)
     np.savez(tmp_path / "without.npz", A=A, B=B[:1])
-    measured = [
-        icl(
-            "check", "check=ahn/theorem4", f"check.weights={tmp_path}/{n}.npz", "scale=smoke", "format=json"
-        ).json["measured"]
-        for n in ("with", "without")
-    ]
+    check = ["check", "check=ahn/theorem4", "scale=smoke", "format=json"]
+    files = [f"check.weights={tmp_path}/{name}.npz" for name in ("with", "without")]
+    measured = [icl(*check, file).json["measured"] for file in files]
     assert measured[0] == measured[1]
 
 
@@ -281,13 +260,7 @@ def test_the_table_is_readable(
     show([document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")], full=True)
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= columns and "…" not in text
-    for whole in (
-        "-1.23e-100",
-        "gradient_norm_of_it_all",
-        "1.23e-10",
-        "1234.5",
-        "undecided !",
-        "ahn/theorem1",
-    ):
+    numbers = ["-1.23e-100", "gradient_norm_of_it_all", "1.23e-10", "1234.5"]
+    for whole in [*numbers, "undecided !", "ahn/theorem1"]:
         assert whole in text, text
     assert text.split().count("word") == 80

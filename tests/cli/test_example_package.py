@@ -20,17 +20,9 @@ SOURCE = Path(__file__).parents[2] / "examples" / "mylab"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    options = [
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "--disable-pip-version-check",
-        "--target",
-        folder,
-    ]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", *options, SOURCE], check=True, capture_output=True
-    )
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--target"]
+    command = [sys.executable, "-m", "pip", "install", "-q", *options, folder, SOURCE]
+    subprocess.run(command, check=True, capture_output=True)
     return folder
 
 
@@ -65,10 +57,8 @@ def test_its_risk_is_that_of_its_prompts(mylab: Path) -> None:
     from mylab.task import Signs, best_step, least_risk  # type: ignore[import-not-found]
 
     law = Signs(3, 4).law([0])
-    for A_DD in (
-        best_step(3, 4) * torch.eye(3),
-        torch.tensor([[0.2, 0.5, 0], [0, 0.7, -0.1], [0.3, 0, 0.4]]),
-    ):
+    other_DD = torch.tensor([[0.2, 0.5, 0], [0, 0.7, -0.1], [0.3, 0, 0.4]])
+    for A_DD in (best_step(3, 4) * torch.eye(3), other_DD):
         family = SparseA(3, 1)
         family.load({"A": A_DD.double()[None, None]})
         model = LinearTransformer(family, path="tokens")

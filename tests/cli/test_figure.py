@@ -5,80 +5,67 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from icl.cli import main
+from tests.cli.conftest import Run, write
 
-Run = Callable[..., Any]
-SMOKE = ("scale=smoke", "logger=none")
-
-
-def test_a_figure_is_found_again_and_drawn_again_on_request(icl: Run, outputs: Path) -> None:
-    result = icl("figure", "figure=ahn/fig2", "format=json", *SMOKE)
-    assert result.code == 0, result.err
-    fig2 = result.json
-    assert (fig2["figure"], fig2["scale"], fig2["cached"]) == ("ahn/fig2", "smoke", False)
-    assert {claim["verdict"] for claim in fig2["claims"]} == {"undecided"}
-    assert all(
-        set(claim) >= {"claim", "measured", "bound", "verdict", "expected"} for claim in fig2["claims"]
-    )
-    files = {extension: Path(path) for extension, path in fig2["files"].items()}
-    assert set(files) == {"png", "pdf", "svg", "csv", "md"}
-    assert all(
-        path.parent == outputs / "figures/ahn/fig2/smoke" and path.stat().st_size for path in files.values()
-    )
-    assert all((Path(path) / "run.json").is_file() for path in fig2["runs"])
-    rows = list(csv.DictReader(files["csv"].open()))
-    assert len(rows) == 2 * 3 * 25
-    caption = files["md"].read_text()
-    assert all(claim["claim"].replace("|", "\\|") in caption for claim in fig2["claims"])
-
-    again = icl("figure", "figure=ahn/fig2", "format=json", *SMOKE).json
-    assert again == fig2 | {"cached": True}
-    files["csv"].write_text("")
-    assert not icl("figure", "figure=ahn/fig2", "format=json", *SMOKE).json["cached"]
-    assert files["csv"].stat().st_size
-    assert not icl("figure", "figure=ahn/fig2", "format=json", "force=true", *SMOKE).json["cached"]
-
-    listed = icl("list", "format=json", logger=None).json["figures"]
-    assert [item["done"] for item in listed if item["id"] == "ahn/fig2"] == [True]
-
-    text = icl("figure", "figure=ahn/fig2", *SMOKE)
-    assert (text.code, text.out.count("  undecided\n")) == (0, 2)
+FIG3 = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]
 
 
-def test_a_copy_answers_with_its_own_files(
+def test_a_figure_is_found_again_and_drawn_again_on_request(
     icl: Run, outputs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["figure", "figure=lds/fig3", "format=json", *SMOKE]
-    first = icl(*argv).json
-    copy = tmp_path / "copy"
-    shutil.move(outputs, copy)
-    (tmp_path / "conf" / "task").mkdir(parents=True)
-    (tmp_path / "conf" / "task" / "mine.yaml").write_text("{}\n")  # with which the runs are looked for anew
-    for more in ([], ["--config-dir", str(tmp_path / "conf")]):
-        assert main([*argv, *more, f"paths.outputs={copy}"]) == 0
+    result = icl(*FIG3)
+    assert result.code == 0, result.err
+    fig3 = result.json
+    assert (fig3["figure"], fig3["scale"], fig3["cached"]) == ("lds/fig3", "smoke", False)
+    assert [claim["verdict"] for claim in fig3["claims"]] == ["undecided"] * 2
+    parts = {"claim", "measured", "bound", "verdict", "expected"}
+    assert all(set(claim) >= parts for claim in fig3["claims"])
+    files = {extension: Path(path) for extension, path in fig3["files"].items()}
+    assert set(files) == {"png", "pdf", "svg", "csv", "md"}
+    folder = outputs / "figures/lds/fig3/smoke"
+    assert all(path.parent == folder and path.stat().st_size for path in files.values())
+    assert fig3["runs"] and all((Path(path) / "run.json").is_file() for path in fig3["runs"])
+    assert {row["panel"] for row in csv.DictReader(files["csv"].open())} == {"AR(1)", "AR(2)"}
+    caption = files["md"].read_text()
+    assert all(claim["claim"].replace("|", "\\|") in caption for claim in fig3["claims"])
+
+    assert icl(*FIG3).json == fig3 | {"cached": True}
+    files["csv"].write_text("")
+    assert not icl(*FIG3).json["cached"]
+    assert files["csv"].stat().st_size
+    assert not icl(*FIG3, "force=true").json["cached"]
+    listed = icl("list", "format=json").json["figures"]
+    assert [item["done"] for item in listed if item["id"] == "lds/fig3"] == [True]
+    text = icl(*FIG3[:3])
+    assert (text.code, text.out.count("  undecided\n")) == (0, 2)
+
+    # A copy answers with its own files, also where the runs are looked for anew, with these configs.
+    copy = shutil.move(outputs, tmp_path / "copy")
+    conf = write(tmp_path / "conf", {"task/mine.yaml": "{}\n"})
+    for more in ([], ["--config-dir", str(conf)]):
+        assert main([*FIG3, "logger=none", *more, f"paths.outputs={copy}"]) == 0
         again = json.loads(capfd.readouterr().out)
-        assert again["cached"] and again["claims"] == first["claims"]
-        paths = [*again["files"].values(), *again["runs"]]
-        assert len(again["runs"]) == len(first["runs"])
-        assert all(Path(path).is_relative_to(copy) and Path(path).exists() for path in paths), paths
+        assert again["cached"] and again["claims"] == fig3["claims"]
+        assert len(again["runs"]) == len(fig3["runs"])
+        for path in map(Path, [*again["files"].values(), *again["runs"]]):
+            assert path.is_relative_to(copy) and path.exists()
     assert not outputs.exists()
 
 
 def test_other_settings_leave_the_shipped_figure_alone(icl: Run) -> None:
     """And all are drawn from the same trained runs."""
-    tiny = ("figure.experiment.starts=1", "figure.experiment.batches=1", "format=json", *SMOKE)
-    many = icl("figure", "-m", "figure=ahn/fig4", *tiny)
+    fig1 = ["figure=giannou/fig1", "scale=smoke", "format=json"]
+    many = icl("figure", "-m", *fig1, "figure.experiment.newton_steps=2")
     assert many.code == 0, many.err
     (job,) = many.json["results"]
-    drawn = [job["document"], icl("figure", "figure=ahn/fig4", "format=json", *SMOKE).json]
+    drawn = [job["document"], icl("figure", *fig1).json]
     files = [Path(document["files"]["png"]) for document in drawn]
     assert files[0] != files[1] and all(file.is_file() for file in files)
-    assert files[1].name == "fig4.png"
-    runs = [{run for run in document["runs"] if "theorem4_lbfgs/" in run} for document in drawn]
+    assert files[1].name == "fig1.png"
+    runs = [{run for run in document["runs"] if "giannou/logistic/" in run} for document in drawn]
     assert runs[0] == runs[1] and len(runs[0]) == 2

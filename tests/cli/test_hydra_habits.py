@@ -11,7 +11,8 @@ import pytest
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write
+from tests.cli.test_multirun import DIVERGES
 
 MANY = """# @package _global_
 defaults:
@@ -25,10 +26,8 @@ hydra:
 @pytest.fixture
 def many(tmp_path: Path) -> list[str]:
     """An experiment that is a multirun by itself."""
-    folder = tmp_path / "conf" / "experiment" / "mylab"
-    folder.mkdir(parents=True)
-    (folder / "many.yaml").write_text(MANY)
-    return ["--config-dir", str(tmp_path / "conf"), "experiment=mylab/many"]
+    conf = write(tmp_path / "conf", {"experiment/mylab/many.yaml": MANY})
+    return ["--config-dir", str(conf), "experiment=mylab/many"]
 
 
 def test_a_mode_is_as_good_as_a_flag(tiny: Run, many: list[str]) -> None:
@@ -38,46 +37,21 @@ def test_a_mode_is_as_good_as_a_flag(tiny: Run, many: list[str]) -> None:
         found = tiny(*way, "seed=0,1", "format=json").json
         assert [found[key] for key in ("jobs", "cached", "sweep_csv")] == [2, 2, by_flag["sweep_csv"]], way
     assert tiny(*many, "format=json").json["jobs"] == 1
-    refused = tiny("hydra.mode=RUN", "seed=0,1")
-    assert refused.code == 2 and "several values need -m" in refused.err
     assert GlobalHydra.instance().hydra is None
 
 
-def test_full_errors(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    fails = ["optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20", "optimizer.lr=1e20"]
-    assert tiny("tsk.dim=3").err.count("\n") == 1 and "Traceback" not in tiny("-m", *fails).err
+def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = [*DIVERGES[:-1], "optimizer.lr=1e20"]
+    failed = tiny(*fails)
+    assert (failed.code, failed.out, failed.err.count("\n")) == (4, "", 1)
+    (trace,) = outputs.glob("runs/ahn/theorem3/*/traceback.txt")
+    assert "Traceback" in trace.read_text() and "Traceback" not in tiny("-m", *fails).err
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     wrong = tiny("tsk.dim=3")
     assert wrong.code == 2 and "ConfigCompositionException" in wrong.err
     assert wrong.err.splitlines()[-1].startswith("icl: tsk.dim: no such key")
     for found in (tiny(*fails), tiny("-m", *fails)):
         assert found.code == 4 and "Traceback" in found.err
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["-cp", "/tmp"], "--config-path: the configs of icl stay where they are; --config-dir"),
-        (["-cn", "other"], "--config-name: the verb names the config"),
-        (["--experimental-rerun", "job.pickle"], "--experimental-rerun: would run what a pickle says"),
-        (["-m", "--cfg", "job"], "--multirun and --cfg: only one of them"),
-        (["--run", "--info", "config"], "--run and --info: only one of them"),
-        (["--resolve"], "--resolve: only beside --cfg"),
-        (["--package", "task"], "--package: only beside --cfg"),
-        (["-m", "seed=0,1", "hydra/launcher=joblb"], "no such launcher is installed; did you mean joblib?"),
-        (["-m", "seed=0,1", "hydra/sweeper=nope"], "no such sweeper is installed (one of: basic"),
-        (["-m", "hydra.launcher.n_jobs=1,2", "hydra/launcher=joblib"], "Sweeping over Hydra's configuration"),
-        (["+model._partial_=true"], "model._partial_: leave it out; icl builds the parts itself"),
-        (["+optimizer._partial_=true"], "optimizer._partial_: leave it out"),
-        (["+optimizer.schedule._args_=[1]"], "optimizer.schedule._args_: leave it out"),
-        (["+model.inner._target_=os.system"], "model.inner._target_=os.system: must be in one of icl"),
-        (["+model.inner._target_=icl.models.SparseA"], "model.inner.dim: missing"),
-    ],
-)
-def test_one_line_says_why_not(tiny: Run, outputs: Path, args: list[str], said: str) -> None:
-    found = tiny(*args)
-    assert (found.code, found.out) == (2, "") and said in found.err and found.err.count("\n") == 1
-    assert not outputs.exists()
 
 
 def test_what_is_not_installed_names_its_extra(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,18 +78,19 @@ def test_no_logger_at_all(tiny: Run, outputs: Path) -> None:
     assert not (outputs / "wandb").exists()
 
 
+NESTED = """
+from icl.tasks import LinearRegression
+
+class Width:
+    def __init__(self, dim): self.dim = dim
+
+class Task(LinearRegression):
+    def __init__(self, width, **rest): super().__init__(dim=width.dim, **rest)
+"""
+
+
 def test_a_target_within_a_target(tmp_path: Path, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = """
-        from icl.tasks import LinearRegression
-
-        class Width:
-            def __init__(self, dim): self.dim = dim
-
-        class Task(LinearRegression):
-            def __init__(self, width, **rest): super().__init__(dim=width.dim, **rest)
-        """
-    lines = [line[8:] for line in code.splitlines()]
-    (tmp_path / "nested_lab.py").write_text("\n".join(lines))
+    write(tmp_path, {"nested_lab.py": NESTED})
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("ICL_PACKAGES", "nested_lab")
     nested = ["task._target_=nested_lab.Task", "~task.dim", "+task.width._target_=nested_lab.Width"]

@@ -77,22 +77,6 @@ def test_a_package_that_is_not_there_is_named(
     assert "icl[tensorboard]" in result.err
 
 
-@pytest.mark.parametrize(
-    ("override", "complaint"),
-    [
-        ("+logger.mine._target_=os.system", "must be in one of icl, torch.optim, pytorch_lightning"),
-        ("+logger.mine._target_=pytorch_lightning.Trainer", "must be a logger of Lightning's"),
-        ("+logger.mine={save_dir: x}", "logger.mine: has no _target_"),
-        ("+logger.csv.foo=1", "logger.csv.foo: CSVLogger has no such setting"),
-        ("+logger.lightning=5", "logger.lightning: no such key"),
-    ],
-)
-def test_what_is_no_logger_is_refused(tiny: Run, outputs: Path, override: str, complaint: str) -> None:
-    result = tiny(override, logger="csv")
-    assert result.code == 2 and complaint in result.err and result.err.count("\n") <= 2
-    assert not (outputs / "runs").exists()
-
-
 def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:
     """Of what a sweep is given: in no file of the run, of a logger of Lightning's, of W&B or of the sweep."""
     mine = "+logger.mine={_target_:pytorch_lightning.loggers.CSVLogger,save_dir:" + f"{outputs}/mine}}"

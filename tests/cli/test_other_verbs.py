@@ -11,34 +11,43 @@ from pathlib import Path
 
 import pytest
 
-import icl as package
 from icl.cli import VERBS, main
 from icl.config.places import Configs
 from icl.jobs.catalog import KINDS, Known, known
 from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, tiny_argv
+from tests.processes import ROOT
 
-ROOT = Path(__file__).parents[2]
+QUICK = {"torch", "numpy", "hydra", "omegaconf", "yaml", "rich", "wandb"}
+PAGE = {"torch", "matplotlib", "wandb", "icl.checks.verdict", "icl.figures", "icl.experiments"}
+FOUND = {"torch", "pytorch_lightning", "scipy", "matplotlib", "wandb"}
+ONE_AFTER_ANOTHER = """
+import sys, icl
+assert not {"numpy", "torch", "hydra", "yaml"} & set(sys.modules)
+from icl.cli import main
+for argv, heavy in eval(sys.argv[1]):
+    code = main(argv)
+    loaded = heavy & set(sys.modules)
+    assert code == 0 and not loaded, (argv, code, loaded)
+icl.check
+"""
 
 
-def fresh(script: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
-    )
-
-
-def test_the_quick_ones_load_nothing_heavy() -> None:
-    done = fresh(
-        "import sys, icl\nassert not {'numpy', 'torch', 'hydra', 'yaml'} & set(sys.modules)\n"
-        "from icl.cli import main\nfor line in ('--help', '--version', 'list', 'list format=json', ''):\n"
-        "    code = main(line.split())\n"
-        "    heavy = {'torch', 'numpy', 'hydra', 'omegaconf', 'yaml', 'rich', 'wandb'} & set(sys.modules)\n"
-        "    assert code == 0 and not heavy, (line, code, heavy)\n"
-        "icl.check"
-    )
-    assert done.returncode == 0 and done.stdout, done.stderr
+def test_the_quick_ones_load_nothing_heavy(icl: Run, tiny: Run, outputs: Path) -> None:
+    """Nor do those that find what is done: neither torch nor a check."""
+    check = ["check", "check=ahn/lemma1", "scale=smoke"]
+    train = tiny_argv("checks=[ahn/theorem3]")
+    assert icl(*check).code == icl(*train).code == 0
+    quick = [["--help"], ["--version"], ["list"], ["list", "format=json"], []]
+    common = [f"paths.outputs={outputs}", "logger=none", "format=json"]
+    told = [(argv, QUICK) for argv in quick] + [(["report", "scale=smoke", common[0]], PAGE)]
+    told += [([*argv, *common], FOUND) for argv in (check, train)]
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER, repr(told)], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.count('"cached": true') == 2, (done.stdout, done.stderr)
 
 
 def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +58,7 @@ def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixtur
         "train": ["experiment=", "ahn eq. (11): P =", "* adam", "train.clip=0.01", "icl train -m"],
         "check": ["ahn/lemma1", "Lemma 1, eqs. (8) and (9)", "jobs=1", "icl check check=all"],
         "reproduce": ["only=[]"],
+        "report": ["only=[]"],
         "list": ["usage"],
         "clean": ["usage"],
     }.items():
@@ -154,38 +164,3 @@ def test_zsh_reads_its_completion(capsys: pytest.CaptureFixture[str]) -> None:
         ["zsh", "-f", "-c", f"{script}\n(( $+functions[_icl] ))"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_check_from_python(icl: Run, outputs: Path) -> None:
-    """The command's document; nothing is written unless a folder is named."""
-    before = set(Path.cwd().iterdir())
-    document = package.check("ahn/theorem1", dim=3, eigenvalues=[2, 1, 0.5])
-    shown = icl(
-        "check", "check=ahn/theorem1", "check.dim=3", "check.eigenvalues=[2,1,0.5]", "format=json"
-    ).json
-    assert set(Path.cwd().iterdir()) == before
-    assert document | {"seconds": 0} == shown | {"seconds": 0}
-    assert package.check("ahn/theorem1", dim=3, eigenvalues=[2, 1, 0.5], outputs=outputs)["cached"]
-
-
-def test_load_run(tiny: Run) -> None:
-    document = tiny("format=json").json
-    run = package.load_run(document["run_dir"])
-    assert run.A.shape == (2, 3, 5, 5) and run.Sigma.shape == run.U.shape == (2, 5, 5)
-    assert run.config["train"]["steps"] == 4 and run.metrics["step"][-1] == 4
-    with pytest.raises(ValueError, match=r"no run\.json"):
-        package.load_run(Path(document["run_dir"]).parent)
-
-
-def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
-    script = "import sys; from icl.cli import main; sys.exit(main({args!r}))"
-    for args in (["list"], ["train", "--help"]):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script.format(args=args)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        error = process.stderr.read()
-        assert (process.wait(), error) == (0, b""), args

@@ -81,11 +81,7 @@ def test_callbacks_are_switched_off_by_name(tiny: Run) -> None:
 def test_wrong_callbacks(tiny: Run, mine: str) -> None:
     wrong = {
         "+callbacks.mine._target_=counting_lab.NoCallback": "must be a pl.Callback",
-        "+callbacks.mine._target_=json.JSONDecoder": "must be in one of icl",
         "+callbacks.mine._target_=counting_lab.Counter": "callbacks.mine.path: missing",
-        "+callbacks.mine=5": "callbacks.mine=5: must be null, or settings with a _target_",
-        "callbacks.gradient.cuont=5": "callbacks.gradient.cuont",
-        "callbacks.gradient.samples=63": "samples=63: must be an integer of at least 64",
     }
     for override, message in wrong.items():
         result = tiny(override)

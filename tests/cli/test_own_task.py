@@ -11,7 +11,7 @@ import torch
 
 import icl as package
 from icl.errors import InputError
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write
 
 CODE = '''
 import numpy as np
@@ -99,22 +99,11 @@ TASK = "_target_: signs_lab.all.Signs\ncontext: 3\n"
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Overrides that bring the package in."""
-    for name, text in {
-        "signs_lab/__init__.py": "",
-        "signs_lab/all.py": CODE,
-        "conf/task/signs.yaml": TASK,
-        "conf/check/mylab/corner.yaml": CHECK,
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    files = {"signs_lab/__init__.py": "", "signs_lab/all.py": CODE}
+    write(tmp_path, files | {"conf/task/signs.yaml": TASK, "conf/check/mylab/corner.yaml": CHECK})
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("ICL_PACKAGES", "signs_lab")
-    return [
-        "--config-dir",
-        str(tmp_path / "conf"),
-        "task=signs",
-        *(arg for arg in ARGS if "task." not in arg),
-    ]
+    return ["--config-dir", str(tmp_path / "conf"), "task=signs", *ARGS]
 
 
 def test_it_trains_is_stored_watched_judged_and_restored(icl: Run, lab: list[str]) -> None:
@@ -146,24 +135,19 @@ def test_it_trains_is_stored_watched_judged_and_restored(icl: Run, lab: list[str
 
     again = icl("train", *lab, "checks=[mylab/corner]", "format=json").json
     assert again["cached"] and again["metrics"] == metrics
-    asked = icl(
-        "check", *lab[:2], "check=mylab/corner", f"check.weights={document['run_dir']}", "format=json"
-    )
-    assert asked.json["verdict"] == "holds"
+    weights = f"check.weights={document['run_dir']}"
+    assert icl("check", *lab[:2], "check=mylab/corner", weights, "format=json").json["verdict"] == "holds"
 
 
 def test_an_estimator_it_has_not_says_which_it_has(icl: Run, lab: list[str], outputs: Path) -> None:
-    found = icl(
-        "train", *(arg for arg in lab if not arg.startswith("train.estimator")), "train.estimator=expected"
-    )
+    found = icl("train", *(arg.replace("=sampled", "=expected") for arg in lab))
     assert (found.code, found.out) == (2, "") and "use train.estimator=sampled" in found.err
     assert not outputs.exists()
 
 
 def test_pictures_of_a_law_without_sigma(icl: Run, lab: list[str], outputs: Path) -> None:
-    found = icl(
-        "train", *lab, "train.steps=20", "callbacks.heatmaps.count=1", "format=json", logger="wandb_offline"
-    )
+    pictures = ["train.steps=20", "callbacks.heatmaps.count=1", "format=json"]
+    found = icl("train", *lab, *pictures, logger="wandb_offline")
     assert found.code == 0 and list(outputs.glob("wandb/**/*.png")), found.err
 
 

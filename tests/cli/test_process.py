@@ -8,14 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import TINY
+from tests.processes import ROOT, Command
 
 ICL = "import sys; from icl.cli import main; sys.exit(main())"
-ENV = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 SAYS = "icl: interrupted; the same command continues from what is saved\n"
 
 
@@ -43,11 +45,28 @@ def test_whatever_its_streams_are(line: str, code: int, out: str, err: str, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("streams", [">&-", "2>&-", "2> >(exec 0<&-)"])
-def test_a_run_is_made_all_the_same(streams: str, tmp_path: Path) -> None:
+def _no_stdout() -> None:
+    os.close(1)
+    sys.stdout = None  # type: ignore[assignment]  as an interpreter begins then
+
+
+def _no_stderr() -> None:
+    os.close(2)
+    sys.stderr = None  # type: ignore[assignment]
+
+
+def _nobody_hears_stderr() -> None:
+    read, write = os.pipe()
+    os.dup2(write, 2)
+    os.close(read)
+
+
+@pytest.mark.parametrize("prepare", [_no_stdout, _no_stderr, _nobody_hears_stderr])
+def test_a_run_is_made_all_the_same(prepare: Callable[[], None], tmp_path: Path) -> None:
     """Lock files and weights are no stdout, and nobody need hear of its progress."""
-    found = shell(f"ICL train {shlex.join(TINY)} logger=none {streams}", tmp_path)
-    assert found.returncode == 0 and "Traceback" not in found.stderr
+    command = Command(["train", *TINY, "logger=none"], tmp_path, prepare=prepare)
+    assert command.end() == 0 and "Traceback" not in command.err
+    assert bool(command.out) == (prepare is not _no_stdout)
     (run,) = tmp_path.glob("outputs/runs/ahn/theorem3/*")
     assert {"weights.npz", "run.json"} <= {path.name for path in run.iterdir()}
 

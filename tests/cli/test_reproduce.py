@@ -7,10 +7,8 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,10 @@ from icl.checks.ahn.lemma1 import Lemma1
 from icl.config.places import Configs
 from icl.errors import Unavailable
 from icl.jobs.report import ReportRequest, blanks
-from tests.cli.conftest import Run
-from tests.processes import Command
+from icl.sinks.written import records
+from tests.cli.conftest import Run, write
+from tests.processes import ROOT, Command
 
-ROOT = Path(__file__).parents[2]
 CODE = """
 import os, time
 import numpy as np
@@ -88,6 +86,7 @@ FIGURE = """# @package figure
 experiment: {{_target_: mylab.all.Trained}}
 draw: {{_target_: mylab.all.Curve, column: {column}}}
 """
+COLUMNS = ("loss", "exact_risk")
 FIRST = """# @package _global_
 # paper: mylab
 # reference: Figures 1 and 2
@@ -103,18 +102,14 @@ callbacks: {gradient: {count: 0}, checkpoint: {seconds: 0.1}}
 """
 
 
-def configs(*checks: str) -> dict[str, str]:
-    """Two figures of one run, and these checks."""
-    return checks_alone(*checks) | {
-        "figure/mylab/fig1.yaml": FIGURE.format(number=1, column="loss"),
-        "figure/mylab/fig2.yaml": FIGURE.format(number=2, column="exact_risk"),
+def configs(*checks: str, figures: Sequence[str] = ()) -> dict[str, str]:
+    """These checks, and figures of one run that draw a column each."""
+    head = "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
+    return {
+        **{f"check/mylab/{name.lower()}.yaml": f"{head}_target_: mylab.all.{name}\n" for name in checks},
+        **{f"figure/mylab/fig{n}.yaml": FIGURE.format(number=n, column=c) for n, c in enumerate(figures, 1)},
         "experiment/mylab/first.yaml": FIRST,
     }
-
-
-def checks_alone(*names: str) -> dict[str, str]:
-    head = "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
-    return {f"check/mylab/{name.lower()}.yaml": f"{head}_target_: mylab.all.{name}\n" for name in names}
 
 
 class Lab:
@@ -122,10 +117,8 @@ class Lab:
 
     def __init__(self, folder: Path, files: dict[str, str]) -> None:
         self.folder = folder
-        for name, text in {"../mylab/__init__.py": "", "../mylab/all.py": CODE, **files}.items():
-            path = folder / "conf" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        write(folder, {"mylab/__init__.py": "", "mylab/all.py": CODE})
+        write(folder / "conf", files)
         path_variable = os.pathsep.join([str(folder), str(ROOT)])
         self.go = folder / "go"
         self.go.touch()
@@ -167,7 +160,7 @@ def page(outputs: Path) -> str:
 def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None:
     """They appear by themselves. One is skipped, one crashes, one takes its process with it; a run that two
     figures want is made once; what is done is found again."""
-    lab, outputs = Lab(tmp_path, configs("Good", "Crash", "Die", "Absent")), tmp_path / "out"
+    lab, outputs = Lab(tmp_path, configs("Good", "Crash", "Die", "Absent", figures=COLUMNS)), tmp_path / "out"
     code, document, err = lab.run(outputs, "jobs=2")
     assert code == 4, err
     assert set(document) == {"checks", "figures", "failures", "skipped", "report", "seconds"}
@@ -198,8 +191,8 @@ def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
-    """SIGTERM in a check, SIGKILL and SIGINT in training, at moments that differ from run to run."""
-    lab = Lab(tmp_path, configs("Good", "Slow"))
+    """SIGTERM in a check, SIGKILL and, of a worker's starter, SIGINT in training: at moments that differ."""
+    lab = Lab(tmp_path, configs("Slow", figures=COLUMNS))
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     code, expected, err = lab.run(straight)
     assert code == 0, err
@@ -239,7 +232,7 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
     """Nobody is left to hold locks that the next start would have to wait for."""
-    lab, outputs = Lab(tmp_path, checks_alone("Good", "Long")), tmp_path / "out"
+    lab, outputs = Lab(tmp_path, configs("Good", "Long")), tmp_path / "out"
     command = lab.start(outputs, "jobs=2")
     locks: list[Path] = []
     command.until(lambda: locks.extend(outputs.glob("checks/mylab/long/*.lock")) or locks)
@@ -302,45 +295,35 @@ def test_what_is_not_available_is_skipped_and_alone_is_an_error(
     assert "needs a language model" not in page.read_text()
 
 
-WANDB = Path(sys.executable).with_name("wandb")
-
-
-def told(log: Path) -> list[dict[str, Any]]:
-    """What an offline run holds, by W&B's own reader."""
-    command = [str(WANDB), "leet", "inspect", "--json", str(log)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def test_wandb_has_one_project_grouped_by_paper_and_scale(icl: Run, two_checks: None, outputs: Path) -> None:
-    args = (*SMOKE, "logger.project=lab")
-    document = icl(*args, logger="wandb_offline").json
-    logs = sorted((outputs / "wandb").glob("offline-run-*/*.wandb"), key=lambda path: path.name)
-    runs = [next(line["run"] for line in told(log) if line["type"] == "run") for log in logs]
-    assert [run["display_name"] for run in runs] == ["ahn/lemma1 smoke", "ahn/theorem1 smoke"]
-    for run in runs:
-        assert (run["project"], run["run_group"], run["job_type"]) == ("lab", "ahn-smoke", "check")
-        assert run["tags"] == ["ahn", "smoke"]
-    (table,) = (logs[0].parent / "files").rglob("verdicts*.json")
-    columns, (row,) = json.loads(table.read_text()).values()
-    assert dict(zip(columns, row, strict=True))["verdict"] == document["checks"][0]["verdict"]
-    again = icl(*args, logger="wandb_offline")
-    assert "2 of 2 done already" in again.err
-    assert set((outputs / "wandb").glob("offline-run-*/*.wandb")) == set(logs)
-
-
-def test_wandb_failing_midway_fails_nothing_and_is_told_again(
+def test_wandb_has_one_project_grouped_by_paper_and_scale(
     icl: Run, two_checks: None, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Told again after it failed midway, which fails nothing."""
+
     def broken(*args: object) -> None:
         raise ConnectionResetError("W&B's service is gone")
 
+    def logs() -> set[Path]:
+        return set((outputs / "wandb").glob("offline-run-*/*.wandb"))
+
+    args = (*SMOKE, "logger.project=lab")
     with monkeypatch.context() as patched:
         patched.setattr("icl.sinks.wandb_sink.WandbSink.table", broken)
-        result = icl(*SMOKE, logger="wandb_offline")
+        result = icl(*args, logger="wandb_offline")
     assert (result.code, result.json["failures"], len(result.json["checks"])) == (0, [], 2)
     assert result.err.count("W&B has failed (ConnectionResetError") == 2
-    again = icl(*SMOKE, logger="wandb_offline")
+    before = logs()
+    again = icl(*args, logger="wandb_offline")
     assert again.code == 0 and "0 of 2 done already" in again.err
     assert all(check["cached"] for check in again.json["checks"])
-    assert "2 of 2 done already" in icl(*SMOKE, logger="wandb_offline").err
+    whole = sorted(logs() - before, key=lambda path: path.name)
+    runs = [next(record.run for record in records(log) if record.HasField("run")) for log in whole]
+    assert [run.display_name for run in runs] == ["ahn/lemma1 smoke", "ahn/theorem1 smoke"]
+    for run in runs:
+        assert (run.project, run.run_group, run.job_type) == ("lab", "ahn-smoke", "check")
+        assert list(run.tags) == ["ahn", "smoke"]
+    (table,) = (whole[0].parent / "files").rglob("verdicts*.json")
+    columns, (row,) = json.loads(table.read_text()).values()
+    assert dict(zip(columns, row, strict=True))["verdict"] == result.json["checks"][0]["verdict"]
+    assert "2 of 2 done already" in icl(*args, logger="wandb_offline").err
+    assert logs() == {*before, *whole}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from rich.console import Console
 
 import icl as package
 from icl.cli.sweep import Watch
@@ -20,9 +21,10 @@ from icl.errors import Unavailable
 from icl.jobs import multirun
 from icl.jobs.multirun import Sweep
 from icl.runs.sweeps import read_sweep
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, write
 from tests.cli.test_multirun import DIVERGES
 
+HEAD = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
 GRID = ["-m", "seed=range(2)", "optimizer.lr=0.01,0.02", "format=json"]
 
 
@@ -55,12 +57,18 @@ def test_best_and_failed(tiny: Run, icl: Run) -> None:
     document = tiny("-m", "format=json", *DIVERGES).json
     assert document["best"]["overrides"] == ["optimizer.lr=0.01"]
     (failure,) = document["failures"]
-    assert failure["overrides"] == ["optimizer.lr=1e+20"] and failure["error"].startswith(
-        "icl.training.module.Div"
-    )
+    assert failure["overrides"] == ["optimizer.lr=1e+20"]
+    assert failure["error"].startswith("icl.training.module.Div")
     assert (Path(failure["run_dir"]) / "traceback.txt").is_file()
     found = icl("sweep", f"sweep={document['sweep']}")
     assert found.code == 4 and failure["run_dir"] in found.out and "Diverged: the loss of seeds" in found.out
+    stored = read_sweep(document["sweep"])  # and while it runs
+    sweep = Sweep("train", Configs())
+    sweep.outputs, sweep.fingerprint, sweep.jobs = stored.outputs, stored.folder.name, list(stored.jobs)
+    console = Console(width=100, file=io.StringIO(), record=True)
+    console.print(Watch(sweep).table())
+    shown = console.export_text()
+    assert "1 done  1 failed" in shown and "optimizer.lr=1e+20" in shown and "Diverged" in shown
 
 
 def test_which_sweeps_there_are(tiny: Run, icl: Run, outputs: Path) -> None:
@@ -74,7 +82,7 @@ def test_which_sweeps_there_are(tiny: Run, icl: Run, outputs: Path) -> None:
 
 
 def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
-    for key in ("optimizer.lrr=0.01,0.02", "model.layes=1,2", "optimiser=adam,sgd"):
+    for key in ("model.layes=1,2", "optimiser=adam,sgd"):
         refused = tiny("-m", "seed=range(2)", key)
         assert (refused.code, refused.out) == (2, "") and "did you mean" in refused.err
     late = tiny("-m", "experiment=ahn/theorem3", "optimizer=adam,sgd", "optimizer.momentum=0.1")
@@ -84,19 +92,16 @@ def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
 
 def test_one_compose_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:
     """And what is composed so is what Hydra composes: the same runs are found by a launcher's own compose."""
-    swept = ["-m", "seed=0,1", "train.clip=null,0.1", "model=sparse_a,sparse_ab",
+    swept = ["-m", "seed=0", "train.clip=null,0.1", "model=sparse_a,sparse_ab",
              "optimizer.betas=[0.9,0.99]", "train.steps=1", "format=json"]  # fmt: skip
     first = tiny(*swept).json
-    assert first["jobs"] == first["done"] == 8
+    assert first["jobs"] == first["done"] == 4
     composed: list[object] = []
     load = ConfigLoaderImpl.load_configuration
-    monkeypatch.setattr(
-        ConfigLoaderImpl,
-        "load_configuration",
-        lambda *args, **more: composed.append(args) or load(*args, **more),
-    )
+    watched = lambda *args, **more: composed.append(args) or load(*args, **more)  # noqa: E731
+    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", watched)
     _with_options.cache_clear()
-    assert tiny(*swept).json["cached"] == 8 and len(composed) == 3  # the sweep's own, and of each model one
+    assert tiny(*swept).json["cached"] == 4 and len(composed) == 3  # the sweep's own, and of each model one
     for value in ("{lr:0.01}", "{lr:0.02}"):  # merged, so that each starts from the config
         assert tiny("-m", f"optimizer={value}", "seed=0,1").code == 0
 
@@ -122,13 +127,9 @@ def test_of_very_many_jobs_little_is_kept(tiny: Run, monkeypatch: pytest.MonkeyP
 
 
 def test_values_that_speak_of_hydra(tiny: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "conf" / "experiment"
-    folder.mkdir(parents=True)
-    name = "name: mylab/${hydra:job.override_dirname}"
-    (folder / "named.yaml").write_text(
-        f"# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n{name}\n"
-    )
-    args = ["--config-dir", str(tmp_path / "conf"), "experiment=named", "-m", "seed=0,1", "format=json"]
+    named = f"{HEAD}name: mylab/${{hydra:job.override_dirname}}\n"
+    conf = write(tmp_path / "conf", {"experiment/named.yaml": named})
+    args = ["--config-dir", str(conf), "experiment=named", "-m", "seed=0,1", "format=json"]
     others = "experiment,scale,checks,train.steps,train.batch,train.steps_per_batch,train.log_every"
     others += ",callbacks.gradient.count,format,paths.outputs,logger"
     exclude = f"hydra.job.config.override_dirname.exclude_keys=[{others}]"
@@ -138,23 +139,8 @@ def test_values_that_speak_of_hydra(tiny: Run, tmp_path: Path) -> None:
 
 def test_options_that_lie_elsewhere(tiny: Run, tmp_path: Path) -> None:
     for number, place in enumerate("ab", 1):
-        (tmp_path / place / "experiment").mkdir(parents=True)
-        head = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
-        (tmp_path / place / "experiment" / "mine.yaml").write_text(f"{head}seeds: [{number}]\n")
-        found = tiny(f"hydra.searchpath=[file://{tmp_path / place}]", "experiment=mine", "-m", "format=json",
-                     "train.steps=1,2").json  # fmt: skip
-        assert found["done"] == 2 and found["results"][0]["document"]["metrics"]["loss"][
-            "by_seed"
-        ].keys() == {str(number)}
-
-
-def test_how_far_it_is(tiny: Run) -> None:
-    from rich.console import Console
-
-    stored = read_sweep(tiny("-m", "format=json", *DIVERGES).json["sweep"])
-    sweep = Sweep("train", Configs())
-    sweep.outputs, sweep.fingerprint, sweep.jobs = stored.outputs, stored.folder.name, list(stored.jobs)
-    console = Console(width=100, file=io.StringIO(), record=True)
-    console.print(Watch(sweep).table())
-    shown = console.export_text()
-    assert "1 done  1 failed" in shown and "optimizer.lr=1e+20" in shown and "Diverged" in shown
+        write(tmp_path / place, {"experiment/mine.yaml": f"{HEAD}seeds: [{number}]\n"})
+        searched = f"hydra.searchpath=[file://{tmp_path / place}]"
+        found = tiny(searched, "experiment=mine", "-m", "format=json", "train.steps=1").json
+        (result,) = found["results"]
+        assert result["document"]["metrics"]["loss"]["by_seed"].keys() == {str(number)}

@@ -20,7 +20,7 @@ from icl.runs.store import ActiveRun
 from icl.training import job
 from icl.training import together as training
 from icl.training.optimizers import ReplicaOptimizer
-from tests.cli.conftest import TINY, Run
+from tests.cli.conftest import Run, tiny_argv
 from tests.cli.test_multirun import DIVERGES
 from tests.processes import Command
 
@@ -68,9 +68,8 @@ def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many runs each ensemble has that is trained."""
     sizes: list[int] = []
     train = training._train
-    monkeypatch.setattr(
-        training, "_train", lambda parts, *more: sizes.append(len(parts)) or train(parts, *more)
-    )
+    counted = lambda parts, *more: sizes.append(len(parts)) or train(parts, *more)  # noqa: E731
+    monkeypatch.setattr(training, "_train", counted)
     return sizes
 
 
@@ -139,14 +138,14 @@ def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.Mo
         return finish(plan, *rest)
 
     monkeypatch.setattr(job, "finish", breaks)
-    ended = tiny(*VECTORIZED, "seed=range(64)")
-    assert ended.code == 4 and ended.json["done"] == 63
+    ended = tiny(*VECTORIZED, "seed=range(6)")
+    assert ended.code == 4 and ended.json["done"] == 5
     (failure,) = ended.json["failures"]
     assert failure["error"] == "RuntimeError: made to raise" and failure["overrides"] == ["seed=1"]
     assert "in breaks" in (Path(failure["run_dir"]) / "traceback.txt").read_text()
     monkeypatch.undo()
-    again = tiny(*VECTORIZED, "seed=range(64)").json
-    assert again["done"] == 64 and again["cached"] == 63
+    again = tiny(*VECTORIZED, "seed=range(6)").json
+    assert again["done"] == 6 and again["cached"] == 5
 
 
 def test_interrupted_and_continued_by_either_launcher(
@@ -219,29 +218,6 @@ def test_stopped_while_checkpoints_are_written(
     assert_same(run_dirs(tiny(*VECTORIZED, *swept).json), run_dirs(whole), 0)
 
 
-def test_jobs_of_wandb(tiny: Run, outputs: Path) -> None:
-    assert tiny(*VECTORIZED, "seed=0,1", logger="wandb_offline").json["done"] == 2
-    ids = {path.name.rpartition("-run-")[2][-14:] for path in outputs.glob("wandb/offline-run-*")}
-    assert len(ids) == 2
-
-
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("hydra.launcher.max_replicas=0", "max_replicas=0: must be"),
-        ("train.batch=0", "train.batch=0: must be"),
-    ],
-)
-def test_refused_before_anything_is_written(override: str, said: str, tiny: Run, outputs: Path) -> None:
-    refused = tiny(*VECTORIZED, "seed=0,1", override)
-    assert (refused.code, refused.out) == (2, "") and said in refused.err and not outputs.exists()
-
-
-def test_for_training_alone(icl: Run, outputs: Path) -> None:
-    refused = icl("check", "-m", "check=ahn/theorem1", "check.dim=3,4", "hydra/launcher=vectorized")
-    assert refused.code == 2 and "is for icl train" in refused.err and not outputs.exists()
-
-
 def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1e6 < together.available_bytes() < 1e15
     monkeypatch.setattr(together, "available_bytes", lambda: 100.0)
@@ -276,26 +252,24 @@ def _touched(outputs: Path, files: str) -> set[tuple[str, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["vectorized", "basic"])
-def test_killed_five_times(
-    launcher: str, tiny: Run, elsewhere: Elsewhere, tmp_path: Path, outputs: Path
+@pytest.mark.parametrize(("launcher", "times"), [("vectorized", 3), ("basic", 2)])
+def test_killed(
+    launcher: str, times: int, tiny: Run, elsewhere: Elsewhere, tmp_path: Path, outputs: Path
 ) -> None:
     """At random moments: the table at the end is that of a sweep left alone."""
-    kept = [arg for arg in TINY if not arg.startswith(("train.steps=", "train.steps_per_batch="))]
     args = [*DOUBLE, f"hydra/launcher={launcher}", "train.steps=60", "train.steps_per_batch=7", "seed=0,1",
             "optimizer.lr=0.01,0.02", "callbacks.checkpoint.seconds=0"]  # fmt: skip
     whole = elsewhere(*args)
-    moments, killed = random.Random(5), 0
-    while killed < 5:
-        argv = ["train", *kept, *args, "logger=none", f"paths.outputs={outputs}"]
-        command = Command(argv, tmp_path, prepare=_slowly)
+    moments = random.Random(5)
+    for killed in range(times):
+        argv = [*tiny_argv(*args), "logger=none", f"paths.outputs={outputs}"]
         files = "checkpoints/*.pt" if killed % 2 == 0 else "*"  # while it trains, and wherever it is
         before = _touched(outputs, files)
+        command = Command(argv, tmp_path, prepare=_slowly)
         command.until(lambda: before != _touched(outputs, files))  # noqa: B023
         time.sleep(moments.uniform(0, 0.3))
         command.send(signal.SIGKILL)
         command.end()
-        killed += 1
     last = tiny(*args).json
     assert last["done"] == 4 and any(r["document"]["resumed"] for r in last["results"])
     texts = [Path(document["sweep"], "sweep.csv").read_bytes() for document in (last, whole)]

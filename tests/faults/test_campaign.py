@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.faults import campaign, inputs
+from tests.processes import SERVER
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")]
 
 
-def campaign(name: str, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.faults.{name}", *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert found["failures"] == []
-    return found
+def found(module: ModuleType, arguments: list[str], told: Path) -> dict[str, Any]:
+    """By a process from which others can be forked: it has no threads."""
+    process = SERVER.Process(target=_campaign, args=(module.__name__, arguments, told))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, told.read_text()
+    return json.loads(told.read_text())
 
 
-def test_the_same_command_ends_with_the_same_bytes_whatever_happened() -> None:
-    found = campaign("campaign", "stories=12", "commands=train,check")
-    assert found["stories"] == 12 and min(found["writes"].values()) > 10
+def _campaign(name: str, arguments: list[str], told: Path) -> None:
+    os.dup2(os.open(told, os.O_WRONLY | os.O_CREAT), 1)
+    code = sys.modules[name].main(arguments)
+    sys.stdout.flush()
+    sys.exit(code)
 
 
-def test_wrong_input_is_refused_and_leaves_nothing() -> None:
-    found = campaign("inputs", "seconds=20", "count=200")
-    assert found["inputs"] > 5 and "train: 2" in found["codes"]
+def test_the_same_command_ends_with_the_same_bytes_whatever_happened(tmp_path: Path) -> None:
+    told = found(campaign, ["stories=12", "commands=train,check"], tmp_path / "told.json")
+    assert told["failures"] == [] and told["stories"] == 12 and min(told["writes"].values()) > 10
+
+
+def test_wrong_input_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    told = found(inputs, ["count=40"], tmp_path / "told.json")
+    assert told["failures"] == [] and told["inputs"] == 40 and told["codes"]["train: 2"] > 5

@@ -71,18 +71,24 @@ def test_a_run_is_that_of_the_command(icl_command: Run, outputs: Path) -> None:
     args = [setting.replace('"', "") for setting in settings]
     found = icl_command("train", "experiment=ahn/theorem3", *args, "format=json").json
     assert found["cached"] and found["metrics"] == first["metrics"]
-    assert icl.load_run(first["run_dir"]).A.shape[0] == 2
+    run = icl.load_run(first["run_dir"])
+    assert run.A.shape == (2, 3, 5, 5) and run.Sigma.shape == run.U.shape == (2, 5, 5)
+    assert run.config["train"]["steps"] == 4 and run.metrics["step"][-1] == 4
+    with pytest.raises(ValueError, match=r"no run\.json"):
+        icl.load_run(Path(first["run_dir"]).parent)
     assert icl.train("ahn/theorem3", outputs=outputs, **TINY)["cached"]
     assert not icl.train("ahn/theorem3", outputs=outputs, force=True, **TINY)["cached"]
 
 
-def test_a_check_is_kept_where_a_folder_is_named(unchanged: None, outputs: Path) -> None:
+def test_a_check_is_kept_where_a_folder_is_named(unchanged: None, outputs: Path, icl_command: Run) -> None:
     document = icl.check("ahn/lemma1", dim=2, samples=4)
     assert document["verdict"] == "holds" and document["settings"]["dim"] == 2 and not document["cached"]
     assert not outputs.exists() and not Path("outputs").exists()
     kept = icl.check("ahn/lemma1", dim=2, samples=4, outputs=outputs)
     assert kept["measured"] == document["measured"] and not kept["cached"]
     assert icl.check("ahn/lemma1", dim=2, samples=4, outputs=outputs)["cached"]
+    found = icl_command("check", "check=ahn/lemma1", "check.dim=2", "check.samples=4", "format=json").json
+    assert found == kept | {"cached": True}
 
 
 def test_a_current_verdict_is_not_measured_again_to_be_told(
@@ -145,7 +151,7 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
     assert "holds" in html and "max_error" in html and " &lt; " in html and json.loads(json.dumps(document))
     document["claim"], document["verdict"] = "<script>", "fails"
     assert "&lt;script&gt;" in document._repr_html_() and "expected: holds" in document._repr_html_()
-    figure = icl.figure("ahn/fig2", outputs=outputs, scale="smoke")
+    figure = icl.figure("giannou/fig1", outputs=outputs, scale="smoke")
     assert "data:image/png;base64," in figure._repr_html_() and "undecided" in figure._repr_html_()
     run = Shown(run_dir="/r", steps=3, metrics={"loss": {"mean": 0.5}}, verdicts=[])
     assert "loss" in run._repr_html_() and "0.5" in run._repr_html_()

@@ -14,7 +14,6 @@ import pytest
 import icl
 
 ROOT = Path(__file__).parents[2]
-ENTRY = "import sys; from icl.cli import main; sys.exit(main())"
 
 
 def build(kind: str, directory: Path) -> Path:
@@ -42,22 +41,6 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(directory)
     return directory
-
-
-def run_from(site: Path, cwd: Path, script: str, *arguments: str) -> str:
-    """`script` in a process that has the unpacked wheel ahead of the repository and starts elsewhere."""
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_wheel_holds_every_module_plugin_and_config_and_nothing_else(wheel: Path) -> None:
@@ -92,16 +75,19 @@ def test_editable_install_is_a_pointer_to_the_repository(tmp_path: Path) -> None
         assert archive.read(pointer).decode().split("\n") == [str(ROOT)]
 
 
-def test_unpacked_wheel_is_found_with_its_plugins(unpacked: Path, tmp_path: Path) -> None:
+def test_unpacked_wheel_is_found_with_its_plugins_and_experiments(unpacked: Path, tmp_path: Path) -> None:
+    """By a process that has it ahead of the repository and starts elsewhere."""
     script = (
-        "import icl, hydra_plugins.icl as ours, hydra_plugins.hydra_joblib_launcher;"
-        "print(icl.__file__); print(ours.__file__)"
+        "import icl, hydra_plugins.icl as ours, hydra_plugins.hydra_joblib_launcher\n"
+        "from icl.cli import main\nprint(icl.__file__)\nprint(ours.__file__)\n"
+        "assert main(['--version']) == main(['list', 'format=json']) == 0"
     )
-    for line in run_from(unpacked, tmp_path, script).splitlines():
-        assert Path(line).is_relative_to(unpacked)
-
-
-def test_unpacked_wheel_lists_the_experiments_it_ships(unpacked: Path, tmp_path: Path) -> None:
-    assert icl.__version__ in run_from(unpacked, tmp_path, ENTRY, "--version")
-    listing = json.loads(run_from(unpacked, tmp_path, ENTRY, "list", "format=json"))
-    assert "ahn/theorem3" in {entry["id"] for entry in listing["experiments"]}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(unpacked)},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    package, plugins, version, listing = done.stdout.split("\n", 3)
+    assert Path(package).is_relative_to(unpacked) and Path(plugins).is_relative_to(unpacked)
+    assert icl.__version__ in version
+    assert "ahn/theorem3" in {entry["id"] for entry in json.loads(listing)["experiments"]}

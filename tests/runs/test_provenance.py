@@ -40,6 +40,9 @@ def test_git_state(tmp_path):
     git(tmp_path, "add", "icl")
     git(tmp_path, "commit", "-qm", "first")
     assert state(package) == {"commit": git(tmp_path, "rev-parse", "HEAD"), "dirty": False}
+    index = (tmp_path / ".git/index").read_bytes()
+    os.utime(package / "a.py", (1, 1))
+    assert state(package)["dirty"] is False and (tmp_path / ".git/index").read_bytes() == index, "is written"
     (package / "a.py").write_text("x = 2\n")
     assert state(package)["dirty"] is True
 
