@@ -138,14 +138,14 @@ def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.Mo
         return finish(plan, *rest)
 
     monkeypatch.setattr(job, "finish", breaks)
-    ended = tiny(*VECTORIZED, "seed=range(6)")
-    assert ended.code == 4 and ended.json["done"] == 5
+    ended = tiny(*VECTORIZED, "seed=range(64)")
+    assert ended.code == 4 and ended.json["done"] == 63
     (failure,) = ended.json["failures"]
     assert failure["error"] == "RuntimeError: made to raise" and failure["overrides"] == ["seed=1"]
     assert "in breaks" in (Path(failure["run_dir"]) / "traceback.txt").read_text()
     monkeypatch.undo()
-    again = tiny(*VECTORIZED, "seed=range(6)").json
-    assert again["done"] == 6 and again["cached"] == 5
+    again = tiny(*VECTORIZED, "seed=range(64)").json
+    assert again["done"] == 64 and again["cached"] == 63
 
 
 def test_interrupted_and_continued_by_either_launcher(
@@ -252,7 +252,7 @@ def _touched(outputs: Path, files: str) -> set[tuple[str, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("launcher", "times"), [("vectorized", 3), ("basic", 2)])
+@pytest.mark.parametrize(("launcher", "times"), [("vectorized", 5), ("basic", 2)])
 def test_killed(
     launcher: str, times: int, tiny: Run, elsewhere: Elsewhere, tmp_path: Path, outputs: Path
 ) -> None:
