@@ -14,6 +14,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from icl.config import packages
 from icl.config.places import TORCHRUN
 from icl.errors import InputError
 from icl.training import job
-from icl.training.company import Company
+from icl.training.company import Company, OthersFailed
 from icl.training.job import TrainingPlan
 
 _PATIENCE = datetime.timedelta(days=1)  # of those who wait while the first waits, measures or judges
@@ -124,6 +125,11 @@ def company_of(plan: TrainingPlan) -> Iterator[Company]:
         try:
             yield company
             company.tell(None)
+        except OthersFailed:
+            wait(
+                [other.sentinel for other in others], _ENDING
+            )  # until the one that failed has said over what
+            raise
         finally:
             dist.destroy_process_group()
         for other in others:

@@ -39,5 +39,5 @@ def test_the_same_command_ends_with_the_same_bytes_whatever_happened(tmp_path: P
 
 
 def test_wrong_input_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    told = found(inputs, ["seconds=30", "count=200"], tmp_path / "told.json")
+    told = found(inputs, ["seconds=20", "count=200"], tmp_path / "told.json")
     assert told["failures"] == [] and told["inputs"] > 20 and told["codes"]["train: 2"] > 5
