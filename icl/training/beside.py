@@ -126,9 +126,7 @@ def company_of(plan: TrainingPlan) -> Iterator[Company]:
             yield company
             company.tell(None)
         except OthersFailed:
-            wait(
-                [other.sentinel for other in others], _ENDING
-            )  # until the one that failed has said over what
+            wait([other.sentinel for other in others], _ENDING)  # for the one that says over what
             raise
         finally:
             dist.destroy_process_group()
