@@ -93,10 +93,11 @@ def test_two_processes(
     witness: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first of them by an interpreter of its own; those after it are forked, which costs seconds less."""
+    """Forked, which costs seconds less; the last are interpreters of their own, as for a user."""
+    spawned = beside.get_context
+    monkeypatch.setattr(beside, "get_context", lambda how: SERVER)
     whole = tiny(*SHARED).json
     assert_by_hand(whole["run_dir"], witness)
-    monkeypatch.setattr(beside, "get_context", lambda how: SERVER)
     assert tiny(*SHARED).json["cached"]
     place = outputs.rename(outputs.with_name("whole"))
 
@@ -120,6 +121,7 @@ def test_two_processes(
     for name, array in one.weights.items():
         assert np.array_equal(array, other.weights[name])
 
+    monkeypatch.setattr(beside, "get_context", spawned)
     (witness / "fail").touch()
     failed = tiny(*SHARED, "force=true")
     assert failed.code == 4 and "another process of this run failed" in failed.err
