@@ -71,14 +71,14 @@ class Fig3:
         best, bound = float(exact["best_risk"]), float(exact["lower_bound"])
         drawn += [
             Curve("c", "risk at the weights", BLUE, exact["steps"], exact["risk_RT"]),
-            Curve("c", "exact, projected on S", ORANGE, *metric(run, "risk_on_s")),
+            Curve("c", "risk, projected on S", ORANGE, *metric(run, "risk_on_s")),
             Curve("c", "batch of 20,000", GREY, exact["steps"], exact["batch_RT"], {"linewidth": 0.7}),
             Level("c", f"best on S found {best:.3g}", best),
             Level("c", f"lower bound {bound:.3g}", bound, "dotted"),
         ]
         plain = records["plain"]
         drawn += [
-            Curve("g", "exact, projected on S", ORANGE, *metric(plain, "risk_on_s")),
+            Curve("g", "risk, projected on S", ORANGE, *metric(plain, "risk_on_s")),
             Curve("g", PLAIN_LOSS, SKY, *metric(plain, "loss")),
             Level("g", f"best on S found {best:.3g}", best),
         ]

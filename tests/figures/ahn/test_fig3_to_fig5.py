@@ -128,7 +128,7 @@ def test_everything_drawn_is_in_the_table(trained, law):
     lines = sum(len(axes.lines) for axes in Fig3().draw(records).axes)
     assert lines == len({(row["panel"], row["series"]) for row in Fig3().table(records)}) == 19
     plain = [row for row in Fig3().table(records) if row["panel"] == "g"]
-    assert {row["series"] for row in plain} > {"plain training prompts", "exact, projected on S"}
+    assert {row["series"] for row in plain} > {"plain training prompts", "risk, projected on S"}
     for figure, matrices in ((Fig4(), 2), (Fig5(), 3)):
         rows = figure.table(records)
         assert len(rows) == 2 * matrices * law.dim**2
