@@ -144,7 +144,7 @@ def _beyond_descent(exact: Mapping[str, np.ndarray], seeds: list[int]) -> Claim:
                 str(seed): {
                     "at the weights": float(risk_R[r]),
                     "standard error": float(stderr_R[r]),
-                    "projected on S, exact": float(exact["risk_on_s_R"][r]),
+                    "projected on S": float(exact["risk_on_s_R"][r]),
                     "nearest minimum on S": float(minima_M[nearest_R[r]]),
                     "its rank": int(nearest_R[r]) + 1,
                 }
