@@ -158,7 +158,10 @@ def _remove(entry: Garbage) -> bool:
         if guard == entry.path:  # a dead lock, ours by now: releasing it removes it
             return True
         gone = atomic.temporary(entry.path)
-        os.rename(entry.path, gone)
+        try:
+            os.rename(entry.path, gone)
+        except FileNotFoundError:  # of somebody who is done with it
+            return False
         if gone.is_dir():
             shutil.rmtree(gone)
         else:

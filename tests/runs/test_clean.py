@@ -149,6 +149,15 @@ def test_temporary_files_and_dead_locks(outputs, store, finish):
         assert find_garbage(outputs, current) == []
 
 
+def test_a_temporary_file_that_somebody_is_done_with_meanwhile(outputs, store, finish, monkeypatch):
+    path = make(store, finish, 0).parent / ".being.lock.written.tmp"
+    path.write_text("half")
+    (entry,) = find_garbage(outputs, current)
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", lambda *names: path.unlink() or rename(*names))
+    assert remove(outputs, [entry]) == [] and find_garbage(outputs, current) == []
+
+
 def test_nothing_outside_and_nothing_behind_a_link(tmp_path, outputs, store):
     elsewhere = RunStore(tmp_path / "elsewhere")
     victim = stop(elsewhere, 0, ZeroDivisionError())
