@@ -164,7 +164,7 @@ class CriticalPointGradient(Measure):
         risk: Risk | None = None,
     ) -> None:
         super().__init__(count, steps)
-        self.samples = whole("CriticalPointGradient.samples", samples, 64)
+        self.samples = whole("CriticalPointGradient.samples", samples, 64, 10**7)
         if (matrices is None) != (risk is None):
             raise InputError("CriticalPointGradient: matrices and risk must be given together")
         self.matrices, self.risk = matrices, risk
