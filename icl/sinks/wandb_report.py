@@ -38,6 +38,7 @@ def drafted(logger: LoggerSettings, outputs: Path, scale: str, figures: Mapping[
     """`report`, where the server can be reached."""
     insist_on_workspaces()
     with kept_under(outputs / "wandb"):
+        _reached()
         return report(logger, scale, figures)
 
 
@@ -81,13 +82,18 @@ def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]])
     )
 
 
-def _default_entity() -> str:
+def _reached() -> str | None:
+    """The entity of whoever is logged in."""
     import wandb
 
     try:
-        entity = wandb.Api().default_entity
+        return wandb.Api().default_entity
     except (wandb.Error, ValueError) as error:
         raise InputError(f"wandb=true: W&B cannot be reached ({str(error).splitlines()[0]})") from None
+
+
+def _default_entity() -> str:
+    entity = _reached()
     if not entity:
         raise InputError("wandb=true: no W&B entity; logger.entity=NAME gives one")
-    return str(entity)
+    return entity

@@ -53,3 +53,16 @@ def test_without_the_library_nothing_is_written(
     assert main(["report", "wandb=true", f"paths.outputs={tmp_path / 'outputs'}"]) == 2
     assert "pip install 'icl[report]'" in capfd.readouterr().err
     assert not (tmp_path / "outputs" / "report").exists()
+
+
+@pytest.mark.parametrize("entity", ["null", "me"])
+def test_nor_without_a_key(
+    entity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    outputs = tmp_path / "outputs"
+    assert main(["report", "wandb=true", f"++logger.entity={entity}", f"paths.outputs={outputs}"]) == 2
+    assert "wandb=true: W&B cannot be reached" in capfd.readouterr().err
+    assert not outputs.exists()
