@@ -154,7 +154,7 @@ def test_heatmaps_of_replicas(tmp_path: Path, seeds: str, names: list[str]) -> N
         (lambda: WeightHeatmaps(seeds="all"), r"WeightHeatmaps\.seeds=all"),
         (lambda: WeightHeatmaps(which="A"), r"WeightHeatmaps\.which=A: must be a list of names"),
         (lambda: WeightHeatmaps(steps=[1.5]), r"WeightHeatmaps\.steps=1\.5"),
-        (lambda: CriticalPointGradient(samples=63), r"samples=63: must be an integer of at least 64"),
+        (lambda: CriticalPointGradient(samples=63), r"samples=63: must be an integer from 64 to 10000000"),
         (lambda: CriticalPointGradient(risk=risk), "matrices and risk must be given together"),
     ],
 )
