@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import linear_layer_tokens, theorem1
+from icl.checks.ahn import theorem1
 from icl.checks.ahn.linear_layer import LinearLayer
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.verdict import Weights
@@ -15,13 +15,6 @@ from icl.theory import quadratic
 from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
 from tests.checks.asking import Mutant, held, holds, refuses, seen
-
-
-@pytest.fixture(autouse=True)
-def coarse(monkeypatch):
-    """Prompts enough to see an error of 4 %; tests/test_smoke.py has the check's own number."""
-    monkeypatch.setattr(linear_layer_tokens, "PRECISION", 0.006)
-    monkeypatch.setattr(linear_layer_tokens, "FREE_PRECISION", 0.02)
 
 
 @holds(

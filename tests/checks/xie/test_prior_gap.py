@@ -1,15 +1,8 @@
 import pytest
 
-from icl.checks.xie import prior_gap, tokens
+from icl.checks.xie import prior_gap
 from icl.checks.xie.prior_gap import PriorGap
 from tests.checks.asking import Mutant, holds, seen
-
-
-@pytest.fixture(autouse=True)
-def fewer_prompts(monkeypatch):
-    """tests/checks/xie/test_tokens.py draws the check's own number, and sees with it what the check says."""
-    monkeypatch.setattr(tokens, "MOST_PROMPTS", 20_000)
-    monkeypatch.setattr(tokens, "SEES", 0.2)
 
 
 @holds(

@@ -4,20 +4,13 @@ import pytest
 import torch
 
 from icl.checks.verdict import Weights
-from icl.checks.xie import saturation, theorem1, tokens
+from icl.checks.xie import saturation, theorem1
 from icl.checks.xie.initial_guess import setting
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
 from icl.theory.initial_guess import lost_slope, optimal_matrices
 from tests.checks.asking import Mutant, holds, refuses, seen
-
-
-@pytest.fixture(autouse=True)
-def fewer_prompts(monkeypatch):
-    """tests/checks/xie/test_tokens.py draws the check's own number, and sees with it what the check says."""
-    monkeypatch.setattr(tokens, "MOST_PROMPTS", 20_000)
-    monkeypatch.setattr(tokens, "SEES", 0.2)
 
 
 def least(d, C, error):
