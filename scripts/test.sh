@@ -20,7 +20,7 @@ part "mypy" mypy icl
 # The test processes share the cores, so each computes with one thread, and there is one more than cores: some wait for
 # processes, for servers and for the disk. Who has nothing left takes from the others.
 status=0
-workers=$(($("$env/bin/python" -c "import os; print(min(len(os.sched_getaffinity(0)), 4))") + 1))
+workers=$("$env/bin/python" -c "import os; print(min(os.cpu_count() or 1, 4) + 1)")
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n "$workers" --dist worksteal "$@" || status=$?
 
 if [ -n "$failed" ]; then

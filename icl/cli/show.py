@@ -55,12 +55,12 @@ def checks(
                 console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
 
 
-def headed(padding: tuple[int, ...]) -> Any:
+def headed(padding: tuple[int, int] | tuple[int, int, int, int]) -> Any:
     """An empty table with a line below its head."""
     from rich import box
     from rich.table import Table
 
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)  # type: ignore[arg-type]
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
 
 
 def heading(metric: str) -> str:

@@ -5,6 +5,7 @@ R seeds, L depths, T steps.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -123,15 +124,15 @@ def label(axes: Axes, title: str, depths: Sequence[int]) -> None:
     log_axis(axes)
 
 
-class ByLaw:
+class ByLaw(ABC):
     """A panel for each law, named after it, and one legend beside the first row."""
 
     def __init__(self, decisive: bool = False) -> None:
         self.decisive = flag("decisive", decisive)
 
+    @abstractmethod
     def drawn(self, records: Records) -> list[Any]:
         """What is in the panels, for the picture and for the table beside it."""
-        raise NotImplementedError
 
     def draw(self, records: Records) -> Figure:
         laws = laws_of(records)
