@@ -21,7 +21,6 @@ SMALL = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, "samp
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(theorem4, "BATCH", 1000)
-    monkeypatch.setattr(by_tokens, "BUDGET", 4_000_000)
 
 
 def point_of(dim, context, layers, with_b, eigenvalues=None):

@@ -9,11 +9,6 @@ from icl.theory.words import sparse_a_risk
 from tests.checks.asking import Mutant, held, seen
 
 
-@pytest.fixture(autouse=True)
-def one_control(monkeypatch):
-    monkeypatch.setattr(theorem2, "CONTROL_STARTS", 1)
-
-
 @pytest.fixture
 def coarse(monkeypatch):
     """Prompts enough to see an error of 4 %; tests/test_smoke.py has the check's own number."""

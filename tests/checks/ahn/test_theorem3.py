@@ -43,7 +43,7 @@ def test_holds(check, finding):
 @pytest.fixture(autouse=True)
 def fewer_prompts(monkeypatch):
     """tests/checks/ahn/test_by_tokens.py and tests/test_smoke.py draw the check's own number."""
-    monkeypatch.setattr(by_tokens, "BUDGET", 5_000_000)
+    monkeypatch.setattr(by_tokens, "BUDGET", 20_000_000)
 
 
 @pytest.mark.parametrize("layers", [1, 3, 4])

@@ -23,7 +23,7 @@ def few_steps(monkeypatch):
     """The search on the batch loss, on which no verdict rests, and tokens, which have tests of their own."""
     monkeypatch.setattr(batch_loss, "SEARCH_STEPS", 3)
     monkeypatch.setattr(theorem4, "BATCH", 2000)
-    monkeypatch.setattr(by_tokens, "BUDGET", 5_000_000)
+    monkeypatch.setattr(by_tokens, "BUDGET", 20_000_000)
 
 
 @holds(
@@ -82,7 +82,7 @@ def test_b_has_the_sign_and_scale_of_the_model(no_tokens):
 
 def test_a_batch_hides_the_risk_at_a_nearby_point(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(by_tokens, "BUDGET", 3_000_000)
+    monkeypatch.setattr(by_tokens, "BUDGET", 10_000_000)
     measured = Theorem4(samples=1000, starts=16).measure().measured
     assert measured["nearby_batch_loss_20000"] < measured["batch_loss_20000"]
     assert measured["nearby_risk_over_batch_loss"] > 10 * measured["risk_over_batch_loss"]
