@@ -38,15 +38,13 @@ def drafted(logger: LoggerSettings, outputs: Path, scale: str, figures: Mapping[
     """`report`, where the server can be reached."""
     insist_on_workspaces()
     with kept_under(outputs / "wandb"):
-        _reached()
         return report(logger, scale, figures)
 
 
 def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]]) -> wr.Report:
     """As it would be saved: a part for each paper, whose `figures` there are."""
     wr = insist_on_workspaces()
-    entity = logger.entity or _default_entity()
-    where = {"entity": entity, "project": logger.project}
+    where = {"entity": _entity(logger.entity), "project": logger.project}
 
     def grid(paper: str, kind: str, panels: list[Any]) -> Any:
         told = f"Tags in ['{paper}'] and Tags in ['{scale}'] and JobType == '{kind}'"
@@ -82,18 +80,14 @@ def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]])
     )
 
 
-def _reached() -> str | None:
-    """The entity of whoever is logged in."""
+def _entity(given: str | None) -> str:
+    """The one given, or of whoever is logged in; somebody has to be."""
     import wandb
 
     try:
-        return wandb.Api().default_entity
+        own = wandb.Api().default_entity
     except (wandb.Error, ValueError) as error:
         raise InputError(f"wandb=true: W&B cannot be reached ({str(error).splitlines()[0]})") from None
-
-
-def _default_entity() -> str:
-    entity = _reached()
-    if not entity:
+    if not (given or own):
         raise InputError("wandb=true: no W&B entity; logger.entity=NAME gives one")
-    return entity
+    return given or str(own)
