@@ -94,31 +94,58 @@ def uninterrupted(start: Callable[..., Training], *options: str) -> dict[str, An
     return document
 
 
-def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Training]) -> None:
+KILLS = {
+    "32-true": [
+        (signal.SIGKILL, -9, "running"),
+        (signal.SIGTERM, 143, "interrupted"),
+        (signal.SIGINT, 130, "interrupted"),
+    ],
+    "64-true": [(signal.SIGKILL, -9, "running"), (signal.SIGKILL, -9, "running")],
+}
+
+
+@pytest.mark.parametrize("precision", KILLS)
+def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Training], precision: str) -> None:
     """Stops in the middle of sets (of 2 x 13 rows), each but the first soon after a resume."""
-    whole = uninterrupted(start)
-    kills = [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
-    for rows, (signum, code) in zip((21, 42, 63), kills, strict=True):
-        command = start(rows=rows)
+    option = f"trainer.precision={precision}"
+    whole = uninterrupted(start, option)
+    for rows, (signum, code, left) in zip((21, 42, 63), KILLS[precision], strict=False):
+        command = start(option, rows=rows)
         assert command.stop(signum) == code, command.err
-        assert status(command.folder) == ("running" if code < 0 else "interrupted")
+        assert status(command.folder) == left
         assert command.out == "" or command.document()["status"] == "interrupted"
-    last = start()
+    last = start(option)
     assert last.end() == 0, last.err
     resumed = last.document()
     assert resumed["resumed"] and not resumed["cached"] and resumed["status"] == "done"
     assert_identical(whole, resumed)
 
 
-def test_killed_between_checkpoints(start: Callable[..., Training]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [("train.estimator=sampled",), ("train.estimator=tilted", "train.coordinates=whitened")],
+    ids=["sampled", "tilted"],
+)
+def test_killed_between_checkpoints(start: Callable[..., Training], options: tuple[str, ...]) -> None:
     """Before the first, which means from the start; then between two: rows after the last are made again."""
-    options = ("train.estimator=tilted", "train.coordinates=whitened")
     whole = uninterrupted(start, *options)
     assert start(*options, "callbacks.checkpoint.seconds=1000", rows=40).stop(signal.SIGKILL) == -9
     assert start(*options, "callbacks.checkpoint.seconds=0.03", rows=70).stop(signal.SIGKILL) == -9
     last = start(*options)
     assert last.end() == 0
     assert_identical(whole, last.document())
+    again = start(*options)
+    assert again.end() == 0 and again.document()["cached"]
+    assert_identical(whole, again.document())
+
+
+def test_a_nan_exits_4(start: Callable[..., Training]) -> None:
+    options = ("train.clip=null", "optimizer.lr=1e30", "train.steps=20")
+    command = start(*options)
+    assert command.end() == 4
+    assert "not finite" in command.err
+    (trace,) = command.folder.glob("runs/ahn/theorem3/*/traceback.txt")
+    assert "Diverged" in trace.read_text() and status(command.folder) == "failed"
 
 
 def test_the_command_itself(tmp_path: Path) -> None:
