@@ -2,8 +2,6 @@
 test cuts the power, so none waits for the disk.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 

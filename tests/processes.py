@@ -2,8 +2,6 @@
 imported what takes seconds, though not W&B. So are the workers that it starts.
 """
 
-from __future__ import annotations
-
 import atexit
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Records of no folder, and runners that train nothing: what an experiment asks for, and what it computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

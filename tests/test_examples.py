@@ -1,7 +1,5 @@
 """The script and the notebook that the docs show do what they say."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Imports run one way: what each module pulls in, read off the sources; what is heavy, seen in a process."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import json

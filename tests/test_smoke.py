@@ -1,7 +1,5 @@
 """Every experiment, check and figure runs at scale=smoke, whatever configs are on disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The inequality a verdict rests on, as it is shown everywhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

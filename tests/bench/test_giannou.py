@@ -1,7 +1,5 @@
 """That what `icl bench bench=giannou` compares is one thing."""
 
-from __future__ import annotations
-
 import torch
 
 from icl.bench.giannou import published

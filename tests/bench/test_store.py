@@ -1,7 +1,5 @@
 """`icl bench bench=store` measures a folder of runs that every command takes for what they are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The callbacks on modules that are none of ours, under a stock Trainer; and a user's own in a run."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a curriculum draws at a step, through Lightning; and laws that have no easier ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`icl ARGS` inside this process: as fast as the command allows, with what it printed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

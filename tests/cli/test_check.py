@@ -1,7 +1,5 @@
 """`icl check`: the JSON document, exit codes, many at once, and verdicts on given weights."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

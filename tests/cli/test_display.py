@@ -1,7 +1,5 @@
 """What a terminal's one bar says while a job runs."""
 
-from __future__ import annotations
-
 from icl.cli.display import Display
 from icl.events import Changed, Item, Planned, Progress
 

@@ -1,7 +1,5 @@
 """examples/mylab, installed as its README says, at tiny size: found, checked, trained, drawn, judged."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

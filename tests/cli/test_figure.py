@@ -1,7 +1,5 @@
 """`icl figure`: the document, the files, what is found again and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

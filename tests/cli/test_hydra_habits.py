@@ -1,7 +1,5 @@
 """What people bring along from other Hydra applications: it works, or one line says why not."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

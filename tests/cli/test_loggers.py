@@ -1,7 +1,5 @@
 """Any of Lightning's loggers by `_target_`, alone or beside W&B."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`-m`: validated as a whole, kept apart, concluded by a table, a CSV and a JSON document."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Help, list, clean, completion, Python: what starts no run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A callback in somebody's package: one override lists it, and it sees every hook."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

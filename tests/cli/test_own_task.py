@@ -1,7 +1,5 @@
 """A task, a law with observables of its own and a check of them in somebody's package: no edit in icl."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Somebody's installed package: `pip install mylab` and nothing else. And what no config may let in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever a command makes is below its outputs: home, temporary and working folder stay as they were."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

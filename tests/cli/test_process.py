@@ -1,7 +1,5 @@
 """`icl` as a process: its exit code, whatever its stdout and stderr are and whenever a signal comes."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

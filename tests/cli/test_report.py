@@ -1,7 +1,5 @@
 """`icl report`: what is stored becomes a page, and nothing is measured or trained for it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`icl reproduce`: what is done, what is left, and that interruptions end in the same document and page."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

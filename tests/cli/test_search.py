@@ -1,7 +1,5 @@
 """hydra/sweeper=search: grid, random points and Optuna's, under any launcher, and continued."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

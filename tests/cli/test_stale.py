@@ -1,7 +1,5 @@
 """Which edit of the code makes which record stale: verbs and `icl clean` answer alike."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import shutil

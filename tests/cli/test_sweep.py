@@ -1,7 +1,5 @@
 """`icl sweep`, the table of a multirun, and what is done again when the command is repeated."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """Validation, failures and the table at the end are the same under every sweeper and launcher of Hydra's."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """`icl figure figure=sweep`, and the sweep as W&B's own."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`icl train`: the JSON document, what is found again and what is told to whom."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """hydra/launcher=vectorized: one program for many jobs, each with the run it has when it is alone."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

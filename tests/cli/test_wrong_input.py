@@ -1,7 +1,5 @@
 """What a user can get wrong: exit 2, one line that helps, nothing on stdout, nothing written anywhere."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from zipfile import ZipFile

@@ -1,7 +1,5 @@
 """What configs say of themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from icl.config import comments

@@ -1,7 +1,5 @@
 """What is composed from what the process has seen is what Hydra composes; no file or variable is missed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

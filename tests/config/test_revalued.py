@@ -1,7 +1,5 @@
 """A composed config with other values is, to the last key, what Hydra composes with these values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every config on disk, with what the conformance tests read off it."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib

@@ -2,8 +2,6 @@
 settings with the class's own defaults, and no setting of a wrong type gets as far as a record.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 with the name of the last setting changed. Wrong types are refused in test_every_config.py.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The check that CONTRIBUTING shows holds as it stands, in a package of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

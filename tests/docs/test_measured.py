@@ -1,7 +1,5 @@
 """Tables of benchmarks and campaigns leave nothing out of what was measured."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The docs build offline with every link whole, and their numbers are those of stored records."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import json

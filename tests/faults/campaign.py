@@ -4,8 +4,6 @@
 Each line of what fails ends in the numbers that repeat it: `python -m tests.faults.campaign only=SEED`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -6,8 +6,6 @@ when that is: every file opened for writing, renamed or removed and every folder
 before it happens.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -5,8 +5,6 @@ Property: 0, or 2 with at most two lines on stderr, nothing on stdout and nothin
 CPU seconds; 1 and 3 of what has a verdict; 4 of what was begun, with a reason that is no programming error's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -3,8 +3,6 @@ in it, gives the same command again, and says what is wrong then. Property: the 
 same bytes, or says in one line why it cannot.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Small campaigns of faults and of wrong inputs; `seconds=3600` makes large ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Outputs folder, and the command beside the package of the same name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is here, by a look into the folders alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

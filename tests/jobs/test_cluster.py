@@ -1,7 +1,5 @@
 """Jobs of submitit's, here on this machine: what they leave, and that they are queued again when told so."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

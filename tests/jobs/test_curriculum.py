@@ -1,7 +1,5 @@
 """A run of giannou/lsa from the command line; its curriculum is part of what it is."""
 
-from __future__ import annotations
-
 from tests.cli.conftest import Run
 
 LINE = (

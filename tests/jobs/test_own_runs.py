@@ -1,7 +1,5 @@
 """The runs and sweeps that a report shows."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

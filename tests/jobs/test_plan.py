@@ -1,7 +1,5 @@
 """What is done and what is left, in which order and how long; and that workers take it in turn."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

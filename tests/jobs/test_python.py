@@ -1,7 +1,5 @@
 """The Python way in: the same records and documents as the command's, and the process as it was before."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

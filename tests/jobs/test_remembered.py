@@ -1,7 +1,5 @@
 """What is remembered of composed configs is what Hydra would say again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

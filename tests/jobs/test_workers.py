@@ -1,7 +1,5 @@
 """What is told in a worker process reaches whoever started it."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """constraints.txt pins all that an installation with every extra draws in, within pyproject.toml's ranges."""
 
-from __future__ import annotations
-
 import importlib.metadata as metadata
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The scripts parse; their shared set-up says what is missing and leaves no half-made environment behind."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What a built wheel and an editable install hold, and that the wheel runs out of the repository's reach."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

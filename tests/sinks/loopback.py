@@ -4,8 +4,6 @@ Runs by name, each with its rows of history, its summary, config, files, exit co
 unknown question is kept in `unknown` and answered with an error, so that a client that has moved on is seen.
 """
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import json
@@ -15,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 KEY = "f" * 40
 _VIEWER = {"viewer": {
@@ -78,7 +76,7 @@ class Loopback:
     def environment(self) -> dict[str, str]:
         return {"WANDB_BASE_URL": self.url, "WANDB_API_KEY": KEY}
 
-    def __enter__(self) -> Loopback:
+    def __enter__(self) -> Self:
         threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
@@ -194,7 +192,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     @property
-    def _kept(self) -> Loopback:
+    def _kept(self) -> "Loopback":
         return self.server.kept  # type: ignore[attr-defined]
 
     def do_POST(self) -> None:

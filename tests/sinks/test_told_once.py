@@ -1,7 +1,5 @@
 """Several processes that ask for the same at once tell W&B of it once."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whatever answers at W&B's address, or does not, the run is made and W&B's copy kept."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

@@ -1,7 +1,5 @@
 """W&B breaking down at each stage of a run: the run is done all the same."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Online, with a server on the loopback: what arrives there, and what becomes of a run whose server dies,
 refuses, or was asked for by an agent of a sweep. Skipped where the client's protocol has moved on."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

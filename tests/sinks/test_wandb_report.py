@@ -1,7 +1,5 @@
 """`icl report wandb=true`: what arrives at a server on the loopback; what is refused leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an offline run holds, its summary as W&B reads it; each script has a home of its own."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

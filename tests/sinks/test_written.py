@@ -1,7 +1,5 @@
 """A log of W&B's with anything missing is not taken for a whole one."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

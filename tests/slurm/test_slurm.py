@@ -3,8 +3,6 @@
 tests/slurm/start.sh FOLDER && ICL_SLURM=FOLDER python -m pytest -m slurm
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A training plan as `icl train` would build it, small enough for tests."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """One run over several processes: two of them, here, on the CPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

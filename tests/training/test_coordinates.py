@@ -1,7 +1,5 @@
 """Training in whitened coordinates does not feel Sigma."""
 
-from __future__ import annotations
-
 import torch
 
 from icl.models import SparseAB

@@ -1,7 +1,5 @@
 """Exact gradient norms against finite differences, sampled ones against exact ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """An encoder trains, is stopped, goes on and is restored as any other model."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

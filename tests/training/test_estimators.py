@@ -1,7 +1,5 @@
 """Both estimators have one expected gradient; what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`checkpoint=true`: a file that Lightning reads, in a process that has never seen the run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

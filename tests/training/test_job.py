@@ -1,14 +1,12 @@
 """Runs in this process: ensembles against single seeds, steps and rows, failures, cached replays."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -259,7 +257,7 @@ class RecordingSink:
         self.pictures: list[tuple[int, str, list[str]]] = []
         self.told: list[str] = []
 
-    def __enter__(self) -> RecordingSink:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

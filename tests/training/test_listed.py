@@ -1,7 +1,5 @@
 """What a config may list for the trainer: handed through, or refused with what to do instead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The module as a LightningModule: its trainer counts its steps, every hook fires, it predicts."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import signal

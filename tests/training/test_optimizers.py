@@ -1,7 +1,5 @@
 """Replicas side by side against each one alone, stepped by plain torch.optim."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 One test starts the command from nothing.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import signal

@@ -1,7 +1,5 @@
 """Prompts are a function of (seed, role, first step of the set), never of an iterator's position."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
