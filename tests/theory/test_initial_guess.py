@@ -59,15 +59,6 @@ def test_gradient_step(dim, context):
     assert gd_risk(dim, context) == pytest.approx(dim * (dim + 1) / (context + dim + 1), rel=1e-13)
 
 
-def test_gradient_step_from_tokens():
-    """E|u - eta S u|^2 from sampled covariates; 4 standard errors, fixed seed."""
-    rng, D, C, eta = np.random.default_rng(0), 4, 7, 0.6
-    x, u = rng.standard_normal((100_000, C, D)), rng.standard_normal((100_000, D))
-    step = np.einsum("bcd,bc->bd", x, np.einsum("bcd,bd->bc", x, u)) / C
-    losses = ((u - eta * step) ** 2).sum(-1)
-    assert abs(losses.mean() - gd_risk(D, C, eta)) < 4 * losses.std() / len(losses) ** 0.5
-
-
 @pytest.mark.parametrize(("dim", "context"), SIZES)
 def test_constant_from_chi_square(dim, context):
     """C tr(Sigma^{-1} S) is chi^2 with D C degrees: the mean square by quadrature, its minimum by search."""

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize_scalar
 
-from icl.theory.closed_forms import isotropic_risk, isotropic_step
 from icl.theory.polynomial import InvariantRisk, scalars_on_s
 from tests.theory.drawing import covariance, draw, eye, loss_on_gram_matrices, within
 
@@ -96,13 +95,6 @@ def test_theorem_3_optimum_is_the_lower_bound_and_the_only_minimum(dim, context,
     assert found[0].a_L == pytest.approx(best.a_L, rel=1e-9)
 
 
-@pytest.mark.parametrize(("dim", "context"), [(1, 1), (5, 20), (3, 2)])
-def test_one_layer_is_equation_7(dim, context):
-    best = InvariantRisk(dim, context, 1).optimum()
-    assert best.a_L[0] == pytest.approx(isotropic_step(dim, context), rel=1e-14)
-    assert best.risk == pytest.approx(isotropic_risk(dim, context), rel=1e-13)
-
-
 def test_local_minima_of_theorem_4():
     risk = InvariantRisk(5, 10, 3, with_b=True)
     minima = risk.minimise(np.random.default_rng(1), starts=24)
@@ -142,18 +134,12 @@ def test_more_layers_never_hurt():
 
 
 def test_projection_on_s():
-    factor = draw(4, 3, 3)
-    Sigma = factor @ factor.T
-    inverse, a_L, b_L = torch.linalg.inv(Sigma), torch.tensor([0.3, 0.9]), torch.tensor([0.5, -2.0])
-    A_LDD, B_LDD = (
-        a_L.double()[:, None, None] * inverse,
-        b_L.double()[:, None, None] * torch.eye(3, dtype=torch.float64),
-    )
-    assert torch.allclose(scalars_on_s(A_LDD, Sigma)[0], a_L.double())
+    Sigma, a_L, b_L = covariance(4, 3), torch.tensor([0.3, 0.9]).double(), torch.tensor([0.5, -2.0]).double()
+    A_LDD, B_LDD = a_L[:, None, None] * torch.linalg.inv(Sigma), b_L[:, None, None] * eye(3)
+    assert torch.allclose(scalars_on_s(A_LDD, Sigma)[0], a_L)
     found_a, found_beta = scalars_on_s(-A_LDD, Sigma, B_LDD)  # (11) has A = -a Sigma^{-1}
-    assert torch.allclose(found_a, a_L.double())
-    assert torch.allclose(found_beta, (a_L * b_L).double())
-    root = torch.linalg.cholesky(Sigma)
-    off = draw(5, 2, 3, 3)
+    assert torch.allclose(found_a, a_L)
+    assert torch.allclose(found_beta, a_L * b_L)
+    root, off = torch.linalg.cholesky(Sigma), draw(5, 2, 3, 3)
     whitened = (root.T @ off @ root).diagonal(dim1=-2, dim2=-1).mean(-1)
     assert torch.allclose(scalars_on_s(off, Sigma)[0], whitened)
