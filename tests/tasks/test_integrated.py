@@ -10,7 +10,6 @@ from scipy.stats import t as student
 from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.tasks.integrated import Tilted
 from icl.tasks.tilted import INFLATIONS, inflations_for
 from icl.training.estimators import make_estimator
 
@@ -74,20 +73,6 @@ def test_the_same_gradient_as_plain_draws(n, task, family):
     error_K = ((plain.var(0) + tilted.var(0)) / CHUNKS).sqrt()
     assert ((plain.mean(0) - tilted.mean(0)).abs() <= QUANTILE * error_K).all()
     assert plain[:, 2:].mean(0).norm() > 10 * error_K[2:].norm(), "no gradient to compare"
-
-
-def test_without_its_weights_it_is_seen_to_be_biased(monkeypatch):
-    law = LinearRegression(3, 6, task_covariance="inverse").law([0, 1])
-    model = on_s(law, 3, with_b=True)
-    draw = Tilted.draw
-
-    def unweighted(self, *given):
-        drawn = draw(self, *given)
-        return drawn | {"weight": torch.ones_like(drawn["weight"])}
-
-    monkeypatch.setattr(Tilted, "draw", unweighted)
-    exact = law.risk_on_s(model)
-    assert exact is not None and deviation(chunked("tilted", model, law, 0)[:, :2], exact(model)) > QUANTILE
 
 
 def test_the_risk_and_its_error_where_plain_batches_mislead():
