@@ -101,8 +101,6 @@ def test_chebyshev_steps_against_scipy_and_against_the_minimax_value(layers):
     worst = np.abs(np.prod(1 - steps[:, None] * s, axis=0)).max()
     minimax = 1 / eval_chebyt(layers, (high + low) / (high - low))
     assert worst == pytest.approx(minimax, rel=1e-12)
-    for shift in (1.01, 0.99):
-        assert np.abs(np.prod(1 - shift * steps[:, None] * s, axis=0)).max() > 1.001 * minimax
 
 
 def test_the_order_of_chebyshev_steps_is_stable():

@@ -136,19 +136,6 @@ def test_plain_steps_against_the_exact_risk_off_s(layers, per_step):
     assert float(exact(start)) == pytest.approx(float(found.risk_R[0]), rel=0.03)
 
 
-def test_the_best_of_a_draw_against_a_grid():
-    _, contexts = draw(500, 10)
-    found = search_gd(contexts, 2)
-    grid = torch.linspace(0.2, 3.0, 57).double()
-    etas = torch.cartesian_prod(grid, grid)
-    rules = _reduce(contexts, None, 2)
-    for r, rule in enumerate(rules):
-        risks = torch.stack([rule.initial * _gd(rule.H_MM, eta).square().sum() for eta in etas])
-        best = etas[risks.argmin()].sort().values
-        assert float(risks.min()) >= float(found.risk_R[r])
-        assert float((best - found.eta_RL[r]).abs().max()) < 0.1
-
-
 def test_every_found_point_is_stationary_and_repeats(fewer_starts):
     law, contexts = draw(500, 10)
     for steps in (search_gd(contexts, 3), search_gd(contexts, 3, law.Sigma_RDD, per_step=False)):

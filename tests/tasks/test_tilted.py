@@ -36,19 +36,6 @@ def test_weights_have_mean_1_and_exact_moments(dim, n):
         assert abs(mean - exact) < QUANTILE * error, (k, mean, exact, error)
 
 
-def test_high_moments_are_seen_where_plain_draws_miss_them():
-    """E tr W^12 at dim 5, n = 10: the same number of draws, a tenth of the error."""
-    exact = float(trace_moment(12, 5, 10)) / 10**12
-    W_BDD, weight_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1, 1.3, 1.7, 2.2, 3, 4))
-    terms_B = weight_B * np.linalg.matrix_power(W_BDD, 12).trace(axis1=1, axis2=2)
-    mean, error = mean_and_error(terms_B, 6)
-    assert abs(mean - exact) < QUANTILE * error and error < 0.05 * exact
-    plain_BDD, one_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1,))
-    assert (one_B == 1).all()
-    plain_B = np.linalg.matrix_power(plain_BDD, 12).trace(axis1=1, axis2=2)
-    assert tail_share(plain_B) > 2 * tail_share(terms_B)
-
-
 def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
     """Reweighting plain draws by r_c gives the means of inflated ones: the ratio alone, the other way."""
     n, dim, c = 10, 3, 1.3

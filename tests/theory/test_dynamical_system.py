@@ -160,14 +160,6 @@ def test_theorem_4_1s_constant_from_moments_written_out():
     )
 
 
-def test_the_paper_sizes():
-    exact = lds.moments(lds.covariances_of_independent_modes(5, length=30, **PAPER), 1)
-    assert float(exact.linear_KS[0, 1] / exact.form_KSKS[0, 1, 0, 1]) == pytest.approx(1.7014, abs=5e-5)
-    bound = lds.quadratic_risk(exact, 1).convex_bound()
-    assert bound.value == pytest.approx(0.0604835428, abs=1e-9)
-    assert float(exact.constant) / 2 == pytest.approx(0.0724692573, abs=1e-9)
-
-
 def test_chunks_change_nothing(monkeypatch):
     covariances = lds.covariances_of_independent_modes(2, length=6, **PAPER)
     whole, mean = lds.moments(covariances, 2), lds.gram_moments(covariances, 2)
