@@ -23,16 +23,9 @@ from tests.theory.drawing import covariance, draw, eye
 
 
 def risk_of(m, v, b, context, Sigma=None, Sigma_w=None):
-    D = len(m)
-    return QuadraticRisk.linear_regression(
-        eye(D) if Sigma is None else Sigma,
-        eye(D) if Sigma_w is None else Sigma_w,
-        context,
-        prior_mean=m,
-        guess_vector=v,
-        guess_bias=b,
-        target_sign=1,
-    )
+    Sigma, Sigma_w = (eye(len(m)) if M is None else M for M in (Sigma, Sigma_w))
+    given = {"prior_mean": m, "guess_vector": v, "guess_bias": b, "target_sign": 1}
+    return QuadraticRisk.linear_regression(Sigma, Sigma_w, context, **given)
 
 
 SIZES = [(1, 1), (1, 40), (2, 2), (3, 1), (3, 10), (6, 3)]
