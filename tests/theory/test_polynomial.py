@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize_scalar
 
 from icl.theory.polynomial import InvariantRisk, scalars_on_s
-from tests.theory.drawing import covariance, draw, eye, loss_on_gram_matrices, within
+from tests.theory.drawing import covariance, draw, eye
 
 STEPS = st.floats(-0.5, 2.0)
 
@@ -47,20 +47,6 @@ def test_without_beta_both_families_are_one():
     assert with_b.exact_value(a_L, [Fraction(0)] * 2) == without.exact_value(a_L)
     some, other = [Fraction(1, 5), Fraction(1, 7)], [Fraction(1, 5), Fraction(1, 7), Fraction(9)]
     assert with_b.exact_value(a_L, some) == with_b.exact_value(a_L, other)  # the last beta has no effect
-
-
-@pytest.mark.parametrize("with_b", [False, True])
-def test_against_the_gram_path_at_a_general_sigma(with_b):
-    """The stack as printed: (8) has Q = -[[A, 0], [0, 0]], A = a Sigma^{-1}; (11) has A = -a Sigma^{-1}."""
-    D, N, L, Sigma = 3, 12, 3, covariance(1, 3)
-    inverse, a_L, b_L, stack = torch.linalg.inv(Sigma), [0.4, 0.8, 1.1], [0.5, 0.4, 3.0], []
-    for a, b in zip(a_L, b_L, strict=True):
-        P, Q = torch.zeros(2, D + 1, D + 1, dtype=torch.float64)
-        P[D, D], P[:D, :D], Q[:D, :D] = 1, with_b * b * eye(D), -a * inverse
-        stack.append((P, Q))
-    beta_L = [a * b for a, b in zip(a_L, b_L, strict=True)] if with_b else []
-    sample = loss_on_gram_matrices(stack, Sigma, inverse, N, seed=2)
-    assert within(sample, InvariantRisk(D, N, L, with_b).value(a_L, beta_L))
 
 
 def test_derivatives_against_differences():
