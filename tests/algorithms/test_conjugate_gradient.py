@@ -9,9 +9,9 @@ from icl.tasks import DynamicalSystem
 from icl.tasks.dynamical_system import gram_prompts
 
 
-def prompts(window=4, B=6):
+def prompts(window=4):
     law = DynamicalSystem(window=window).law([0])
-    return gram_prompts(law.sequences([generator(0, "check")], B), window)
+    return gram_prompts(law.sequences([generator(0, "check")], 6), window)
 
 
 def split(prompt):

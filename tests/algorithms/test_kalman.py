@@ -9,9 +9,9 @@ from icl.tasks import DynamicalSystem
 from icl.theory.dynamical_system import covariances_of_systems
 
 
-def case(setting="c", B=5, **others):
-    law = DynamicalSystem(setting=setting, dim=3, length=12, **others).law([0])
-    systems = law.systems([generator(0, "check")], B)
+def case(setting):
+    law = DynamicalSystem(setting=setting, dim=3, length=12).law([0])
+    systems = law.systems([generator(0, "check")], 5)
     y = law.observations(systems, [generator(1, "check")])
     return law, systems, y, KalmanFilter(systems.A_RBDD, systems.c_RBD, law.Sigma_w_RDD, 0.01, 0.01)
 

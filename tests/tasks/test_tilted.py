@@ -49,11 +49,6 @@ def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
         assert own < 0.02 and abs(found - wanted) < QUANTILE * np.hypot(error, own)
 
 
-def test_is_a_function_of_its_stream():
-    first, second = (draw_tilted(generator(6, "train", 3), 9, 4, 50) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-
-
 @pytest.mark.parametrize("wrong", [[], [2, 3], [1, 1], [1, 0.5], [1, float("nan")], "abc", 3])
 def test_inflations_are_validated(wrong):
     with pytest.raises((InputError, TypeError)):
