@@ -27,5 +27,4 @@ def test_whitening_whitens():
     C = whitening(LAW.Sigma_RDD)
     identity = torch.eye(5, dtype=torch.float64).expand(2, 5, 5)
     torch.testing.assert_close(C.mT @ LAW.Sigma_RDD @ C, identity, rtol=0, atol=1e-13)
-    torch.testing.assert_close(C @ C.mT, torch.linalg.inv(LAW.Sigma_RDD), rtol=1e-12, atol=1e-12)
     assert whitening(None) is None

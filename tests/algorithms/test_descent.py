@@ -46,54 +46,33 @@ def plus_plus_in_a_loop(prompt, Sigma_RDD, eta, gamma):
         for step, move in zip(eta[r], [*gamma[r], 0.0], strict=True):
             g = sum(labels[i] * tokens[i] for i in range(n)) / n
             S = sum(np.outer(tokens[i], tokens[i]) for i in range(n)) / n
-            labels = np.array(
-                [label - step * g @ P @ token for label, token in zip(labels, tokens, strict=True)]
-            )
-            tokens = np.array([token - move * S @ P @ token for token in tokens])
+            labels = np.array([y_i - step * g @ P @ x_i for y_i, x_i in zip(labels, tokens, strict=True)])
+            tokens = np.array([x_i - move * S @ P @ x_i for x_i in tokens])
         out[r, b] = -labels[-1]
     return out
 
 
 @pytest.mark.parametrize("preconditioned", [False, True])
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_descent_against_a_loop_and_against_the_stack_8(preconditioned, noise):
+@pytest.mark.parametrize("plus_plus", [False, True])
+def test_against_a_loop_and_against_the_stacks_8_and_11(preconditioned, noise, plus_plus):
     law, prompt = draw(noise=noise)
     Sigma = law.Sigma_RDD if preconditioned else None
-    predicted = GradientDescent(ETA, 3, Sigma).predict(prompt)
-    np.testing.assert_allclose(
-        predicted, descent_in_a_loop(prompt, Sigma, ETA.numpy()), rtol=1e-11, atol=1e-12
-    )
     P = torch.linalg.inv(law.Sigma_RDD) if preconditioned else torch.eye(5).double().expand(2, 5, 5)
-    family = SparseA(5, 3)
-    family.load({"A": ETA[:, :, None, None] * P[:, None]})
+    A = ETA[:, :, None, None] * P[:, None]
+    if plus_plus:
+        method, family, tolerance = GDPlusPlus(ETA, GAMMA, 3, Sigma), SparseAB(5, 3), 1e-10
+        loop = plus_plus_in_a_loop(prompt, Sigma, ETA.numpy(), GAMMA.numpy())
+        family.load({"A": -A, "B": (GAMMA / ETA[:, :-1])[:, :, None, None] * torch.eye(5).double()})
+    else:
+        method, family, tolerance = GradientDescent(ETA, 3, Sigma), SparseA(5, 3), 1e-11
+        loop = descent_in_a_loop(prompt, Sigma, ETA.numpy())
+        family.load({"A": A})
+    predicted = method.predict(prompt)
+    np.testing.assert_allclose(predicted, loop, rtol=tolerance, atol=tolerance / 10)
     for path, seen in (("gram", prompt.gram()), ("tokens", prompt)):
-        model = LinearTransformer(family, path)
-        torch.testing.assert_close(predicted, model.predict(seen).detach(), rtol=1e-11, atol=1e-12)
-
-
-@pytest.mark.parametrize("preconditioned", [False, True])
-def test_plus_plus_against_a_loop_and_against_the_stack_11(preconditioned):
-    law, prompt = draw()
-    Sigma = law.Sigma_RDD if preconditioned else None
-    predicted = GDPlusPlus(ETA, GAMMA, 3, Sigma).predict(prompt)
-    loop = plus_plus_in_a_loop(prompt, Sigma, ETA.numpy(), GAMMA.numpy())
-    np.testing.assert_allclose(predicted, loop, rtol=1e-10, atol=1e-11)
-    eye = torch.eye(5).double()
-    P = torch.linalg.inv(law.Sigma_RDD) if preconditioned else eye.expand(2, 5, 5)
-    family = SparseAB(5, 3)
-    B = (GAMMA / ETA[:, :-1])[:, :, None, None] * eye
-    family.load({"A": -ETA[:, :, None, None] * P[:, None], "B": B})
-    for path, seen in (("gram", prompt.gram()), ("tokens", prompt)):
-        model = LinearTransformer(family, path)
-        torch.testing.assert_close(predicted, model.predict(seen).detach(), rtol=1e-10, atol=1e-11)
-
-
-def test_plus_plus_without_moves_is_descent():
-    law, prompt = draw()
-    still = GDPlusPlus(ETA, 0.0, 3, law.Sigma_RDD).predict(prompt)
-    torch.testing.assert_close(still, GradientDescent(ETA, 3, law.Sigma_RDD).predict(prompt))
-    one = GDPlusPlus(0.4, [], 1).predict(prompt)
-    torch.testing.assert_close(one, GradientDescent(0.4, 1).predict(prompt))
+        by_model = LinearTransformer(family, path).predict(seen).detach()
+        torch.testing.assert_close(predicted, by_model, rtol=tolerance, atol=tolerance / 10)
 
 
 def test_the_prediction_has_no_read_out_sign():
@@ -101,17 +80,15 @@ def test_the_prediction_has_no_read_out_sign():
     assert torch.equal(GradientDescent(0.5, 2).predict(minus), GradientDescent(0.5, 2).predict(plus))
 
 
-def test_ways_to_give_step_sizes():
-    _, prompt = draw()
+def test_ways_to_give_step_sizes_and_plus_plus_without_moves():
+    law, prompt = draw()
+    still = GDPlusPlus(ETA, 0.0, 3, law.Sigma_RDD).predict(prompt)
+    torch.testing.assert_close(still, GradientDescent(ETA, 3, law.Sigma_RDD).predict(prompt))
+    one = GDPlusPlus(0.4, [], 1).predict(prompt)
+    torch.testing.assert_close(one, GradientDescent(0.4, 1).predict(prompt))
     one = GradientDescent(0.4, 3).predict(prompt)
     for same in ([0.4] * 3, torch.full((2, 3), 0.4), torch.full((2, 1), 0.4), torch.full((1, 3), 0.4)):
         torch.testing.assert_close(GradientDescent(same, 3).predict(prompt), one, rtol=1e-6, atol=1e-6)
-
-
-def test_many_steps_reach_least_squares():
-    law, prompt = draw()
-    predicted = GradientDescent(chebyshev_steps(1e-3, 8.0, 1000), 1000, law.Sigma_RDD).predict(prompt)
-    np.testing.assert_allclose(predicted[0], prompt.target_RB[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5, 12])
@@ -124,8 +101,6 @@ def test_chebyshev_steps_against_scipy_and_against_the_minimax_value(layers):
     worst = np.abs(np.prod(1 - steps[:, None] * s, axis=0)).max()
     minimax = 1 / eval_chebyt(layers, (high + low) / (high - low))
     assert worst == pytest.approx(minimax, rel=1e-12)
-    for shift in (1.01, 0.99):
-        assert np.abs(np.prod(1 - shift * steps[:, None] * s, axis=0)).max() > 1.001 * minimax
 
 
 def test_the_order_of_chebyshev_steps_is_stable():

@@ -14,8 +14,8 @@ def law(context, **options):
     return LinearRegression(5, context, **({"task_covariance": "inverse"} | options)).law(SEEDS)
 
 
-def streams(role="check"):
-    return [generator(seed, role) for seed in SEEDS]
+def streams():
+    return [generator(seed, "check") for seed in SEEDS]
 
 
 def each(prompt):
@@ -23,10 +23,6 @@ def each(prompt):
     for r in range(z.shape[0]):
         for b in range(z.shape[1]):
             yield r, b, z[r, b, :, :-1], z[r, b, :, -1], q[r, b, :-1]
-
-
-def mean_and_error(values_B):
-    return float(values_B.mean()), float(values_B.std() / len(values_B) ** 0.5)
 
 
 @pytest.mark.parametrize("context", [1, 2, 4, 5, 6, 20])
@@ -42,21 +38,6 @@ def test_against_lstsq_of_every_prompt(context, white, noise):
         # the normal equations square the condition number
         tolerance = 1e-14 * np.linalg.cond(x) ** 2 * (1 + np.linalg.norm(w) * np.linalg.norm(x_q))
         assert float(predicted[r, b]) == pytest.approx(w @ x_q, rel=1e-9, abs=100 * tolerance)
-
-
-@pytest.mark.parametrize("context", [1, 2, 4])
-def test_risk_of_minimum_norm(context):
-    """4 standard errors, fixed seeds. Whitened, the error is N(0, I) outside N random directions."""
-    task = law(context)
-    prompt = task.gram_prompts(streams("eval"), 10_000)
-    losses = {
-        name: (LeastSquares(context, Sigma).predict(prompt) - prompt.target_RB).square().flatten()
-        for name, Sigma in (("white", task.Sigma_RDD), ("raw", None))
-    }
-    mean, error = mean_and_error(losses["white"])
-    assert abs(mean - (5 - context)) < 4 * error
-    excess, error = mean_and_error(losses["raw"] - losses["white"])
-    assert excess > 4 * error
 
 
 @pytest.mark.parametrize("context", [1, 3])
@@ -99,7 +80,7 @@ def test_ridge_against_augmented_lstsq(context):
 
 
 @pytest.mark.parametrize("context", [3, 8])
-def test_bayes_is_the_conditional_mean(context):
+def test_bayes_is_the_conditional_mean_and_tends_to_minimum_norm(context):
     """The second oracle conditions the joint Gaussian of (y_q, y_1, ..., y_N) given all x."""
     noise = 0.4
     task = law(context, label_noise=noise, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
@@ -110,24 +91,11 @@ def test_bayes_is_the_conditional_mean(context):
         covariance = x @ K @ x.T + noise * np.eye(context)
         expected = mean @ x_q + x_q @ K @ x.T @ np.linalg.solve(covariance, y - x @ mean)
         assert float(predicted[r, b]) == pytest.approx(expected, rel=1e-9, abs=1e-10)
-
-
-def test_bayes_beats_any_other_penalty_and_tends_to_minimum_norm():
-    noise, context = 0.5, 6
-    task = law(context, label_noise=noise)
-    prompt = task.gram_prompts(streams("eval"), 20_000)
-    bayes = Ridge.bayes(noise, context, task.Sigma_w_RDD)
-    loss = (bayes.predict(prompt) - prompt.target_RB).square()
-    for lam in (noise / context / 2, noise / context * 2):
-        other = (Ridge(lam, task.Sigma_w_RDD).predict(prompt) - prompt.target_RB).square()
-        excess, error = mean_and_error((other - loss).flatten())
-        assert excess > 4 * error
     noiseless = law(3)
     prompt = noiseless.gram_prompts(streams(), 50)
     limit = Ridge.bayes(1e-9, 3, noiseless.Sigma_w_RDD).predict(prompt)
-    torch.testing.assert_close(
-        limit, LeastSquares(3, noiseless.Sigma_RDD).predict(prompt), rtol=1e-4, atol=1e-4
-    )
+    by_norm = LeastSquares(3, noiseless.Sigma_RDD).predict(prompt)
+    torch.testing.assert_close(limit, by_norm, rtol=1e-4, atol=1e-4)
 
 
 def test_prompts_that_share_a_context_are_answered_like_others():

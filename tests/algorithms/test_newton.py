@@ -2,10 +2,7 @@ from math import comb
 
 import numpy as np
 import pytest
-import scipy.linalg
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from icl.algorithms import LeastSquares, NewtonIteration, newton_iteration
 from icl.algorithms.newton import identity_start, transpose_start
@@ -21,19 +18,6 @@ def as_printed(A, X, order, steps):
     return X
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.integers(2, 5), st.integers(0, 10**6))
-def test_converges_to_scipys_inverse(dim, order, seed):
-    A = np.random.default_rng(seed).standard_normal((dim, dim)) + 2 * np.eye(dim)
-    kappa = np.linalg.cond(A)
-    if kappa > 1e3:
-        return
-    start = transpose_start(torch.from_numpy(A))
-    inverse = newton_iteration(torch.from_numpy(A), start, order, 30)[-1].numpy()
-    error = np.linalg.norm(inverse - scipy.linalg.inv(A), 2) / np.linalg.norm(scipy.linalg.inv(A), 2)
-    assert error < 1e-14 * dim * kappa**2
-
-
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_is_eq_3_4_as_printed(order):
     rng = np.random.default_rng(order)
@@ -45,7 +29,7 @@ def test_is_eq_3_4_as_printed(order):
 
 def test_starts():
     A = torch.diag(torch.tensor([3.0, 1.0]).double())
-    np.testing.assert_allclose(transpose_start(A).numpy(), np.diag([0.3, 0.1]))
+    np.testing.assert_allclose(transpose_start(A[[1, 0]]).numpy(), np.array([[0, 0.3], [0.1, 0]]))
     np.testing.assert_allclose(identity_start(A).numpy(), 0.5 * np.eye(2))
 
 

@@ -47,11 +47,9 @@ def test_d_heads_have_the_matrices(dim):
     products_KPP = torch.einsum("hp,hrk->kpr", P_HPP[:, -1], Q_HPP)
     torch.testing.assert_close((products_KPP + products_KPP.mT) / 2, X_KPP, rtol=1e-14, atol=1e-14)
     assert not P_HPP[:, :-1].any()
-    identity = torch.eye(dim, dtype=torch.float64)
-    mean = torch.ones(dim, dtype=torch.float64)
-    risk = QuadraticRisk.linear_regression(
-        identity, identity, 5, prior_mean=mean, guess_vector=-mean, guess_bias=0.5, target_sign=1
-    )
+    identity, mean = torch.eye(dim).double(), torch.ones(dim).double()
+    given = {"prior_mean": mean, "guess_vector": -mean, "guess_bias": 0.5, "target_sign": 1}
+    risk = QuadraticRisk.linear_regression(identity, identity, 5, **given)
     assert float(risk.value_of_layer(P_HPP, Q_HPP)) == pytest.approx(float(risk.value(X_KPP)), rel=1e-12)
 
 

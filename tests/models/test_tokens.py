@@ -53,23 +53,14 @@ def test_against_a_plain_loop(activation, stack, prompt):
     for r in range(R):
         for b in range(B):
             Z = by_hand(stack[0][r], stack[1][r], prompt[0][r, b], prompt[1][r, b], activation)
-            assert torch.allclose(
-                out_RBP[r, b], torch.tensor(Z[-1], dtype=torch.float64), rtol=1e-12, atol=1e-13
-            )
-
-
-@pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_the_order_of_the_context_does_not_matter(activation, stack, prompt):
-    context, query = prompt
-    out = tokens.stack_forward(*stack, context, query, activation)
-    shuffled = tokens.stack_forward(*stack, context[:, :, [2, 0, 3, 1]], query, activation)
-    assert torch.allclose(out, shuffled, rtol=1e-12, atol=1e-13)
+            expected = torch.tensor(Z[-1], dtype=torch.float64)
+            assert torch.allclose(out_RBP[r, b], expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("activation", ["identity", "relu"])
 def test_the_query_moves_no_other_token(activation, stack, prompt):
     """The mask: the query only reads, so the answer is linear in it (ReLU: positively homogeneous). Were it
-    a key, terms of higher order would appear. Softmax normalises over it, see below.
+    a key, terms of higher order would appear. Softmax normalises over it.
     """
     context, query = prompt
     scaled = tokens.stack_forward(*stack, context, 3 * query, activation)
@@ -91,19 +82,3 @@ def test_causality_through_gradients(activation, prompt):
     for a in range(P):
         (grad,) = torch.autograd.grad(out[..., a].sum(), query, retain_graph=True)
         assert torch.allclose(grad, torch.eye(P).double()[a].expand_as(grad), atol=1e-14)
-
-
-def test_softmax_normalises_over_the_query_too(prompt):
-    """With Q = 0 all n + 1 keys weigh the same and the masked one is lost: n/(n+1) of the mean value."""
-    context, query = prompt
-    V = random(R, 1, 1, P, P, seed=6)
-    out = tokens.stack_forward(V, torch.zeros_like(V), context, query, "softmax")
-    mean = (context @ V[:, 0].mT).sum(2) / (N + 1)
-    assert torch.allclose(out - query, mean, rtol=1e-12)
-
-
-@pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_replicas_and_prompts_do_not_mix(activation, stack, prompt):
-    out = tokens.stack_forward(*stack, *prompt, activation)
-    one = [t[1:] for t in stack] + [t[1:, 2:] for t in prompt]
-    assert torch.allclose(out[1, 2], tokens.stack_forward(*one, activation)[0, 0], rtol=1e-13)

@@ -44,35 +44,27 @@ def test_exact_risk_against_a_large_sample(name):
     prompt = law.gram_prompts([generator(s, "eval") for s in (0, 1)], 100_000)
     losses_RB = (model.predict(prompt) - prompt.target_RB).detach().square()
     stderr_R = losses_RB.std(1) / losses_RB.shape[1] ** 0.5
-    assert ((losses_RB.mean(1) - exact_R).abs() < SIGMAS * stderr_R).all() and (
-        stderr_R < 0.03 * exact_R
-    ).all()
+    assert ((losses_RB.mean(1) - exact_R).abs() < SIGMAS * stderr_R).all()
+    assert (stderr_R < 0.03 * exact_R).all()
 
 
-def test_replicas_that_share_a_law_are_told_apart():
-    task = {"dim": 2, "rotation": "none", "context": [3, 7, 3]} | GUESS
-    family = Full(2, 1, 0.3)
-    family.initialise([4, 5, 6])
-    risk_R = exact_risk(LinearTransformer(family), law := LinearRegression(**task).law([4, 5, 6]))
-    together_R = risk_R(LinearTransformer(family)).detach()
-    for r in range(3):
-        alone = LinearTransformer(family.sharing([m[r : r + 1] for m in family.matrices().values()]))
-        assert exact_risk(alone, law.replica(r))(alone).item() == pytest.approx(
-            float(together_R[r]), rel=1e-13
-        )
-    assert len(set(together_R.tolist())) == 3
-
-
-def test_replicas_with_other_guesses_do_not_share_a_law():
+def test_replicas_together_are_told_apart():
+    """Also of one law at two contexts, and of laws that differ in nothing but the guess."""
+    shared = LinearRegression(dim=2, rotation="none", context=[3, 7, 3], **GUESS).law([4, 5, 6])
     law = LinearRegression(dim=2, context=3, guess_vector=[0.3, -0.8]).law([4, 4])
-    law = replace(law, guess_RD=law.guess_RD * torch.tensor([[1.0], [2.0]]))
-    family = Full(2, 1, 0.3)
-    family.initialise([4, 4])
-    model = LinearTransformer(family)
-    for r in range(2):
-        alone = LinearTransformer(family.sharing([m[r : r + 1] for m in family.matrices().values()]))
-        expected = exact_risk(alone, law.replica(r))(alone).item()
-        assert exact_risk(model, law)(model)[r].item() == pytest.approx(expected, rel=1e-13)
+    guesses = replace(law, guess_RD=law.guess_RD * torch.tensor([[1.0], [2.0]]))
+    contexts = LinearRegression(**INVERSE | {"context": [3, 8]}).law([4, 5])
+    for family, law, seeds in (
+        (Full(2, 1, 0.3), shared, [4, 5, 6]),
+        (Full(2, 1, 0.3), guesses, [4, 4]),
+        (SparseA(2, 2, 0.3), contexts, [4, 5]),
+    ):
+        family.initialise(seeds)
+        together = exact_risk(LinearTransformer(family), law)(LinearTransformer(family)).tolist()
+        for r, risk in enumerate(together):
+            alone = LinearTransformer(family.sharing([m[r : r + 1] for m in family.matrices().values()]))
+            assert exact_risk(alone, law.replica(r))(alone).item() == pytest.approx(risk, rel=1e-13)
+        assert len(set(together)) == len(seeds)
 
 
 def test_no_exact_risk_where_there_is_none():
@@ -95,10 +87,8 @@ def test_no_exact_risk_where_there_is_none():
 def test_risk_on_s_is_the_polynomial_at_the_projection():
     """On S it is the exact risk; off S that of the projection."""
     law = LinearRegression(**INVERSE).law([0, 1])
-    on_S = (
-        torch.linalg.inv(law.Sigma_RDD)[:, None]
-        * torch.tensor([0.3, 0.5], dtype=torch.float64)[:, None, None]
-    )
+    a_L = torch.tensor([0.3, 0.5], dtype=torch.float64)
+    on_S = torch.linalg.inv(law.Sigma_RDD)[:, None] * a_L[:, None, None]
     family = SparseA(2, 2)
     family.load({"A": on_S})
     model = LinearTransformer(family)

@@ -18,6 +18,7 @@ LINEAR = [
     ({"eigenvalues": [1, 1, 1, 1, float("nan")]}, r"task\.eigenvalues=nan"),
     ({"rotation": "har"}, r"task\.rotation=har: must be one of haar, none; did you mean haar\?"),
     ({"dim": 2, "eigenvalues": [1, 1], "covariance": COVARIANCE}, "eigenvalues and task.covariance exclude"),
+    ({"covariance": "identity", "eigenvalues": [1] * 5}, r"task\.eigenvalues and task\.covariance exclude"),
     ({"dim": 2, "distortion": COVARIANCE, "covariance": COVARIANCE}, "covariance and task.distortion"),
     ({"dim": 2, "covariance": INDEFINITE}, "covariance: must be positive definite, its smallest .* -1$"),
     ({"dim": 2, "covariance": [[1.0, 0.1], [0.2, 1.0]]}, r"task\.covariance: must be symmetric"),

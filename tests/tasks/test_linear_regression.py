@@ -12,6 +12,7 @@ from icl.theory.quadratic import LabelMoments, mean_gram, second_gram
 
 SIGMAS = 5.0
 COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]
+INVERSE, MEAN = {"task_covariance": "inverse"}, {"prior_mean": [1.0, -0.5]}
 
 
 def generators(seeds, role="check", step=0):
@@ -29,27 +30,11 @@ def moments_of(law, r=0):
 
 LAWS = {
     "plain": {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25]},
-    "inverse": {"dim": 2, "context": 3, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"},
-    "noise and mean": {
-        "dim": 2,
-        "context": 4,
-        "covariance": COVARIANCE,
-        "label_noise": 0.5,
-        "prior_mean": [1.0, -0.5],
-    },
-    "fewer tokens than covariates": {
-        "dim": 3,
-        "context": 2,
-        "label_noise": 0.3,
-        "task_covariance": "inverse",
-    },
+    "inverse": {"dim": 2, "context": 3, "eigenvalues": [1.0, 0.25], **INVERSE},
+    "noise and mean": {"dim": 2, "context": 4, "covariance": COVARIANCE, "label_noise": 0.5, **MEAN},
+    "fewer tokens than covariates": {"dim": 3, "context": 2, "label_noise": 0.3, **INVERSE},
     "given task covariance": {"dim": 2, "context": 6, "task_covariance": COVARIANCE, "rotation": "none"},
-    "distorted": {
-        "dim": 2,
-        "context": 5,
-        "distortion": [[1.0, 0.5], [0.0, 2.0]],
-        "task_covariance": "inverse",
-    },
+    "distorted": {"dim": 2, "context": 5, "distortion": [[1.0, 0.5], [0.0, 2.0]], **INVERSE},
 }
 
 
@@ -57,12 +42,9 @@ LAWS = {
 @pytest.mark.parametrize("name", LAWS)
 def test_both_kinds_of_prompt_have_the_exact_moments(name, kind):
     law = LinearRegression(**LAWS[name]).law([3])
-    batch = 30_000
-    drawn = (
-        law.gram_prompts(generators([3]), batch)
-        if kind == "gram"
-        else law.token_prompts(generators([3]), batch).gram()
-    )
+    draw = law.gram_prompts if kind == "gram" else law.token_prompts
+    drawn = draw(generators([3]), 30_000)
+    drawn = drawn if kind == "gram" else drawn.gram()
     G_BPP, moments = drawn.gram_RBPP[0], moments_of(law)
     assert_mean(G_BPP.flatten(1), mean_gram(moments).flatten())
     products = torch.einsum("bij,bkl->bijkl", G_BPP, G_BPP)
@@ -76,10 +58,8 @@ def test_both_kinds_of_prompt_have_the_exact_moments(name, kind):
 def test_the_target_belongs_to_the_context_of_its_prompt():
     """Without noise and with enough tokens the Gram matrix determines w = Gxx^-1 gxy."""
     law = LinearRegression(dim=3, context=8).law([0, 1])
-    for prompt in (
-        law.gram_prompts(generators([0, 1]), 10),
-        law.token_prompts(generators([0, 1]), 10).gram(),
-    ):
+    by_tokens = law.token_prompts(generators([0, 1]), 10).gram()
+    for prompt in (law.gram_prompts(generators([0, 1]), 10), by_tokens):
         G = prompt.gram_RBPP
         w_RBD = torch.linalg.solve(G[..., :3, :3], G[..., :3, 3])
         predicted = (w_RBD * prompt.query_RBP[..., :3]).sum(-1)
@@ -112,12 +92,10 @@ def test_the_query_token_ends_with_the_guess(kind):
     assert torch.equal(x_RBD, plain.query_RBP[..., :2]), "the guess must not move the stream"
 
 
-def test_identity_is_exact_at_every_dimension_and_excludes_eigenvalues():
+def test_identity_is_exact_at_every_dimension():
     for dim in (2, 5):
         law = LinearRegression(dim, covariance="identity").law([0, 1])
         assert torch.equal(law.root_RDD, torch.eye(dim).double().expand(2, dim, dim))
-    with pytest.raises(InputError, match=r"task\.eigenvalues and task\.covariance exclude"):
-        LinearRegression(2, covariance="identity", eigenvalues=[1, 1])
 
 
 def test_a_norm_stands_for_a_vector_along_ones():
@@ -140,31 +118,26 @@ def test_second_moment_roots_of_label_and_query():
 
 
 def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere():
-    law = LinearRegression().law([0, 1])
-    assert torch.allclose(
-        torch.linalg.eigvalsh(law.Sigma_RDD), torch.tensor(sorted(PAPER_EIGENVALUES)).double()
-    )
+    law, eigenvalues = LinearRegression().law([0, 1]), torch.tensor(PAPER_EIGENVALUES).double()
+    assert torch.allclose(torch.linalg.eigvalsh(law.Sigma_RDD), eigenvalues.sort().values)
     assert not torch.allclose(law.Sigma_RDD[0], law.Sigma_RDD[1])
     assert torch.allclose(LinearRegression(dim=3).law([0]).Sigma_RDD[0], torch.eye(3).double())
     assert torch.equal(law.Sigma_w_RDD[0], torch.eye(5).double())
     straight = LinearRegression(rotation="none").law([4])
-    assert torch.allclose(straight.Sigma_RDD[0], torch.diag(torch.tensor(PAPER_EIGENVALUES)).double())
+    assert torch.allclose(straight.Sigma_RDD[0], torch.diag(eigenvalues))
 
 
 @pytest.mark.parametrize("name", ["inverse", "distorted"])
-def test_inverse_task_covariance(name):
+def test_inverse_task_covariance_and_the_distortion_as_the_factor_itself(name):
     law = LinearRegression(**LAWS[name]).law([0, 7])
     identity = torch.eye(law.dim).double()
     assert torch.allclose(law.Sigma_RDD @ law.Sigma_w_RDD, identity.expand(2, -1, -1), atol=1e-12)
     for U, Sigma in zip(law.U_RDD, law.Sigma_RDD, strict=True):
         diagonal = U.T @ Sigma @ U
         assert torch.allclose(diagonal, torch.diag(diagonal.diagonal()), atol=1e-12)
-
-
-def test_distortion_is_the_factor_itself():
-    law = LinearRegression(**LAWS["distorted"]).law([0])
-    assert torch.equal(law.root_RDD[0], torch.tensor(LAWS["distorted"]["distortion"]).double())
-    assert torch.allclose(law.task_root_RDD[0] @ law.root_RDD[0].T, torch.eye(2).double(), atol=1e-14)
+    if name == "distorted":
+        assert torch.equal(law.root_RDD[0], torch.tensor(LAWS[name]["distortion"]).double())
+        assert torch.allclose(law.task_root_RDD[0] @ law.root_RDD[0].T, identity, atol=1e-14)
 
 
 def test_covariance_from_a_file(tmp_path):
@@ -188,27 +161,17 @@ def test_context_per_replica():
 
 def everything(law, seeds):
     gram, tokens = law.gram_prompts(generators(seeds), 4), law.token_prompts(generators(seeds), 4)
-    drawn = [
-        gram.gram_RBPP,
-        gram.query_RBP,
-        gram.target_RB,
-        tokens.context_RBNP,
-        tokens.query_RBP,
-        tokens.target_RB,
-    ]
+    drawn = [gram.gram_RBPP, tokens.context_RBNP]
+    drawn += [part for prompt in (gram, tokens) for part in (prompt.query_RBP, prompt.target_RB)]
     return [*drawn, *law.gram_tasks(generators(seeds), 4), law.covariate_grams(generators(seeds), 4)]
 
 
 def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch():
     task = LinearRegression(3, 4, task_covariance="inverse", label_noise=0.1, guess_vector=[1, 0, 2])
-    together = everything(task.law([5, 2, 9]), [5, 2, 9])
+    together = everything(law := task.law([5, 2, 9]), [5, 2, 9])
     for r, seed in enumerate([5, 2, 9]):
-        for shared, alone, sliced in zip(
-            together,
-            everything(task.law([seed]), [seed]),
-            everything(task.law([5, 2, 9]).replica(r), [seed]),
-            strict=True,
-        ):
+        one, part = everything(task.law([seed]), [seed]), everything(law.replica(r), [seed])
+        for shared, alone, sliced in zip(together, one, part, strict=True):
             assert torch.equal(shared[r], alone[0]) and torch.equal(shared[r], sliced[0])
 
 

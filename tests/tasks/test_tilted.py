@@ -6,7 +6,6 @@ from scipy.stats import norm
 
 from icl.errors import InputError
 from icl.random import generator
-from icl.tasks import tilted
 from icl.tasks.tilted import INFLATIONS, density_ratios, draw_tilted, inflations_of
 from icl.theory.wishart import trace_moment
 from icl.weighted import effective_size, tail_share
@@ -37,19 +36,6 @@ def test_weights_have_mean_1_and_exact_moments(dim, n):
         assert abs(mean - exact) < QUANTILE * error, (k, mean, exact, error)
 
 
-def test_high_moments_are_seen_where_plain_draws_miss_them():
-    """E tr W^12 at dim 5, n = 10: the same number of draws, a tenth of the error."""
-    exact = float(trace_moment(12, 5, 10)) / 10**12
-    W_BDD, weight_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1, 1.3, 1.7, 2.2, 3, 4))
-    terms_B = weight_B * np.linalg.matrix_power(W_BDD, 12).trace(axis1=1, axis2=2)
-    mean, error = mean_and_error(terms_B, 6)
-    assert abs(mean - exact) < QUANTILE * error and error < 0.05 * exact
-    plain_BDD, one_B = draw_tilted(generator(2, "train"), 10, 5, BATCH, (1,))
-    assert (one_B == 1).all()
-    plain_B = np.linalg.matrix_power(plain_BDD, 12).trace(axis1=1, axis2=2)
-    assert tail_share(plain_B) > 2 * tail_share(terms_B)
-
-
 def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
     """Reweighting plain draws by r_c gives the means of inflated ones: the ratio alone, the other way."""
     n, dim, c = 10, 3, 1.3
@@ -61,23 +47,6 @@ def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
         wanted, error = mean_and_error(bounded(inflated_BD).prod(1), 1)
         found, own = mean_and_error(ratio_B * bounded(s_BD).prod(1), 1)
         assert own < 0.02 and abs(found - wanted) < QUANTILE * np.hypot(error, own)
-
-
-def test_is_a_function_of_its_stream():
-    first, second = (draw_tilted(generator(6, "train", 3), 9, 4, 50) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-def test_a_wrong_ratio_is_seen(monkeypatch):
-    """The tests above would notice a dropped gap factor or a wrong power of c."""
-
-    def wrong(s_BD, n, inflations):
-        return density_ratios(s_BD, n, inflations) * np.asarray(inflations) ** 0.5
-
-    monkeypatch.setattr(tilted, "density_ratios", wrong)
-    _, weight_B = draw_tilted(generator(1, "train"), 10, 5, BATCH)
-    mean, error = mean_and_error(weight_B)
-    assert abs(mean - 1) > QUANTILE * error
 
 
 @pytest.mark.parametrize("wrong", [[], [2, 3], [1, 1], [1, 0.5], [1, float("nan")], "abc", 3])

@@ -26,14 +26,11 @@ def test_distance_ignores_scale_and_rotation(dim, scale, seed):
     assert torch.allclose(distance_to_identity(moved), distance_to_identity(M), rtol=1e-9, atol=1e-9)
 
 
-def test_known_distances():
+def test_known_distances_and_nan_of_zero_in_a_batch():
     eigenvalues = torch.tensor([1, 1, 0.25, 0.0625, 1], dtype=torch.float64)
     assert float(distance_to_identity(torch.diag(1 / eigenvalues))) == pytest.approx(0.784, abs=5e-4)
     assert float(distance_to_identity(3 * torch.eye(5))) == 0
     assert float(distance_to_identity(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))) == 1
-
-
-def test_distance_of_zero_is_nan_and_batches_agree():
     M = draw(0, 2, 3, 4, 4)
     M[1, 2] = 0
     distances = distance_to_identity(M)
@@ -41,15 +38,12 @@ def test_distance_of_zero_is_nan_and_batches_agree():
     assert torch.equal(distances[0, 1], distance_to_identity(M[0, 1]))
 
 
-def test_roots():
+def test_roots_also_of_a_singular_covariance():
     factor = draw(3, 2, 5, 5)
     Sigma = factor @ factor.mT
     root, inverse = symmetric_root(Sigma), inverse_symmetric_root(Sigma)
     assert torch.allclose(root @ root, Sigma, rtol=1e-11)
     assert torch.allclose(root, root.mT)
     assert torch.allclose(inverse @ Sigma @ inverse, torch.eye(5, dtype=torch.float64).expand(2, 5, 5))
-
-
-def test_a_singular_covariance_has_a_root():
     flat = torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64))
     assert torch.equal(symmetric_root(flat), flat)

@@ -24,10 +24,8 @@ def test_attained_in_one_dimension(layers):
 
 @pytest.mark.parametrize(("dim", "context", "layers"), [(2, 4, 2), (2, 4, 3), (3, 10, 2), (5, 20, 3)])
 def test_below_the_optimum_on_s_and_any_other_risk(dim, context, layers):
-    bound, optimum = (
-        float(equivariant_bound(dim, context, layers)),
-        InvariantRisk(dim, context, layers).optimum(),
-    )
+    bound = float(equivariant_bound(dim, context, layers))
+    optimum = InvariantRisk(dim, context, layers).optimum()
     assert 0 < bound < optimum.risk
     assert bound < float(equivariant_bound(dim, context, layers - 1))
     identity, rng = torch.eye(dim).double(), np.random.default_rng(0)

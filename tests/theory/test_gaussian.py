@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from icl.theory.gaussian import moment, moment_tensors
+from tests.theory.drawing import covariance, draw
 
 MEAN = [0.3, -1.1]
 COVARIANCE = [[1.5, 0.4], [0.4, 0.7]]
@@ -46,22 +47,9 @@ def test_central_sixth_moment_is_the_sum_over_fifteen_pairings():
     assert moment(range(5), [Fraction(0)] * 6, covariance) == 0
 
 
-def test_tensors_against_pairings():
-    generator = torch.Generator().manual_seed(1)
-    mean = torch.randn(3, dtype=torch.float64, generator=generator)
-    factor = torch.randn(3, 3, dtype=torch.float64, generator=generator)
-    covariance = factor @ factor.T
-    for order, tensor in enumerate(moment_tensors(mean, covariance), start=1):
-        for indices in product(range(3), repeat=order):
-            assert float(tensor[indices]) == pytest.approx(
-                float(moment(indices, mean, covariance)), rel=1e-12
-            )
-
-
-def test_tensors_over_leading_axes():
-    mean = torch.randn(4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    covariance = torch.eye(2, dtype=torch.float64).expand(4, 2, 2)
-    batched = moment_tensors(mean, covariance)
-    for i in range(4):
-        for together, alone in zip(batched, moment_tensors(mean[i], covariance[i]), strict=True):
-            assert torch.allclose(together[i], alone, rtol=1e-14)
+def test_tensors_against_pairings_over_a_leading_axis():
+    mean, Sigma = draw(1, 2, 3), torch.stack([covariance(2, 3), covariance(3, 3)])
+    for order, tensor in enumerate(moment_tensors(mean, Sigma), start=1):
+        for b, *indices in product(range(2), *[range(3)] * order):
+            exact = float(moment(indices, mean[b], Sigma[b]))
+            assert float(tensor[b, *indices]) == pytest.approx(exact, rel=1e-12)

@@ -23,16 +23,9 @@ from tests.theory.drawing import covariance, draw, eye
 
 
 def risk_of(m, v, b, context, Sigma=None, Sigma_w=None):
-    D = len(m)
-    return QuadraticRisk.linear_regression(
-        eye(D) if Sigma is None else Sigma,
-        eye(D) if Sigma_w is None else Sigma_w,
-        context,
-        prior_mean=m,
-        guess_vector=v,
-        guess_bias=b,
-        target_sign=1,
-    )
+    Sigma, Sigma_w = (eye(len(m)) if M is None else M for M in (Sigma, Sigma_w))
+    given = {"prior_mean": m, "guess_vector": v, "guess_bias": b, "target_sign": 1}
+    return QuadraticRisk.linear_regression(Sigma, Sigma_w, context, **given)
 
 
 SIZES = [(1, 1), (1, 40), (2, 2), (3, 1), (3, 10), (6, 3)]
@@ -57,15 +50,6 @@ def test_gradient_step(dim, context):
     best = minimize_scalar(lambda eta: float(risk.value_of_layer(eta * P, Q)))
     assert best.fun == pytest.approx(gd_risk(dim, context), rel=1e-10)
     assert gd_risk(dim, context) == pytest.approx(dim * (dim + 1) / (context + dim + 1), rel=1e-13)
-
-
-def test_gradient_step_from_tokens():
-    """E|u - eta S u|^2 from sampled covariates; 4 standard errors, fixed seed."""
-    rng, D, C, eta = np.random.default_rng(0), 4, 7, 0.6
-    x, u = rng.standard_normal((100_000, C, D)), rng.standard_normal((100_000, D))
-    step = np.einsum("bcd,bc->bd", x, np.einsum("bcd,bd->bc", x, u)) / C
-    losses = ((u - eta * step) ** 2).sum(-1)
-    assert abs(losses.mean() - gd_risk(D, C, eta)) < 4 * losses.std() / len(losses) ** 0.5
 
 
 @pytest.mark.parametrize(("dim", "context"), SIZES)
@@ -125,13 +109,14 @@ def test_large_prior_mean(scale):
     joint = risk.convex_bound(free_direct=True)
     assert abs(joint.value - gd_risk(4, 6)) <= joint.rounding
     assert risk.best_with_values(eye(5)[:4]).gap < 1e-9
-    assert risk.best_with_values(eye(5)[:3]).gap > lost_slope(4, 6, 3) * scale**2
+    least = lost_slope(4, 6, 3) * scale**2
+    assert least < risk.best_with_values(eye(5)[:3]).gap < 1.5 * least, "not vacuous where m is large"
 
 
 @pytest.mark.parametrize("kind", GUESSES)
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 1), (2, 5), (3, 10), (4, 3)])
 def test_fewest_heads(dim, context, kind):
-    """H = fewest_heads attains the bound, by construction and by least squares; H - 1 does not."""
+    """H = fewest_heads attains the bound, by construction and by least squares; no fewer do."""
     m, v, b = guess_of(kind, dim, seed=3)
     risk, X_KPP = risk_of(m, v, b, context), optimal_matrices(m, v, b, context)
     bound, heads = risk.convex_bound(), fewest_heads(m, v, b)
@@ -142,10 +127,10 @@ def test_fewest_heads(dim, context, kind):
     b_HP = one_step if heads == 1 and dim > 1 else eye(dim + 1)[:-1]
     assert b_HP.shape == (heads, dim + 1)
     assert risk.best_with_values(b_HP).gap < 1e-14
-    if heads > 1:
-        start = eye(dim + 1)[: heads - 1]
-        fewer = risk.best_with_heads(heads - 1, np.random.default_rng(0), 1, 60, starts=[start])
-        assert fewer.gap >= lost_slope(dim, context, heads - 1) * guess_error(m, v, b) > 1e-4
+    for fewer in range(1, heads):
+        start = eye(dim + 1)[:fewer]
+        best = risk.best_with_heads(fewer, np.random.default_rng(0), 1, 60, starts=[start])
+        assert best.gap >= lost_slope(dim, context, fewer) * guess_error(m, v, b) > 1e-4
 
 
 @pytest.mark.parametrize(("dim", "context"), [(2, 1), (3, 4), (5, 10), (4, 40)])
@@ -155,26 +140,11 @@ def test_lost_slope_is_a_constrained_minimum(dim, context):
     risk = risk_of(zero, zero, 0.0, context)
     space, P = risk.space, dim + 1
     form_SS = space.form(second_gram(LabelMoments(eye(dim), eye(dim), zero, 0.0), context)).numpy()
-    for heads in range(dim + 1):
-        lost = dim - heads
+    for heads in range(dim + 2):
+        lost = max(dim - heads, 0)
         pairs = torch.zeros(P, P, dtype=torch.bool)
         pairs[:lost, :lost] = True
         fixed = pairs[space.rows, space.columns].numpy()
         x_S = space.coordinates(constant_step(dim, context) * torch.diag(pairs.diagonal().double())).numpy()
         x_S[~fixed] = np.linalg.solve(form_SS[~fixed][:, ~fixed], -form_SS[~fixed][:, fixed] @ x_S[fixed])
         assert lost_slope(dim, context, heads) == pytest.approx(x_S @ form_SS @ x_S, rel=1e-10, abs=1e-15)
-
-
-@pytest.mark.parametrize("kind", ["none", "vector", "bias", "both", "prior and bias"])
-@pytest.mark.parametrize("context", [1, 6])
-def test_fewer_heads_lose_a_certified_part(kind, context):
-    """The certificate is below every search, and not vacuous: near the best found where m is large."""
-    m, v, b = guess_of(kind, 3, seed=7)
-    for scale in (0.3, 20.0):
-        risk, error = risk_of(scale * m, scale * v, scale * b, context), guess_error(m, v, b) * scale**2
-        for heads in (1, 2):
-            searched = risk.best_with_heads(heads, np.random.default_rng(0), 2, 60)
-            assert searched.gap >= lost_slope(3, context, heads) * error
-            assert scale < 1 or searched.gap < 1.5 * lost_slope(3, context, heads) * error
-    assert lost_slope(3, context, 2) > 0
-    assert lost_slope(3, context, 3) == lost_slope(3, context, 4) == 0

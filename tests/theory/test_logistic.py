@@ -26,14 +26,6 @@ def by_numpy(A, y, mu):
     return f
 
 
-def test_value_by_another_hand():
-    loss = problems(3, 7, 4, 0.2)
-    x = torch.from_numpy(np.random.default_rng(1).standard_normal((3, 4)))
-    for b in range(3):
-        expected = by_numpy(loss.A_BND[b].numpy(), loss.y_BN[b].numpy(), 0.2)(x[b].numpy())
-        assert float(loss.value(x)[b]) == pytest.approx(expected, rel=1e-13)
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 9), st.integers(0, 10**6))
 def test_gradient_and_hessian_against_autograd(D, N, seed):
@@ -47,15 +39,17 @@ def test_gradient_and_hessian_against_autograd(D, N, seed):
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 10])
-def test_minima_against_scipy(mu):
+def test_values_and_minima_against_scipy(mu):
     loss = problems(3, 12, 4, mu, seed=5)
     start = torch.zeros(3, 4, dtype=torch.float64)
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((3, 4)))
     newton = damped_newton(loss, start)
     descent = gradient_descent(loss, start, tolerance=1e-6)
     assert float(newton.gradient_B.max()) <= 1e-12 and float(descent.gradient_B.max()) <= 1e-6
     assert bool((newton.steps_B <= descent.steps_B).all()) or mu == 10
     for b in range(3):
         f = by_numpy(loss.A_BND[b].numpy(), loss.y_BN[b].numpy(), mu)
+        assert float(loss.value(x)[b]) == pytest.approx(f(x[b].numpy()), rel=1e-13)
         by_scipy = scipy.optimize.minimize(f, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
         assert f(newton.x_BD[b].numpy()) <= by_scipy.fun + 1e-14
         np.testing.assert_allclose(newton.x_BD[b].numpy(), by_scipy.x, atol=2e-6 / min(mu, 1))

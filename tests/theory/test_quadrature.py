@@ -51,7 +51,4 @@ def test_smallest_square_against_normal_equations(dim, context):
             H[i] = [a - ratio * b for a, b in zip(H[i], H[pivot], strict=True)]
     assert smallest_square(moments, degree) == H[0][0]
     assert smallest_square(moments, degree) >= max(dim - context, 0)
-
-
-def test_degree_zero_is_the_total_mass():
-    assert smallest_square(wishart(5, 20, 2), 0) == 5
+    assert smallest_square(moments[:2], 0) == dim

@@ -21,14 +21,6 @@ def test_zonal_expansion_equals_recursion_at_the_highest_common_degree():
     assert trace_moment(k, 5, 20) == product_moment([k], 5, 20)
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 1), (2, 7), (5, 3), (5, 20)])
-def test_low_degrees(d, n):
-    assert trace_moment(0, d, n) == d
-    assert trace_moment(1, d, n) == n * d
-    assert trace_moment(2, d, n) == n * d * (n + d + 1)
-    assert trace_moment(3, d, n) == n * d * (n**2 + d**2 + 3 * n * d + 3 * n + 3 * d + 4)
-
-
 def pairings(ends):
     if not ends:
         yield []

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from icl.algorithms import LogisticLoss, damped_newton
 from icl.constructions.giannou import inversion, logistic
 from icl.errors import InputError
-from icl.models import tokens
-from icl.models.columns import ColumnStack, Head, Layer, forward, token_form
+from icl.models.columns import ColumnStack, Head
 
 
 def problem(dim, context, seed):
@@ -64,23 +63,6 @@ def test_many_steps_against_scipys_minimum():
     by_scipy = scipy.optimize.minimize(f, np.zeros(5), method="BFGS", options={"gtol": 1e-10}).x
     newton = damped_newton(LogisticLoss(A[None], y[None], 0.1), torch.zeros(1, 5).double()).x_BD[0].numpy()
     assert np.abs(x - by_scipy).max() < 1e-5 and np.abs(x - newton).max() < 1e-5
-
-
-def test_every_layer_by_the_projects_tokens():
-    A, y = problem(3, 6, 1)
-    by = logistic.approximations(0.2, 64, logistic.radius_of_iterates(0.2))
-    stack = logistic.newton_step(3, 6, 0.2, 3, by)
-    H = logistic.prompt_of_theorem(stack, A, y, torch.tensor([0.3, -0.2, 0.5]).double())
-    for layer in stack.layers:
-        P, Q = token_form(layer, 6)
-        by_tokens = tokens.stack_forward(P, Q, H.mT.expand(1, 6, 6, -1), H.mT[None])[0].mT
-        if layer.relu is not None:
-            W1, W2 = layer.relu.W1_XP, layer.relu.W2_PX
-            by_tokens = by_tokens + torch.einsum("px,xm->pm", W2, (W1 @ by_tokens).clamp_min(0))
-        attended = forward(Layer(layer.heads), H)
-        assert attended.shape == H.shape
-        H = forward(layer, H)
-        torch.testing.assert_close(H, by_tokens, rtol=1e-9, atol=1e-10)
 
 
 def test_the_prompt_holds_one_nth_to_the_last_bit():

@@ -39,36 +39,18 @@ CASES = {
 def test_the_error_is_within_its_bound_and_the_bound_is_sharp(name, neurons):
     make, f, low, high = CASES[name]
     approximation = make(neurons)
-    u = np.unique(
-        np.concatenate([np.linspace(low, high, 20_001), (high - low) * np.linspace(0, 1, 20_001) ** 8 + low])
-    )
+    even = np.linspace(0, 1, 20_001)
+    u = np.unique(np.concatenate([np.linspace(low, high, 20_001), (high - low) * even**8 + low]))
     error = np.abs(approximation(u) - f(u)).max()
     assert approximation.neurons == neurons
-    assert (
-        error <= approximation.error * (1 + 1e-9) <= 4.5 * error
-    )  # a parabola's tangents meet at twice the gap
+    # a parabola's tangents meet at twice the gap
+    assert error <= approximation.error * (1 + 1e-9) <= 4.5 * error
+    if neurons > 500:
+        assert make(4 * neurons).error == pytest.approx(approximation.error / 16, rel=0.05)
     few = u[::40]  # every neuron is on at some of them and off at others
     np.testing.assert_allclose(through_neurons(approximation, few), approximation(few), atol=1e-11)
     beyond = np.array([low - 1.0, high + 1.0])
     np.testing.assert_allclose(through_neurons(approximation, beyond), f(np.array([low, high])), atol=1e-11)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_four_times_the_neurons_a_sixteenth_of_the_error(name):
-    make, *_ = CASES[name]
-    assert make(2000).error == pytest.approx(make(500).error / 16, rel=0.05)
-
-
-def test_even_knots_would_lose_the_square_root():
-    def f(u):
-        return 1 / (1 + np.sqrt(u))
-
-    def slope(u):
-        with np.errstate(divide="ignore"):
-            return -1 / (2 * np.sqrt(u) * (1 + np.sqrt(u)) ** 2)
-
-    errors = [piecewise.interpolant(f, slope, np.linspace(0, 4, n)).error for n in (500, 2000)]
-    assert errors[0] / errors[1] == pytest.approx(2, rel=0.1)
 
 
 @settings(max_examples=30, deadline=None)
