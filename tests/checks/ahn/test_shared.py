@@ -28,16 +28,6 @@ def test_w_has_the_covariance_that_the_statement_takes(check, inverse):
     assert law.Sigma_w_RDD[0].allclose(Sigma_w)
 
 
-@pytest.mark.parametrize(("family", "size"), [("diagonal", 4), ("symmetric", 10), ("free", 16)])
-def test_bases_are_orthonormal_and_of_their_family(family, size):
-    basis = search.basis(family, 4)
-    V = basis.flatten(1)
-    assert len(V) == size
-    torch.testing.assert_close(V @ V.T, torch.eye(size, dtype=torch.float64))
-    if family != "free":
-        torch.testing.assert_close(basis, basis.mT)
-
-
 @pytest.mark.parametrize("family", search.FAMILIES)
 def test_finds_the_nearest_matrix_of_the_family(family):
     target = torch.tensor(generator(0, "check").standard_normal((2, 3, 3)))
@@ -78,13 +68,6 @@ def test_every_row_finds_its_own_minimum():
     torch.testing.assert_close(
         end_KV[~local_K], torch.ones(int((~local_K).sum()), 4).double(), atol=1e-5, rtol=0
     )
-
-
-def test_rows_do_not_know_of_each_other():
-    start_KV = torch.from_numpy(np.random.default_rng(1).uniform(-1, 1.5, (5, 3)))
-    together, _ = descend_each(rosenbrock, start_KV, 15)
-    alone = torch.cat([descend_each(rosenbrock, row_V[None], 15)[0] for row_V in start_KV])
-    torch.testing.assert_close(together, alone, rtol=1e-6, atol=1e-8)
 
 
 def test_no_step_raises_a_value_and_a_row_without_a_finite_one_stays():

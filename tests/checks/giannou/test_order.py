@@ -28,11 +28,6 @@ test_another_iteration_is_seen = seen(
 )
 
 
-def test_wrong_binomials_fail(monkeypatch):
-    monkeypatch.setattr(order, "comb", lambda n, m: 1)
-    assert not exact_identity(3, 1)
-
-
 def test_steps_by_hand():
     # kappa = 1: residual 1/2, squared each step: 1/2, 1/4, 1/16, 1/256, 1/65536
     assert steps_by_formula(2, 1.0, 1 / 300) == 4 and steps_by_formula(2, 1.0, 0.6) == 0

@@ -5,7 +5,6 @@ import torch
 
 from icl.checks.verdict import Weights
 from icl.checks.xie import saturation, theorem1
-from icl.checks.xie.initial_guess import setting
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
@@ -59,28 +58,6 @@ def test_one_head_is_enough_for_a_guess_that_is_the_prior():
     measured = at_prior.measure().measured
     assert (measured["saturates_at"], measured["saturates_at_linear_guess"]) == (4, 1)
     assert measured["saturates_at_bias"] == 1
-
-
-def test_one_and_two_heads_against_a_plain_search():
-    """Torch's L-BFGS over P's last rows and Q, from other starts."""
-    found = Theorem1(2, 3, restarts=1).measure().measured["risk_by_heads"]
-    risk = saturation.risk_under(setting(2, 3, prior_mean=[1.0] * 2))
-    for heads in (1, 2):
-        values = []
-        for start in range(2):
-            torch.manual_seed(start)
-            b, a = (torch.randn(*shape).double().requires_grad_() for shape in ((heads, 3), (heads, 3, 3)))
-            optimizer = torch.optim.LBFGS([b, a], max_iter=100, line_search_fn="strong_wolfe")
-
-            def closure(optimizer=optimizer, b=b, a=a):
-                optimizer.zero_grad()
-                value = risk.value_of_heads(b, a)
-                value.backward()
-                return value
-
-            optimizer.step(closure)
-            values.append(float(risk.value_of_heads(b, a).detach()))
-        assert min(values) == pytest.approx(found[heads - 1], rel=1e-6)
 
 
 def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
