@@ -29,20 +29,10 @@ def test_lemma_4_1_counts_the_zeros_of_12():
             assert torch.equal(lemma4_1.forced_zeros(window)[j - 1], ~free)
 
 
-def mixed(right, window):
-    mask_P, query_PP = right(window)
-    return mask_P, ~query_PP | query_PP
-
-
-def shifted_window(right, y, s):
-    tokens, query = right(y, s)
-    return tokens[:, :, 1:], query
-
-
 test_lemma_4_1_sees_another_pattern_and_a_shifted_window = seen(
     Lemma41,
-    Mutant(lemma4_1, "parity_mask", mixed),
-    Mutant(task, "_tokens", shifted_window, of="grid_error"),
+    Mutant(lemma4_1, "parity_mask", lambda right, s: (right(s)[0], right(s)[1] | True)),  # mixed
+    Mutant(task, "_tokens", lambda right, *of: (right(*of)[0][:, :, 1:], right(*of)[1]), of="grid_error"),
     window=2,
     length=8,
     dim=2,

@@ -63,11 +63,6 @@ def half_of_the_covariance(right, C_BTT, window):
     return mean, covariance / 2
 
 
-def shifted(right, y_RBT, window):
-    z, query = right(y_RBT, window)
-    return z[:, :, 1:], query
-
-
 def noise_twice(right, law, systems, generators):
     y = right(law, systems, generators)
     extra = np.random.default_rng(0).standard_normal(y.shape)
@@ -92,7 +87,7 @@ test_a_mutant_of_the_science_is_seen = seen(
     Theorem41,
     Mutant(theory, "_half_paired", lambda right, *given: right(*given) * 0.5),
     Mutant(theory, "_gram_mean_and_covariance", half_of_the_covariance),
-    Mutant(task, "_tokens", shifted),
+    Mutant(task, "_tokens", lambda right, *of: (right(*of)[0][:, :, 1:], right(*of)[1])),
     Mutant(task.DynamicalSystemLaw, "observations", noise_twice),
     Mutant((evidence, population), "covariances_of_systems", noise_twice_in_theory),
     Mutant(theory, "covariance_of_modes", from_y_0, settings=FROM_Y_0),

@@ -8,7 +8,7 @@ from icl.checks.verdict import Weights
 from icl.checks.xie import yq_lsa
 from icl.checks.xie.convexity import violation
 from icl.checks.xie.initial_guess import WithGuess, law_around, setting, worst
-from icl.checks.xie.saturation import Saturation, given_heads, with_guess
+from icl.checks.xie.saturation import Saturation, given_heads
 from icl.checks.xie.yq_lsa import ExactRisk, loaded, predictor, read_in
 from icl.errors import InputError
 from icl.models import LinearTransformer, YqLSA
@@ -29,13 +29,8 @@ def test_the_prior_mean_is_ones_and_the_guess_of_norm_and_bias_one_unless_given(
 
 
 def test_violation_is_the_midpoint_against_the_mean():
-    one, minus_one = torch.tensor(1.0), torch.tensor(-1.0)
-    assert float(violation(torch.square, (one,), (minus_one,))) == -1
-    assert float(violation(lambda x: 1 - x**2, (one,), (minus_one,))) == 1
-    # a product of two arguments is not convex in both
-    points = (one, one), (minus_one, minus_one)
-    assert float(violation(lambda a, b: (a * b - 1) ** 2, *points)) == pytest.approx(1)
-    assert float(violation(lambda a, b: 3 * a - b, *points)) == 0
+    one = torch.tensor(1.0)  # a product of two arguments is not convex in both
+    assert float(violation(lambda a, b: (a * b - 1) ** 2, (one, one), (-one, -one))) == pytest.approx(1)
     first, second = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.0, 3.0, -2.0])  # pairs are kept apart
     assert violation(torch.square, (first,), (second,)).tolist() == [0, -1, -4]
 
@@ -57,38 +52,33 @@ def test_rounding_at_covers_what_rounding_does(context):
         assert gradient < gradient_rounding < 1e-9 * norm**3
 
 
+BEYOND = r"^check\.weights: .* must be at most 1e\+06"
+
+
 @pytest.mark.parametrize(
-    ("family", "shape", "task"),
+    ("task", "words", "family", "shape"),
     [
-        ("yq_lsa", (1, 1, 3, 3), {}),
-        ("full", (1, 2, 3, 3), {}),
-        ("full", (0,), {}),
-        ("multihead", (1, 1, 2, 4, 4), {}),
-        ("full", (1, 1, 3, 3), {"read_out": -1}),
-        ("full", (1, 1, 3, 3), {"label_noise": 0.1}),
-        ("full", (1, 1, 3, 3), {"eigenvalues": [1, 2]}),
-        ("full", (1, 1, 3, 3), {"task_covariance": [[1.0, 0.2], [0.2, 1.0]]}),
+        ({}, "weights", "yq_lsa", (1, 1, 3, 3)),
+        *(({}, "weights", "full", shape) for shape in ((1, 2, 3, 3), (0,))),
+        ({}, "weights", "multihead", (1, 1, 2, 4, 4)),
+        *(
+            (task, words, "full", (1, 1, 3, 3))
+            for task, words in [
+                ({"read_out": -1}, "weights"),
+                ({"label_noise": 0.1}, "weights"),
+                ({"eigenvalues": [1, 2]}, "weights"),
+                ({"task_covariance": [[1.0, 0.2], [0.2, 1.0]]}, "weights"),
+                *(({size: 1e7}, BEYOND) for size in ("prior_mean_norm", "guess_vector_norm")),
+                ({"guess_bias": -1e7}, BEYOND),
+            ]
+        ),
     ],
 )
-def test_refuses_weights_of_another_kind(family, shape, task):
+def test_refuses_weights_of_another_kind(task, words, family, shape):
     law = LinearRegression(2, 6, **({"eigenvalues": [1, 1], "read_out": 1} | task)).law([0])
     matrix = torch.zeros(shape, dtype=torch.float64)
-    with pytest.raises(InputError, match=r"weights"):
+    with pytest.raises(InputError, match=words):
         given_heads(Weights(family, {"P": matrix, "Q": matrix}, law), "Theorem X")
-
-
-def test_refuses_weights_of_a_law_beyond_its_arithmetic():
-    matrix = torch.zeros(1, 1, 3, 3, dtype=torch.float64)
-    for beyond in ({"prior_mean_norm": 1e7}, {"guess_vector_norm": 1e7}, {"guess_bias": -1e7}):
-        law = setting(2, 3, **beyond)
-        with pytest.raises(InputError, match=r"^check\.weights: .* must be at most 1e\+06"):
-            given_heads(Weights("full", {"P": matrix, "Q": matrix}, law), "Theorem X")
-
-
-def test_with_guess_changes_the_guess_only():
-    law = with_guess(LAW, torch.ones(3, dtype=torch.float64))
-    assert law.guess_bias == 0 and law.guess_RD.tolist() == [[1, 1, 1]]
-    assert torch.equal(law.mean_RD, LAW.mean_RD) and law.context_R == LAW.context_R
 
 
 def random_model(dim, seed=0):

@@ -46,16 +46,14 @@ def lower_bound(right, risk, free_direct=False):
     return found
 
 
+OF_UNIT_STEP = "gradient_error_unit_eta"
+
 test_another_point_constant_law_or_bound_is_seen = seen(
     Theorem4,
     Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d, n) * (1 + 1e-9)),
     Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d + 1, n)),
-    Mutant(theorem4, "unit_step_gradient", lambda right, w, n: right(w, n) * (1 + 1e-9)),
-    Mutant(
-        theorem4, "unit_step_gradient", lambda right, w, n: right(w, n) + 1e-3, of="gradient_error_unit_eta"
-    ),
-    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) * (1 + 1e-9)),
-    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) + 1e-3, of="risk_error"),
+    Mutant(theorem4, "unit_step_gradient", lambda right, *of: right(*of) * (1 + 1e-9), of=OF_UNIT_STEP),
+    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) * (1 + 1e-9), of="risk_error"),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right((1 + 1e-9) * w, eta, v)),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, eta, 0 * w)),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, 2 * eta, v)),
