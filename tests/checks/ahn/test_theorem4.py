@@ -9,7 +9,7 @@ from icl.checks.verdict import Weights
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, blinded, held, holds, refuses, seen
 
 SMALL = {"samples": 1000, "starts": 6}
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
@@ -69,7 +69,7 @@ test_other_points_and_other_risks_are_seen = seen(
     Mutant(InvariantRisk, "minimise", scalars_off),
     Mutant(InvariantRisk, "_query", another_polynomial),
     Mutant(points_of_s, "spectral_risk", lambda right, a, b, s: right(a, -b, s)),
-    Mutant(orbits, "tilted", lambda right, A: A, "undecided", "control"),
+    blinded(orbits, "tilted", lambda right, A: A),
     Mutant(InvariantRisk, "minimise", lambda right, *given: [], "undecided"),  # no minimum is reached
     needs="no_tokens",
     **PLAIN,
@@ -91,8 +91,7 @@ def weights_near_s(layers, place=0, noise=0.0):
 @pytest.mark.parametrize(("layers", "place"), [(1, 0), (2, 0), (2, 1)])
 def test_judges_weights_by_distance_and_risk(layers, place):
     check = Theorem4(**SMALL)
-    near = check.judge(weights_near_s(layers, place, 0.003))
-    assert near.verdict == "holds" and near.control.rejected
+    near = held(check, weights_near_s(layers, place, 0.003))
     assert (near.measured["risk_excess_over_best"] > 0.02) == (place > 0)
     assert check.judge(weights_near_s(layers, place, 0.5)).verdict == "fails"
     scaled = weights_near_s(layers, place)

@@ -129,8 +129,7 @@ def constant_of(setting, **task_settings):
 def test_trained_weights_are_14_up_to_scale_and_mirror(setting, more):
     c = constant_of(setting, **more)
     right, mirrored = ([0.0, 2.0], [c / 2, 0.0]), ([c, 0.0], [0.0, 1.0])
-    finding = Theorem41(**SMALL).judge(weights_of(setting, right, mirrored, **more))
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Theorem41(**SMALL), weights_of(setting, right, mirrored, **more))
     assert finding.measured["distance"] < 1e-12 and finding.measured["weight_by_seed"] == pytest.approx(
         [c] * 2
     )

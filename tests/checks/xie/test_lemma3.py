@@ -4,7 +4,7 @@ from icl.checks.xie import lemma3
 from icl.checks.xie.lemma3 import Lemma3
 from icl.models import LinearTransformer, LinearTransformerBlock, YqLSA
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -60,7 +60,7 @@ test_another_block_or_least_risk_is_seen = seen(
     # the least risk without a trained guess
     Mutant(QuadraticRisk, "convex_bound", lambda right, risk, free_direct: right(risk)),
     Mutant(lemma3, "block_of_yq_lsa", scaled("Q", float("nan")), "undecided"),
-    Mutant(lemma3, "wrong_blocks", lambda right, lsa: [lemma3.block_of(lsa)], "undecided", "control"),
+    blinded(lemma3, "wrong_blocks", lambda right, lsa: [lemma3.block_of(lsa)]),
 )
 
 

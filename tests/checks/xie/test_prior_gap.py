@@ -2,7 +2,7 @@ import pytest
 
 from icl.checks.xie import prior_gap
 from icl.checks.xie.prior_gap import PriorGap
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -35,12 +35,11 @@ def test_holds_with_the_closed_form(check, finding):
 
 test_a_wrong_slope_or_risk_of_the_step_is_seen = seen(
     PriorGap,
-    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C)),
     Mutant(prior_gap, "gap_slope", lambda right, d, C: (1 + 1e-9) * right(d, C)),
     Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + d + 1)),  # right at d = 1
     Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
     Mutant(prior_gap, "gd_risk", lambda right, d, C: right(d, C) * (1 + 1e-10)),
-    Mutant(prior_gap, "_share", lambda right, case, slope=None: right(case), "undecided", "control"),
+    blinded(prior_gap, "_share", lambda right, case, slope=None: right(case)),
     dim=3,
     context=10,
 )

