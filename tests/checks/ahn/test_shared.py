@@ -30,6 +30,8 @@ def test_w_has_the_covariance_that_the_statement_takes(check, inverse):
 
 @pytest.mark.parametrize("family", search.FAMILIES)
 def test_finds_the_nearest_matrix_of_the_family(family):
+    V = search.basis(family, 3).flatten(1)
+    torch.testing.assert_close(V @ V.T, torch.eye(len(V), dtype=torch.float64))
     target = torch.tensor(generator(0, "check").standard_normal((2, 3, 3)))
     projected = {
         "diagonal": target.diagonal(dim1=1, dim2=2).diag_embed(),
@@ -68,6 +70,13 @@ def test_every_row_finds_its_own_minimum():
     torch.testing.assert_close(
         end_KV[~local_K], torch.ones(int((~local_K).sum()), 4).double(), atol=1e-5, rtol=0
     )
+
+
+def test_rows_do_not_know_of_each_other():
+    start_KV = torch.from_numpy(np.random.default_rng(1).uniform(-1, 1.5, (5, 3)))
+    together, _ = descend_each(rosenbrock, start_KV, 15)
+    alone = torch.cat([descend_each(rosenbrock, row_V[None], 15)[0] for row_V in start_KV])
+    torch.testing.assert_close(together, alone, rtol=1e-6, atol=1e-8)
 
 
 def test_no_step_raises_a_value_and_a_row_without_a_finite_one_stays():

@@ -39,6 +39,14 @@ def test_the_worst_is_the_largest_share_of_its_rounding():
     assert worst([(1e-3, 1.0), (1e-5, 1e-6), (2.0, 3.0)]) == (1e-5, 1e-6)
 
 
+def test_the_gradient_is_that_in_values_and_keys():
+    case = Saturation(LAW)
+    P_HPP, Q_HPP = torch.from_numpy(generator(1, "check").standard_normal((2, 2, 4, 4)))
+    leaves = P_HPP.clone().requires_grad_(), Q_HPP.clone().requires_grad_()
+    gradients = torch.autograd.grad(case.risk.value_of_layer(*leaves), leaves)
+    assert case.at(P_HPP, Q_HPP)[1] == pytest.approx(float(torch.stack(gradients).norm()), rel=1e-12)
+
+
 @pytest.mark.parametrize("context", [1, 5, 2**60])
 def test_rounding_at_covers_what_rounding_does(context):
     """At the minimiser, where risk and gradient are known, for large w* too; and not by a wide margin."""
