@@ -141,7 +141,8 @@ def test_judges_the_worst_seed():
     assert finding.verdict == "fails"
     assert finding.measured["distance_by_seed"] == pytest.approx([0.5, 0], abs=1e-12)
     assert finding.measured["distance"] == pytest.approx(0.5)
-    weights.matrices["A"][0] *= float("nan")
+    weights.matrices["A"][0] /= 1.5
+    weights.matrices["A"][1] *= float("nan")  # which the first seed's number must not hide
     finding = Theorem1().judge(weights)
     assert finding.verdict == "undecided" and math.isnan(finding.measured["risk_excess"])
 

@@ -1,12 +1,10 @@
-import numpy as np
 import pytest
 import torch
 
-from icl.checks.lds import evidence, lemma4_1
+from icl.checks.lds import lemma4_1
 from icl.checks.lds.lemma4_1 import Lemma41
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
-from icl.theory.gaussian import moment
 from tests.checks.asking import Mutant, held, seen
 
 
@@ -37,12 +35,3 @@ test_lemma_4_1_sees_another_pattern_and_a_shifted_window = seen(
     length=8,
     dim=2,
 )
-
-
-def test_the_grid_is_gaussian():
-    root = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 5)))
-    C = root @ root.T
-    found = evidence.moments_on_a_grid(C, 1)
-    assert float(found.constant) == pytest.approx(float(C[4, 4]), rel=1e-12)
-    value = sum(moment([3, 4, t, t + 1], torch.zeros(5).double(), C) for t in range(3)) / 3
-    assert float(found.linear_KS[0, 1]) == pytest.approx(float(value), rel=1e-12)
