@@ -17,23 +17,32 @@ def shown(finding: Any) -> bool:
     return measured > bound.value if bound.direction == ">" else measured <= bound.value
 
 
-def held(check: Any, margin: float = 0.0) -> Any:
-    """`margin`: how far beyond the bound its control is, where both are of one quantity."""
-    finding = check.measure()
-    assert finding.verdict == "holds" and finding.control.rejected and shown(finding)
+def held(check: Any, weights: Any = None, *, margin: float = 0.0, verdict: str = "holds") -> Any:
+    """Asked of itself or of given weights. `margin`: how far beyond the bound its control is, where both are
+    of one quantity."""
+    finding = check.measure() if weights is None else check.judge(weights)
+    assert finding.verdict == verdict and finding.control.rejected
+    assert verdict == "fails" or shown(finding)
     assert not margin or finding.control.measured > margin * finding.bound.value
     return finding
 
 
-def holds(check: Any, *settings: dict[str, Any], margin: float = 0.0, of: str = "", **common: Any) -> Any:
-    """Of a test of (check, finding): the check is asked at each of these settings and holds; `of` names what
-    the bound shown is of."""
+def holds(
+    check: Any,
+    *settings: dict[str, Any],
+    margin: float = 0.0,
+    of: str = "",
+    verdict: str = "holds",
+    **common: Any,
+) -> Any:
+    """Of a test of (check, finding): the check is asked at each of these settings and holds, or fails as it
+    should; `of` names what the bound shown is of."""
 
     def asked(test: Callable[[Any, Any], None]) -> Any:
         @pytest.mark.parametrize("settings", settings, ids=str)
         def asks(settings: dict[str, Any]) -> None:
             made = check(**common | settings)
-            finding = held(made, margin)
+            finding = held(made, margin=margin, verdict=verdict)
             assert of in ("", finding.bound.of)
             test(made, finding)
 
@@ -53,6 +62,11 @@ class Mutant:
     verdict: str = "fails"
     of: str = ""
     settings: tuple[tuple[str, Any], ...] | dict[str, Any] = ()
+
+
+def blinded(*where_name_wrong: Any) -> Mutant:
+    """One by which the control is no longer rejected, so that nothing is shown."""
+    return Mutant(*where_name_wrong, verdict="undecided", of="control")
 
 
 def seen(check: Any, *mutants: Mutant, needs: str = "mutate", **common: Any) -> Any:

@@ -27,34 +27,23 @@ def test_a_true_formula_holds_on_the_first_sample():
     assert found.quantile == pytest.approx(norm.isf(ALPHA / 4), rel=5e-3)  # shared by two means
 
 
-@pytest.mark.parametrize("wrong", [-0.3, 0.3])
-def test_a_false_one_fails_after_every_sample_has_rejected_it(wrong):
-    found = compare(normal(0.0, wrong), torch.zeros(2).double(), 300, 1000)
-    assert (found.verdict, found.rounds, found.samples) == ("fails", ROUNDS, 1000 << (ROUNDS - 1))
+def in_the_first(drawn):
+    return 0.3 * (drawn < 1000)
 
 
-def test_a_rejection_that_a_larger_sample_takes_back_is_none():
-    found = compare(normal(lambda drawn: 0.3 * (drawn < 1000)), ZERO, 1000, 1000)
-    assert (found.verdict, found.rounds) == ("holds", 2)
-
-
-def test_rejections_on_both_sides_are_undecided():
-    found = compare(normal(lambda drawn: 0.3 if drawn < 1000 else -0.3), ZERO, 1000, 1000)
-    assert (found.verdict, found.rounds) == ("undecided", ROUNDS)
-
-
-def test_rejections_of_different_means_are_undecided():
-    found = compare(
-        normal(lambda drawn: 0.3 * (drawn < 1000), lambda drawn: 0.3 * (drawn >= 1000)),
-        torch.zeros(2).double(),
-        1000,
-        1000,
-    )
-    assert (found.verdict, found.rounds) == ("undecided", ROUNDS)
-
-
-def test_nan_is_undecided():
-    assert compare(normal(float("nan")), ZERO, 100, 100).verdict == "undecided"
+@pytest.mark.parametrize(
+    ("means", "verdict", "rounds"),
+    [
+        *(((0.0, wrong), "fails", ROUNDS) for wrong in (-0.3, 0.3)),  # every sample rejects it
+        ((0.0, in_the_first), "holds", 2),  # a larger sample takes it back
+        ((0.0, lambda drawn: 0.3 if drawn < 1000 else -0.3), "undecided", ROUNDS),  # on both sides
+        ((in_the_first, lambda drawn: 0.3 * (drawn >= 1000)), "undecided", ROUNDS),  # of different means
+        ((0.0, float("nan")), "undecided", ROUNDS),
+    ],
+)
+def test_a_formula_fails_where_every_sample_rejects_one_mean_on_one_side(means, verdict, rounds):
+    found = compare(normal(*means), torch.zeros(2).double(), 500, 1000)
+    assert (found.verdict, found.rounds, found.samples) == (verdict, rounds, 1000 << (rounds - 1))
 
 
 @pytest.mark.parametrize(("formula", "verdict"), [(2.0, "holds"), (2 * (1 + 1e-12), "fails")])

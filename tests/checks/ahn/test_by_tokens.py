@@ -40,24 +40,16 @@ def test_attention_off_s_is_the_whitened_path_within_rounding(with_b, eigenvalue
     error = by_tokens.attention_error(off, point.law, generator(0, "check"))
     assert error.value < error.bound  # of the worst prompt, which rounding chooses
     assert error.blind < 0.01
-
-
-def test_the_size_of_the_factors_bounds_the_loss():
-    point = point_of(3, 7, 3, True)
     W = orbits.whitened_prompts(point.law, generator(0, "check"), 50)
-    off = by_tokens.off_s(point, generator(0, "check"))
     assert (orbits.prompt_risks(off, W[None])[0] < by_tokens._largest_loss(off, W)).all()
-
-
-def test_a_scaled_point_has_the_same_beta():
-    point = point_of(3, 6, 3, True)
-    np.testing.assert_allclose(point.scaled(1.1).beta_L, point.beta_L, rtol=1e-14)
 
 
 @pytest.mark.parametrize("context", [6, 10**5])
 def test_the_gentle_point_has_a_context_that_can_be_drawn(context):
-    point = by_tokens.gentle(point_of(3, context, 3, True))
+    given = point_of(3, context, 3, True)
+    point = by_tokens.gentle(given)
     assert point.risk.context == point.law.context_R[0] == affordable_context(context, 3, 3) <= 1000
+    np.testing.assert_allclose(given.scaled(1.1).beta_L, given.beta_L, rtol=1e-14)
 
 
 def one_token_more(mutate):
@@ -87,7 +79,7 @@ def test_formulas_gram_paths_and_gram_matrices_are_held_to_prompts(mutate, check
 
 @pytest.mark.parametrize("check", [Theorem3, Theorem4])
 def test_prompts_of_another_law_are_seen(check):
-    """The identity of `task_covariance_error` alone would be an assumption about the law's own words."""
+    """By prompts too: `task_covariance_error` alone would be an assumption about the law's own words."""
     asked = check(**SMALL)
     point = by_tokens.gentle(
         Point(asked.risk, asked.law, np.full(2, 0.6), np.full(int(asked.risk.with_b), 0.4))
@@ -96,6 +88,9 @@ def test_prompts_of_another_law_are_seen(check):
     root_RDD = asked.law.task_root_RDD * torch.tensor([1, 1, 1.1]).double()
     other = replace(point, law=replace(asked.law, task_root_RDD=root_RDD))
     assert "fails" in [part.verdict for part in by_tokens.evidence(other, generator(0, "check"))]
+    asked.law = other.law
+    finding = asked.measure()
+    assert (finding.verdict, finding.bound.of) == ("fails", "task_covariance_error") and not shown(finding)
 
 
 def test_undecided_where_the_sample_is_too_small_to_tell(monkeypatch):

@@ -8,18 +8,15 @@ from tests.checks.asking import Mutant, holds, seen
 
 @holds(
     CriticalPoints,
-    {"starts": 16},
+    {"starts": 32},
     {"dim": 2, "context": 30, "layers": 2, "starts": 8},
     {"dim": 3, "eigenvalues": [100, 1, 0.01], "layers": 3, "starts": 8},
 )
 def test_holds(check, finding):
+    measured = finding.measured
     assert finding.control.measured > 1000
-    assert finding.measured["of_eq_8"] == [0, 1, 2, 6][check.layers]
-
-
-def test_eq_11_has_minima_of_different_risks():
-    measured = CriticalPoints(starts=32).measure().measured
-    assert measured["different_risks_of_eq_11"] > 3
+    assert measured["of_eq_8"] == [0, 1, 2, 6][check.layers]
+    assert measured["different_risks_of_eq_11"] > 3 or check.starts < 32
     assert list(np.argsort(measured["risks_of_eq_11"])) == list(range(measured["of_eq_11"]))
 
 

@@ -42,10 +42,14 @@ def stacks(point, starts, noise):
     ]
 
 
-def test_ends_at_the_best_minimum_would_make_it_hold(monkeypatch, minima):
-    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(minima[0], 16, 0.01))
-    finding = Landscape(**SMALL).measure()
-    assert finding.verdict == "holds" and finding.measured["share_at_best"] == 1
+@pytest.mark.parametrize(("other", "verdict", "share"), [(0, "holds", 1), (-1, "undecided", 0)])
+def test_ends_at_the_best_minimum_make_it_hold_if_of_both_sizes(monkeypatch, minima, other, verdict, share):
+    """All starts of one size end near the best minimum, all of the other there or elsewhere."""
+    ends = zip(*(stacks(minima[place], 16, 0.01) for place in (0, other)), strict=True)
+    monkeypatch.setattr(Landscape, "_train", lambda self: [stack for pair in ends for stack in pair])
+    finding = Landscape(**SMALL | {"init_stds": [0.1, 0.2], "starts": 32}).measure()
+    assert (finding.verdict, finding.measured["share_at_best"]) == (verdict, share)
+    assert finding.measured["at_best_by_init_std"] == [16, 16 * share]
     assert finding.measured["largest_distance"] < 0.1
 
 
@@ -72,16 +76,6 @@ def test_starts_are_normal_in_the_papers_coordinates(size):
     white = check._matrices(torch.stack([check._start(k) for k in range(size, 400, 2)]))
     for printed_KLDD in as_printed(white, check.law):
         assert printed_KLDD.square().mean().sqrt().item() == pytest.approx([0.1, 0.3][size], rel=0.05)
-
-
-def test_the_size_with_the_least_share_decides(monkeypatch, minima):
-    """All of one size at the best minimum, all of the other elsewhere."""
-    best, worst = (stacks(minima[place], 8, 0.0) for place in (0, -1))
-    ends = [stack for pair in zip(best, worst, strict=True) for stack in pair]
-    monkeypatch.setattr(Landscape, "_train", lambda self: ends)
-    finding = Landscape(**SMALL | {"init_stds": [0.1, 0.2]}).measure()
-    assert finding.measured["at_best_by_init_std"] == [8, 0] and finding.verdict == "undecided"
-    assert finding.measured["share_at_best"] == 0
 
 
 def test_share_interval():

@@ -5,9 +5,8 @@ import torch
 from icl.checks.ahn import descent, lemma1
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.verdict import Weights
-from icl.random import generator
 from icl.tasks import LinearRegression
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, held, holds, refuses, seen
 
 
 @holds(
@@ -25,18 +24,6 @@ def test_holds(check, finding):
         assert check.law.dim == 1 or finding.measured[wrong] > 1000 * finding.bound.value
 
 
-def test_one_step_from_zero_by_hand():
-    law = LinearRegression(2, 3).law([0])
-    prompt = law.token_prompts([generator(0, "check")], 1)
-    A = torch.tensor([[0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
-    z = prompt.context_RBNP[0, 0].numpy()
-    w = A.numpy().T @ sum(y * np.array([x0, x1]) for x0, x1, y in z) / 3
-    x_q = prompt.query_RBP[0, 0, :2].numpy()
-    expected = [*(y - w @ [x0, x1] for x0, x1, y in z), -w @ x_q]
-    for entries in (descent.label_entries(A[None], prompt), descent.descent_entries(A.mT[None], prompt)):
-        np.testing.assert_allclose(entries[0, 0].numpy(), expected, rtol=1e-12, atol=1e-14)
-
-
 def flipped_query(right, T, prompt):
     return right(T, prompt) * torch.tensor([*[1.0] * 20, -1.0]).double()
 
@@ -46,9 +33,7 @@ test_any_other_iteration_or_token_path_is_seen = seen(
     *(
         Mutant(lemma1, "descent_entries", wrong)  # the sizes of terms keep the right one
         for wrong in (
-            lambda right, T, prompt: right(T.mT, prompt),
             lambda right, T, prompt: right(T * (1 + 1e-9), prompt),
-            lambda right, T, prompt: right(T / prompt.context_RBNP.shape[2], prompt),
             flipped_query,
             lambda right, T, prompt: right(T, prompt).flip(0),
         )
@@ -58,18 +43,16 @@ test_any_other_iteration_or_token_path_is_seen = seen(
 
 
 def weights(A_RLDD, law=None, **other):
-    law = law or LinearRegression(3, 8, eigenvalues=[1, 0.5, 2]).law(range(len(A_RLDD)))
+    law = law or LinearRegression(3, [8, 5], eigenvalues=[1, 0.5, 2]).law([0, 1])
     return Weights(other.pop("family", "sparse_a"), {"A": A_RLDD}, law, **other)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_judges_any_weights_of_eq_8(dtype):
     A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 3, 3))).to(dtype)
-    finding = Lemma1().judge(weights(A_RLDD))
-    assert finding.verdict == "holds" and finding.control.rejected
-    assert len(finding.measured["max_error_by_seed"]) == 2
-    symmetric = Lemma1().judge(weights(A_RLDD + A_RLDD.mT))
-    assert symmetric.verdict == "holds" and "A is symmetric" in symmetric.control.description
+    assert len(held(Lemma1(), weights(A_RLDD)).measured["max_error_by_seed"]) == 2
+    symmetric = held(Lemma1(), weights(A_RLDD + A_RLDD.mT))
+    assert "A is symmetric" in symmetric.control.description
     assert Lemma1().judge(weights(0 * A_RLDD)).verdict == "holds"
     A_RLDD[1, 0, 0, 0] = float("nan")
     assert Lemma1().judge(weights(A_RLDD)).verdict == "undecided"
@@ -82,12 +65,6 @@ def test_judges_the_worst_seed(mutate):
     finding = Lemma1().judge(weights(A_RLDD))
     first, second = finding.measured["max_error_by_seed"]
     assert finding.verdict == "fails" and first > finding.bound.value > second
-
-
-def test_judge_takes_contexts_of_different_lengths():
-    law = LinearRegression(3, [4, 9]).law([0, 1])
-    A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 1, 3, 3)))
-    assert Lemma1().judge(weights(A_RLDD, law)).verdict == "holds"
 
 
 def test_judge_refuses_what_the_lemma_does_not_speak_of():

@@ -3,7 +3,7 @@ import torch
 
 from icl.checks.ahn import swaps
 from icl.checks.ahn.lemma4 import Lemma4
-from tests.checks.asking import Mutant, held, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -14,15 +14,12 @@ from tests.checks.asking import Mutant, held, holds, seen
     {"dim": 12, "context": 5, "layers": 4},
     {"dim": 2, "context": 1, "covariance": [[2, 1], [1, 1]]},
     {"layers": 8, "seed": 3},
+    {"eigenvalues": [1, 1e-3, 1e-6, 1e-9, 1e-12], "seed": 5, "samples": 100},
     samples=50,
 )
 def test_holds(check, finding):
     assert finding.measured["max_error"] <= finding.bound.value < 1e-3 * finding.control.measured
-
-
-def test_the_condition_of_sigma_drops_out():
-    check = Lemma4(eigenvalues=[1, 1e-3, 1e-6, 1e-9, 1e-12], seed=5, samples=100)
-    assert held(check).measured["words_error"] < 1e-12
+    assert finding.measured.get("words_error", 0) < 1e-12
 
 
 def with_one_order(right, *given):
@@ -46,6 +43,6 @@ test_every_part_can_fail_and_the_control_must = seen(
     Lemma4,
     *(Mutant(swaps, f"on_{part}", with_one_order) for part in ("the_polynomial", "predictions", "words")),
     Mutant(swaps, "SparseA", lambda right, *given: Bent(*given)),
-    Mutant(Lemma4, "_off_s", lambda right, check, A: A, "undecided", "control"),
+    blinded(Lemma4, "_off_s", lambda right, check, A: A),
     samples=50,
 )

@@ -28,18 +28,10 @@ def test_w_has_the_covariance_that_the_statement_takes(check, inverse):
     assert law.Sigma_w_RDD[0].allclose(Sigma_w)
 
 
-@pytest.mark.parametrize(("family", "size"), [("diagonal", 4), ("symmetric", 10), ("free", 16)])
-def test_bases_are_orthonormal_and_of_their_family(family, size):
-    basis = search.basis(family, 4)
-    V = basis.flatten(1)
-    assert len(V) == size
-    torch.testing.assert_close(V @ V.T, torch.eye(size, dtype=torch.float64))
-    if family != "free":
-        torch.testing.assert_close(basis, basis.mT)
-
-
 @pytest.mark.parametrize("family", search.FAMILIES)
 def test_finds_the_nearest_matrix_of_the_family(family):
+    V = search.basis(family, 3).flatten(1)
+    torch.testing.assert_close(V @ V.T, torch.eye(len(V), dtype=torch.float64))
     target = torch.tensor(generator(0, "check").standard_normal((2, 3, 3)))
     projected = {
         "diagonal": target.diagonal(dim1=1, dim2=2).diag_embed(),

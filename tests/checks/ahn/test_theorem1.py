@@ -1,4 +1,3 @@
-import inspect
 import math
 
 import numpy as np
@@ -11,7 +10,6 @@ from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.verdict import Weights
 from icl.models import gram
 from icl.tasks import LinearRegression, LinearRegressionLaw
-from icl.theory import quadratic
 from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
 from tests.checks.asking import Mutant, held, holds, refuses, seen
@@ -40,10 +38,6 @@ def test_holds(check, finding):
     assert finding.measured["lemma3_antisymmetric_change"] < 1e-12 * max(1, trace)
 
 
-def without_trace(Sigma, n):
-    return torch.linalg.inv(Sigma + Sigma.trace() / n * torch.eye(len(Sigma)).double())
-
-
 test_a_wrong_constant_in_eqs_6_and_7_or_another_law_is_seen = seen(
     Theorem1,
     *(
@@ -51,11 +45,8 @@ test_a_wrong_constant_in_eqs_6_and_7_or_another_law_is_seen = seen(
         for wrong in (
             lambda right, Sigma, n: right(Sigma, n + 1),
             lambda right, Sigma, n: (1 + 1e-8) * right(Sigma, n),
-            lambda right, Sigma, n: without_trace(Sigma, n),
-            lambda right, Sigma, n: right(Sigma, n) + 1e-7,
         )
     ),
-    Mutant(theorem1, "isotropic_step", lambda right, d, n: 1 / ((n - 1) / n + (d + 1) / n)),
     # too little for the risk, not for its gradient
     Mutant(theorem1, "isotropic_step", lambda right, d, n: (1 + 1e-8) * right(d, n)),
     Mutant(QuadraticRisk, "linear_regression", lambda right, *law: right(*law, label_noise=1e-6)),
@@ -106,22 +97,6 @@ def test_tokens_reject_moments_and_claim_that_are_wrong_together(mutate):
     assert finding.measured["token_z"] > finding.measured["token_z_bound"]
 
 
-@pytest.mark.parametrize(
-    ("term", "dropped"),
-    [("CC.permute(0, 2, 3, 1)", "0 * CC"), ("quartic + 2 * noise", "self.v**2 + 2 * noise")],
-)
-def test_tokens_reject_a_dropped_pairing(monkeypatch, term, dropped):
-    for function in (quadratic.second_gram, quadratic.LabelMoments):
-        source = inspect.getsource(function)
-        if term in source:
-            namespace = dict(vars(quadratic))
-            exec(source.replace(term, dropped), namespace)
-            monkeypatch.setattr(quadratic, function.__name__, namespace[function.__name__])
-    finding = Theorem1(dim=2, context=6).measure()
-    assert finding.verdict == "fails"
-    assert finding.measured["free_z"] > finding.measured["free_z_bound"]
-
-
 def test_a_law_that_divides_by_another_context_fails(mutate):
     mutate(LinearRegressionLaw, "covariate_grams", lambda right, *given: right(*given) * 4 / 5)
     finding = Theorem1(dim=2, context=4).measure()
@@ -148,8 +123,7 @@ def claim_weights(family, law, scale=1.0):
 @pytest.mark.parametrize("family", ["full", "sparse_a", "sparse_ab"])
 def test_judges_weights(family):
     law = LinearRegression(3, 8, eigenvalues=[1, 0.5, 2]).law([0, 4])
-    finding = Theorem1().judge(claim_weights(family, law))
-    assert finding.verdict == "holds" and finding.control.rejected
+    finding = held(Theorem1(), claim_weights(family, law))
     assert finding.measured["distance"] < 1e-12
     assert len(finding.measured["distance_by_seed"]) == 2
     assert finding.measured["gradient_norm"] < 1e-10
@@ -167,7 +141,8 @@ def test_judges_the_worst_seed():
     assert finding.verdict == "fails"
     assert finding.measured["distance_by_seed"] == pytest.approx([0.5, 0], abs=1e-12)
     assert finding.measured["distance"] == pytest.approx(0.5)
-    weights.matrices["A"][0] *= float("nan")
+    weights.matrices["A"][0] /= 1.5
+    weights.matrices["A"][1] *= float("nan")  # which the first seed's number must not hide
     finding = Theorem1().judge(weights)
     assert finding.verdict == "undecided" and math.isnan(finding.measured["risk_excess"])
 
@@ -175,22 +150,13 @@ def test_judges_the_worst_seed():
 def test_judge_refuses_what_the_theorem_does_not_speak_of():
     law = LinearRegression(2, 8).law([0])
     A = torch.ones(1, 1, 2, 2, dtype=torch.float64)
-    inverse = LinearRegression(2, 8, eigenvalues=[1, 2], task_covariance="inverse").law([0])
-    noisy, flipped = (
-        LinearRegression(2, 8, **other).law([0]) for other in ({"label_noise": 0.1}, {"read_out": 1})
+    inverse = {"eigenvalues": [1, 2], "task_covariance": "inverse"}
+    others = (inverse, {"label_noise": 0.1}, {"read_out": 1})
+    given = (
+        Weights("multi_head", {"P": A, "Q": A}, law),
+        Weights("sparse_a", {"A": A}, law, activation="relu"),
+        Weights("sparse_a", {"A": A.expand(1, 3, 2, 2)}, law),
+        Weights("sparse_a", {}, law),
+        *(Weights("sparse_a", {"A": A}, LinearRegression(2, 8, **other).law([0])) for other in others),
     )
-    refuses(
-        Theorem1(),
-        *(
-            (weights, r"^check\.weights: ")
-            for weights in (
-                Weights("multi_head", {"P": A, "Q": A}, law),
-                Weights("sparse_a", {"A": A}, law, activation="relu"),
-                Weights("sparse_a", {"A": A.expand(1, 3, 2, 2)}, law),
-                Weights("sparse_a", {"A": A}, inverse),
-                Weights("sparse_a", {"A": A}, noisy),
-                Weights("sparse_a", {"A": A}, flipped),
-                Weights("sparse_a", {}, law),
-            )
-        ),
-    )
+    refuses(Theorem1(), *((weights, r"^check\.weights: ") for weights in given))

@@ -1,18 +1,15 @@
 from dataclasses import replace
-from fractions import Fraction
 
-import numpy as np
 import pytest
 import torch
 
 from icl.checks.ahn import batch_loss, by_tokens, orbits, points_of_s, theorem4
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.verdict import Weights
-from icl.models import LinearTransformer, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, blinded, held, holds, refuses, seen
 
 SMALL = {"samples": 1000, "starts": 6}
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
@@ -50,48 +47,12 @@ def test_holds(check, finding):
     assert measured["off_direction"] <= finding.bound.value
 
 
-def test_the_best_point_is_critical_in_rational_arithmetic(no_tokens):
-    measured = Theorem4(**PLAIN).measure().measured
-    risk = InvariantRisk(3, 6, 2, with_b=True)
-    point = [Fraction(x) for x in [*measured["a"], *measured["beta"]]]
-    step = Fraction(1, 2**24)
-
-    def value(theta):
-        return risk.exact_value(theta[:2], theta[2:])
-
-    assert float(value(point)) == pytest.approx(measured["risk"], rel=1e-13)
-    for index in range(3):
-        up, down = (value([x + s * (i == index) for i, x in enumerate(point)]) for s in (step, -step))
-        assert abs(float((up - down) / (2 * step))) < 1e-11
-
-
-def test_b_has_the_sign_and_scale_of_the_model(no_tokens):
-    check = Theorem4(dim=2, context=30, eigenvalues=[2, 0.5], layers=2, **SMALL)
-    measured = check.measure().measured
-    family = SparseAB(2, 2)
-    inverse = torch.linalg.inv(check.law.Sigma_RDD)[:, None]
-    b = torch.tensor(measured["b"])[None, :, None, None]
-    A = -inverse * torch.tensor(measured["a"])[:, None, None]
-    family.load({"A": A, "B": b * torch.eye(2, dtype=torch.float64)})
-    prompt = check.law.gram_prompts([generator(5, "check")], 200_000)
-    with torch.no_grad():
-        loss = (LinearTransformer(family).predict(prompt) - prompt.target_RB).square()[0]
-    # heavy tails, so no interval; -b gives 2000, 2b 80
-    assert abs(float(loss.mean()) / measured["risk"] - 1) < 0.25
-
-
 def test_a_batch_hides_the_risk_at_a_nearby_point(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(by_tokens, "BUDGET", 10_000_000)
     measured = Theorem4(samples=1000, starts=16).measure().measured
     assert measured["nearby_batch_loss_20000"] < measured["batch_loss_20000"]
     assert measured["nearby_risk_over_batch_loss"] > 10 * measured["risk_over_batch_loss"]
-
-
-def test_fails_where_the_task_covariance_is_another(no_tokens):
-    check = Theorem4(**PLAIN)
-    check.law = replace(check.law, task_root_RDD=check.law.task_root_RDD * torch.tensor([1, 1, 2.0]).double())
-    assert check.measure().verdict == "fails"
 
 
 def scalars_off(right, *given):
@@ -108,7 +69,7 @@ test_other_points_and_other_risks_are_seen = seen(
     Mutant(InvariantRisk, "minimise", scalars_off),
     Mutant(InvariantRisk, "_query", another_polynomial),
     Mutant(points_of_s, "spectral_risk", lambda right, a, b, s: right(a, -b, s)),
-    Mutant(orbits, "tilted", lambda right, A: A, "undecided", "control"),
+    blinded(orbits, "tilted", lambda right, A: A),
     Mutant(InvariantRisk, "minimise", lambda right, *given: [], "undecided"),  # no minimum is reached
     needs="no_tokens",
     **PLAIN,
@@ -130,26 +91,13 @@ def weights_near_s(layers, place=0, noise=0.0):
 @pytest.mark.parametrize(("layers", "place"), [(1, 0), (2, 0), (2, 1)])
 def test_judges_weights_by_distance_and_risk(layers, place):
     check = Theorem4(**SMALL)
-    near = check.judge(weights_near_s(layers, place, 0.003))
-    assert near.verdict == "holds"
-    assert near.control.rejected
+    near = held(check, weights_near_s(layers, place, 0.003))
     assert (near.measured["risk_excess_over_best"] > 0.02) == (place > 0)
     assert check.judge(weights_near_s(layers, place, 0.5)).verdict == "fails"
     scaled = weights_near_s(layers, place)
+    assert check.judge(scaled).measured["gradient_norm"] < 1e-9
     scaled = replace(scaled, matrices=scaled.matrices | {"A": 1.3 * scaled.matrices["A"]})
     assert check.judge(scaled).verdict == "fails"
-
-
-def test_judges_random_weights_and_the_gradient_at_critical_ones():
-    check = Theorem4(**SMALL)
-    at = check.judge(weights_near_s(2)).measured
-    assert at["gradient_norm"] < 1e-9
-    weights = weights_near_s(2)
-    rng = generator(3, "control")
-    noise = {name: torch.tensor(rng.standard_normal(M.shape)) for name, M in weights.matrices.items()}
-    finding = check.judge(replace(weights, matrices=noise))
-    assert finding.verdict == "fails"
-    assert np.isfinite(finding.measured["gradient_norm"])
 
 
 def test_weights_the_theorem_does_not_speak_of_are_refused():

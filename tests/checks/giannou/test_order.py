@@ -1,22 +1,19 @@
-import pytest
-
 from icl.checks.giannou import order
 from icl.checks.giannou.order import Order, exact_identity, steps_by_formula
 from tests.checks.asking import Mutant, holds, seen
 
 
-@holds(Order, *({"order": k} for k in (2, 3, 4, 5)), margin=1000)
+@holds(
+    Order,
+    *({"order": k} for k in (2, 3, 4, 5)),
+    *({"order": 2, "samples": 4} | other for other in ({"dim": 1}, {"condition": 1}, {"dim": 30})),
+    {"order": 2, "samples": 4, "condition": 1e4, "steps": 30},
+    margin=1000,
+)
 def test_holds(check, finding):
     steps = finding.measured["steps_by_condition"]
     assert len(steps["conditions"]) == len(steps["steps"]) and steps["steps"] == sorted(steps["steps"])
     assert exact_identity(check.order, 1)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"dim": 1}, {"condition": 1}, {"condition": 1e4, "steps": 30}, {"dim": 30}]
-)
-def test_holds_at_other_sizes(settings):
-    assert Order(order=2, samples=4, **settings).measure().verdict == "holds"
 
 
 test_another_iteration_is_seen = seen(
@@ -26,11 +23,6 @@ test_another_iteration_is_seen = seen(
     Mutant(order, "comb", lambda right, n, m: 1),
     order=3,
 )
-
-
-def test_wrong_binomials_fail(monkeypatch):
-    monkeypatch.setattr(order, "comb", lambda n, m: 1)
-    assert not exact_identity(3, 1)
 
 
 def test_steps_by_hand():

@@ -1,11 +1,8 @@
 import numpy as np
-import pytest
 import torch
 
 from icl.checks.giannou import iteration
-from icl.checks.giannou.mutants import mutants
 from icl.checks.giannou.theorem4_2 import Theorem4_2
-from icl.constructions.giannou import regression
 from icl.models.columns import ColumnStack, Head, Layer
 from tests.checks.asking import Mutant, holds, seen
 
@@ -16,6 +13,7 @@ from tests.checks.asking import Mutant, holds, seen
     {"dim": 1, "context": 1, "steps": 30},
     {"dim": 3, "context": 3, "steps": 0, "samples": 2},
     {"condition": 100, "steps": 40, "samples": 2},
+    {"steps": 30},
     {"dim": 2, "context": 3, "design": [[1, 2], [3, 4], [0, 1]], "samples": 2},
     margin=100,
 )
@@ -23,10 +21,7 @@ def test_theorem_holds(check, finding):
     assert finding.measured["layers"] == 3 + check.steps and finding.measured["heads"] == 2
     assert finding.measured["width"] == 4 * check.dim + 3
     assert finding.measured["max_relative_error"] < 1e-7
-
-
-def test_it_ends_at_least_squares():
-    assert Theorem4_2(steps=30).measure().measured["distance_to_least_squares"] < 1e-10
+    assert check.steps < 30 or finding.measured["distance_to_least_squares"] < 1e-10
 
 
 def changed(stack, number, layer):
@@ -41,22 +36,6 @@ def swapped(stack, number, h, **blocks):
     heads = list(stack.layers[number].heads)
     heads[h] = Head(head.V_PP, K, Q)
     return changed(stack, number, Layer(heads))
-
-
-@pytest.mark.parametrize("number, name, layer", list(mutants(regression.theorem4_2(3, 2, 0.1))))
-def test_every_head_missing_or_turned_fails(monkeypatch, number, name, layer):
-    right = regression.theorem4_2
-
-    def wrong(dim, steps, epsilon, mu):
-        stack = right(dim, steps, epsilon, mu)
-        heads, h = list(stack.layers[number].heads), int(name.split()[1]) - 1
-        turned = Head(-heads[h].V_PP, heads[h].K_PP, heads[h].Q_PP)
-        heads[h : h + 1] = [turned] if "sign" in name else []
-        assert len(heads) == len(layer.heads)
-        return changed(stack, number, Layer(heads))
-
-    monkeypatch.setattr(iteration, "theorem4_2", wrong)
-    assert Theorem4_2(dim=3, context=5, steps=2, samples=1).measure().verdict == "fails"
 
 
 test_the_listings_of_the_proof_and_a_little_off_fail = seen(

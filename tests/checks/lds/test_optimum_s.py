@@ -38,19 +38,9 @@ def test_averaged_settings_have_an_error():
     assert finding.measured["pattern_excess_stderr"] >= 0
 
 
-def swapped(right, window):
-    mask_P, query_PP = right(window)
-    return ~mask_P, query_PP
-
-
-def shifted_window(right, y, s):
-    tokens, query = right(y, s)
-    return tokens[:, :, 1:], query
-
-
 test_another_pattern_and_a_shifted_window_are_seen = seen(
     OptimumS,
-    Mutant(optimum_s, "parity_mask", swapped),
-    Mutant(task, "_tokens", shifted_window, of="grid_error"),
+    Mutant(optimum_s, "parity_mask", lambda right, window: (~right(window)[0], right(window)[1])),
+    Mutant(task, "_tokens", lambda right, *of: (right(*of)[0][:, :, 1:], right(*of)[1]), of="grid_error"),
     **SMALL | {"restarts": 1},
 )

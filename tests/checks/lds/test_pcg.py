@@ -20,16 +20,11 @@ def random_layer(window=3, B=5, seed=0):
     return b, a, root @ root.mT
 
 
-def test_the_layers_predictor_is_its_blocks():
-    b, a, G = random_layer()
-    w = Layer(b, a, G).predictor()
-    assert torch.allclose(w, torch.einsum("kp,bpr,r->bk", a, G, b), rtol=1e-12)
-
-
 def test_seventeen_is_right_with_gamma_and_with_e3_and_wrong_as_printed():
     b, a, G = random_layer()
     layer = Layer(b, a, G)
     right = layer.predictor()
+    assert torch.allclose(right, torch.einsum("kp,bpr,r->bk", a, G, b), rtol=1e-12)
     assert torch.allclose(layer.seventeen(layer.gamma()), right, rtol=1e-10)
     assert torch.allclose(layer.seventeen(layer.e3()), right, rtol=1e-10)
     assert not torch.allclose(layer.seventeen(layer.gamma() @ layer.H_BDD), right, rtol=1e-2)

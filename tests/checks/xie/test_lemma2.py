@@ -5,7 +5,7 @@ from icl.checks.xie import lemma2
 from icl.checks.xie.lemma2 import Lemma2
 from icl.random import generator
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -48,13 +48,12 @@ def concave(right, risk, X, direct=None):
 
 test_another_point_is_seen = seen(
     Lemma2,
-    Mutant(lemma2, "gd_risk", lambda right, *sizes: right(*sizes) * (1 + 1e-9)),
-    Mutant(lemma2, "gd_risk", lambda right, *sizes: right(*sizes) + 1e-3, of="violation_error"),
+    Mutant(lemma2, "gd_risk", lambda right, *sizes: right(*sizes) * (1 + 1e-9), of="violation_error"),
     Mutant(lemma2, "isotropic_step", lambda right, *sizes: right(*sizes) * (1 + 1e-4)),
     Mutant(lemma2, "one_step_gd", lambda right, w, eta: right(0.99 * w, eta)),
     Mutant(lemma2, "read_in", lambda right, v: right((1 + 1e-5) * v)),
     Mutant(lemma2, "violation", no_violation),  # not what was predicted
-    Mutant(QuadraticRisk, "value", concave, "undecided", "control"),
+    blinded(QuadraticRisk, "value", concave),
 )
 
 

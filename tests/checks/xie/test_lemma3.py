@@ -3,9 +3,8 @@ import pytest
 from icl.checks.xie import lemma3
 from icl.checks.xie.lemma3 import Lemma3
 from icl.models import LinearTransformer, LinearTransformerBlock, YqLSA
-from icl.random import generator
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -37,15 +36,6 @@ def random_models(dim, hidden):
     return lsa, block
 
 
-def test_both_ways_have_equal_risks():
-    check = Lemma3(dim=3, context=5)
-    lsa, block = random_models(3, 2)
-    risk = lemma3.ExactRisk(check.law)
-    assert risk.value(lemma3.block_of(lsa)) == pytest.approx(risk.value(lsa), rel=1e-12)
-    assert risk.value(lemma3.lsa_of(block)) == pytest.approx(risk.value(block), rel=1e-12)
-    assert risk.value(lemma3.lsa_of(lemma3.block_of(lsa))) == pytest.approx(risk.value(lsa), rel=1e-12)
-
-
 def scaled(part, factor=1 + 1e-9):
     return lambda right, *given: right(*given) | {part: right(*given)[part] * factor}
 
@@ -70,7 +60,7 @@ test_another_block_or_least_risk_is_seen = seen(
     # the least risk without a trained guess
     Mutant(QuadraticRisk, "convex_bound", lambda right, risk, free_direct: right(risk)),
     Mutant(lemma3, "block_of_yq_lsa", scaled("Q", float("nan")), "undecided"),
-    Mutant(lemma3, "wrong_blocks", lambda right, lsa: [lemma3.block_of(lsa)], "undecided", "control"),
+    blinded(lemma3, "wrong_blocks", lambda right, lsa: [lemma3.block_of(lsa)]),
 )
 
 
@@ -80,12 +70,3 @@ def test_the_converse_is_measured_apart(mutate, wrong):
     finding = Lemma3().measure()
     assert (finding.verdict, finding.bound.of) == ("fails", "max_error_converse")
     assert finding.measured["max_error"] < finding.bound.value < finding.measured["max_error_converse"]
-
-
-def test_every_wrong_block_is_rejected():
-    check = Lemma3()
-    lsa, _ = random_models(10, 1)
-    prompt = check.law.token_prompts([generator(0, "check")], 8)
-    for wrong in lemma3.wrong_blocks(lsa):
-        assert lemma3.error(lsa, wrong, prompt) > 1e-4
-    assert lemma3.error(lsa, lemma3.block_of(lsa), prompt) < 1e-15

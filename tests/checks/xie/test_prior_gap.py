@@ -2,7 +2,7 @@ import pytest
 
 from icl.checks.xie import prior_gap
 from icl.checks.xie.prior_gap import PriorGap
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -12,6 +12,7 @@ from tests.checks.asking import Mutant, holds, seen
     {"dim": 1, "context": 1, "guess_bias": -0.3},
     {"dim": 6, "context": 2, "prior_mean": [1, 0, 0, -2, 0, 0], "guess_vector_norm": 30.0, "seed": 5},
     {"dim": 3, "context": 10**5},
+    *({"dim": 3, "prior_mean_norm": norm} for norm in (1e-2, 1e3)),
     of="largest_error_over_rounding",
 )
 def test_holds_with_the_closed_form(check, finding):
@@ -32,19 +33,13 @@ def test_holds_with_the_closed_form(check, finding):
         assert fit["residual"] < 1e-9 * max(fit["gaps"]) + 1e-12
 
 
-@holds(PriorGap, {"prior_mean_norm": 1e-2}, {"prior_mean_norm": 1e3}, dim=3, of="largest_error_over_rounding")
-def test_holds_around_small_and_large_priors(check, finding):
-    assert finding.measured["grid"]["worst_relative_error"] < 1e-6
-
-
 test_a_wrong_slope_or_risk_of_the_step_is_seen = seen(
     PriorGap,
-    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C)),
     Mutant(prior_gap, "gap_slope", lambda right, d, C: (1 + 1e-9) * right(d, C)),
     Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + d + 1)),  # right at d = 1
     Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
     Mutant(prior_gap, "gd_risk", lambda right, d, C: right(d, C) * (1 + 1e-10)),
-    Mutant(prior_gap, "_share", lambda right, case, slope=None: right(case), "undecided", "control"),
+    blinded(prior_gap, "_share", lambda right, case, slope=None: right(case)),
     dim=3,
     context=10,
 )

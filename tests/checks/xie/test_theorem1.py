@@ -5,12 +5,11 @@ import torch
 
 from icl.checks.verdict import Weights
 from icl.checks.xie import saturation, theorem1
-from icl.checks.xie.initial_guess import setting
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
 from icl.theory.initial_guess import lost_slope, optimal_matrices
-from tests.checks.asking import Mutant, holds, refuses, seen
+from tests.checks.asking import Mutant, held, holds, refuses, seen
 
 
 def least(d, C, error):
@@ -59,28 +58,6 @@ def test_one_head_is_enough_for_a_guess_that_is_the_prior():
     measured = at_prior.measure().measured
     assert (measured["saturates_at"], measured["saturates_at_linear_guess"]) == (4, 1)
     assert measured["saturates_at_bias"] == 1
-
-
-def test_one_and_two_heads_against_a_plain_search():
-    """Torch's L-BFGS over P's last rows and Q, from other starts."""
-    found = Theorem1(2, 3, restarts=1).measure().measured["risk_by_heads"]
-    risk = saturation.risk_under(setting(2, 3, prior_mean=[1.0] * 2))
-    for heads in (1, 2):
-        values = []
-        for start in range(2):
-            torch.manual_seed(start)
-            b, a = (torch.randn(*shape).double().requires_grad_() for shape in ((heads, 3), (heads, 3, 3)))
-            optimizer = torch.optim.LBFGS([b, a], max_iter=100, line_search_fn="strong_wolfe")
-
-            def closure(optimizer=optimizer, b=b, a=a):
-                optimizer.zero_grad()
-                value = risk.value_of_heads(b, a)
-                value.backward()
-                return value
-
-            optimizer.step(closure)
-            values.append(float(risk.value_of_heads(b, a).detach()))
-        assert min(values) == pytest.approx(found[heads - 1], rel=1e-6)
 
 
 def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
@@ -132,8 +109,7 @@ def test_judges_weights():
     task = LinearRegression(3, 8, prior_mean=[1, 2, 0], guess_bias=0.5, read_out=1)
     law = task.law([0, 4])
     for extra in (0, 1, 4):
-        finding = Theorem1().judge(saturated(law, extra=extra))
-        assert finding.verdict == "holds" and finding.control.rejected
+        finding = held(Theorem1(), saturated(law, extra=extra))
         assert finding.measured["risk_excess"] == pytest.approx(0, abs=1e-12)
         assert finding.measured["gradient_norm"] < 1e-11
         assert finding.measured["heads"] == 3 + extra
@@ -143,7 +119,8 @@ def test_judges_weights():
     finding = Theorem1().judge(weights)
     assert finding.verdict == "fails"
     assert finding.measured["risk_excess_by_seed"][0] > 0.02 > finding.measured["risk_excess_by_seed"][1]
-    weights.matrices["Q"][0] *= float("nan")
+    weights.matrices["Q"][0] /= 1.5
+    weights.matrices["Q"][1] *= float("nan")  # which the first seed's number must not hide
     finding = Theorem1().judge(weights)
     assert finding.verdict == "undecided" and math.isnan(finding.measured["risk_excess"])
 

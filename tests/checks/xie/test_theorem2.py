@@ -4,23 +4,21 @@ import torch
 from icl.checks.xie import saturation, theorem2
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem2 import Theorem2
-from icl.random import generator
-from tests.checks.asking import Mutant, seen
+from tests.checks.asking import Mutant, holds, seen
 
-SETTINGS = [
+
+@holds(
+    Theorem2,
     {},
     {"dim": 1, "contexts": [1, 2]},
     {"dim": 2, "contexts": [1, 30, 10**7], "prior_mean": [0.0, -3.0]},
     {"dim": 5, "prior_mean_norm": 0.01},
     {"dim": 4, "prior_mean_norm": 50.0},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
-    check = Theorem2(**settings)
-    finding = check.measure()
-    assert (finding.verdict, finding.bound.of) == ("fails", "gradient_norm_in_the_limit")
+    verdict="fails",
+    of="gradient_norm_in_the_limit",
+    margin=1e4,
+)
+def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(check, finding):
     measured, d, square = finding.measured, check.dim, float(check.law.mean_RD.square().sum())
     assert measured["contexts"] == check.contexts
     exact = [(d * (d + 1) + 2 * square / d) / C for C in check.contexts]
@@ -31,7 +29,6 @@ def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
     assert measured["risk_at_minimiser_by_context"] == pytest.approx(least, rel=1e-6)
     assert measured["weights_norm"] > 1
     assert measured["gradient_norm_in_the_limit"] < finding.bound.value
-    assert finding.control.rejected and finding.control.measured > 1e4 * finding.bound.value
     assert measured["risk_of_control"] == pytest.approx(square)
     assert measured["factorised_gradient_norm"] > 1e4 * finding.bound.value
     assert measured["gradient_norm_at_zero_weights"] == 0
@@ -43,16 +40,6 @@ def test_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(settings):
     risk_bound, bound = check._at(theorem2.LIMIT).rounding_at(*head)
     assert measured["one_head_risk_in_the_limit"] < risk_bound
     assert measured["one_head_gradient_norm_in_the_limit"] < bound
-
-
-def test_gram_matrices_of_long_contexts_share_w():
-    """E[G_ab G_ce] by sampling at a large C: near the mean over w, far from the product of the means."""
-    law = Theorem2(2, [10**6, 10**7], prior_mean=[1.0, 2.0]).law
-    G_BPP = law.gram_prompts([generator(0, "eval")], 200_000).gram_RBPP[0]
-    corner_B = G_BPP[:, 2, 2]  # |w|^2, of mean 2 + 5 and variance 2 * 2 + 4 * 5
-    error = float(corner_B.square().std()) / 200_000**0.5
-    assert float(corner_B.square().mean()) == pytest.approx(49 + 24, abs=5 * error)
-    assert 100 * error < 24
 
 
 def trivial(right, case):
@@ -76,9 +63,7 @@ test_weights_with_another_constant_refute_nothing = seen(
             lambda right, w, v, b, C: right(w, w, b, C),  # no guess at the constant: eq. (7)
         )
     ),
-    Mutant(
-        Saturation, "at", lambda right, *given: (right(*given)[0], 1e-99), "undecided"
-    ),  # blind to gradients
+    Mutant(Saturation, "at", lambda right, *of: (right(*of)[0], 1e-99), "undecided"),  # blind to gradients
     Mutant(theorem2, "one_step_gd", lambda right, w, eta: right(w, eta * (1 + 1e-6)), "undecided", HEAD),
     Mutant(Saturation, "heads", doubled_at_10, "undecided", MINIMISERS),
     Mutant(Saturation, "heads", trivial, "undecided", "largest_excess_of_minimisers"),

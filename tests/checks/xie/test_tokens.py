@@ -26,16 +26,6 @@ def test_the_controls_have_mean_zero(dim, context):
     assert float((controls_BF.mean(0) / error_F).abs().max()) < 4
 
 
-def test_the_controls_shift_no_mean_even_with_wrong_coefficients(monkeypatch):
-    case = Saturation(GUESSING)
-    quantity = Quantity([Layer(case.law, case.heads())], case.least.value, case.rounding)
-    honest = tokens._coefficients
-    for factor in (0.0, 3.0):
-        monkeypatch.setattr(tokens, "_coefficients", lambda *data, factor=factor: factor * honest(*data))
-        found = tokens.hold_to_tokens([quantity], generator(2, "check"))
-        assert found.verdict == "holds" and float(found.sees_K) < 0.013
-
-
 @pytest.mark.parametrize("factor", [0.985, 1.015])
 def test_a_risk_off_by_one_and_a_half_percent_fails(factor):
     case = Saturation(GUESSING)
@@ -123,10 +113,5 @@ def test_a_mutant_of_the_moments_fails(mutate, monkeypatch, check, mutant, of):
     finding = check(3, 4, **({"restarts": 1} if check is Theorem1 else {})).measure()
     assert finding.verdict == "fails"
     assert of in (None, finding.bound.of)
-
-
-def test_the_pairing_of_four_labels_is_seen_by_the_tokens_alone(mutate, monkeypatch):
-    monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
-    no_pairing_of_four_labels(mutate)
-    finding = Theorem1(3, 4, restarts=1)._on_tokens()
-    assert finding.verdict == "fails"
+    if of == "largest_certificate_error":  # by the tokens alone too
+        assert Theorem1(3, 4, restarts=1)._on_tokens().verdict == "fails"
