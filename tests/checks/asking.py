@@ -1,7 +1,5 @@
 """How a check is asked: where it holds, and what it makes of a science that is wrong in one place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -42,6 +42,9 @@ def test_attention_off_s_is_the_whitened_path_within_rounding(with_b, eigenvalue
     assert error.blind < 0.01
     W = orbits.whitened_prompts(point.law, generator(0, "check"), 50)
     assert (orbits.prompt_risks(off, W[None])[0] < by_tokens._largest_loss(off, W)).all()
+    largest = torch.tensor([0.5, 2, 0.1]).double()[:, None, None], None  # in one dimension all of it adds up
+    W = W[:, :1, :1]
+    torch.testing.assert_close(orbits.prompt_risks(largest, W[None])[0], by_tokens._largest_loss(largest, W))
 
 
 @pytest.mark.parametrize("context", [6, 10**5])

@@ -29,3 +29,11 @@ def test_h_and_its_derivative_by_differences():
     np.testing.assert_allclose(
         difference, -(x**2 + 2 * x) / (1 + x) ** 2 * (D - delta) / (1 - delta), rtol=1e-6
     )
+
+
+def test_the_certificate_of_G_is_below_it_and_nears_it_with_smaller_cells():
+    s, c = np.meshgrid(np.linspace(1 / 7, 1, 2001), np.linspace(-0.06, 0.06, 121), indexing="ij")
+    k, u = (s + c) / (s * (2 - s)), 1 - s
+    least = (1 + s - 2 * k * u + k**2 * u**3 + 2 * c).min()
+    gaps = [least - appendixE_1.least_of_G(cells) for cells in (200, 400, 800)]
+    assert gaps[2] > 0 and gaps[:2] == pytest.approx([2 * gaps[1], 2 * gaps[2]], rel=0.05)

@@ -13,5 +13,7 @@ def test_degrees():
         a < b
         for a, b in zip(finding.measured["best_residual"], finding.measured["residual_order3"], strict=True)
     )
+    degrees, condition = finding.measured["degree_attention"], Degrees().condition
+    assert finding.measured["best_residual"] == [best_residual(degree, condition) for degree in degrees]
     assert newton_residual(2, 1, 1.0) == pytest.approx(0.25)
     assert best_residual(0, 3.0) == pytest.approx(0.5)  # 1 - a / 2 on [1, 3]

@@ -35,3 +35,6 @@ def test_bounds_on_one_step():
         r = beyond(mu, error) * 2.0 ** torch.arange(30)
         assert bool((error > 2 * (r + 1 / mu) / (2 + r - 2 / mu)).all())
     assert constant_of(1.5) is None
+    for mu in (0.01, 0.1, 1.4):
+        r = constant_of(mu) - mu**2
+        assert 2 * (r - 1 / mu) / (2 + r + 1 / mu + (BEND / mu) ** 0.5) == pytest.approx(mu**2, rel=1e-10)
