@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -49,11 +48,6 @@ def test_its_mark_is_of_its_numbers(tmp_path, begin):
     first, again, other = made(0.5, force=False), made(0.5), made(0.25)
     assert [record.run["attempt"] for record in (first, again, other)] == [1, 2, 3]
     assert first.mark == again.mark != other.mark
-
-
-def test_is_frozen(path):
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        load_run(path).path = path
 
 
 def test_an_array_that_is_not_there_is_named_with_those_that_are(path):
