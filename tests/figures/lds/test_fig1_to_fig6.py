@@ -114,14 +114,6 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), MUTATIONS)
-def test_a_claim_follows_the_data(part, array, change, claim, verdict):
-    arrays = weights(1, 2)
-    arrays[part][array] = change(arrays[part][array])
-    found = claims(Fig1(), arrays)
-    assert [text for text in found if claim in text and found[text] == verdict], found
-
-
 def test_on_fresh_systems_the_papers_claim_is_decided():
     arrays = weights(1, 2, estimator="sampled")
     arrays["AR2_exact"]["raw_V_RS"] = arrays["AR2_exact"]["raw_V_RS"] + 0.5
@@ -153,12 +145,7 @@ def test_the_table_has_every_entry_of_every_seed():
     assert len(rows) == 2 * 2 * 3 and found[1, 0, 2] == 1.2 and found[666013, 1, 0] == 0
     optimum = [row for row in Fig1().table(given) if row["panel"] == "AR(2) W_V last column optimum"]
     assert [row["value"] for row in optimum] == [1.5, 0, 1.5]
-
-
-def test_figure_3_draws_both_measures():
-    given = records(weights(1, 2))
-    drawn = Fig3().draw(given)
-    assert [len(axes.lines) for axes in drawn.axes] == [4, 4]
+    assert [len(axes.lines) for axes in Fig3().draw(given).axes] == [4, 4], "both measures"
     assert len({row["series"] for row in Fig3().table(given)}) == 4
 
 
@@ -217,9 +204,13 @@ CONTRADICTED = [
 ]
 
 
-@pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), CONTRADICTED)
-def test_the_comparison_follows_the_data(part, array, change, claim, verdict):
-    arrays = comparison()
+@pytest.mark.parametrize(
+    ("figure", "made", "part", "array", "change", "claim", "verdict"),
+    [(Fig1, lambda: weights(1, 2), *row) for row in MUTATIONS]
+    + [(Extra, comparison, *row) for row in CONTRADICTED],
+)
+def test_a_claim_follows_the_data(figure, made, part, array, change, claim, verdict):
+    arrays = made()
     arrays[part][array] = change(arrays[part][array])
-    found = claims(Extra(), arrays)
+    found = claims(figure(), arrays)
     assert [text for text in found if claim in text and found[text] == verdict], found
