@@ -49,13 +49,6 @@ def test_every_length_is_trained_in_batches(monkeypatch):
     assert names == [f"{kind}_N{label}" for label in ("2_4", "20") for kind in kinds]
 
 
-def test_a_replicas_seed_does_not_depend_on_what_else_is_trained(monkeypatch):
-    together, _ = trained_with(monkeypatch, contexts_per_run=3)
-    alone, _ = trained_with(monkeypatch, contexts=[4])
-    seeds = dict(zip(together[0][1]["seeds"], together[0][1]["task.context"], strict=True))
-    assert len(seeds) == 6 and [seeds[seed] for seed in alone[0][1]["seeds"]] == [4, 4]
-
-
 def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
     trained = record(run={"seeds": [4, 7]}, config={"task": {"context": 9}})
     runner = Asking(lambda *asked: trained)

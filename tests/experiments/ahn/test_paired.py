@@ -13,7 +13,6 @@ from icl.models.gram import sparse_expected_risk
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
-from icl.tasks.prompts import GramPrompt
 from icl.theory.polynomial import InvariantRisk
 from icl.weighted import stratified_error
 
@@ -65,26 +64,6 @@ def test_descent_loss_is_that_of_its_error_matrix():
         white_DD = inverse_DD @ S_RCDD[r, c].numpy() @ inverse_DD
         K_DD = (np.eye(5) - eta_L[0] * white_DD) @ (np.eye(5) - eta_L[1] * white_DD)
         assert found_RC[r, c] == pytest.approx(np.trace(K_DD @ K_DD.T), rel=1e-9)
-
-
-def test_loss_is_the_mean_over_drawn_tasks_and_queries():
-    """Against sampling w ~ N(0, Sigma_w) and x ~ N(0, Sigma) for one context, least squares included."""
-    law, rng, draws = make_law(context=3), np.random.default_rng(5), 40_000
-    S_RCDD = paired.contexts(law, SEEDS, "eval", 1)
-    predictor = LeastSquares(law.context_R)
-    exact_R = paired.context_losses({"ols": predictor}, law, S_RCDD)["ols"][:, 0]
-    w_RBD = torch.from_numpy(rng.standard_normal((2, draws, 5))) @ law.task_root_RDD.mT
-    x_RBD = torch.from_numpy(rng.standard_normal((2, draws, 5))) @ law.root_RDD.mT
-    S_R1DD = S_RCDD.expand(-1, draws, -1, -1)
-    g_RBD = (S_R1DD @ w_RBD[..., None])[..., 0]
-    gram_RBPP = torch.zeros(2, draws, 6, 6, dtype=torch.float64)
-    gram_RBPP[..., :5, :5], gram_RBPP[..., :5, 5], gram_RBPP[..., 5, :5] = S_R1DD, g_RBD, g_RBD
-    prompt = GramPrompt(
-        gram_RBPP, torch.nn.functional.pad(x_RBD, (0, 1)), (w_RBD * x_RBD).sum(-1), law.read_out
-    )
-    square_RB = (predictor.predict(prompt) - prompt.target_RB).square()
-    error_R = 4 * square_RB.std(1) / draws**0.5
-    assert bool((torch.from_numpy(exact_R) - square_RB.mean(1)).abs().lt(error_R).all())
 
 
 def test_basis_prompts_are_gram_matrices_of_tokens():

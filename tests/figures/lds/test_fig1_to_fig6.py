@@ -139,10 +139,13 @@ def test_every_seed_and_every_free_entry_is_drawn():
 
 
 def test_the_table_has_every_entry_of_every_seed():
-    given = records(weights(1, 2))
+    arrays = weights(1, 2)
+    arrays["AR2_exact"]["a_RKP"][1] *= 2
+    given = records(arrays)
     rows = [row for row in Fig1().table(given) if row["panel"] == "AR(2) W_QK"]
     found = {(row["seed"], row["row"], row["column"]): row["value"] for row in rows}
-    assert len(rows) == 2 * 2 * 3 and found[1, 0, 2] == 1.2 and found[666013, 1, 0] == 0
+    assert len(rows) == 2 * 2 * 3 and found[1, 0, 2] == 2.4 and found[666013, 0, 2] == 1.2
+    assert found[666013, 1, 0] == 0
     optimum = [row for row in Fig1().table(given) if row["panel"] == "AR(2) W_V last column optimum"]
     assert [row["value"] for row in optimum] == [1.5, 0, 1.5]
     assert [len(axes.lines) for axes in Fig3().draw(given).axes] == [4, 4], "both measures"
