@@ -9,14 +9,9 @@ from icl.experiments.ahn.theorem4 import Theorem4
 from tests.records import Asking, record
 
 SETTINGS = {
-    "contexts": [2, 4, 20],
-    "replicas": 2,
-    "contexts_per_run": 2,
-    "lr": 0.01,
-    "lr_below_5": 0.001,
-    "test_contexts": 5,
-    "search_contexts": 6,
-}
+    "contexts": [2, 4, 20], "replicas": 2, "contexts_per_run": 2, "lr": 0.01, "lr_below_5": 0.001,
+    "test_contexts": 5, "search_contexts": 6,
+}  # fmt: skip
 
 
 Asked = list[tuple[str, dict[str, Any]]]

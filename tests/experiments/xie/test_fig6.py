@@ -64,15 +64,9 @@ def scripted(monkeypatch):
 @pytest.fixture
 def settings(tmp_path):
     return {
-        "models": [str(make(tmp_path / "one"))],
-        "embeddings": str(make(tmp_path / "embeddings")),
-        "data": str(PAIRS),
-        "runs": 6,
-        "examples": 5,
-        "new_tokens": 20,
-        "batch": 4,
-        "device": "cpu",
-    }
+        "models": [str(make(tmp_path / "one"))], "embeddings": str(make(tmp_path / "embeddings")),
+        "data": str(PAIRS), "runs": 6, "examples": 5, "new_tokens": 20, "batch": 4, "device": "cpu",
+    }  # fmt: skip
 
 
 @pytest.fixture

@@ -31,13 +31,9 @@ def safetensors(path, shapes, changed=None):
 def make(folder, changed=None, **config):
     folder.mkdir(parents=True, exist_ok=True)
     given = {
-        "torch_dtype": "bfloat16",
-        "num_hidden_layers": 3,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 2,
-        "hidden_size": 64,
-        "max_position_embeddings": 128,
-    }
+        "torch_dtype": "bfloat16", "num_hidden_layers": 3, "num_attention_heads": 8, "num_key_value_heads": 2,
+        "hidden_size": 64, "max_position_embeddings": 128,
+    }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(given | config))
     (folder / "tokenizer.json").write_text("{}")
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))

@@ -60,12 +60,8 @@ def test_only_the_papers_own_training_refutes(decisive):
     """Two layers that stay above two steps; deeper is worse; a loss above Newton's start."""
     refuted = "fails" if decisive else "undecided"
     assert verdicts(records({1: 8e-4, 2: 6e-4}, decisive)) == ["holds", "holds", refuted, "holds"]
-    assert verdicts(records({1: 8e-4, 2: 9e-4}, decisive, error=[1e-3, 2e-3])) == [
-        "holds",
-        "holds",
-        refuted,
-        refuted,
-    ]
+    worse = records({1: 8e-4, 2: 9e-4}, decisive, error=[1e-3, 2e-3])
+    assert verdicts(worse) == ["holds", "holds", refuted, refuted]
     assert verdicts(records({1: 7e-2, 2: 7e-2}, decisive, error=[1e-2, 1e-3]))[0] == refuted
 
 
@@ -94,9 +90,7 @@ def test_what_is_drawn_is_in_the_table():
     assert at["a", "Newton, 21 (11 + 2k)", 21] == pytest.approx(LEAST + NEWTON[1])
     assert at["b", "trained encoder", 2] == pytest.approx(1e-4)
     assert at["c", "2 layers", 10] == pytest.approx(0.01)
-    assert [row for row in Fig1().table(given)] == [
-        {**row, "panel": "loss"} for row in rows if row["panel"] == "a"
-    ]
+    assert list(Fig1().table(given)) == [row | {"panel": "loss"} for row in rows if row["panel"] == "a"]
     assert Fig7().draw(given) and Fig1().draw(given)
 
 

@@ -156,11 +156,9 @@ def comparison():
     arrays = {f"a_{name}": part for name, part in weights(1, 2).items()}
     test = {"windows_W": np.array([1, 2]), "step_exact_W": np.array([VALUES[1], 0.055])}
     above = {
-        "step": [0.02, 0.018],
-        "pcg": [0.015, 0.005],
-        "least_squares": [0.015, 0.014],
+        "step": [0.02, 0.018], "pcg": [0.015, 0.005], "least_squares": [0.015, 0.014],
         "optimum": [0.02, 0.007],
-    }
+    }  # fmt: skip
     for name, gap in above.items():
         test[f"{name}_above_W"] = np.array(gap)
     test["trained_above_W"] = np.array([[0.02, 0.0201], [0.0071, 0.0072]])
