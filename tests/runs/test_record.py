@@ -13,14 +13,11 @@ from icl.runs.store import RunStore
 @pytest.fixture
 def path(tmp_path, begin):
     rng = np.random.default_rng(0)
+    weights = {"A": rng.normal(size=(2, 3, 5, 5)), "A_steps": np.float32([[1.5]]), "U": np.eye(5)[None]}
     with begin(RunStore(tmp_path)) as run:
         run.finish(
             metrics=[{"step": 0, "seed": 3, "loss": math.nan}, {"step": 5, "seed": 3, "loss": 0.1 + 0.2}],
-            weights={
-                "A": rng.normal(size=(2, 3, 5, 5)),
-                "A_steps": np.float32([[1.5]]),
-                "U": np.eye(5)[None],
-            },
+            weights=weights,
             summary={"loss": math.nan},
             steps=5,
             seeds=[3],

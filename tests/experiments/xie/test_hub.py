@@ -136,12 +136,19 @@ def test_the_cache_is_looked_up_without_the_network(tmp_path, monkeypatch):
 
 def test_a_download_takes_what_is_needed_and_says_why_it_failed(monkeypatch):
     client = pytest.importorskip("huggingface_hub", reason="needs the llm extra")
+    from huggingface_hub import errors
+
     asked = []
+    refused = {
+        "a/b": ConnectionError("no route\nto the host"),
+        "gated/b": errors.GatedRepoError.__new__(errors.GatedRepoError),
+        "no/b": errors.RepositoryNotFoundError.__new__(errors.RepositoryNotFoundError),
+    }
 
     def download(name, **how):
         asked.append((name, how))
-        if name == "a/b":
-            raise ConnectionError("no route\nto the host")
+        if name in refused:
+            raise refused[name]
         return "somewhere"
 
     monkeypatch.setattr(client, "snapshot_download", download)
@@ -149,19 +156,5 @@ def test_a_download_takes_what_is_needed_and_says_why_it_failed(monkeypatch):
     assert hub.Source("k", "c/d", "dataset", "f" * 40, ("x.gz",)).fetch() is None
     assert asked[1] == ("c/d", {"repo_type": "dataset", "revision": "f" * 40, "allow_patterns": ["x.gz"]})
     assert "*.safetensors" in asked[0][1]["allow_patterns"]
-
-
-def test_a_gated_repository_says_what_to_do(monkeypatch):
-    client = pytest.importorskip("huggingface_hub", reason="needs the llm extra")
-    from huggingface_hub import errors
-
-    for kind, words in (
-        (errors.GatedRepoError, "licence"),
-        (errors.RepositoryNotFoundError, "no such repository"),
-    ):
-
-        def refuse(name, kind=kind, **how):
-            raise kind.__new__(kind)
-
-        monkeypatch.setattr(client, "snapshot_download", refuse)
-        assert words in str(hub.Source("k", "a/b").fetch())
+    assert "licence" in str(hub.Source("k", "gated/b").fetch())
+    assert "no such repository" in str(hub.Source("k", "no/b").fetch())

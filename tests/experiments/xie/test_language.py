@@ -99,10 +99,6 @@ def test_a_tokenizer_without_padding_gets_some(tmp_path):
         assert answer.text == model.tokenizer.decode(wanted, skip_special_tokens=True)
 
 
-def test_half_precision_runs(folder):
-    assert len(opened(folder, dtype="bfloat16").answers(PROMPTS[:2])) == 2
-
-
 def test_a_template_with_a_date_gets_the_same_one_every_day(tmp_path):
     template = "{{ date_string }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
     folder = language_model(tmp_path, "llama", template=template)
@@ -116,6 +112,7 @@ def test_the_weights_are_measured_before_they_are_loaded(folder):
     told = model.need(PROMPTS, 4)
     assert model._model is None and "float32" in told and "4 prompts" in told and "on cpu" in told
     model.answers(PROMPTS[:1])
+    assert len(opened(folder, dtype="bfloat16").answers(PROMPTS[:2])) == 2, "half precision runs"
     stored = {p.data_ptr(): p.numel() * 4 for p in model._model.parameters()}
     assert hub.weight_bytes(folder, "float32") == sum(stored.values())
     assert hub.stored_dtype(folder) == "float32" and hub.longest_text(folder) == 4096

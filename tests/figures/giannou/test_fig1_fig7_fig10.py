@@ -19,19 +19,14 @@ def records(excess, decisive=False, error=None):
     trained_LR = np.outer(list(excess.values()), SPREAD)
     newton_TR = np.outer(NEWTON, SPREAD)
     losses = {
-        "layers_L": np.array(list(excess)),
-        "inversion_steps": np.array(5),
-        "decisive": np.array(decisive),
-        "least_R": np.full(3, LEAST),
-        "newton_TR": LEAST + newton_TR,
-        "trained_LR": LEAST + trained_LR,
-        "newton_excess_TR": newton_TR,
-        "trained_excess_LR": trained_LR,
+        "layers_L": np.array(list(excess)), "inversion_steps": np.array(5), "decisive": np.array(decisive),
+        "least_R": np.full(3, LEAST), "variance_R": np.full(3, 0.2),
+        "newton_TR": LEAST + newton_TR, "newton_excess_TR": newton_TR,
+        "trained_LR": LEAST + trained_LR, "trained_excess_LR": trained_LR,
         "gap_LTR": trained_LR[:, None] - newton_TR,
         "gap_stderr_LTR": np.full((len(excess), len(NEWTON), 3), 1e-6),
         "error_LR": trained_LR * 3 if error is None else np.outer(error, SPREAD),
-        "variance_R": np.full(3, 0.2),
-    }
+    }  # fmt: skip
     metrics = {"step": [0, 10] * 3, "seed": [0, 0, 1, 1, 2, 2], "loss": [0.2, 0.01] * 3}
     runs = {f"L={layers}": record(run={"seeds": [0, 1, 2]}, metrics=metrics) for layers in excess}
     return {**runs, "losses": record(weights=losses)}

@@ -23,14 +23,12 @@ Arrays = dict[str, dict[str, Any]]
 
 
 def records(arrays):
-    return {
-        name: record(
-            weights=part,
-            run={"seeds": SEEDS},
-            config={"train": {"estimator": part.get("estimator", "population")}},
-        )
-        for name, part in arrays.items()
-    }
+    def made(part):
+        config = {"train": {"estimator": part.get("estimator", "population")}}
+        weights = {key: np.asarray(value) for key, value in part.items()}
+        return record(weights=weights, run={"seeds": SEEDS}, config=config)
+
+    return {name: made(part) for name, part in arrays.items()}
 
 
 def window(s, estimator="population"):
@@ -42,25 +40,16 @@ def window(s, estimator="population"):
     return {
         f"AR{s}": {"estimator": estimator},
         f"AR{s}_exact": {
-            "steps_S": STEPS,
-            "risk_RS": VALUES[s] * np.array([fall, fall * [1, 1, 1.001]]),
-            "b_RP": np.stack([b_P] * 2),
-            "a_RKP": np.stack([a_KP] * 2),
+            "steps_S": STEPS, "risk_RS": VALUES[s] * np.array([fall, fall * [1, 1, 1.001]]),
+            "b_RP": np.stack([b_P] * 2), "a_RKP": np.stack([a_KP] * 2),
             "weight_R": np.full(2, 1.8) if s == 1 else np.zeros(0),
             **{name: ended for name in ("raw_V_RS", "raw_QK_RS", "V_RS", "QK_RS")},
         },
         f"AR{s}_optimum": {
-            "value": np.array(VALUES[s]),
-            "step": np.array(1.8),
-            "any_heads": np.array(0.99 * VALUES[s]),
-            "b_P": b_P,
-            "a_KP": a_KP,
-            "mask_P": mask_P,
-            "mask_KP": mask_KP,
-            "V": np.array(0.0),
-            "QK": np.array(0.0),
+            "value": VALUES[s], "step": 1.8, "any_heads": 0.99 * VALUES[s], "b_P": b_P, "a_KP": a_KP,
+            "mask_P": mask_P, "mask_KP": mask_KP, "V": 0.0, "QK": 0.0,
         },
-    }
+    }  # fmt: skip
 
 
 def weights(*windows, estimator="population"):
@@ -166,10 +155,8 @@ def comparison():
         test[f"{name}_W"] = 0.04 + test[f"{name}_above_W"]
         for part in ("above_stderr", "stderr"):
             test[f"{name}_{part}_W"] = np.full_like(test[f"{name}_W"], 1e-4)
-    # As drawn, all sequences easier than on average: a part of the risk that every predictor shares.
-    test |= {
-        name: value - 0.003 for name, value in test.items() if name in [f"{m}_W" for m in (*above, "trained")]
-    }
+        # As drawn, all sequences easier than on average: a part of the risk that every predictor shares.
+        test[f"{name}_W"] = test[f"{name}_W"] - 0.003
     return arrays | {"a_test": test | {"kalman_W": np.array([0.037])}}
 
 
@@ -183,9 +170,8 @@ def test_the_comparison():
     rows = {(row["series"], row.get("x")): row["y"] for row in Extra().table(given)}
     for s, gap in ((1, 0.0), (2, 0.011)):
         assert rows["one gradient step", s] == pytest.approx(VALUES[s] + gap)
-    assert rows["best head, exact", 2] == VALUES[2] and rows["trained layer", 2] == pytest.approx(
-        1.0005 * VALUES[2]
-    )
+    assert rows["best head, exact", 2] == VALUES[2]
+    assert rows["trained layer", 2] == pytest.approx(1.0005 * VALUES[2])
     assert rows["Kalman filter", None] == pytest.approx(VALUES[2] - 0.007)
 
 
