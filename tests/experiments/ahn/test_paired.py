@@ -10,7 +10,6 @@ from icl.experiments.ahn import paired
 from icl.models import LinearTransformer, SparseAB
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
-from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
@@ -95,22 +94,18 @@ def test_chunks_do_not_change_the_losses(monkeypatch):
     np.testing.assert_allclose(whole["gd"], chunked["gd"], rtol=1e-12)
 
 
-def test_steps_are_searched_on_other_contexts_and_near_the_optimum():
-    law = make_law(context=[20, 6])
-    search_RCDD, eval_RCDD = (paired.contexts(law, SEEDS, role, 3000) for role in ("search", "eval"))
+def test_steps_are_searched_on_other_contexts_near_the_optimum_and_shared_at_the_same_length():
+    seeds = [*SEEDS, 5]
+    law = LinearRegression(context=[20, 6, 20], task_covariance="inverse").law(seeds)
+    search_RCDD, eval_RCDD = (paired.contexts(law, seeds, role, 3000) for role in ("search", "eval"))
     assert not np.isin(search_RCDD[0, :, 0, 0], eval_RCDD[0, :, 0, 0]).any()
     etas_RL = paired.searched_steps(law, search_RCDD, 2)
     for r, n in enumerate(law.context_R):
         risk = InvariantRisk(5, n, 2)
         assert risk.value(etas_RL["pgd_steps"][r].tolist()) <= 1.01 * risk.optimum().risk
         assert etas_RL["pgd_one"][r].unique().numel() == 1
-    assert not torch.equal(etas_RL["pgd_steps"][0], etas_RL["pgd_steps"][1])
-
-
-def test_replicas_with_as_many_examples_share_their_steps():
-    law = make_law(context=10)
-    for eta_RL in paired.searched_steps(law, paired.contexts(law, SEEDS, "search", 200), 2).values():
-        torch.testing.assert_close(eta_RL[0], eta_RL[1], rtol=0, atol=0)
+    for eta_RL in etas_RL.values():
+        assert torch.equal(eta_RL[0], eta_RL[2]) and not torch.equal(eta_RL[0], eta_RL[1])
 
 
 def test_best_values_of_one_step():
@@ -197,11 +192,3 @@ def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path):
     assert [name for name, _, _ in filed] == ["mine", "mine"]
     assert filed[0][1] != filed[1][1] and filed[0][1]["seeds"] == SEEDS
     np.testing.assert_allclose(filed[0][2]()["loss_trained"], 5, rtol=1e-12)  # nothing is predicted: tr I
-
-
-def test_contexts_do_not_depend_on_who_shares_the_run():
-    law = make_law(context=[8, 3])
-    both = paired.contexts(law, SEEDS, "eval", 4)
-    torch.testing.assert_close(paired.contexts(law.replica(1), SEEDS[1:], "eval", 4)[0], both[1])
-    alone = law.replica(1).covariate_grams([generator(SEEDS[1], "eval")], 4)
-    torch.testing.assert_close(alone[0], both[1], rtol=0, atol=0)
