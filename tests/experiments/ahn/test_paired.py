@@ -14,6 +14,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
 from icl.weighted import stratified_error
+from tests.records import Asking
 
 SEEDS = [3, 8]
 
@@ -173,22 +174,11 @@ def test_the_weighted_mean_is_the_exact_risk(tmp_path):
 
 
 def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path):
-    law = make_law()
+    law, runner, filed = make_law(), Asking(), []
     run = make_run(tmp_path, law, {"A": torch.zeros(2, 1, 5, 5, dtype=torch.float64)})
-    filed = []
-
-    class Store:
-        scale = "smoke"
-
-        def train(self, experiment, overrides=None):
-            raise AssertionError("compare trains nothing")
-
-        def store(self, name, science, compute):
-            filed.append((name, dict(science), compute))
-            return run
-
+    runner.store = lambda name, science, compute: filed.append((name, dict(science), compute))
     for sizes in (paired.Sizes(4, 20), paired.Sizes(5, 20)):
-        paired.compare(Store(), "mine", run, run, sizes)
-    assert [name for name, _, _ in filed] == ["mine", "mine"]
+        paired.compare(runner, "mine", run, run, sizes)
+    assert [name for name, _, _ in filed] == ["mine", "mine"] and not runner.asked, "nothing is trained"
     assert filed[0][1] != filed[1][1] and filed[0][1]["seeds"] == SEEDS
     np.testing.assert_allclose(filed[0][2]()["loss_trained"], 5, rtol=1e-12)  # nothing is predicted: tr I
