@@ -112,10 +112,8 @@ def test_it_loads_from_disk_without_errors_or_network(tab: Browser, path: Path) 
 
 def test_injected_markup_would_not_run_either(tab: Browser, path: Path) -> None:
     """Were the escaping to fail: the policy stops what it would let through."""
-    html = path.read_text().replace(
-        "</main>", "<img src=x onerror='window.hit=1'><script>window.hit=2</script></main>"
-    )
-    path.write_text(html)
+    injected = "<img src=x onerror='window.hit=1'><script>window.hit=2</script>"
+    path.write_text(path.read_text().replace("</main>", f"{injected}</main>"))
     tab.open(path)
     assert tab.run("window.hit === undefined")
     tab.wait_for("Log.entryAdded")
@@ -165,9 +163,8 @@ def test_the_keyboard_is_enough(tab: Browser, path: Path) -> None:
         if tab.run("document.activeElement.dataset.show") == "fails":
             break
         tab.key("Tab", 9)
-        assert tab.run("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 1, (
-            "focus is visible"
-        )
+        outline = tab.run("parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
+        assert outline >= 1, "focus is visible"
     tab.key("Enter", 13)
     assert shown(tab) == ["fails", "fails"]
 

@@ -93,9 +93,8 @@ def test_text_is_escaped(tmp_path: Path) -> None:
 
 
 def test_the_page_draws_both_stacks_of_a_statement_beside_the_words(tmp_path: Path) -> None:
-    both = describe(
-        STACKS["lemma4_1"], "two layers", describe(inversion.lemma4_1_one_layer(3), "one <layer>")
-    )
+    other = describe(inversion.lemma4_1_one_layer(3), "one <layer>")
+    both = describe(STACKS["lemma4_1"], "two layers", other)
     entries = [check(construction=asdict(both), details=both.lines()), check("one/theorem2")]
     page = write_report(tmp_path, book(*entries)).read_text()
     assert page.count('class="construction"') == 2 and "<p>one &lt;layer&gt;</p>" in page

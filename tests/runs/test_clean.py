@@ -36,10 +36,8 @@ def make(store, finish, number, digest="d1", **options):
 
 
 def stop(store, number, error, digest="d1", save=True, **options):
-    with (
-        pytest.raises(type(error)),
-        store.begin("ahn/theorem3", PRINTS[number], {}, digest, **options) as run,
-    ):
+    begun = store.begin("ahn/theorem3", PRINTS[number], {}, digest, **options)
+    with pytest.raises(type(error)), begun as run:
         if save:
             run.save_checkpoint({"step": 1})
         raise error

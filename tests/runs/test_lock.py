@@ -14,25 +14,28 @@ import pytest
 from icl.runs import lock as module
 from icl.runs.lock import Lock, is_live
 
-HOLD = """
-import sys
+START = """
+import os, sys, time
 from pathlib import Path
+from icl.runs import lock as module
 from icl.runs.lock import Lock
-lock = Lock(Path(sys.argv[1]))
+path = Path(sys.argv[1])
+"""
+HOLD = (
+    START
+    + """
+lock = Lock(path)
 lock.acquire()
 print("held", flush=True)
 sys.stdin.readline()
 lock.release()
 """
-
+)
 # Waits for a common start, then counts up a file, each time under the lock and with a pause inside.
-COUNT = """
-import sys, time
-from pathlib import Path
-from icl.runs.lock import Lock
-from icl.runs import lock as module
-module._POLL = 0.002
-path, counter = Path(sys.argv[1]), Path(sys.argv[2])
+COUNT = (
+    START
+    + """
+module._POLL, counter = 0.002, Path(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[3])):
@@ -41,6 +44,20 @@ for _ in range(int(sys.argv[3])):
         time.sleep(0.001)
         counter.write_text(str(value + 1))
 """
+)
+FORK = (
+    START
+    + """
+lock = Lock(path)
+lock.acquire()
+child = os.fork()
+if child == 0:
+    time.sleep(30)
+    os._exit(0)
+print(child, flush=True)
+time.sleep(30)
+"""
+)
 
 
 @pytest.fixture
@@ -253,21 +270,6 @@ def test_who_lost_the_lock_knows_and_leaves_the_new_one_alone(path):
     assert not mine.is_held()
     mine.release()
     assert json.loads(path.read_text())["host"] == "elsewhere"
-
-
-FORK = """
-import os, sys, time
-from pathlib import Path
-from icl.runs.lock import Lock
-lock = Lock(Path(sys.argv[1]))
-lock.acquire()
-child = os.fork()
-if child == 0:
-    time.sleep(30)
-    os._exit(0)
-print(child, flush=True)
-time.sleep(30)
-"""
 
 
 def test_a_forked_child_does_not_keep_its_dead_parents_lock(path, spawn):

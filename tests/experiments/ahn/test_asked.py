@@ -53,9 +53,8 @@ def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
         assert plain == ("ahn/fig7", {"model.layers": depth})
         assert trained == ("ahn/tail", {"model.layers": depth, "task.context": 9, "seeds": [4, 7]})
     assert records["losses_L3"] == "ahn/fig7_losses"
-    assert list(records) == [
-        f"{kind}_L{depth}" for depth in (1, 3) for kind in ("trained", "plain", "losses")
-    ]
+    kinds = ("trained", "plain", "losses")
+    assert list(records) == [f"{kind}_L{depth}" for depth in (1, 3) for kind in kinds]
 
 
 @pytest.mark.parametrize(

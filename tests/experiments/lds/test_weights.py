@@ -111,9 +111,8 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
     y = law.sequences([generator(3, "eval")], 20).expand(2, -1, -1)
     prompt = gram_prompts(y, window)
     layer = model.predict(prompt).detach().numpy()
-    heads = extra.head(
-        found["b_RP"][1], found["a_RKP"][1], prompt.gram_RBPP[1], prompt.query_RBP[1, :, :window]
-    )
+    given = prompt.gram_RBPP[1], prompt.query_RBP[1, :, :window]
+    heads = extra.head(found["b_RP"][1], found["a_RKP"][1], *given)
     np.testing.assert_allclose(heads.numpy(), layer[1], rtol=1e-10)
 
 

@@ -20,9 +20,8 @@ def task(seed=0, examples=10):
 
 def test_formats_hold_the_same_pairs(tmp_path):
     pairs = read_pairs(KEY, PAIRS)
-    assert len(pairs) == 42 and pairs[8] == Pair(
-        "The price of oil fell again on Monday.", "Oil prices dropped once more on Monday.", 4.8
-    )
+    oil = "The price of oil fell again on Monday.", "Oil prices dropped once more on Monday."
+    assert len(pairs) == 42 and pairs[8] == Pair(*oil, 4.8)
     text = PAIRS.read_text()
     bare, other = tmp_path / "stsb-en-train.csv", tmp_path / "columns.csv"
     bare.write_text(text.partition("\n")[2])

@@ -67,9 +67,8 @@ def test_what_is_missing_is_counted_and_what_is_there_is_averaged(tmp_path):
     assert claim.measured["MSE with"] == pytest.approx(square["with"][3:].mean())
     assert claim.measured["MSE without"] == pytest.approx(square["without"][5:].mean())
     assert claim.measured["MSE guess"] == pytest.approx(((answers.guess_R - answers.truth_R) ** 2).mean())
-    assert claim.measured["difference"] == pytest.approx(
-        (square["with"][both] - square["without"][both]).mean()
-    )
+    difference = (square["with"][both] - square["without"][both]).mean()
+    assert claim.measured["difference"] == pytest.approx(difference)
     assert claim.measured["pairs"] == "95 of 100"
     assert (claim.measured["no score with"], claim.measured["no score without"]) == ("3 of 100", "5 of 100")
     assert claim.measured["cut off with"] == "3 of 100"
