@@ -37,15 +37,12 @@ def make_run(tmp_path, law, weights):
     return RunRecord(tmp_path, {"seeds": SEEDS, "fingerprint": "f" * 12, "digest": "d", "attempt": 1})
 
 
-def random_model(law, layers):
-    family = SparseAB(law.dim, layers, init_std=0.3)
-    family.initialise(SEEDS)
-    return LinearTransformer(family.requires_grad_(False))
-
-
 def test_model_loss_is_its_conditional_expectation():
     """Against the closed form in S that training uses."""
-    law, model = make_law(), random_model(make_law(), 3)
+    law = make_law()
+    family = SparseAB(law.dim, 3, init_std=0.3)
+    family.initialise(SEEDS)
+    model = LinearTransformer(family.requires_grad_(False))
     S_RCDD = paired.contexts(law, SEEDS, "eval", 5)
     found_RC = paired.context_losses({"trained": model}, law, S_RCDD)["trained"]
     roots = law.label_root_REK, law.query_root_RED

@@ -1,7 +1,5 @@
 """Training that ended at the optimum, and elsewhere: what the figures of lds then say and draw."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
@@ -19,7 +17,6 @@ from tests.records import record
 SEEDS, STEPS = [666013, 1], np.array([0, 10, 20])
 FIGURES = {1: Fig1, 2: Fig2, 3: Fig3, 4: Fig4, 5: Fig5, 6: Fig6}
 VALUES = {1: 0.06, 2: 0.047, 3: 0.0465, 4: 0.046}
-Arrays = dict[str, dict[str, Any]]
 
 
 def records(arrays):

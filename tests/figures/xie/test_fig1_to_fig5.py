@@ -16,7 +16,6 @@ DIM, CONTEXT, PRIOR = 4, 6, 9.0
 GD, SLOPE = gd_risk(DIM, CONTEXT), gap_slope(DIM, CONTEXT)
 STEPS = np.array([0, 1, 10, 100])
 SQUARED = np.array([0.0, 2.0, 9.0])
-Arrays = dict[str, np.ndarray]
 
 
 def records(arrays):
