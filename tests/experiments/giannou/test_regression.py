@@ -64,9 +64,8 @@ def test_which_runs_figure_2_asks_for(second):
     runner, records = second
     plain = [a for experiment, a in runner.asked if experiment == "giannou/lsa"]
     asked = [(a["model.mask"], a["model.layers"], "model.scalars" in a) for a in plain]
-    assert asked == [
-        (mask, layers, begun) for mask in (False, True) for begun in (False, True) for layers in (1, 2)
-    ]
+    both = (False, True)
+    assert asked == [(mask, layers, begun) for mask in both for begun in both for layers in (1, 2)]
     assert {a["train.estimator"] for a in plain if a["model.mask"]} == {"expected"}
     known = records["baselines"].weights
     assert plain[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()

@@ -1,6 +1,7 @@
 """Model folders judged and measured without loading them."""
 
 import json
+import math
 
 import pytest
 
@@ -16,9 +17,7 @@ def safetensors(path, shapes, changed=None):
     header = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, (dtype, shape) in shapes.items():
-        size = SIZES[dtype]
-        for extent in shape:
-            size *= extent
+        size = SIZES[dtype] * math.prod(shape)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
         end += size
     data = bytearray(end)
@@ -59,10 +58,8 @@ def test_what_is_lacking_is_named(tmp_path):
     assert not hub.has_chat_template(folder)
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     assert hub.has_chat_template(folder)
-    index = {
-        "weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors", "c": "model-2.safetensors"}
-    }
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    index = {name: f"model-{part}.safetensors" for name, part in (("a", 1), ("b", 2), ("c", 2))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
     (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     assert hub.lacking(folder) == "1 of 2 weight files are missing"
     safetensors(folder / "model-2.safetensors", SHAPES)

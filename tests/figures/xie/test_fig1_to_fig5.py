@@ -148,12 +148,7 @@ MUTATIONS = [
     ("fig4", "vector_risk_XR", lambda y: y + 0.1 * SLOPE * np.c_[[7, -9, 2]], "linear in |v|^2"),
     ("fig4", "bias_risk_XR", lambda y: y * [[1], [1 - 1e-7], [1]], "below it, by b^2"),
     ("fig2", "best_X", lambda y: np.where(np.arange(len(y)) == DIM - 1, y[DIM - 2], y), "up to d"),
-    (
-        "fig1",
-        "one_head_G",
-        lambda y: np.where(np.arange(7) == 1, GD + 0.5 * SLOPE * 0.25, y),
-        "persistent gap",
-    ),
+    ("fig1", "one_head_G", lambda y: np.where(np.arange(7) == 1, GD + SLOPE / 8, y), "persistent gap"),
     ("fig5", "gradient_square_RS", lambda y: y + 0.05 * np.c_[[0, 1]], "the gradients goes"),
     ("fig5", "gradient_square_RS", lambda y: 1.06 * y, "say the same"),
     ("fig4", "vector_risk_XR", lambda y: y + 2 * SLOPE * np.c_[[0, 1, 0]], "linear in |v|^2"),
