@@ -40,13 +40,9 @@ def trained(tmp_path_factory):
         arrays = {k: m.numpy() for k, m in end.items()}
         arrays |= {f"{k}_history": torch.stack([h[k] for h in history], 1).numpy() for k in end}
         arrays |= {
-            "history_steps": np.array(STEPS),
-            "seeds": np.array(SEEDS),
-            "Sigma": law.Sigma_RDD.numpy(),
-            "Sigma_w": law.Sigma_w_RDD.numpy(),
-            "U": law.U_RDD.numpy(),
-            "context": np.array(law.context_R),
-        }
+            "history_steps": np.array(STEPS), "seeds": np.array(SEEDS), "context": np.array(law.context_R),
+            "Sigma": law.Sigma_RDD.numpy(), "Sigma_w": law.Sigma_w_RDD.numpy(), "U": law.U_RDD.numpy(),
+        }  # fmt: skip
         mark = fingerprint({k: m.tolist() for k, m in end.items()})
         task = {"_target_": "icl.tasks.LinearRegression", "context": law.context_R[0]}
         model = {"_target_": f"icl.models.Sparse{''.join(end)}", "layers": end["A"].shape[1]}

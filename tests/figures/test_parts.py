@@ -11,7 +11,7 @@ import pytest
 import icl.figures
 from icl.errors import InputError
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Curve, Level, draw_panels, matrix_rows, metric, table
+from icl.figures.curves import Curve, Level, draw_panels, metric, table
 from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
 from icl.figures.vector import svg
 from icl.verdicts import KINDS, joint
@@ -21,21 +21,14 @@ from tests.records import record
 @pytest.mark.parametrize(
     ("measured", "half_width", "verdict"),
     [
-        (0.9, 0.0, "holds"),
-        (1.0, 0.0, "fails"),
-        (1.1, 0.0, "fails"),
-        (0.9, 0.2, "undecided"),
-        (1.1, 0.2, "undecided"),
-        (1.3, 0.2, "fails"),
+        (0.9, 0.0, "holds"), (1.0, 0.0, "fails"), (1.1, 0.0, "fails"), (0.9, 0.2, "undecided"),
+        (1.1, 0.2, "undecided"), (1.3, 0.2, "fails"),
+        (math.nan, 0.0, "undecided"), (0.0, math.nan, "undecided"),
     ],
-)
+)  # fmt: skip
 def test_below_takes_the_whole_interval(measured, half_width, verdict):
     assert below(measured, 1.0, half_width) == verdict
     assert above(-measured, -1.0, half_width) == verdict
-
-
-def test_what_is_no_number_decides_nothing():
-    assert below(math.nan, 1.0) == above(math.nan, 1.0) == below(0.0, 1.0, math.nan) == "undecided"
 
 
 def test_a_part_that_fails_decides():
@@ -83,13 +76,6 @@ def test_a_metric_is_read_where_every_seed_has_a_value():
     assert loss_ST.tolist() == [[2.0, 4.0], [1.0, 3.0]]
 
 
-def test_a_matrix_has_a_row_for_every_entry_of_every_seed():
-    M_SIJ = np.arange(8.0).reshape(2, 2, 2)
-    rows = matrix_rows("A0", M_SIJ, [7, 9])
-    assert len(rows) == 8
-    assert rows[6] == {"panel": "A0", "seed": 9, "row": 1, "column": 0, "value": 6.0}
-
-
 def test_off_identity_is_the_largest_entry_beside_a_multiple_of_the_identity():
     M_DD = np.array([[2.0, 0.3], [-0.5, 2.0]])
     assert np.isclose(off_identity(M_DD), 0.25)
@@ -107,15 +93,8 @@ def test_a_log_axis_over_little_has_plain_numbers():
 
 
 def test_entries_are_short_and_right():
-    entries = {
-        10.05: "10.1",
-        -12.6: "-12.6",
-        1.234: "1.23",
-        0.5: ".50",
-        -0.07: "-.07",
-        0.004: "0",
-        100.0: "100.0",
-    }
+    entries = {10.05: "10.1", -12.6: "-12.6", 1.234: "1.23", 0.5: ".50", -0.07: "-.07", 0.004: "0"}
+    entries[100.0] = "100.0"
     assert {entry: entry_text(entry) for entry in entries} == entries
 
 
@@ -142,8 +121,4 @@ def test_every_panel_has_a_view_with_what_is_drawn_in_it_and_the_file_is_always_
     left = [x for x, *_ in found.values()]
     assert all(end <= start + 6 for end, start in zip(right, left[1:], strict=False)), "they lie side by side"
     assert text == drawn() and "#111111" in text and "#ffffff" not in text
-
-
-def test_a_single_panel_needs_no_view():
-    figure, _ = panels(1, 1)
-    assert views(svg(figure).decode()) == {}
+    assert views(svg(panels(1, 1)[0]).decode()) == {}, "a single panel needs none"

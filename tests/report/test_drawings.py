@@ -37,13 +37,8 @@ def test_copies_are_made_once_and_again_when_the_figure_changes(figure: Make, tm
     drawings.picture(entry, folder, "laptop")
     assert placed["csv"].read_text() == "panel,x,z\n"
     assert not list(folder.rglob("*.tmp"))
-
-
-def test_a_file_that_is_gone_is_not_linked(figure: Make, tmp_path: Path) -> None:
-    entry = figure()
-    assert entry.document is not None
-    Path(entry.document["files"]["pdf"]).unlink()
-    assert "pdf" not in drawings.picture(entry, tmp_path / "report", "laptop").files
+    source.unlink()
+    assert "csv" not in drawings.picture(entry, folder, "laptop").files, "gone, and not linked"
 
 
 @pytest.mark.parametrize("id", ["../../escape", "/etc/x", f"one/{HOSTILE}", "a b/c%2e", ".hidden/.."])

@@ -76,6 +76,7 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     paper = Paper("one", "A paper", "Someone 2020", "https://example.org/a")
     found = page(tmp_path, check(), figure(), papers=[paper])
     text = found.flat
+    assert "mylab" in text_of(tmp_path, check("mylab/lemma0")), "a paper nobody described goes by its id"
     for part in (
         "Of 3 statements from 1 paper, 2 hold and 1 fails as expected.",
         "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
@@ -110,19 +111,20 @@ def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, fig
     assert any(part.startswith("this project's sentence") for part in after)
 
 
-def test_findings_come_first_with_their_evidence(tmp_path: Path, figure: Make) -> None:
-    text = text_of(tmp_path, check(), figure())
-    findings = text[text.index("Not true as stated") : text.index("Statements of ")]
-    assert "'almost 0'" in findings and "0.1336" in findings and "below .01" in findings
-    assert "With (3) as printed the sign is wrong." in findings and "by words in S" not in findings
-    assert "the curve falls" not in findings
+def test_findings_come_first_with_their_evidence_theorems_before_figures(
+    tmp_path: Path, figure: Make
+) -> None:
+    def findings(*entries: Entry) -> str:
+        text = text_of(tmp_path, *entries)
+        return text[text.index("Not true as stated") : text.index("Statements of ")]
+
+    found = findings(check(), figure())
+    assert "'almost 0'" in found and "0.1336" in found and "below .01" in found
+    assert "With (3) as printed the sign is wrong." in found and "by words in S" not in found
+    assert "the curve falls" not in found
+    ranked = findings(figure(), check("two/a", "fails", claim="Two is one."))
+    assert ranked.index("Two is one.") < ranked.index("'almost 0'")
     assert "None so far" in text_of(tmp_path, check(remarks=[]))
-
-
-def test_theorems_come_before_what_a_figure_shows(tmp_path: Path, figure: Make) -> None:
-    text = text_of(tmp_path, figure(), check("two/a", "fails", claim="Two is one."))
-    findings = text[text.index("Not true as stated") : text.index("Statements of ")]
-    assert findings.index("Two is one.") < findings.index("'almost 0'")
 
 
 def test_a_card_shows_remarks_and_notes_and_the_list_no_more_of_it(tmp_path: Path) -> None:
@@ -164,12 +166,10 @@ def test_states(tmp_path: Path, figure: Make) -> None:
     assert "stale record" in stale.text and "1 of 2 results were made with other code" in stale.text
     assert "Nothing has been measured yet." in text_of(tmp_path, waiting())
     assert "Nothing has been measured yet." in text_of(tmp_path)
-
-
-def test_smoke_explains_what_is_undecided(tmp_path: Path) -> None:
     undecided = check(verdict="undecided")
-    assert "training is too short" in page(tmp_path, undecided, scale="smoke").text
-    assert "training is too short" not in page(tmp_path, undecided).text
+    for scale in ("smoke", "laptop"):
+        told = text_of(tmp_path, undecided, scale=scale)
+        assert ("training is too short" in told) == (scale == "smoke"), "which explains it"
 
 
 def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: Make) -> None:
@@ -207,10 +207,9 @@ def test_the_policy_allows_our_own_script_and_style_and_nothing_from_elsewhere(
     assert not any({"style", "onclick"} & set(attributes) for _, attributes in found.tags)
     for attributes in [*found.all("img"), *found.all("link")]:
         assert "//" not in attributes.get("src", attributes.get("href", ""))
-    assert not re.search(r"url\(|@import|fetch\(|https?://", (ROOT / "icl/report/style.css").read_text())
-    assert not re.search(
-        r"fetch\(|XMLHttpRequest|https?://|import\(", (ROOT / "icl/report/page.js").read_text()
-    )
+    for name in ("style.css", "page.js"):
+        told = (ROOT / "icl/report" / name).read_text()
+        assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|https?://|import\(", told), name
 
 
 def test_headings_labels_and_links_are_in_order(tmp_path: Path, figure: Make) -> None:
@@ -227,11 +226,6 @@ def test_headings_labels_and_links_are_in_order(tmp_path: Path, figure: Make) ->
         assert all(attributes[name] in ids for _, attributes in found.tags if name in attributes)
     assert next(iter(found.all("html")))["lang"] == "en"
     assert all(picture["alt"] for picture in found.all("img"))
-
-
-def test_a_paper_nobody_described_goes_by_its_id(tmp_path: Path) -> None:
-    found = page(tmp_path, check("mylab/lemma0"))
-    assert "mylab" in found.text and "from 1 paper" in found.text
 
 
 def test_records_of_other_code_are_told_apart(tmp_path: Path) -> None:

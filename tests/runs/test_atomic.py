@@ -37,12 +37,9 @@ def test_content_is_on_disk_before_the_name_is(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC])
-def test_what_the_user_can_mend_is_one_line(tmp_path, number):
+def test_what_the_user_can_mend_is_one_line_and_other_errors_pass(tmp_path, number):
     with pytest.raises(InputError) as caught, atomic.writing(tmp_path):
         raise OSError(number, os.strerror(number))
     assert str(caught.value) == f"paths.outputs={tmp_path}: cannot be written ({os.strerror(number)})"
-
-
-def test_other_errors_pass(tmp_path):
     with pytest.raises(FileNotFoundError), atomic.writing(tmp_path):
         (tmp_path / "absent").read_bytes()

@@ -21,9 +21,8 @@ def records(tmp_path):
 
 def test_round_trip(records):
     assert records.find(ID, FINGERPRINT, "d1") is None and not records.outputs.exists()
-    saved = records.save(
-        ID, FINGERPRINT, "d1", {"measured": math.nan, "bound": np.float64(1e-12), "notes": ()}
-    )
+    document = {"measured": math.nan, "bound": np.float64(1e-12), "notes": ()}
+    saved = records.save(ID, FINGERPRINT, "d1", document)
     assert saved == records.find(ID, FINGERPRINT, "d1") == {"measured": None, "bound": 1e-12, "notes": []}
     path = records.outputs / "checks" / "ahn" / "theorem1" / f"{FINGERPRINT}.json"
     assert records.path(ID, FINGERPRINT) == path
@@ -37,9 +36,8 @@ def test_stale_by_code_schema_or_damage(records, monkeypatch):
     assert records.stale(ID, FINGERPRINT, "d1") is None
     with monkeypatch.context() as patch:
         patch.setattr(layout, "SCHEMA", layout.SCHEMA + 1)
-        assert records.find(ID, FINGERPRINT, "d1") is None and "schema" in records.stale(
-            ID, FINGERPRINT, "d1"
-        )
+        assert records.find(ID, FINGERPRINT, "d1") is None
+        assert "schema" in records.stale(ID, FINGERPRINT, "d1")
 
 
 @pytest.mark.parametrize("harm", ["torn", "a digit", "not a number", "empty"])
@@ -82,11 +80,8 @@ def test_under_the_lock_it_is_computed_once(records):
 def test_kinds_and_places(tmp_path):
     with pytest.raises(InputError, match="did you mean checks"):
         JsonRecords(tmp_path, "check")
-    figures = JsonRecords(tmp_path, "figures")
-    assert (
-        figures.path("ahn/fig1/laptop", FINGERPRINT)
-        == tmp_path / f"figures/ahn/fig1/laptop/{FINGERPRINT}.json"
-    )
+    found = JsonRecords(tmp_path, "figures").path("ahn/fig1/laptop", FINGERPRINT)
+    assert found == tmp_path / f"figures/ahn/fig1/laptop/{FINGERPRINT}.json"
 
 
 def test_unwritable_outputs_are_one_line(tmp_path):

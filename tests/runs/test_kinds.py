@@ -7,8 +7,6 @@ def test_every_risk_says_what_it_is():
     kinds = {"exact_risk": "exact", "risk_estimate": "sampled", "risk_on_s": "projected"}
     assert {name: kind_of(name) for name in RISKS} == kinds
     assert kind_of("loss") == "training" and kind_of("dist_plain") == ""
-
-
-def test_a_gradients_norm_is_exact_where_its_error_is_zero():
+    # A gradient's norm is exact where its error is zero.
     assert kind_of("gradient_norm", [0.0, 0.0]) == "exact"
     assert kind_of("gradient_norm", [0.0, 1e-3]) == "sampled"

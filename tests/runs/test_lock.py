@@ -14,25 +14,23 @@ import pytest
 from icl.runs import lock as module
 from icl.runs.lock import Lock, is_live
 
-HOLD = """
-import sys
+START = """
+import os, sys, time
 from pathlib import Path
+from icl.runs import lock as module
 from icl.runs.lock import Lock
-lock = Lock(Path(sys.argv[1]))
+path = Path(sys.argv[1])
+"""
+HOLD = """
+lock = Lock(path)
 lock.acquire()
 print("held", flush=True)
 sys.stdin.readline()
 lock.release()
 """
-
 # Waits for a common start, then counts up a file, each time under the lock and with a pause inside.
 COUNT = """
-import sys, time
-from pathlib import Path
-from icl.runs.lock import Lock
-from icl.runs import lock as module
-module._POLL = 0.002
-path, counter = Path(sys.argv[1]), Path(sys.argv[2])
+module._POLL, counter = 0.002, Path(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[3])):
@@ -40,6 +38,16 @@ for _ in range(int(sys.argv[3])):
         value = int(counter.read_text())
         time.sleep(0.001)
         counter.write_text(str(value + 1))
+"""
+FORK = """
+lock = Lock(path)
+lock.acquire()
+child = os.fork()
+if child == 0:
+    time.sleep(30)
+    os._exit(0)
+print(child, flush=True)
+time.sleep(30)
 """
 
 
@@ -73,7 +81,7 @@ def stale(path):
 
 def held(spawn, path):
     """A process that has it, until it is told to go on."""
-    holder = spawn(HOLD, path)
+    holder = spawn(START + HOLD, path)
     assert holder.stdout.readline() == "held\n"
     return holder
 
@@ -132,7 +140,7 @@ def test_among_many_exactly_one_wins_every_time(path, tmp_path, spawn, start):
         claim(path, host=socket.gethostname(), pid=dead_pid(spawn), started="before")
     counter = tmp_path / "counter"
     counter.write_text("0")
-    racers = [spawn(COUNT, path, counter, 25) for _ in range(4)]
+    racers = [spawn(START + COUNT, path, counter, 25) for _ in range(4)]
     for racer in racers:
         assert racer.stdout.readline() == "ready\n"
     for racer in racers:
@@ -255,23 +263,8 @@ def test_who_lost_the_lock_knows_and_leaves_the_new_one_alone(path):
     assert json.loads(path.read_text())["host"] == "elsewhere"
 
 
-FORK = """
-import os, sys, time
-from pathlib import Path
-from icl.runs.lock import Lock
-lock = Lock(Path(sys.argv[1]))
-lock.acquire()
-child = os.fork()
-if child == 0:
-    time.sleep(30)
-    os._exit(0)
-print(child, flush=True)
-time.sleep(30)
-"""
-
-
 def test_a_forked_child_does_not_keep_its_dead_parents_lock(path, spawn):
-    parent = spawn(FORK, path)
+    parent = spawn(START + FORK, path)
     child = int(parent.stdout.readline())
     try:
         assert not Lock(path).acquire(blocking=False)

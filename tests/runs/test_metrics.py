@@ -38,9 +38,10 @@ def test_what_lies_in_the_file(tmp_path):
     assert (tmp_path / "m.csv").read_text() == f"step,loss,note\n0,{float(np.float32(0.1))!r},\n5,nan,\n"
 
 
-def test_words_with_commas_and_quotes(tmp_path):
-    write_metrics(tmp_path / "m.csv", [{"word": 'a,"b"\nc'}])
-    assert read_metrics(tmp_path / "m.csv") == {"word": ['a,"b"\nc']}
+@pytest.mark.parametrize(("rows", "table"), [([], {}), ([{"word": 'a,"b"\nc'}], {"word": ['a,"b"\nc']})])
+def test_no_rows_and_words_with_commas_and_quotes(tmp_path, rows, table):
+    write_metrics(tmp_path / "m.csv", rows)
+    assert read_metrics(tmp_path / "m.csv") == table
 
 
 def test_columns_are_fixed_by_the_first_row(tmp_path):
@@ -54,11 +55,6 @@ def test_a_torn_last_line_is_not_a_number(tmp_path):
     write_metrics(path, [{"step": 0, "loss": 0.125}, {"step": 1, "loss": 0.25}])
     path.write_bytes(path.read_bytes()[:-2])
     assert read_metrics(path) == {"step": [0], "loss": [0.125]}
-
-
-def test_no_rows(tmp_path):
-    write_metrics(tmp_path / "m.csv", [])
-    assert read_metrics(tmp_path / "m.csv") == {}
 
 
 def test_the_writer_shows_each_row_at_once_and_a_resume_drops_what_came_after(tmp_path):

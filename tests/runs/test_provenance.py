@@ -29,7 +29,7 @@ def git(folder, *arguments):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_git_state(tmp_path):
+def test_git_state(tmp_path, monkeypatch):
     package = tmp_path / "icl"
     package.mkdir()
     (package / "a.py").write_text("x = 1\n")
@@ -45,8 +45,5 @@ def test_git_state(tmp_path):
     assert state(package)["dirty"] is False and (tmp_path / ".git/index").read_bytes() == index, "is written"
     (package / "a.py").write_text("x = 2\n")
     assert state(package)["dirty"] is True
-
-
-def test_without_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert provenance.git_state.__wrapped__(tmp_path) is None
+    assert state(package) is None, "no git"

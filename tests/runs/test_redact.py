@@ -4,28 +4,26 @@ import pytest
 
 from icl.runs.redact import HIDDEN, redact
 
-
-@pytest.mark.parametrize(
-    "key", ["api_key", "apikey", "WANDB_API_KEY", "token", "auth_token", "authToken", "hf-token", "secret",
-            "client_secret", "password", "db.password", "aws_secret_access_key", "credentials"]
-)  # fmt: skip
-def test_secret_keys(key):
-    assert redact({"logger": [{key: "s3cr3t"}]}) == {"logger": [{key: HIDDEN}]}
-    assert redact([f"logger.{key}=s3cr3t"]) == [f"logger.{key}={HIDDEN}"]
-
-
-@pytest.mark.parametrize(
-    "key", ["tokens", "token_width", "prompt_tokens", "n_tokens", "monkey", "key", "secretary", "keyboard",
-            "betoken"]
-)  # fmt: skip
-def test_words_of_this_field_stay(key):
-    document = {key: "kept", "overrides": [f"model.{key}=kept"]}
-    assert redact(document) == document
+SECRET = [
+    "api_key", "apikey", "WANDB_API_KEY", "token", "auth_token", "authToken", "hf-token", "secret",
+    "client_secret", "password", "db.password", "aws_secret_access_key", "credentials",
+]  # fmt: skip
+OF_THIS_FIELD = [
+    "tokens", "token_width", "prompt_tokens", "n_tokens", "monkey", "key", "secretary", "keyboard", "betoken",
+]  # fmt: skip
+NO_SECRET = [
+    "https://host:8080/path@x", "git@github.com:lab/icl", "of each token: 1", "sk-learn", "https://host/a:b",
+    "0123456789abcdef0123456789abcdef01234567",
+]  # fmt: skip
 
 
-def test_empty_secrets_stay_visible_as_empty():
-    document = {"api_key": None, "token": "", "password": False}
-    assert redact(document) == document
+@pytest.mark.parametrize("key", SECRET + OF_THIS_FIELD)
+def test_what_a_secret_key_holds_is_hidden_unless_it_is_empty(key):
+    shown = HIDDEN if key in SECRET else "s3cr3t"
+    assert redact({"logger": [{key: "s3cr3t"}]}) == {"logger": [{key: shown}]}
+    assert redact([f"logger.{key}=s3cr3t"]) == [f"logger.{key}={shown}"]
+    for empty in (None, "", False):
+        assert redact({key: empty}) == {key: empty}
 
 
 def test_values_of_secret_environment_variables_are_hidden_wherever_they_stand(monkeypatch):
@@ -47,16 +45,8 @@ def test_values_of_secret_environment_variables_are_hidden_wherever_they_stand(m
         ("+logger.mine={name:x,auth_token:abc,b:1}", f"+logger.mine={{name:x,auth_token:{HIDDEN},b:1}}"),
         ("entity=wandb_v1_abcdefghij0123456789", f"entity={HIDDEN}"),
         ("to hf_abcdefghij0123456789.", f"to {HIDDEN}."),
+        *((text, text) for text in NO_SECRET),
     ],
 )
 def test_secrets_in_text(text, shown):
     assert redact({"a": [text]}) == {"a": [shown]}
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["https://host:8080/path@x", "git@github.com:lab/icl", "of each token: 1", "sk-learn", "https://host/a:b",
-     "0123456789abcdef0123456789abcdef01234567"],
-)  # fmt: skip
-def test_text_without_secrets(text):
-    assert redact(text) == text

@@ -51,7 +51,7 @@ def test_states_are_those_of_the_records(tmp_path: Path) -> None:
     assert sweep.outcome(sweep.jobs[2]).state == "interrupted"
 
 
-def test_the_table(tmp_path: Path) -> None:
+def test_the_table_and_what_is_averaged_of_it(tmp_path: Path) -> None:
     sweep = a_sweep(tmp_path)
     failed, waiting = Outcome("failed", Path("/r1")), Outcome("waiting", Path("/r3"))
     outcomes = [done(0.1, 0), failed, done(0.3, 2, 1 / 3), waiting]
@@ -61,15 +61,10 @@ def test_the_table(tmp_path: Path) -> None:
         ("0.1", "0", "0.1"), ("0.1", "1", ""), ("0.2", "0", "0.3"), ("0.2", "1", ""),
     ]  # fmt: skip
     assert float(rows[2]["exact_risk"]) == 1 / 3 and rows[0]["exact_risk"] == ""
-
-
-def test_a_failed_seed_is_not_averaged_out_and_one_to_come_is_not_counted(tmp_path: Path) -> None:
-    sweep = a_sweep(tmp_path)
-    outcomes = [done(0.1, 0), Outcome("failed", Path("/r1")), done(0.3, 2), Outcome("waiting", Path("/r3"))]
     losses = [row for row in sweep.summary(outcomes) if row["metric"] == "loss"]
     assert [(row["overrides"], row["mean"]) for row in losses] == [
         (["optimizer.lr=0.1"], None), (["optimizer.lr=0.2"], 0.3),
-    ]  # fmt: skip
+    ], "a failed seed is not averaged out, and one to come is not counted"  # fmt: skip
 
 
 def test_the_best_configuration(tmp_path: Path) -> None:

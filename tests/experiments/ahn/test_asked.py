@@ -1,59 +1,31 @@
 """Figures 3 to 7 ask for the right runs."""
 
-from typing import Any
-
 import pytest
 
 from icl.experiments.ahn import fig6, fig7
 from icl.experiments.ahn.theorem4 import Theorem4
 from tests.records import Asking, record
 
-SETTINGS = {
-    "contexts": [2, 4, 20],
-    "replicas": 2,
-    "contexts_per_run": 2,
-    "lr": 0.01,
-    "lr_below_5": 0.001,
-    "test_contexts": 5,
-    "search_contexts": 6,
-}
 
-
-Asked = list[tuple[str, dict[str, Any]]]
-
-
-def trained_with(monkeypatch, **changed):
-    """Every run's experiment and overrides, and the names of the records."""
-    runner = Asking()
-
+def test_every_length_is_trained_in_batches(monkeypatch):
     def compare(runner, name, trained, plain, sizes, *, least_squares):
         assert (trained, plain) == ("ahn/tail", "ahn/fig6")
         assert (name, least_squares, sizes.test, sizes.search) == ("ahn/fig6_losses", True, 5, 6)
 
     monkeypatch.setattr(fig6, "compare", compare)
-    records = fig6.Fig6(**SETTINGS | changed).records(runner)
-    return runner.asked, list(records)
-
-
-def test_every_length_is_trained_in_batches(monkeypatch):
-    asked, names = trained_with(monkeypatch)
+    runner = Asking()
+    settings = {"contexts": [2, 4, 20], "replicas": 2, "contexts_per_run": 2, "lr": 0.01, "lr_below_5": 0.001}
+    records = fig6.Fig6(**settings, test_contexts=5, search_contexts=6).records(runner)
     four = {"seeds": [2, 1002, 4, 1004], "task.context": [2, 2, 4, 4]}
     two = {"seeds": [20, 1020], "task.context": [20, 20]}
-    assert asked == [
+    assert runner.asked == [
         ("ahn/tail", four),
         ("ahn/fig6", four | {"optimizer.lr": [0.001] * 4}),
         ("ahn/tail", two),
         ("ahn/fig6", two | {"optimizer.lr": [0.01] * 2}),
     ]
     kinds = ("trained", "plain", "losses")
-    assert names == [f"{kind}_N{label}" for label in ("2_4", "20") for kind in kinds]
-
-
-def test_a_replicas_seed_does_not_depend_on_what_else_is_trained(monkeypatch):
-    together, _ = trained_with(monkeypatch, contexts_per_run=3)
-    alone, _ = trained_with(monkeypatch, contexts=[4])
-    seeds = dict(zip(together[0][1]["seeds"], together[0][1]["task.context"], strict=True))
-    assert len(seeds) == 6 and [seeds[seed] for seed in alone[0][1]["seeds"]] == [4, 4]
+    assert list(records) == [f"{kind}_N{label}" for label in ("2_4", "20") for kind in kinds]
 
 
 def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
@@ -65,9 +37,8 @@ def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
         assert plain == ("ahn/fig7", {"model.layers": depth})
         assert trained == ("ahn/tail", {"model.layers": depth, "task.context": 9, "seeds": [4, 7]})
     assert records["losses_L3"] == "ahn/fig7_losses"
-    assert list(records) == [
-        f"{kind}_L{depth}" for depth in (1, 3) for kind in ("trained", "plain", "losses")
-    ]
+    kinds = ("trained", "plain", "losses")
+    assert list(records) == [f"{kind}_L{depth}" for depth in (1, 3) for kind in kinds]
 
 
 @pytest.mark.parametrize(

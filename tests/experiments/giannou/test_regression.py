@@ -64,9 +64,8 @@ def test_which_runs_figure_2_asks_for(second):
     runner, records = second
     plain = [a for experiment, a in runner.asked if experiment == "giannou/lsa"]
     asked = [(a["model.mask"], a["model.layers"], "model.scalars" in a) for a in plain]
-    assert asked == [
-        (mask, layers, begun) for mask in (False, True) for begun in (False, True) for layers in (1, 2)
-    ]
+    both = (False, True)
+    assert asked == [(mask, layers, begun) for mask in both for begun in both for layers in (1, 2)]
     assert {a["train.estimator"] for a in plain if a["model.mask"]} == {"expected"}
     known = records["baselines"].weights
     assert plain[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
@@ -141,24 +140,20 @@ def test_the_clip_bounds_every_entry():
     free = clipped_predictions(family, prompt, None)
     assert torch.allclose(free, LinearTransformer(family).predict(prompt), rtol=1e-10)
     clipped = clipped_predictions(family, prompt, 0.5)
-    assert (clipped.abs() <= 0.5 * family.o.abs().sum(-1)[:, 0] + 1e-12).all() and not torch.equal(
-        free, clipped
-    )
+    assert (clipped.abs() <= 0.5 * family.o.abs().sum(-1)[:, 0] + 1e-12).all()
+    assert not torch.equal(free, clipped)
 
 
 def test_figure_3_says_what_the_range_holds(third):
     assert range_of(1.0, 1.0) == pytest.approx(2.5758, abs=1e-4)
-    drawn = np.sqrt(generator(0, "check").uniform(1, 100, 10**6)) * generator(1, "check").standard_normal(
-        10**6
-    )
-    assert share_within(14.9, 1.0, 100.0) == pytest.approx((np.abs(drawn) < 14.9).mean(), abs=2e-3)
+    size, sign = generator(0, "check").uniform(1, 100, 10**6), generator(1, "check").standard_normal(10**6)
+    inside = (np.abs(np.sqrt(size) * sign) < 14.9).mean()
+    assert share_within(14.9, 1.0, 100.0) == pytest.approx(inside, abs=2e-3)
     assert verdicts(fig3.Fig3().claims(third)) == ["fails", "undecided", "holds"]
     found = dict(third["outputs"].weights)
     line = found["kappa1_unmasked_L1_RKG"] * 0 + found["line_G"]
-    assert (
-        verdicts(fig3.Fig3().claims({"outputs": record(weights=found | {"kappa1_unmasked_L1_RKG": line})}))[1]
-        == "fails"
-    )
+    straight = {"outputs": record(weights=found | {"kappa1_unmasked_L1_RKG": line})}
+    assert verdicts(fig3.Fig3().claims(straight))[1] == "fails"
     assert len(fig3.Fig3().draw(third).axes) == 8 and fig4.Fig4().table(third)
 
 
@@ -181,10 +176,8 @@ def test_layernorm(second, third):
     """What is short of training decides nothing; a model nearer to the line everywhere does."""
     assert fig2.Fig2().claims(second[1])[-1].verdict == "undecided"
     found, plain = third["layernorm_outputs"].weights, third["outputs"].weights
-    assert np.allclose(found["line_G"], plain["line_G"]) and found["kappa1_layernorm_L1_RKG"].shape[:2] == (
-        2,
-        20,
-    )
+    assert np.allclose(found["line_G"], plain["line_G"])
+    assert found["kappa1_layernorm_L1_RKG"].shape[:2] == (2, 20)
     assert verdicts(fig5.Fig5().claims(third)) == ["undecided"]
     lost, few = fig6.Fig6().claims(third)
     assert (lost.verdict, few.verdict) == ("holds", "undecided")

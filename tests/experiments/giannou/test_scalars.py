@@ -12,7 +12,7 @@ from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression
 from icl.theory.polynomial import InvariantRisk
-from icl.theory.scalar_family import best, response_and_derivatives, risks
+from icl.theory.scalar_family import response_and_derivatives, risks
 
 D, N, SIGMAS = 3, 9, 5.0
 THETA = np.array([0.25, 0.4, 0.15, 0.9])
@@ -73,12 +73,6 @@ def test_best_points():
     risk_B = unmasked_risk(g_BD, s_BD, N)
     error = np.hypot(own["error_L"][1], float(risk_B.std()) / 20_000**0.5)
     assert abs(own["risk_L"][1] - float(risk_B.mean())) < SIGMAS * error
-
-
-def test_a_layer_more_is_never_worse():
-    problem, _ = drawn_problem(law(condition=4.0, largest=(1.0, 2.0)), False, 2, 0, "check", 300)
-    one_V = best(problem)
-    assert risks(best(problem, one_V), problem).sum() <= risks(one_V, problem).sum()
 
 
 def test_newton_by_the_spectrum_is_newton():

@@ -22,9 +22,7 @@ from icl.tasks.dynamical_system import gram_prompts
 from icl.theory.dynamical_system import covariances_of_independent_modes, moments
 from tests.records import Asking, mark, record
 
-SIZE = {
-    "dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20,
-}  # fmt: skip
+SIZE = {"dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20}
 
 
 def run_of(window, steps=3):
@@ -52,6 +50,13 @@ class FakeRunner(Asking):
         return self.stored[key]
 
 
+def composed(runner, *more):
+    """The one run that `runner` was asked for."""
+    ((experiment, asked),) = runner.asked
+    overrides = [f"{key}={'null' if value is None else value}" for key, value in asked.items()]
+    return compose(Configs(), "train", [f"experiment={experiment}", *overrides, *more])
+
+
 def test_figures_of_one_setting_share_runs_and_optima():
     runner = FakeRunner()
     first = Weights("a", [1, 2], **SIZE).records(runner)
@@ -72,11 +77,9 @@ def test_runs_follow_the_tables(tmp_path):
     ):
         runner = FakeRunner()
         Size(setting, **SIZE).train(runner, 3)
-        ((name, overrides),) = runner.asked
-        words = [f"{key}={'null' if value is None else value}" for key, value in overrides.items()]
-        composed = compose(Configs(), "train", [f"experiment={name}", "scale=laptop", *words])
-        train_request(composed, session).validate()
-        settings = composed.settings
+        made = composed(runner, "scale=laptop")
+        train_request(made, session).validate()
+        settings = made.settings
         assert settings["optimizer"]["lr"] == lr and list(settings["optimizer"]["betas"]) == betas
         assert settings["optimizer"]["schedule"]["min_lr"] == low and settings["task"]["systems"] == pool
         assert settings["train"]["estimator"] == "population" and settings["train"]["batch"] is None
@@ -85,13 +88,11 @@ def test_runs_follow_the_tables(tmp_path):
 def test_fresh_runs_draw_batches_of_the_tables():
     runner = FakeRunner()
     Size("d", fresh=True, **SIZE).train(runner, 4)
-    ((name, overrides),) = runner.asked
-    assert overrides["train.batch"] == 16_000 and overrides["task.systems"] is None
-    words = [f"{key}={'null' if value is None else value}" for key, value in overrides.items()]
     for scale in ("smoke", "laptop", "paper"):
-        composed = compose(Configs(), "train", [f"experiment={name}", f"scale={scale}", *words])
-        train = composed.settings["train"]
+        settings = composed(runner, f"scale={scale}").settings
+        train = settings["train"]
         assert (train["estimator"], train["batch"], train["steps_per_batch"]) == ("sampled", 16_000, 1)
+        assert settings["task"]["systems"] is None
 
 
 def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
@@ -110,9 +111,8 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
     y = law.sequences([generator(3, "eval")], 20).expand(2, -1, -1)
     prompt = gram_prompts(y, window)
     layer = model.predict(prompt).detach().numpy()
-    heads = extra.head(
-        found["b_RP"][1], found["a_RKP"][1], prompt.gram_RBPP[1], prompt.query_RBP[1, :, :window]
-    )
+    given = prompt.gram_RBPP[1], prompt.query_RBP[1, :, :window]
+    heads = extra.head(found["b_RP"][1], found["a_RKP"][1], *given)
     np.testing.assert_allclose(heads.numpy(), layer[1], rtol=1e-10)
 
 
@@ -175,20 +175,13 @@ def test_at_the_optimum_no_other_head_is_better():
 
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
 def test_the_experiments_train_at_paper_scale_as_the_figures_do(window):
-    runner = FakeRunner()
+    runner, name = FakeRunner(), "lds/ar" if window == 1 else f"lds/ar{window}"
     Size("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=True).train(runner, window)
-    ((experiment, asked),) = runner.asked
-    overrides = [f"{key}={value if value is not None else 'null'}" for key, value in asked.items()]
-    of_figure = composed(experiment, [*overrides, "scale=paper"])
-    own = composed("lds/ar" if window == 1 else f"lds/ar{window}", ["scale=paper"])
+    of_figure = composed(runner, "scale=paper").settings
+    own = compose(Configs(), "train", [f"experiment={name}", "scale=paper"]).settings
     for part in ("task", "optimizer", "train", "trainer"):
-        unlike = {"log_every"}
-        assert {k: v for k, v in own[part].items() if k not in unlike} == {
-            k: v for k, v in of_figure[part].items() if k not in unlike
-        }
+        for settings in (own, of_figure):
+            settings[part].pop("log_every", None)
+        assert own[part] == of_figure[part]
     assert own["seeds"] == of_figure["seeds"]
     assert own["model"]["init_std"] == pytest.approx(of_figure["model"]["init_std"], rel=1e-3)
-
-
-def composed(experiment, overrides):
-    return compose(Configs(), "train", [f"experiment={experiment}", *overrides]).settings

@@ -37,6 +37,8 @@ NOT_GIVEN = [
     "I would rate this between 2.5 and 3.5.", "Score: 2/3", "Score: 3 or 4",
     "As a language model I am unable to rate them.", "The scores of the examples range from 0 to 5.",
     "Score: 3.5\nRefined score: 4.0", "KRate$K RateRate 2 sim dog$ Ratep 3",
+    # Backtracking would take minutes here and meet the suite's time limit.
+    "Score: " * 60, "1 " * 300, "between " * 60, "the so thus " * 60 + "x", "*" * 900,
 ]  # fmt: skip
 
 
@@ -47,12 +49,4 @@ def test_a_plain_score_is_read(text, score):
 
 @pytest.mark.parametrize("text", NOT_GIVEN)
 def test_anything_else_is_none(text):
-    assert parse_score(text) is None
-
-
-@pytest.mark.parametrize(
-    "text", ["Score: " * 60, "1 " * 300, "between " * 60, "the so thus " * 60 + "x", "*" * 900]
-)
-def test_a_long_answer_is_read_quickly(text):
-    """Backtracking would take minutes here and meet the suite's time limit."""
     assert parse_score(text) is None

@@ -34,11 +34,8 @@ FIG1 = SIZE | {"squared_norms": [4, 0]}
 FIG2 = SIZE | SHORT | {"heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]}
 FIG3 = SIZE | SHORT | {"heads": 4, "squared_norms": [0, 4.0], "minibatch_squared_norms": [4]}
 FIG4 = SIZE | {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]}
-FIG5 = (
-    SIZE
-    | SHORT
-    | {"squared_norms": [0, 4], "minibatch_squared_norms": [4], "alignment_squared_norm": 4, "prompts": 4000}
-)
+FIG5 = SIZE | SHORT | {"squared_norms": [0, 4], "minibatch_squared_norms": [4]}
+FIG5 |= {"alignment_squared_norm": 4, "prompts": 4000}
 
 
 def asked(figure):
@@ -81,12 +78,8 @@ def test_settings_are_squares_and_runs_take_their_roots():
     overrides = size._overrides(prior=4.0, guess=9.0, bias=16.0)
     names = ("prior_mean_norm", "guess_vector_norm", "guess_bias")
     assert [overrides[f"task.{name}"] for name in names] == [2.0, 3.0, 4.0]
-    for squares, error in (
-        ({"prior": 4.0}, 4),
-        ({"guess": 9.0}, 9),
-        ({"bias": 16.0}, 16),
-        ({"prior": 4.0, "guess": 9.0, "bias": 16.0}, 1 + 16),
-    ):
+    every = {"prior": 4.0, "guess": 9.0, "bias": 16.0}
+    for squares, error in (({"prior": 4.0}, 4), ({"guess": 9.0}, 9), ({"bias": 16.0}, 16), (every, 1 + 16)):
         least = size.risk(**squares).convex_bound().value
         assert least == pytest.approx(gd_risk(3, 5) + 2 * error / 17, rel=1e-10)
 

@@ -64,15 +64,9 @@ def scripted(monkeypatch):
 @pytest.fixture
 def settings(tmp_path):
     return {
-        "models": [str(make(tmp_path / "one"))],
-        "embeddings": str(make(tmp_path / "embeddings")),
-        "data": str(PAIRS),
-        "runs": 6,
-        "examples": 5,
-        "new_tokens": 20,
-        "batch": 4,
-        "device": "cpu",
-    }
+        "models": [str(make(tmp_path / "one"))], "embeddings": str(make(tmp_path / "embeddings")),
+        "data": str(PAIRS), "runs": 6, "examples": 5, "new_tokens": 20, "batch": 4, "device": "cpu",
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -101,10 +95,8 @@ def test_both_forms_are_asked_of_the_same_pairs_and_everything_is_kept(tmp_path,
     assert len(asked) == 12 and all(len(batch) <= 4 for batch in scripted.asked)
     for r, (without, with_guess) in enumerate(zip(asked[::2], asked[1::2], strict=True)):
         shown = [float(g) for g in re.findall("Initial guess: (.*)", with_guess)]
-        wanted = [
-            *guesses["guess_pool"][answers["examples_RC"][r]],
-            guesses["guess_queries"][answers["query_R"][r]],
-        ]
+        examples_C, query = answers["examples_RC"][r], answers["query_R"][r]
+        wanted = [*guesses["guess_pool"][examples_C], guesses["guess_queries"][query]]
         assert shown == pytest.approx(wanted, abs=1e-9) and shown[-1] == answers["guess_R"][r]
         assert re.findall("Sentence.*", without) == re.findall("Sentence.*", with_guess)
         assert "Initial guess" not in without
@@ -169,14 +161,6 @@ def test_a_killed_experiment_continues(scripted, records):
     assert plain(found) == plain(records("whole")["answers_one"].weights)
 
 
-def test_more_runs_ask_for_the_new_ones_only(scripted, records):
-    few = records(runs=4)["answers_one"].weights
-    scripted.asked.clear()
-    more = records(runs=9, batch=3)["answers_one"].weights
-    assert len(prompts_of(scripted.asked)) == 2 * 5 and all(len(batch) <= 3 for batch in scripted.asked)
-    assert more["answer_with_R"][:4].tolist() == few["answer_with_R"].tolist()
-
-
 def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, scripted, records):
     def asked(**changed):
         scripted.asked.clear()
@@ -187,6 +171,7 @@ def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, script
     moved = make(tmp_path / "moved" / "one")
     other = make(tmp_path / "other" / "one", changed=5)
     assert asked(batch=1) == asked(models=[str(moved)]) == 0
+    assert asked(runs=9, batch=3) == 2 * 3 and all(len(batch) <= 3 for batch in scripted.asked)
     assert asked(models=[str(other)]) == asked(seed=1) == asked(examples=4) == 12
     assert asked(guess={"hidden": 8}) == 12, "the guesses are others, so the prompts are"
     assert asked(models=[str(other)]) == asked() == 0
@@ -206,9 +191,8 @@ def test_all_that_is_missing_is_said_at_once(tmp_path, scripted, records, monkey
     assert all(name in text for name in wanted) and "\n" not in text
     assert all(f"figure.experiment.{key}=" in text for key in ("download", "models", "embeddings", "data"))
     monkeypatch.setattr(fig6, "PACKAGES", {"no_such_module_at_all": "transformers"})
-    with pytest.raises(
-        Unavailable, match=r"transformers \(pip install 'icl\[llm\]'\); some/a; other/b"
-    ) as raised:
+    several = r"transformers \(pip install 'icl\[llm\]'\); some/a; other/b"
+    with pytest.raises(Unavailable, match=several) as raised:
         records(models=names["models"])
     assert "MiniLM" not in str(raised.value) and "stsbenchmark" not in str(raised.value)
     with pytest.raises(Unavailable, match="transformers"):
@@ -290,16 +274,10 @@ def test_tiny_models_go_all_the_way(tmp_path, capfd):
     llama = language_model(tmp_path / "Tiny-Llama", "llama")
     qwen = language_model(tmp_path / "tiny-qwen2", "qwen2", seed=1)
     embeddings = embedding_model(tmp_path / "embeddings")
-    args = command(
-        tmp_path / "out",
-        "format=json",
-        f"figure.experiment.models=[{llama},{qwen}]",
-        f"figure.experiment.embeddings={embeddings}",
-        f"figure.experiment.data={PAIRS}",
-        "figure.experiment.device=cpu",
-        "figure.experiment.new_tokens=12",
-        "figure.experiment.examples=3",
-    )
+    settings = {"models": f"[{llama},{qwen}]", "embeddings": embeddings, "data": PAIRS, "device": "cpu"}
+    settings |= {"new_tokens": 12, "examples": 3}
+    own = [f"figure.experiment.{key}={value}" for key, value in settings.items()]
+    args = command(tmp_path / "out", "format=json", *own)
     capfd.readouterr()
     assert main(args) == 0
     out, err = capfd.readouterr()

@@ -81,7 +81,6 @@ def test_every_pair_gets_its_sentences_embeddings(tmp_path):
     model = SentenceTransformer(str(folder), device="cpu")
     for pair, found_2E in zip(pairs, found_N2E, strict=True):
         for sentence, found_E in zip(pair, found_2E, strict=True):
-            torch.testing.assert_close(
-                found_E, torch.from_numpy(model.encode(sentence)), rtol=1e-4, atol=1e-5
-            )
+            wanted_E = torch.from_numpy(model.encode(sentence))
+            torch.testing.assert_close(found_E, wanted_E, rtol=1e-4, atol=1e-5)
     assert found_N2E.shape == (3, 2, 16) and not torch.allclose(found_N2E[0, 0], found_N2E[0, 1])

@@ -1,6 +1,7 @@
 """Answers of tiny Llama and Qwen2 models, loaded as the large ones are."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -44,22 +45,6 @@ def arg_max(folder, prompt, ends, new_tokens):
     return new
 
 
-@pytest.fixture
-def ending(folder, tmp_path):
-    """The same model, for which another token ends an answer."""
-
-    def make(token):
-        copy = tmp_path / f"ends-with-{token}"
-        copy.mkdir()
-        for path in folder.iterdir():
-            (copy / path.name).write_bytes(path.read_bytes())
-        settings = json.loads((folder / "generation_config.json").read_text())
-        (copy / "generation_config.json").write_text(json.dumps(settings | {"eos_token_id": [1, token]}))
-        return copy
-
-    return make
-
-
 def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder):
     """Though the folder asks for sampling with a repetition penalty."""
     assert json.loads((folder / "generation_config.json").read_text())["repetition_penalty"] == 1.05
@@ -74,10 +59,14 @@ def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder):
     assert len({answer.text for answer in together}) == 4
 
 
-def test_an_answer_ends_where_the_model_ends_it(folder, ending):
+def test_an_answer_ends_where_the_model_ends_it(folder, tmp_path):
+    """The same model, for which another token ends an answer."""
     free = arg_max(folder, PROMPTS[0], [], 12)
     stop = next(token for token in free[3:] if token not in free[:3])
-    model = opened(ending(stop))
+    settings = json.loads((folder / "generation_config.json").read_text())
+    other = shutil.copytree(folder, tmp_path / "other")
+    (other / "generation_config.json").write_text(json.dumps(settings | {"eos_token_id": [1, stop]}))
+    model = opened(other)
     answers = model.answers(PROMPTS)
     wanted = [arg_max(folder, prompt, [1, stop], 12) for prompt in PROMPTS]
     assert len(wanted[0]) == free.index(stop) + 1 < 12
@@ -99,10 +88,6 @@ def test_a_tokenizer_without_padding_gets_some(tmp_path):
         assert answer.text == model.tokenizer.decode(wanted, skip_special_tokens=True)
 
 
-def test_half_precision_runs(folder):
-    assert len(opened(folder, dtype="bfloat16").answers(PROMPTS[:2])) == 2
-
-
 def test_a_template_with_a_date_gets_the_same_one_every_day(tmp_path):
     template = "{{ date_string }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
     folder = language_model(tmp_path, "llama", template=template)
@@ -116,6 +101,7 @@ def test_the_weights_are_measured_before_they_are_loaded(folder):
     told = model.need(PROMPTS, 4)
     assert model._model is None and "float32" in told and "4 prompts" in told and "on cpu" in told
     model.answers(PROMPTS[:1])
+    assert len(opened(folder, dtype="bfloat16").answers(PROMPTS[:2])) == 2, "half precision runs"
     stored = {p.data_ptr(): p.numel() * 4 for p in model._model.parameters()}
     assert hub.weight_bytes(folder, "float32") == sum(stored.values())
     assert hub.stored_dtype(folder) == "float32" and hub.longest_text(folder) == 4096

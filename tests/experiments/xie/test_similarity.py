@@ -20,9 +20,8 @@ def task(seed=0, examples=10):
 
 def test_formats_hold_the_same_pairs(tmp_path):
     pairs = read_pairs(KEY, PAIRS)
-    assert len(pairs) == 42 and pairs[8] == Pair(
-        "The price of oil fell again on Monday.", "Oil prices dropped once more on Monday.", 4.8
-    )
+    oil = "The price of oil fell again on Monday.", "Oil prices dropped once more on Monday."
+    assert len(pairs) == 42 and pairs[8] == Pair(*oil, 4.8)
     text = PAIRS.read_text()
     bare, other = tmp_path / "stsb-en-train.csv", tmp_path / "columns.csv"
     bare.write_text(text.partition("\n")[2])
@@ -42,25 +41,27 @@ def test_a_folder_says_itself_what_is_held_out(tmp_path):
     (tmp_path / "stsb-en-test.csv").write_text("G h.,H g.,4\nB a.,A b.,3\n")
     found = Similarity(*read_split(KEY, tmp_path, 0), 2, 0)
     assert [pair.first for pair in found.queries] == ["G h.", "B a."]
-    assert [pair.first for pair in found.pool] == ["C d.", "E f."], (
-        "a query, turned round, is left in the pool"
-    )
+    # A query, turned round, is not left in the pool.
+    assert [pair.first for pair in found.pool] == ["C d.", "E f."]
     (tmp_path / "train2.csv").write_text("A,B,3\n")
     with pytest.raises(InputError, match="more than one train"):
         read_split(KEY, tmp_path, 0)
 
 
-def test_one_file_is_split_without_overlap(tmp_path):
+def test_one_file_is_split_without_overlap_and_filed_under_its_content(tmp_path):
     found = task()
     assert len(found.queries) == 9 and len(found.pool) == 33
     assert not {p.key for p in found.queries} & {p.key for p in found.pool}
     assert {p.key for p in task(seed=1).queries} != {p.key for p in found.queries}
-    twice = tmp_path / "twice.csv"
+    moved, changed, twice = (tmp_path / f"{name}.csv" for name in ("moved", "changed", "twice"))
+    moved.write_text(PAIRS.read_text())
+    changed.write_text(PAIRS.read_text().replace("4.8", "4.7", 1))
+    digests = [Similarity(*read_split(KEY, path, 0), 10, 0).digest for path in (PAIRS, moved, changed)]
+    assert digests[0] == digests[1] != digests[2]
     twice.write_text(PAIRS.read_text() + PAIRS.read_text().partition("\n")[2])
     again = Similarity(*read_split(KEY, twice, 0), 10, 0)
-    assert len(again.queries) == 9 and len(again.pool) == 33, (
-        "a repeated pair may be in one part only, and once"
-    )
+    # A repeated pair may be in one part only, and once.
+    assert len(again.queries) == 9 and len(again.pool) == 33
 
 
 def test_runs_have_distinct_queries_and_examples_and_depend_on_nothing_else():
@@ -91,28 +92,16 @@ def test_both_forms_show_the_same_pairs():
         assert "between 0 and 5" in text
 
 
-def test_the_digest_follows_the_content(tmp_path):
-    moved, changed = tmp_path / "a.csv", tmp_path / "b.csv"
-    moved.write_text(PAIRS.read_text())
-    changed.write_text(PAIRS.read_text().replace("4.8", "4.7", 1))
-    digests = [Similarity(*read_split(KEY, path, 0), 10, 0).digest for path in (PAIRS, moved, changed)]
-    assert digests[0] == digests[1] != digests[2]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "holds no pairs"),
-        ("sentence1,sentence2,score\n", "holds no pairs"),
-        ("A,B\n", "line 1: has 2 columns"),
-        ("A,B,3\nA,B,six\n", "line 2: must be two sentences"),
-        ("A,B,5.5\n", "score between 0 and 5"),
-        ("A,B,nan\n", "score between 0 and 5"),
-        ("A,,3\n", "must be two sentences"),
-        ("A,B,0.4\nC,D,1.0\n", "scores end at 1"),
+        ("", "holds no pairs"), ("sentence1,sentence2,score\n", "holds no pairs"),
+        ("A,B\n", "line 1: has 2 columns"), ("A,B,3\nA,B,six\n", "line 2: must be two sentences"),
+        ("A,B,5.5\n", "score between 0 and 5"), ("A,B,nan\n", "score between 0 and 5"),
+        ("A,,3\n", "must be two sentences"), ("A,B,0.4\nC,D,1.0\n", "scores end at 1"),
         ("A,B,3\n\x00\xff", "cannot be read|columns"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_pairs_is_refused(tmp_path, content, message):
     path = tmp_path / "data.csv"
     path.write_text(content)

@@ -52,47 +52,22 @@ def test_on_s_every_verdict_is_the_expected_one(trained, law):
     assert {c.whose for c in claims} == {"paper", "project"}
 
 
-def one_matrix_of_one_seed(A, B):
-    B[1, 1] = torch.diag(torch.tensor([1.0, -1, 1, -1, 0.1], dtype=torch.float64))
+ONE_MATRIX = {"B_1": "fails", "B_1 pattern": "fails", "B_0": "holds", "B_0 pattern": "holds"}
+SIGNS_DD = torch.diag(torch.tensor([1.0, -1, 1, -1, 0.1], dtype=torch.float64))
+MOVES = {
+    "one matrix of one seed": (lambda A, B: B[1, 1].copy_(SIGNS_DD), ONE_MATRIX),
+    "a little, not down to 0": (lambda A, B: B[0, 0, 0, 1].add_(0.15 * B[0, 0].norm()), {"B_0": "fails"}),
+    "no better than descent": (
+        lambda A, B: (A.mul_(0.2), B.mul_(0.2)),
+        {"beyond": "fails", "understated": "fails"},
+    ),
+    "layers in another order": (lambda A, B: A.copy_(A[:, [1, 0, 2]]), {"order": "fails"}),
+    "a multiple of I, not nearer": (lambda A, B: A[0, 2].copy_(-torch.eye(5)), {"nearer": "fails"}),
+    "what batches hide": (lambda A, B: B.mul_(1.2), {"understated": "holds"}),
+}
 
 
-def a_little(A, B):
-    """Not decreasing to 0."""
-    B[0, 0, 0, 1] += 0.15 * B[0, 0].norm()
-
-
-def no_better_than_descent(A, B):
-    A *= 0.2
-    B *= 0.2
-
-
-def layers_in_another_order(A, B):
-    A[:] = A[:, [1, 0, 2]]
-
-
-def a_multiple_of_the_identity(A, B):
-    """Not nearer to Sigma."""
-    A[0, 2] = -torch.eye(A.shape[-1])
-
-
-def what_batches_hide(A, B):
-    B *= 1.2
-
-
-@pytest.mark.parametrize(
-    ("move", "found"),
-    [
-        (
-            one_matrix_of_one_seed,
-            dict.fromkeys(["B_1", "B_1 pattern"], "fails") | {"B_0": "holds", "B_0 pattern": "holds"},
-        ),
-        (a_little, {"B_0": "fails"}),
-        (no_better_than_descent, {"beyond": "fails", "understated": "fails"}),
-        (layers_in_another_order, {"order": "fails"}),
-        (a_multiple_of_the_identity, {"nearer": "fails"}),
-        (what_batches_hide, {"understated": "holds"}),
-    ],
-)
+@pytest.mark.parametrize(("move", "found"), MOVES.values(), ids=list(MOVES))
 def test_weights_off_s_and_tame_ones_are_seen(trained, law, move, found):
     weights = {name: matrix.clone() for name, matrix in on_s(law).items()}
     move(**weights)

@@ -19,19 +19,14 @@ def records(excess, decisive=False, error=None):
     trained_LR = np.outer(list(excess.values()), SPREAD)
     newton_TR = np.outer(NEWTON, SPREAD)
     losses = {
-        "layers_L": np.array(list(excess)),
-        "inversion_steps": np.array(5),
-        "decisive": np.array(decisive),
-        "least_R": np.full(3, LEAST),
-        "newton_TR": LEAST + newton_TR,
-        "trained_LR": LEAST + trained_LR,
-        "newton_excess_TR": newton_TR,
-        "trained_excess_LR": trained_LR,
+        "layers_L": np.array(list(excess)), "inversion_steps": np.array(5), "decisive": np.array(decisive),
+        "least_R": np.full(3, LEAST), "variance_R": np.full(3, 0.2),
+        "newton_TR": LEAST + newton_TR, "newton_excess_TR": newton_TR,
+        "trained_LR": LEAST + trained_LR, "trained_excess_LR": trained_LR,
         "gap_LTR": trained_LR[:, None] - newton_TR,
         "gap_stderr_LTR": np.full((len(excess), len(NEWTON), 3), 1e-6),
         "error_LR": trained_LR * 3 if error is None else np.outer(error, SPREAD),
-        "variance_R": np.full(3, 0.2),
-    }
+    }  # fmt: skip
     metrics = {"step": [0, 10] * 3, "seed": [0, 0, 1, 1, 2, 2], "loss": [0.2, 0.01] * 3}
     runs = {f"L={layers}": record(run={"seeds": [0, 1, 2]}, metrics=metrics) for layers in excess}
     return {**runs, "losses": record(weights=losses)}
@@ -60,12 +55,8 @@ def test_only_the_papers_own_training_refutes(decisive):
     """Two layers that stay above two steps; deeper is worse; a loss above Newton's start."""
     refuted = "fails" if decisive else "undecided"
     assert verdicts(records({1: 8e-4, 2: 6e-4}, decisive)) == ["holds", "holds", refuted, "holds"]
-    assert verdicts(records({1: 8e-4, 2: 9e-4}, decisive, error=[1e-3, 2e-3])) == [
-        "holds",
-        "holds",
-        refuted,
-        refuted,
-    ]
+    worse = records({1: 8e-4, 2: 9e-4}, decisive, error=[1e-3, 2e-3])
+    assert verdicts(worse) == ["holds", "holds", refuted, refuted]
     assert verdicts(records({1: 7e-2, 2: 7e-2}, decisive, error=[1e-2, 1e-3]))[0] == refuted
 
 
@@ -94,9 +85,7 @@ def test_what_is_drawn_is_in_the_table():
     assert at["a", "Newton, 21 (11 + 2k)", 21] == pytest.approx(LEAST + NEWTON[1])
     assert at["b", "trained encoder", 2] == pytest.approx(1e-4)
     assert at["c", "2 layers", 10] == pytest.approx(0.01)
-    assert [row for row in Fig1().table(given)] == [
-        {**row, "panel": "loss"} for row in rows if row["panel"] == "a"
-    ]
+    assert list(Fig1().table(given)) == [row | {"panel": "loss"} for row in rows if row["panel"] == "a"]
     assert Fig7().draw(given) and Fig1().draw(given)
 
 

@@ -1,7 +1,5 @@
 """Training that ended at the optimum, and elsewhere: what the figures of lds then say and draw."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
@@ -19,18 +17,15 @@ from tests.records import record
 SEEDS, STEPS = [666013, 1], np.array([0, 10, 20])
 FIGURES = {1: Fig1, 2: Fig2, 3: Fig3, 4: Fig4, 5: Fig5, 6: Fig6}
 VALUES = {1: 0.06, 2: 0.047, 3: 0.0465, 4: 0.046}
-Arrays = dict[str, dict[str, Any]]
 
 
 def records(arrays):
-    return {
-        name: record(
-            weights=part,
-            run={"seeds": SEEDS},
-            config={"train": {"estimator": part.get("estimator", "population")}},
-        )
-        for name, part in arrays.items()
-    }
+    def made(part):
+        config = {"train": {"estimator": part.get("estimator", "population")}}
+        weights = {key: np.asarray(value) for key, value in part.items()}
+        return record(weights=weights, run={"seeds": SEEDS}, config=config)
+
+    return {name: made(part) for name, part in arrays.items()}
 
 
 def window(s, estimator="population"):
@@ -42,25 +37,16 @@ def window(s, estimator="population"):
     return {
         f"AR{s}": {"estimator": estimator},
         f"AR{s}_exact": {
-            "steps_S": STEPS,
-            "risk_RS": VALUES[s] * np.array([fall, fall * [1, 1, 1.001]]),
-            "b_RP": np.stack([b_P] * 2),
-            "a_RKP": np.stack([a_KP] * 2),
+            "steps_S": STEPS, "risk_RS": VALUES[s] * np.array([fall, fall * [1, 1, 1.001]]),
+            "b_RP": np.stack([b_P] * 2), "a_RKP": np.stack([a_KP] * 2),
             "weight_R": np.full(2, 1.8) if s == 1 else np.zeros(0),
             **{name: ended for name in ("raw_V_RS", "raw_QK_RS", "V_RS", "QK_RS")},
         },
         f"AR{s}_optimum": {
-            "value": np.array(VALUES[s]),
-            "step": np.array(1.8),
-            "any_heads": np.array(0.99 * VALUES[s]),
-            "b_P": b_P,
-            "a_KP": a_KP,
-            "mask_P": mask_P,
-            "mask_KP": mask_KP,
-            "V": np.array(0.0),
-            "QK": np.array(0.0),
+            "value": VALUES[s], "step": 1.8, "any_heads": 0.99 * VALUES[s], "b_P": b_P, "a_KP": a_KP,
+            "mask_P": mask_P, "mask_KP": mask_KP, "V": 0.0, "QK": 0.0,
         },
-    }
+    }  # fmt: skip
 
 
 def weights(*windows, estimator="population"):
@@ -114,14 +100,6 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), MUTATIONS)
-def test_a_claim_follows_the_data(part, array, change, claim, verdict):
-    arrays = weights(1, 2)
-    arrays[part][array] = change(arrays[part][array])
-    found = claims(Fig1(), arrays)
-    assert [text for text in found if claim in text and found[text] == verdict], found
-
-
 def test_on_fresh_systems_the_papers_claim_is_decided():
     arrays = weights(1, 2, estimator="sampled")
     arrays["AR2_exact"]["raw_V_RS"] = arrays["AR2_exact"]["raw_V_RS"] + 0.5
@@ -147,18 +125,16 @@ def test_every_seed_and_every_free_entry_is_drawn():
 
 
 def test_the_table_has_every_entry_of_every_seed():
-    given = records(weights(1, 2))
+    arrays = weights(1, 2)
+    arrays["AR2_exact"]["a_RKP"][1] *= 2
+    given = records(arrays)
     rows = [row for row in Fig1().table(given) if row["panel"] == "AR(2) W_QK"]
     found = {(row["seed"], row["row"], row["column"]): row["value"] for row in rows}
-    assert len(rows) == 2 * 2 * 3 and found[1, 0, 2] == 1.2 and found[666013, 1, 0] == 0
+    assert len(rows) == 2 * 2 * 3 and found[1, 0, 2] == 2.4 and found[666013, 0, 2] == 1.2
+    assert found[666013, 1, 0] == 0
     optimum = [row for row in Fig1().table(given) if row["panel"] == "AR(2) W_V last column optimum"]
     assert [row["value"] for row in optimum] == [1.5, 0, 1.5]
-
-
-def test_figure_3_draws_both_measures():
-    given = records(weights(1, 2))
-    drawn = Fig3().draw(given)
-    assert [len(axes.lines) for axes in drawn.axes] == [4, 4]
+    assert [len(axes.lines) for axes in Fig3().draw(given).axes] == [4, 4], "both measures"
     assert len({row["series"] for row in Fig3().table(given)}) == 4
 
 
@@ -166,11 +142,9 @@ def comparison():
     arrays = {f"a_{name}": part for name, part in weights(1, 2).items()}
     test = {"windows_W": np.array([1, 2]), "step_exact_W": np.array([VALUES[1], 0.055])}
     above = {
-        "step": [0.02, 0.018],
-        "pcg": [0.015, 0.005],
-        "least_squares": [0.015, 0.014],
+        "step": [0.02, 0.018], "pcg": [0.015, 0.005], "least_squares": [0.015, 0.014],
         "optimum": [0.02, 0.007],
-    }
+    }  # fmt: skip
     for name, gap in above.items():
         test[f"{name}_above_W"] = np.array(gap)
     test["trained_above_W"] = np.array([[0.02, 0.0201], [0.0071, 0.0072]])
@@ -178,10 +152,8 @@ def comparison():
         test[f"{name}_W"] = 0.04 + test[f"{name}_above_W"]
         for part in ("above_stderr", "stderr"):
             test[f"{name}_{part}_W"] = np.full_like(test[f"{name}_W"], 1e-4)
-    # As drawn, all sequences easier than on average: a part of the risk that every predictor shares.
-    test |= {
-        name: value - 0.003 for name, value in test.items() if name in [f"{m}_W" for m in (*above, "trained")]
-    }
+        # As drawn, all sequences easier than on average: a part of the risk that every predictor shares.
+        test[f"{name}_W"] = test[f"{name}_W"] - 0.003
     return arrays | {"a_test": test | {"kalman_W": np.array([0.037])}}
 
 
@@ -195,9 +167,8 @@ def test_the_comparison():
     rows = {(row["series"], row.get("x")): row["y"] for row in Extra().table(given)}
     for s, gap in ((1, 0.0), (2, 0.011)):
         assert rows["one gradient step", s] == pytest.approx(VALUES[s] + gap)
-    assert rows["best head, exact", 2] == VALUES[2] and rows["trained layer", 2] == pytest.approx(
-        1.0005 * VALUES[2]
-    )
+    assert rows["best head, exact", 2] == VALUES[2]
+    assert rows["trained layer", 2] == pytest.approx(1.0005 * VALUES[2])
     assert rows["Kalman filter", None] == pytest.approx(VALUES[2] - 0.007)
 
 
@@ -217,9 +188,13 @@ CONTRADICTED = [
 ]
 
 
-@pytest.mark.parametrize(("part", "array", "change", "claim", "verdict"), CONTRADICTED)
-def test_the_comparison_follows_the_data(part, array, change, claim, verdict):
-    arrays = comparison()
+@pytest.mark.parametrize(
+    ("figure", "made", "part", "array", "change", "claim", "verdict"),
+    [(Fig1, lambda: weights(1, 2), *row) for row in MUTATIONS]
+    + [(Extra, comparison, *row) for row in CONTRADICTED],
+)
+def test_a_claim_follows_the_data(figure, made, part, array, change, claim, verdict):
+    arrays = made()
     arrays[part][array] = change(arrays[part][array])
-    found = claims(Extra(), arrays)
+    found = claims(figure(), arrays)
     assert [text for text in found if claim in text and found[text] == verdict], found

@@ -16,11 +16,13 @@ DIM, CONTEXT, PRIOR = 4, 6, 9.0
 GD, SLOPE = gd_risk(DIM, CONTEXT), gap_slope(DIM, CONTEXT)
 STEPS = np.array([0, 1, 10, 100])
 SQUARED = np.array([0.0, 2.0, 9.0])
-Arrays = dict[str, np.ndarray]
 
 
 def records(arrays):
-    return {key: record(weights=value) for key, value in arrays.items()}
+    return {
+        part: record(weights={key: np.asarray(value) for key, value in given.items()})
+        for part, given in arrays.items()
+    }
 
 
 def training(final_XR, begin=20.0):
@@ -33,22 +35,13 @@ def both(value_X, excess=1e-6):
 
 
 def fig1():
-    def one_head(squared):
-        return GD + 0.3 * squared
-
     norm_G = np.linspace(0, 3, 7)
-    return {
-        "exact": {
-            "squared_X": SQUARED,
-            "lsa_XR": both(one_head(SQUARED)),
-            "yq_lsa_XR": both(np.full(3, GD)),
-            "one_head_X": one_head(SQUARED),
-            "norm_G": norm_G,
-            "one_head_G": one_head(norm_G**2),
-            "any_heads_G": GD + SLOPE * norm_G**2,
-            "gd": np.array(GD),
-        }
-    }
+    one_head_X, one_head_G = (GD + 0.3 * squared for squared in (SQUARED, norm_G**2))
+    return {"exact": {
+        "squared_X": SQUARED, "lsa_XR": both(one_head_X), "yq_lsa_XR": both(np.full(3, GD)), "gd": GD,
+        "one_head_X": one_head_X, "norm_G": norm_G, "one_head_G": one_head_G,
+        "any_heads_G": GD + SLOPE * norm_G**2,
+    }}  # fmt: skip
 
 
 def fig2():
@@ -58,52 +51,30 @@ def fig2():
     # a little above the certified bound, and below that of one head less
     best_X = np.where(heads_X < DIM, 0.9 * certified_X + 0.1 * np.roll(certified_X, 1), least)
     best_X[0] = 1.1 * certified_X[0]
-    return {
-        "exact": {
-            "dim": np.array(DIM),
-            "heads_X": heads_X,
-            "steps_S": STEPS,
-            "risk_XRS": training(both(best_X)),
-            "best_X": best_X,
-            "certified_X": certified_X,
-            "any_heads": np.array(least),
-            "rounding": np.array(1e-12),
-            "gd": np.array(GD),
-            "minibatch_heads_X": np.array([2]),
-            "minibatch_steps_S": STEPS[:3],
-            "minibatch_risk_XRS": training(both(best_X[1:2], 0.02))[..., [0, 1, 3]],
-        }
-    }
+    return {"exact": {
+        "dim": DIM, "heads_X": heads_X, "steps_S": STEPS, "risk_XRS": training(both(best_X)),
+        "best_X": best_X, "certified_X": certified_X, "any_heads": least, "rounding": 1e-12, "gd": GD,
+        "minibatch_heads_X": np.array([2]), "minibatch_steps_S": STEPS[:3],
+        "minibatch_risk_XRS": training(both(best_X[1:2], 0.02))[..., [0, 1, 3]],
+    }}  # fmt: skip
 
 
 def fig3():
     least_X = GD + SLOPE * SQUARED
-    return {
-        "exact": {
-            "heads": np.array(DIM + 1),
-            "dim": np.array(DIM),
-            "squared_X": SQUARED,
-            "steps_S": STEPS,
-            "risk_XRS": training(both(least_X)),
-            "any_heads_X": least_X,
-            "gd": np.array(GD),
-            "slope": np.array(SLOPE),
-            "minibatch_squared_X": np.array([9.0]),
-            "minibatch_steps_S": STEPS[:3],
-            "minibatch_risk_XRS": training(both(least_X[2:], 0.02))[..., [0, 1, 3]],
-        }
-    }
+    return {"exact": {
+        "heads": DIM + 1, "dim": DIM, "squared_X": SQUARED, "steps_S": STEPS, "any_heads_X": least_X,
+        "risk_XRS": training(both(least_X)), "gd": GD, "slope": SLOPE,
+        "minibatch_squared_X": np.array([9.0]), "minibatch_steps_S": STEPS[:3],
+        "minibatch_risk_XRS": training(both(least_X[2:], 0.02))[..., [0, 1, 3]],
+    }}  # fmt: skip
 
 
 def fig4():
     least_X = GD + SLOPE * SQUARED
-    exact = {"heads": np.array(DIM + 1), "dim": np.array(DIM), "gd": np.array(GD), "slope": np.array(SLOPE)}
+    exact = {"heads": DIM + 1, "dim": DIM, "gd": GD, "slope": SLOPE}
     for kind in ("vector", "bias"):
-        exact |= {
-            f"{kind}_squared_X": SQUARED,
-            f"{kind}_risk_XR": both(least_X),
-            f"{kind}_any_heads_X": least_X,
-        }
+        given = {"squared_X": SQUARED, "risk_XR": both(least_X), "any_heads_X": least_X}
+        exact |= {f"{kind}_{name}": array for name, array in given.items()}
     return {"exact": exact}
 
 
@@ -113,27 +84,20 @@ def fig5():
     quantile_SQ = np.sqrt(excess_RS.mean(0))[:, None] * np.array([0.5, 1, 2])
     size_R = np.full(2, 8.0)
     alignment = {
-        "steps_S": STEPS,
-        "squared": np.array(9.0),
-        "risk_RS": risk_XRS[-1],
-        "descent_prediction_R": size_R,
-        "descent_gradient_R": size_R,
+        "steps_S": STEPS, "squared": 9.0, "risk_RS": risk_XRS[-1],
+        "descent_prediction_R": size_R, "descent_gradient_R": size_R,
         "cosine_mean_RS": 1 - 0.05 * excess_RS / excess_RS.max(),
         "cosine_SQ": np.array([[-0.5, 0.0, 0.5], [0.7, 0.8, 0.9], [0.95, 0.96, 0.97], [1, 1, 1]]),
-        "prediction_SQ": quantile_SQ,
-        "gradient_SQ": quantile_SQ,
-    }
+        "prediction_SQ": quantile_SQ, "gradient_SQ": quantile_SQ,
+    }  # fmt: skip
     for name in ("prediction", "gradient"):
         alignment |= {f"{name}_square_RS": 1.01 * excess_RS, f"{name}_stderr_RS": 0.02 * excess_RS}
     exact = {
-        "squared_X": SQUARED,
-        "steps_S": STEPS,
-        "risk_XRS": risk_XRS,
-        "gd": np.array(GD),
+        "squared_X": SQUARED, "steps_S": STEPS, "risk_XRS": risk_XRS, "gd": GD,
         "minibatch_squared_X": np.array([5.0, 9.0]),  # one that is not among the long runs
         "minibatch_steps_S": STEPS[:3],
         "minibatch_risk_XRS": training(both(np.full(2, GD), 0.02))[..., [0, 1, 3]],
-    }
+    }  # fmt: skip
     return {"exact": exact, "alignment": alignment}
 
 
@@ -184,12 +148,7 @@ MUTATIONS = [
     ("fig4", "vector_risk_XR", lambda y: y + 0.1 * SLOPE * np.c_[[7, -9, 2]], "linear in |v|^2"),
     ("fig4", "bias_risk_XR", lambda y: y * [[1], [1 - 1e-7], [1]], "below it, by b^2"),
     ("fig2", "best_X", lambda y: np.where(np.arange(len(y)) == DIM - 1, y[DIM - 2], y), "up to d"),
-    (
-        "fig1",
-        "one_head_G",
-        lambda y: np.where(np.arange(7) == 1, GD + 0.5 * SLOPE * 0.25, y),
-        "persistent gap",
-    ),
+    ("fig1", "one_head_G", lambda y: np.where(np.arange(7) == 1, GD + SLOPE / 8, y), "persistent gap"),
     ("fig5", "gradient_square_RS", lambda y: y + 0.05 * np.c_[[0, 1]], "the gradients goes"),
     ("fig5", "gradient_square_RS", lambda y: 1.06 * y, "say the same"),
     ("fig4", "vector_risk_XR", lambda y: y + 2 * SLOPE * np.c_[[0, 1, 0]], "linear in |v|^2"),

@@ -67,9 +67,8 @@ def test_what_is_missing_is_counted_and_what_is_there_is_averaged(tmp_path):
     assert claim.measured["MSE with"] == pytest.approx(square["with"][3:].mean())
     assert claim.measured["MSE without"] == pytest.approx(square["without"][5:].mean())
     assert claim.measured["MSE guess"] == pytest.approx(((answers.guess_R - answers.truth_R) ** 2).mean())
-    assert claim.measured["difference"] == pytest.approx(
-        (square["with"][both] - square["without"][both]).mean()
-    )
+    difference = (square["with"][both] - square["without"][both]).mean()
+    assert claim.measured["difference"] == pytest.approx(difference)
     assert claim.measured["pairs"] == "95 of 100"
     assert (claim.measured["no score with"], claim.measured["no score without"]) == ("3 of 100", "5 of 100")
     assert claim.measured["cut off with"] == "3 of 100"
@@ -86,13 +85,10 @@ def test_bounds_contain_every_way_to_fill_in(tmp_path):
     rng = np.random.default_rng(0)
     means = []
     for _ in range(200):
-        filled = {
-            form: np.where(
-                np.isnan(score_R), rng.choice([0, 5, *rng.uniform(0, 5, 3)], len(score_R)), score_R
-            )
-            for form, score_R in answers.score_R.items()
-        }
-        square = {form: (score_R - answers.truth_R) ** 2 for form, score_R in filled.items()}
+        square = {}
+        for form, score_R in answers.score_R.items():
+            drawn_R = rng.choice([0, 5, *rng.uniform(0, 5, 3)], len(score_R))
+            square[form] = (np.where(np.isnan(score_R), drawn_R, score_R) - answers.truth_R) ** 2
         means.append((square["with"] - square["without"]).mean())
     assert low < min(means) and max(means) < high
     extreme_R = np.where(answers.truth_R < 2.5, 5.0, 0.0)
@@ -147,10 +143,8 @@ def test_everything_drawn_is_in_the_table(tmp_path):
     points = sorted(float(line.get_ydata()[0]) for line in right.lines[1:])
     wanted = sorted(row["value"] for row in rows if row["panel"] == "difference")
     assert points == pytest.approx(wanted)
-    assert [tick.get_text() for tick in left.get_xticklabels()] == [
-        "Llama-3.1-\n8B-Instruct",
-        "Qwen2.5-\n7B-Instruct",
-    ]
+    ticks = [tick.get_text() for tick in left.get_xticklabels()]
+    assert ticks == ["Llama-3.1-\n8B-Instruct", "Qwen2.5-\n7B-Instruct"]
 
 
 def test_it_can_be_drawn_without_a_single_score(tmp_path):
