@@ -1,7 +1,5 @@
 """A headless Chromium driven over its debugging pipe: no port, no driver program, no further package."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Books of our own making: a check, a figure with its files, and what may befall them."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The page in a real browser, from disk. Skipped where no Chromium is found (scripts/chromium.sh)."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

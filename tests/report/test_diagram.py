@@ -1,7 +1,5 @@
 """The drawing of a construction, from the account that is also told as text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from html import unescape

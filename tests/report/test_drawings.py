@@ -1,7 +1,5 @@
 """Copies of figures beside the page."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page as HTML: what is on it, that nothing on it can act, and that it is written whole."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

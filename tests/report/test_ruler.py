@@ -1,7 +1,5 @@
 """The ruler: where its marks lie."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """From documents to statements, counts and remarks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from icl.report.book import Entry

@@ -1,7 +1,5 @@
 """Measured values as text."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

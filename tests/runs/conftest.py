@@ -1,7 +1,5 @@
 """Other processes, and runs as small as a run can be."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from icl.runs.kinds import RISKS, kind_of
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from icl.runs.redact import HIDDEN, redact

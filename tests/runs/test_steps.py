@@ -1,7 +1,5 @@
 """Log-spaced steps."""
 
-from __future__ import annotations
-
 import pytest
 
 from icl.errors import InputError

@@ -1,7 +1,5 @@
 """A sweep's table is made of its jobs' records, and of nothing else."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
