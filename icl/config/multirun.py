@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
@@ -110,6 +110,28 @@ class Task:
     def __call__(self, cfg: DictConfig) -> Any:
         with packages.fixed(self.allowed), started_by(self.starter) as begins:
             return self.job(plain_in_job(cfg)) if begins else _INTERRUPTED
+
+
+class QuickLoader(ConfigLoaderImpl):
+    """For a launcher in this process: jobs as Hydra composes them, but by `with_values`, which is quicker."""
+
+    def __init__(self, loader: ConfigLoaderImpl, configs: Configs) -> None:
+        vars(self).update(vars(loader))
+        self._configs = configs
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: Overrides) -> DictConfig:
+        job = master_config.hydra.job
+        overrides = [*master_config.hydra.overrides.hydra, *sweep_overrides]
+        config = None if job.env_copy else with_values(self._configs, job.config_name, overrides)
+        if config is None:
+            return super().load_sweep_config(master_config, sweep_overrides)
+        parsed = OverridesParser.create(config_loader=self).parse_overrides(overrides)
+        own = [override for override in parsed if not override.is_hydra_override()]
+        config.hydra.overrides.task = [override.input_line for override in own]
+        config.hydra.job.override_dirname = get_overrides_dirname(own, **job.config.override_dirname)
+        config.hydra.runtime.cwd = os.getcwd()
+        OmegaConf.copy_cache(from_config=master_config, to_config=config)
+        return config
 
 
 @dataclass
@@ -199,7 +221,10 @@ class Multirun:
     ) -> Sequence[JobReturn]:
         files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
         _keep_files_in(files, self.config)
-        is_near = self.config.hydra.runtime.choices["hydra/launcher"] not in _ELSEWHERE
+        chosen = self.config.hydra.runtime.choices["hydra/launcher"]
+        is_near = chosen not in _ELSEWHERE
+        if chosen == "basic":
+            context = HydraContext(QuickLoader(self._loader, self.configs), context.callbacks)
         starter = Starter(files / "at_work", os.getpid()) if is_near else None
         try:
             started = replace(task, job=self.jobs.own(task.job), starter=starter)
@@ -235,15 +260,19 @@ class Multirun:
                 bases[*rest, *keys] = Revalued(config, keys)
                 yield plain(config)
 
+    @property
+    def _loader(self) -> ConfigLoaderImpl:
+        loader = self.context.config_loader
+        assert isinstance(loader, ConfigLoaderImpl)
+        return loader
+
     def _value(self, override: str) -> Override | None:
         """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
         if override not in self._parsed:
-            loader = self.context.config_loader
-            (parsed,) = OverridesParser.create(config_loader=loader).parse_overrides([override])
+            (parsed,) = OverridesParser.create(config_loader=self._loader).parse_overrides([override])
             is_plain = parsed.type is OverrideType.CHANGE and parsed.package is None
             is_plain = is_plain and not isinstance(parsed.value(), dict) and not parsed.is_hydra_override()
-            assert isinstance(loader, ConfigLoaderImpl)
-            is_plain = is_plain and not loader.repository.group_exists(parsed.key_or_group)
+            is_plain = is_plain and not self._loader.repository.group_exists(parsed.key_or_group)
             self._parsed[override] = parsed if is_plain else None
         return self._parsed[override]
 

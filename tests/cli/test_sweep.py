@@ -89,7 +89,7 @@ def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
 
 
 def test_one_compose_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:
-    """And what is composed so is what Hydra composes: the same runs are found by a launcher's own compose."""
+    """What is composed so finds the runs that a launcher made, which composes each job."""
     swept = ["-m", "seed=0", "train.clip=null,0.1", "model=sparse_a,sparse_ab",
              "optimizer.betas=[0.9,0.99]", "train.steps=1", "format=json"]  # fmt: skip
     first = tiny(*swept).json

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from hydra.types import RunMode
+from omegaconf import OmegaConf
 
 from icl.config.compose import Composed, _with_options, compose, hydra_of, plain
+from icl.config.multirun import QuickLoader
 from icl.config.places import Configs
 
 FILE = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\nname: mylab/{}\nseeds: [{}]\n"
@@ -74,3 +76,26 @@ def test_values_are_no_new_composition() -> None:
         found = compose(Configs(), "train", ["model=full", f"model.layers={layers}"])
         assert found.settings["model"]["layers"] == layers
     assert _with_options.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "jobs"),
+    [
+        ([], [["seed=1", "optimizer.lr=0.1"], ["seed=2", "optimizer.lr=0.2"], ["seed=2", "model=full"]]),
+        (["hydra.job.config.override_dirname.kv_sep=-"], [["train.clip=null"], ["+optimizer.nesterov=true"]]),
+        (["hydra.job.env_copy=[HOME]"], [["seed=1"], ["seed=2"]]),
+        ([], [["name=${hydra:job.name}"], ["optimizer={lr:0.3}", "scale=paper"]]),
+    ],
+)  # fmt: skip
+def test_the_config_of_a_job_is_hydras(own: list[str], jobs: list[list[str]]) -> None:
+    """To the last setting of Hydra's own."""
+    with hydra_of(Configs(), "train", own) as hydra:
+        overrides = ["seed=1,2", "hydra.mode=MULTIRUN", *own]
+        master = hydra.compose_config("train", overrides, RunMode.MULTIRUN)
+        quick = QuickLoader(hydra.config_loader, Configs())
+        for job in jobs * 2:
+            found, wanted = (
+                OmegaConf.to_container(loader.load_sweep_config(master, job), enum_to_str=True)
+                for loader in (quick, hydra.config_loader)
+            )
+            assert found == wanted
