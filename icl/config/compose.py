@@ -205,12 +205,41 @@ def _hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
         held, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
         GlobalHydra.instance().clear()
         try:
-            yield Hydra.create_main_hydra2(f"icl {verb}", search)
+            hydra = Hydra.create_main_hydra2(f"icl {verb}", search)
+            with _each_file_read_once(hydra):
+                yield hydra
         finally:
             HydraConfig.instance().cfg = config  # a launcher has left its last job's
             GlobalHydra.instance().clear()
             if held is not None:
                 GlobalHydra.instance().initialize(held)
+
+
+_read: dict[tuple[Any, ...], Any] = {}  # what Hydra has made of a file, until the file changes
+
+
+@contextlib.contextmanager
+def _each_file_read_once(hydra: Hydra) -> Iterator[None]:
+    """Parsing is a third of composing, and a process composes many configs of the same files."""
+    loader: Any = hydra.config_loader
+    source = next(type(one) for one in loader.repository.get_sources() if one.scheme() == "file")
+    load = source.load_config
+
+    def load_config(self: Any, config_path: str) -> Any:
+        try:
+            found = os.stat(os.path.join(self.path, self._normalize_file_name(config_path)))
+        except OSError:
+            return load(self, config_path)
+        key = (self.provider, self.path, config_path, found.st_ino, found.st_mtime_ns, found.st_size)
+        if key not in _read:
+            _read[key] = load(self, config_path)
+        return copy.deepcopy(_read[key])
+
+    source.load_config = load_config
+    try:
+        yield
+    finally:
+        source.load_config = load
 
 
 def _is_multirun(mode: Any) -> bool:
