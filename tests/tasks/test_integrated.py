@@ -10,6 +10,7 @@ from scipy.stats import t as student
 from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
+from icl.tasks.integrated import degree_of_risk
 from icl.tasks.tilted import INFLATIONS, inflations_for
 from icl.training.estimators import make_estimator
 
@@ -126,3 +127,14 @@ def test_the_ladder_of_inflations():
             assert ladder[0] == 1 and all(b > a for a, b in pairwise(ladder))
             assert len(ladder) <= len(inflations_for(degree + 10, n, dim))
     assert inflations_for(2, 20, 5) == inflations_for(80, 5000, 5) == (1.0,)
+
+
+@pytest.mark.parametrize("family", [SparseA(2, 3), SparseAB(2, 1), SparseAB(2, 3), Full(2, 2)])
+def test_degrees_add_up_layer_by_layer(family):
+    """Of a layer's step, s times its covariates squared; B moves these by as much."""
+    of_covariates = of_labels = 0
+    for _ in range(family.layers):
+        step = 1 + 2 * of_covariates
+        of_labels += step
+        of_covariates += step if family.with_b or not family.sparse else 0
+    assert degree_of_risk(LinearTransformer(family)) == 2 * of_labels
