@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
@@ -64,8 +64,9 @@ def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
 
 
 def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictConfig | None:
-    """The config that Hydra composes, in a fraction of its time where this process has seen one with the same
-    options: values are set as Hydra sets them. None where Hydra's own part has a say. Within `hydra_of`."""
+    """The config that Hydra composes, its own part with it, in a fraction of its time where this process has
+    seen one with the same options: values are set as Hydra sets them. None where Hydra's own part has a say.
+    Within `hydra_of`."""
     if any("${hydra" in override for override in overrides):
         return None
     with asked_of_hydra():
@@ -78,6 +79,10 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
             return None
         config = copy.deepcopy(base)
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
+        own, job = [one for one in parsed if not one.is_hydra_override()], config.hydra.job
+        config.hydra.overrides.task = [one.input_line for one in own]
+        job.override_dirname = get_overrides_dirname(own, **job.config.override_dirname)
+        config.hydra.runtime.cwd = os.getcwd()
         return config
 
 
@@ -96,7 +101,8 @@ def _with_options(
     config = loader.load_configuration(verb, list(options), RunMode.RUN)
     written: Any = OmegaConf.to_container(config)
     hydras = written.pop("hydra")
-    return None if hydras["searchpath"] or "${hydra" in str(written) else config
+    speaks = hydras["searchpath"] or hydras["job"]["env_copy"] or "${hydra" in str(written)
+    return None if speaks else config
 
 
 def _state(configs: Configs) -> tuple[Any, ...]:
@@ -215,7 +221,7 @@ def _hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
                 GlobalHydra.instance().initialize(held)
 
 
-_read: dict[tuple[Any, ...], Any] = {}  # what Hydra has made of a file, until the file changes
+_read: dict[tuple[str, ...], tuple[tuple[int, ...], Any]] = {}  # as it was when, and what Hydra made of it
 
 
 @contextlib.contextmanager
@@ -230,10 +236,10 @@ def _each_file_read_once(hydra: Hydra) -> Iterator[None]:
             found = os.stat(os.path.join(self.path, self._normalize_file_name(config_path)))
         except OSError:
             return load(self, config_path)
-        key = (self.provider, self.path, config_path, found.st_ino, found.st_mtime_ns, found.st_size)
-        if key not in _read:
-            _read[key] = load(self, config_path)
-        return copy.deepcopy(_read[key])
+        key, stamp = (self.provider, self.path, config_path), (found.st_ino, found.st_mtime_ns, found.st_size)
+        if key not in _read or _read[key][0] != stamp:
+            _read[key] = stamp, load(self, config_path)
+        return copy.deepcopy(_read[key][1])
 
     source.load_config = load_config
     try:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
@@ -120,16 +120,10 @@ class QuickLoader(ConfigLoaderImpl):
         self._configs = configs
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: Overrides) -> DictConfig:
-        job = master_config.hydra.job
         overrides = [*master_config.hydra.overrides.hydra, *sweep_overrides]
-        config = None if job.env_copy else with_values(self._configs, job.config_name, overrides)
+        config = with_values(self._configs, master_config.hydra.job.config_name, overrides)
         if config is None:
             return super().load_sweep_config(master_config, sweep_overrides)
-        parsed = OverridesParser.create(config_loader=self).parse_overrides(overrides)
-        own = [override for override in parsed if not override.is_hydra_override()]
-        config.hydra.overrides.task = [override.input_line for override in own]
-        config.hydra.job.override_dirname = get_overrides_dirname(own, **job.config.override_dirname)
-        config.hydra.runtime.cwd = os.getcwd()
         OmegaConf.copy_cache(from_config=master_config, to_config=config)
         return config
 
