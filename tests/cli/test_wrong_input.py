@@ -10,6 +10,7 @@ from icl.cli import main
 from tests.cli.conftest import TINY
 
 T = "train experiment=ahn/theorem3 scale=smoke"
+L = "train experiment=ahn/theorem4_lbfgs scale=smoke"
 S = f"{T} -m hydra/sweeper=search"
 C = "check check=ahn/theorem1 scale=smoke"
 WRONG = {
@@ -43,6 +44,7 @@ WRONG = {
     f"{T} force=maybe": "force=maybe: must be true or false",
     f"{T} trainer.accelerator=foo": "trainer.accelerator=foo: must be one of",
     f"{T} trainer.max_epochs=2": "(+trainer.max_epochs=... adds it)",
+    f"{T} +trainer.max_epochs=2": "trainer.max_epochs: not here: a run is of train.steps optimizer steps",
     f"{T} name=../x": "name=../x: must be a relative name",
     f"{T} task._target_=os.system": "task._target_=os.system: must be in one of icl",
     f"{T} task._target_=icl.models.SparseA": "task.",
@@ -112,6 +114,12 @@ WRONG = {
     "sweep sweep=x": "must be the folder of a sweep",
     "list foo": "foo: icl list takes",
     "check check=null": "check=null: no such option (one of: ahn/",
+    f"{T} optimizer.betas={{a:1}}": "optimizer.betas={'a': 1}: must be a number, or a list",
+    f"{T} optimizer.eps=inf": "with these options Adam moves nothing",
+    f"{T} optimizer=adamw optimizer.weight_decay=true": "optimizer.weight_decay=True: must be a number",
+    f"{L} optimizer.history_size=0": "LBFGS fails with these options",
+    f"{L} optimizer.line_search_fn=foo": "only 'strong_wolfe' is supported",
+    f"{L} optimizer.max_iter=-1": "with these options LBFGS moves nothing",
     f"{T} callbacks.gradient.count=1000000000": "count=1000000000: must be an integer from 0 to 1000000",
     f"{T} model.layers=1000000": "model.layers=1000000: must be",
     f"{T} task.dim=1000000": "task.dim=1000000: must be",
