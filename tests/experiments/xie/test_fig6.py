@@ -161,6 +161,14 @@ def test_a_killed_experiment_continues(scripted, records):
     assert plain(found) == plain(records("whole")["answers_one"].weights)
 
 
+def test_more_runs_ask_for_the_new_ones_only(scripted, records):
+    few = records(runs=4)["answers_one"].weights
+    scripted.asked.clear()
+    more = records(runs=9, batch=3)["answers_one"].weights
+    assert len(prompts_of(scripted.asked)) == 2 * 5 and all(len(batch) <= 3 for batch in scripted.asked)
+    assert more["answer_with_R"][:4].tolist() == few["answer_with_R"].tolist()
+
+
 def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, scripted, records):
     def asked(**changed):
         scripted.asked.clear()
@@ -171,7 +179,6 @@ def test_what_matters_is_asked_again_and_what_does_not_is_found(tmp_path, script
     moved = make(tmp_path / "moved" / "one")
     other = make(tmp_path / "other" / "one", changed=5)
     assert asked(batch=1) == asked(models=[str(moved)]) == 0
-    assert asked(runs=9, batch=3) == 2 * 3 and all(len(batch) <= 3 for batch in scripted.asked)
     assert asked(models=[str(other)]) == asked(seed=1) == asked(examples=4) == 12
     assert asked(guess={"hidden": 8}) == 12, "the guesses are others, so the prompts are"
     assert asked(models=[str(other)]) == asked() == 0
