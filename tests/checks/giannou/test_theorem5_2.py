@@ -13,7 +13,7 @@ from icl.checks.giannou import step_error
 from icl.checks.giannou.problems import classified
 from icl.checks.giannou.step_error import Setting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
-from icl.models.columns import ColumnStack
+from icl.models.columns import ColumnStack, Head
 from tests.checks.asking import Mutant, holds, seen
 
 
@@ -31,6 +31,10 @@ def test_holds(check, finding):
     assert measured["slope"] < -1.4
     errors = measured["error_by_inversion"]["errors"]
     assert errors[0] > 10 * errors[-1]
+
+
+def negated(head):
+    return Head(-head.V_PP, head.K_PP, head.Q_PP)
 
 
 def wrongly(from_end, change):
@@ -51,6 +55,10 @@ test_a_wrong_construction_is_seen = seen(
         Mutant(step_error, "newton_step", wrongly(*of))
         for of in (
             (5, lambda heads: heads[:2]),  # no mu x
+            (5, lambda heads: [negated(heads[0]), *heads[1:]]),  # the gradient
+            (4, lambda heads: heads[:1]),  # the direction is not cleared
+            (3, lambda heads: heads[1:]),  # no decrement
+            (1, lambda heads: [negated(heads[0]), heads[1]]),  # a step forward
             (1, lambda heads: heads[:1]),  # not restored
             (-3, lambda heads: heads[:1]),  # not transposed
         )
