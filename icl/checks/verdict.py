@@ -63,7 +63,7 @@ class Finding:
             one_of("kinds", kind, list(KINDS))
         if self.bound.of not in self.measured:
             raise ValueError(f"bound.of={self.bound.of}: is none of what was measured")
-        if self.verdict == "holds" and not self.control.rejected:
+        if self.verdict != "undecided" and not self.control.rejected:
             object.__setattr__(self, "verdict", "undecided")
             object.__setattr__(self, "notes", [*self.notes, "undecided: the control was not rejected"])
 

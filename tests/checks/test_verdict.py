@@ -10,9 +10,9 @@ class Stated:
     reference, claim = "Lemma 0", "One is one."
 
 
-def finding(rejected=True, **texts):
+def finding(rejected=True, verdict="holds", **texts):
     return Finding(
-        "holds", {"error": 0.0}, Bound(1.0, "rounding", "error"), Control("two", 2.0, rejected), **texts
+        verdict, {"error": 0.0}, Bound(1.0, "rounding", "error"), Control("two", 2.0, rejected), **texts
     )
 
 
@@ -27,8 +27,9 @@ def test_the_document_has_the_remarks_twice_and_notes_that_hold_everything():
     assert (document(finding())["remarks"], document(finding())["notes"]) == ([], [])
 
 
-def test_a_control_that_passes_is_a_note_and_no_remark():
-    found = finding(rejected=False, notes=["by words"], remarks=["a misprint"])
+@pytest.mark.parametrize("verdict", ["holds", "fails"])
+def test_a_control_that_passes_leaves_the_verdict_undecided(verdict):
+    found = finding(rejected=False, verdict=verdict, notes=["by words"], remarks=["a misprint"])
     assert found.verdict == "undecided"
     assert found.notes == ["by words", "undecided: the control was not rejected"]
     assert found.remarks == ["a misprint"]
