@@ -3,7 +3,9 @@ approaches Sigma^{-1}.
 
 In Sigma's eigenbasis (6) has the entries 1 / (lambda_i (1 + r_i / N)), r_i = 1 + tr(Sigma) / lambda_i, so
 ||Sigma^{1/2} A Sigma^{1/2} - I||_2 = r / (N + r) with r the largest r_i: below r / N at every N, and of that
-size for N beyond r. That (6) is the best matrix is asked again at every N, by words in S.
+size for N beyond r. The distance is taken from Sigma^{-1} - A = A (Sigma + tr(Sigma) I) Sigma^{-1} / N, of
+positive terms: I - Sigma^{1/2} A Sigma^{1/2} itself loses the digits of a small one, and is held to it up to
+rounding. That (6) is the best matrix is measured again at every N, by words in S.
 
 D covariates, N = `contexts` tokens.
 """
@@ -14,7 +16,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,7 +30,9 @@ from icl.theory.words import sparse_a_risk
 
 MAX_DIM = 64
 MAX_CONTEXT = 10**9
+MAX_CONDITION = 1e13
 RATE = "1 / N exactly: r / (N + r) < r / N, r = 1 + tr(Sigma) / (least eigenvalue), all numbers positive"
+DIFFERENCE = "rounding: 64 eps times the condition number of Sigma, of a difference of numbers below 1"
 GRADIENT = "rounding: 64 eps times the condition number of Sigma, as a share of the gradient at A = 0"
 
 
@@ -54,25 +57,38 @@ class LargeContext:
             or len(self.contexts) < 2
         ):
             raise InputError(f"check.contexts={self.contexts}: must be a list of at least 2 context lengths")
-        reason = "1 / context falls into rounding"
+        reason = "1 / context falls into the rounding of the gradient"
         self.contexts = [limited("check.contexts", N, 1, MAX_CONTEXT, reason) for N in self.contexts]
         if any(later <= N for N, later in zip(self.contexts, self.contexts[1:], strict=False)):
             raise InputError(f"check.contexts={self.contexts}: must be in rising order")
         given = {"eigenvalues": self.eigenvalues, "covariance": self.covariance}
-        self.Sigma = law_of(self.dim, self.contexts[0], self.seed, **given).Sigma_RDD[0]
+        Sigma = law_of(self.dim, self.contexts[0], self.seed, **given).Sigma_RDD[0]
+        self.Sigma = Sigma / Sigma.diagonal().max()  # the distance has no unit
+        low, high = torch.linalg.eigvalsh(self.Sigma)[[0, -1]].tolist()
+        if low * MAX_CONDITION <= high:
+            named = "covariance" if self.eigenvalues is None else "eigenvalues"
+            raise InputError(
+                f"check.{named}: the largest is above {MAX_CONDITION:g} times the least eigenvalue of Sigma, "
+                "so rounding hides Sigma^-1"
+            )
 
     def measure(self) -> Finding:
         eigenvalues_D = torch.linalg.eigvalsh(self.Sigma)
         condition = float(eigenvalues_D[-1] / eigenvalues_D[0])
         rate = 1 + float(eigenvalues_D.sum() / eigenvalues_D[0])
-        distances = self._distances(theorem1_preconditioner, self.contexts)
-        scaled = [N * distance for N, distance in zip(self.contexts, distances, strict=True)]
+        scaled = [_context_times_distance(eigenvalues_D, N) for N in self.contexts]
+        distances = [share / N for N, share in zip(self.contexts, scaled, strict=True)]
+        difference = max(
+            abs(self._difference(theorem1_preconditioner, N) - distance)
+            for N, distance in zip(self.contexts, distances, strict=True)
+        )
         gradient = max(self._gradient(N) for N in self.contexts)
         long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
-        control = long * self._distances(_trace_undivided, [long])[0]
+        control = long * self._difference(_trace_undivided, long)
         verdict, bound = deciding(
             [
                 at_most("largest_context_times_distance", max(scaled), rate, RATE),
+                at_most("largest_difference", difference, ROUNDING * condition, DIFFERENCE),
                 at_most("largest_gradient", gradient, ROUNDING * condition, GRADIENT),
             ]
         )
@@ -83,7 +99,7 @@ class LargeContext:
                 "distance_by_context": distances,
                 "context_times_distance": scaled,
                 "largest_context_times_distance": max(scaled),
-                "slope": float(np.polyfit(np.log(self.contexts), np.log(distances), 1)[0]),
+                "largest_difference": difference,
                 "largest_gradient": gradient,
             },
             bound,
@@ -100,17 +116,11 @@ class LargeContext:
             kinds={"*": "exact"},
         )
 
-    def _distances(
-        self, preconditioner: Callable[[Tensor, int], Tensor], contexts: Sequence[int]
-    ) -> list[float]:
-        """||Sigma^{1/2} A Sigma^{1/2} - I||_2 at every context length."""
+    def _difference(self, preconditioner: Callable[[Tensor, int], Tensor], context: int) -> float:
+        """||Sigma^{1/2} A Sigma^{1/2} - I||_2 as a difference, which loses the digits of a small one."""
         root_DD, identity_DD = symmetric_root(self.Sigma), torch.eye(self.dim, dtype=torch.float64)
-        return [
-            float(
-                torch.linalg.matrix_norm(root_DD @ preconditioner(self.Sigma, N) @ root_DD - identity_DD, 2)
-            )
-            for N in contexts
-        ]
+        A_DD = preconditioner(self.Sigma, context)
+        return float(torch.linalg.matrix_norm(root_DD @ A_DD @ root_DD - identity_DD, 2))
 
     def _gradient(self, context: int) -> float:
         """Of the exact risk of eq. (8) in A, at (6), as a share of that at A = 0."""
@@ -121,6 +131,12 @@ class LargeContext:
             risk = sparse_a_risk(A_LDD, self.Sigma, identity_DD, context)
             norms.append(float(torch.autograd.grad(risk, A_LDD)[0].norm()))
         return norms[0] / norms[1]
+
+
+def _context_times_distance(eigenvalues_D: Tensor, context: int) -> float:
+    """N ||I - Sigma^{1/2} A Sigma^{1/2}||_2 = max_i a_i (lambda_i + tr(Sigma)), a few bits from exact."""
+    a_D = theorem1_preconditioner(eigenvalues_D.diag(), context).diagonal()
+    return float((a_D * (eigenvalues_D + eigenvalues_D.sum())).max())
 
 
 def _trace_undivided(Sigma: Tensor, context: int) -> Tensor:
