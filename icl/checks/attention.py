@@ -14,12 +14,21 @@ from icl.tasks import TokenPrompt
 MAX_SCORES = 20_000_000
 
 
+def longest(samples: int) -> int:
+    """The longest context whose attention scores fit in memory for so many prompts at once."""
+    return int((MAX_SCORES / samples) ** 0.5) - 1
+
+
+def most(context: int) -> int:
+    """The most prompts of that context whose attention scores fit in memory at once."""
+    return MAX_SCORES // (context + 1) ** 2
+
+
 def affordable(samples: int, context: int) -> None:
     """Refuses contexts whose attention scores would not fit in memory."""
-    most = int((MAX_SCORES / samples) ** 0.5) - 1
-    if context > most:
+    if context > longest(samples):
         raise InputError(
-            f"check.context={context}: at most {most} here, attention between all tokens takes "
+            f"check.context={context}: at most {longest(samples)} here, attention between all tokens takes "
             f"{samples} * (context + 1)^2 numbers"
         )
 

@@ -1,7 +1,8 @@
 """ahn, Lemma 4: on S = {A_l = a_l Sigma^{-1}} of (8) the risk does not change when two layers swap.
 
 Measured three ways: by the exact polynomial; prompt by prompt, since on S the prediction itself is unchanged,
-through the Gram path and the token path; and by words (L <= 3), which also give the exact change off S.
+through the Gram path and, as far as the scores of all pairs of tokens fit in memory, the token path; and by
+words (L <= 3), which also give the exact change off S.
 
 Prompts are whitened, x = Sigma^{1/2} u and w = Sigma^{-1/2} v: there A_l is Sigma^{1/2} A_l Sigma^{1/2}, on S
 a_l I, predictions are the same and the condition number of Sigma drops out.
@@ -17,12 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks import attention
 from icl.checks.ahn import swaps
 from icl.checks.ahn.settings import Prompts
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import held, limited
 from icl.checks.verdict import Bound, Control, Finding, decide, deciding
 from icl.random import generator
+from icl.tasks import TokenPrompt
 
 MAX_LAYERS = 12
 MAX_DIM = 32
@@ -50,11 +53,17 @@ class Lemma4(Prompts):
     )
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, MAX_DIM, "the tokens of all prompts, held at once, fill the memory")
+        limited(
+            "check.dim",
+            self.dim,
+            1,
+            MAX_DIM,
+            "the Gram matrices of all prompts, held at once, fill the memory",
+        )
         reason = "the alternating product of the layers loses its digits"
         limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
-        held(self.samples, 1, (self.context + 1) * (self.dim + 1))
+        held(self.samples, 1, (self.dim + 1) ** 2)
         self.whitened = replace(
             self.law,
             root_RDD=torch.eye(self.dim, dtype=torch.float64)[None],
@@ -66,7 +75,7 @@ class Lemma4(Prompts):
         gradient_step = 1 / (1 + law.dim / law.context_R[0])  # a_l of gradient descent
         a_L = rng.uniform(0.2, 1.2, self.layers) * gradient_step
         A_LDD = torch.tensor(a_L)[:, None, None] * torch.eye(law.dim, dtype=torch.float64)
-        gram, tokens = law.gram_prompts([rng], self.samples), law.token_prompts([rng], self.samples)
+        gram, (tokens, notes) = law.gram_prompts([rng], self.samples), self._token_prompts(rng)
         parts = {
             "polynomial_error": swaps.on_the_polynomial(law, a_L),
             "gram_error": swaps.on_predictions(law, A_LDD, a_L, gram),
@@ -90,9 +99,19 @@ class Lemma4(Prompts):
             {"max_error": max(errors.values()), **errors},
             bound,
             self._control(A_LDD, a_L),
+            notes,
             remarks=REMARKS,
             kinds={"*": "tried"},
         )
+
+    def _token_prompts(self, rng: np.random.Generator) -> tuple[TokenPrompt, list[str]]:
+        """Of the length and number that were set, or as many as attention over all tokens can take."""
+        context = min(self.context, attention.longest(1))
+        samples = min(self.samples, attention.most(context))
+        law = replace(self.whitened, context_R=(context,))
+        cut = (context, samples) != (self.context, self.samples)
+        text = f"The token path is measured on {samples} prompts at context {context}: more do not fit."
+        return law.token_prompts([rng], samples), [text] if cut else []
 
     def _control(self, A_LDD: Tensor, a_L: np.ndarray) -> Control:
         """Layers that are not on S."""
