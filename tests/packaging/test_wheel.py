@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -51,8 +52,14 @@ def test_wheel_holds_every_module_plugin_and_config_and_nothing_else(wheel: Path
     configs = {f"icl/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
     assert "hydra_plugins/icl/__init__.py" in modules
     assert "hydra_plugins/__init__.py" not in modules, "it would hide the launchers that other packages bring"
-    assert "icl/conf/experiment/ahn/theorem3.yaml" in configs
+    assert "icl/conf/experiment/ahn/theorem3.yaml" in configs and "icl/py.typed" in modules
     assert contents(wheel) - {"icl/conf/__init__.py"} == modules | configs
+
+
+def test_types_are_those_of_the_source_distribution_too(tmp_path: Path) -> None:
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"icl/py.typed", "conf/train.yaml", "hydra_plugins/icl/launcher.py"} <= names
 
 
 def test_wheel_names_version_command_and_licence(wheel: Path) -> None:
