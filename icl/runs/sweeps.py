@@ -77,7 +77,7 @@ class Table(list[Row]):
         try:
             import pandas
         except ImportError:
-            raise Unavailable("to_pandas needs pandas, which is not installed; these are its rows") from None
+            raise Unavailable("to_pandas needs pandas: pip install 'icl[notebook]'") from None
         return pandas.DataFrame(list(self))
 
 

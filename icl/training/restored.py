@@ -123,9 +123,7 @@ class TrainedRun(RunRecord):
         try:
             import pandas
         except ImportError:
-            raise Unavailable(
-                "to_pandas needs pandas, which is not installed; `.metrics` has it all"
-            ) from None
+            raise Unavailable("to_pandas needs pandas: pip install 'icl[notebook]'") from None
         return pandas.DataFrame(self.metrics)
 
     def _require_same(self, law: Law) -> None:

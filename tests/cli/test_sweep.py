@@ -45,7 +45,7 @@ def test_status_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
         float(row["loss"]) for row in csv.DictReader(io.StringIO(before.decode()))
     ]
     if importlib.util.find_spec("pandas") is None:
-        with pytest.raises(Unavailable, match="needs pandas"):
+        with pytest.raises(Unavailable, match=r"pip install 'icl\[notebook\]'"):
             rows.to_pandas()
     else:
         assert list(rows.to_pandas()["loss"]) == [row["loss"] for row in rows]

@@ -106,7 +106,7 @@ def test_metrics_as_a_table(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """pandas is asked for by whoever calls it, and only then."""
     run = icl.load_run(icl.train("ahn/theorem3", outputs=outputs, **TINY)["run_dir"])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(Unavailable, match="to_pandas needs pandas"):
+    with pytest.raises(Unavailable, match=r"pip install 'icl\[notebook\]'"):
         run.to_pandas()
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=dict))
     table = run.to_pandas()
