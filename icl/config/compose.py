@@ -37,7 +37,6 @@ from icl.errors import InputError, nearest, one_of
 
 ERRORS = (HydraException, OmegaConfBaseException)
 _BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
-    "optuna": "hydra-optuna-sweeper",
     "ax": "hydra-ax-sweeper",
     "nevergrad": "hydra-nevergrad-sweeper",
     "ray": "hydra-ray-launcher",
@@ -263,7 +262,8 @@ def _at(*values: Any, _root_: DictConfig) -> Any:
         raise InputError(
             f"${{at:...}} has {len(values)} values, must have one for each of {', '.join(SCALES)}"
         )
-    return values[SCALES.index(scale)]
+    value = values[SCALES.index(scale)]
+    return OmegaConf.create(value) if isinstance(value, list | dict) else value
 
 
 def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Exception) -> str:
@@ -314,6 +314,9 @@ def _not_installed(group: str, option: str) -> str | None:
     kind = group.removeprefix("hydra/")
     if kind not in ("launcher", "sweeper"):
         return None
+    if option == "optuna":
+        ours = "hydra/sweeper=search search.method=bayes does its work (pip install 'icl[optuna]')"
+        return f"{group}=optuna: hydra-optuna-sweeper needs an optuna that is too old here; {ours}"
     if option in _BRING:
         return f"{group}={option}: is not installed; pip install {_BRING[option]}"
     names = ConfigStore.instance().list(group)

@@ -16,7 +16,13 @@ from icl.errors import InputError
 _ENVIRONMENT = re.compile(r"\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES|CUBLAS_WORKSPACE_CONFIG")
 _PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
 _SAMPLER = re.compile(r"optuna\.samplers\.[A-Z]\w*")
-_FOLDERS = {"hydra.output_subdir": None, "hydra.job.chdir": False, "hydra.sweep.subdir": "."}
+_FOLDERS = {
+    "hydra.output_subdir": None,
+    "hydra.job.chdir": False,
+    "hydra.run.dir": ".",
+    "hydra.sweep.dir": ".",
+    "hydra.sweep.subdir": ".",
+}
 
 
 def refuse_foreign(config: DictConfig) -> None:
@@ -27,7 +33,11 @@ def refuse_foreign(config: DictConfig) -> None:
             raise InputError(f"hydra.{part}: leave it at none; each run keeps its own records")
     for key, kept in _FOLDERS.items():
         if OmegaConf.select(config, key) not in (kept, None):
-            raise InputError(f"{key}: leave it at {kept}; the run store makes the folders")
+            raise InputError(f"{key}: leave it at {kept}; the run store makes the folders, in paths.outputs")
+    if config.hydra.job.name != f"icl {config.hydra.job.config_name}":
+        raise InputError("hydra.job.name: leave it out; a run's name is name=mylab/first")
+    if config.hydra.verbose:
+        raise InputError("hydra.verbose: leave it at false; verbose=true shows the tracebacks of what fails")
     for name in config.hydra.job.env_set or {}:
         if not _ENVIRONMENT.fullmatch(str(name)):
             raise InputError(f"hydra.job.env_set.{name}: no config sets that; set it where you start icl")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 METHODS = ("grid", "random", "bayes")
 Point = list[str]  # overrides
+_OLDEST_OPTUNA = 5
+_INSTALL = "pip install 'icl[optuna]'"
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,10 @@ class Bayes:
         try:
             import optuna
         except ImportError:
-            raise Unavailable("search.method=bayes: needs optuna; pip install 'icl[optuna]'") from None
+            raise Unavailable(f"search.method=bayes: needs optuna; {_INSTALL}") from None
+        if int(optuna.__version__.partition(".")[0]) < _OLDEST_OPTUNA:
+            found = f"optuna {optuna.__version__} is installed"
+            raise Unavailable(f"search.method=bayes: needs optuna {_OLDEST_OPTUNA}, {found}; {_INSTALL}")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.seed, self.path = space, seed, path
         self.study = self._stored() if path.exists() else optuna.create_study()

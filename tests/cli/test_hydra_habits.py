@@ -70,6 +70,22 @@ def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "conf" in tiny("--info", "searchpath").out
 
 
+def test_lists_by_scale_are_resolved(tiny: Run) -> None:
+    shown = tiny("--cfg", "job", "--resolve", "-p", "optimizer")
+    assert shown.code == 0 and "betas:\n- 0.9\n- 0.99\n" in shown.out
+
+
+@pytest.mark.parametrize("flag", [(), ("-m",)], ids=["one", "multirun"])
+@pytest.mark.parametrize(
+    "override", ["run.dir=there", "sweep.dir=there", "sweep.subdir=x", "job.name=mine", "verbose=true"]
+)
+def test_what_hydra_would_not_do_here(flag: tuple[str, ...], override: str, tiny: Run, outputs: Path) -> None:
+    found = tiny(*flag, f"hydra.{override}")
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert found.err.startswith(f"icl: hydra.{override.partition('=')[0]}: leave it")
+    assert not outputs.exists() and not list(Path.cwd().iterdir())
+
+
 def test_no_logger_at_all(tiny: Run, outputs: Path) -> None:
     assert tiny("~logger", logger=None).code == 0
     assert tiny("-m", "~logger", "seed=0,1", logger=None).code == 0

@@ -1,6 +1,8 @@
 """hydra/sweeper=search: grid, random points and Optuna's, under any launcher, and continued."""
 
 import csv
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +87,12 @@ def test_random_points() -> None:
 
 
 def test_without_optuna(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match="needs optuna; pip install"):
+        search.Bayes([Dimension("a", ("1", "2"))], 0, tmp_path / "search.db")
+
+
+def test_an_old_optuna(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", types.SimpleNamespace(__version__="2.10.1"))
+    with pytest.raises(InputError, match=r"needs optuna 5, optuna 2\.10\.1 is installed; pip install"):
         search.Bayes([Dimension("a", ("1", "2"))], 0, tmp_path / "search.db")
