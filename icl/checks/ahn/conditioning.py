@@ -27,13 +27,12 @@ from icl.checks.ahn.points_of_s import Point, starts_tracked
 from icl.checks.ahn.settings import MAX_DIM, Prompts
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import held, limited, searched
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
+from icl.checks.verdict import CONFIDENCE, Bound, Condition, Control, Finding, at_most, deciding
 from icl.errors import InputError
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 
-LEVEL = 0.999
 TOKENS = 32  # prompts on which attention itself is asked
 MAX_LAYERS = 4
 MIN_SAMPLES = 1000
@@ -44,8 +43,8 @@ KINDS = {
     "starts": "exact",
 }
 MOST_PROMPTS = (
-    f"a half: binomial quantile at {LEVEL:.1%} of as many coins, over the number of prompts; X_l and X_(l+1) "
-    "are those of the same prompt"
+    f"a half: binomial quantile at {CONFIDENCE:.1%} of as many coins, over the number of prompts; X_l and "
+    "X_(l+1) are those of the same prompt"
 )
 
 
@@ -93,7 +92,7 @@ class Conditioning(Prompts):
         worst, medians = better_conditioned(chosen.beta_L, s_BD)
         error, rounding = self._error_on_tokens(Point(self.risk, self.law, chosen.a_L, chosen.b_L))
         control, _ = better_conditioned(-chosen.beta_L, s_BD)
-        least = float(binom.ppf(LEVEL, self.samples, 0.5)) / self.samples
+        least = float(binom.ppf(CONFIDENCE, self.samples, 0.5)) / self.samples
         verdict, bound = deciding(
             [
                 self._most(worst, least),

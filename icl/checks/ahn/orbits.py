@@ -31,7 +31,6 @@ from icl.models.gram import sparse_expected_risk
 from icl.progress import track
 from icl.tasks import LinearRegressionLaw
 
-CONFIDENCE = 0.999
 CHUNK = 2000  # prompts whose gradients are held at a time
 
 Stack = tuple[Tensor, Tensor | None]  # A_LDD and B_LDD, whitened

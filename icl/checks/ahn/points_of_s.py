@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
 from torch import Tensor
 
 from icl.checks.ahn import orbits
 from icl.checks.ahn.orbits import Deviation, Stack
 from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import QUANTILE
 from icl.progress import track
 from icl.tasks import LinearRegressionLaw
 from icl.theory.polynomial import InvariantRisk
@@ -191,8 +191,7 @@ def sampled_near(
         orbits.prompt_gradients(at, W_BDD.unflatten(0, (CHUNKS, -1))) for at in (stack, point.stack)
     )
     shift_B = (risk_CB - risk_there_CB).flatten()
-    quantile = float(norm.isf((1 - orbits.CONFIDENCE) / 2))
-    half_width = quantile * float(shift_B.std()) / math.sqrt(len(shift_B))
+    half_width = QUANTILE * float(shift_B.std()) / math.sqrt(len(shift_B))
     gradient_CMDD = gradient_as_printed(grad_CMDD - grad_there_CMDD + point.gradient(), len(stack[0]), law)
     size_R, stderr_R = norm_and_stderr(gradient_CMDD.flatten(1)[:, None])
     return float(shift_B.mean()), half_width, float(size_R), float(stderr_R)

@@ -3,7 +3,8 @@
 
 One layer of eq. (2), x and w ~ N(0, I), with one head and with several: the least loss that descents from
 random starts find on prompts drawn as tokens, measured on fresh ones, against the best layer of linear
-attention (Theorem 1) on the same prompts. Linear attention itself is searched in the same way.
+attention (Theorem 1) on the same prompts. Linear attention itself is searched in the same way. A head found
+near the linear optimum refutes the claim; that none is found is evidence, and no proof.
 
 Of a head only the last row b of P and the first D columns K of Q enter. H heads, B prompts, N context tokens,
 M = N + 1 keys with the query, which eq. (2) normalises over and then masks, D covariates, P = D + 1.
@@ -11,28 +12,27 @@ M = N + 1 keys with the query, which eq. (2) normalises over and then masks, D c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
-from scipy.stats import norm
 from torch import Tensor
 
 from icl.checks.settings import law_of, limited, searched
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.verdict import CONFIDENCE, QUANTILE, Bound, Control, Finding
 from icl.errors import InputError, whole
 from icl.random import generator
 from icl.tasks import TokenPrompt
 from icl.theory.closed_forms import isotropic_risk, isotropic_step
 
 MARGIN = 0.05  # of the linear optimum: less is no degradation, and what a search on so many prompts may lose
-LEVEL = 0.999
 TEST = 8  # fresh prompts for each that is searched on
 ITERATIONS = 300
 SPREAD = 0.3  # of the starts' entries
 MAX_NUMBERS = 50_000_000
+BLOCK = 4_000_000  # numbers that the fresh prompts take at a time
 
 
 @dataclass(eq=False)
@@ -48,7 +48,10 @@ class Softmax:
     seed: int = 0
 
     reference = "Section 6, on activations; eq. (2)"
-    claim = "Of one head, softmax attention has a larger loss than linear attention on linear regression."
+    claim = (
+        "Of one head, softmax attention has a loss at least 5 % larger than linear attention's on linear "
+        "regression."
+    )
 
     def __post_init__(self) -> None:
         limited("check.dim", self.dim, 1, 32, "a search in (dim + 1)^2 variables a head takes minutes")
@@ -60,22 +63,24 @@ class Softmax:
         searched("check.starts", self.starts, 2)
         whole("check.samples", self.samples, 500)
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
-        if self.samples * (self.context + 1) * (self.dim + 1) > MAX_NUMBERS:
+        # Tokens, and of each head the scores and their softmax with their gradients.
+        each = (self.context + 1) * (self.dim + 1 + 4 * max(self.heads))
+        if self.samples * each > MAX_NUMBERS:
             raise InputError(
-                f"check.context={self.context}: with check.samples={self.samples} the tokens fill the memory"
+                f"check.context={self.context}: with check.samples={self.samples} and {max(self.heads)} "
+                f"heads tokens and scores fill the memory; at most {MAX_NUMBERS // each} samples fit"
             )
 
     def measure(self) -> Finding:
         drawn = self.law.token_prompts([generator(self.seed, "search")], self.samples)
-        fresh = self.law.token_prompts([generator(self.seed, "eval")], TEST * self.samples)
         optimum = isotropic_risk(self.dim, self.context)
-        found = {H: self._excess(H, drawn, fresh, "softmax") for H in self.heads}
+        found = {H: self._excess(H, drawn, "softmax") for H in self.heads}
         excess = {H: its / optimum for H, (its, _) in found.items()}
         low, high = _interval(*found[1], optimum)
-        linear = self._excess(1, drawn, fresh, "identity")
+        linear = self._excess(1, drawn, "identity")
         matched = [H for H in self.heads if excess[H] < MARGIN]
         return Finding(
-            "holds" if low > MARGIN else "fails" if high < MARGIN else "undecided",
+            "fails" if high < MARGIN else "undecided",  # another search may find a better head
             {
                 "excess_low": low,
                 "excess_of_one_head": excess[1],
@@ -88,7 +93,7 @@ class Softmax:
             },
             Bound(
                 MARGIN,
-                f"{MARGIN:.0%} of the linear optimum; lower end of the {LEVEL:.1%} interval of the mean "
+                f"{MARGIN:.0%} of the linear optimum; lower end of the {CONFIDENCE:.1%} interval of the mean "
                 "difference on fresh prompts",
                 "excess_low",
                 ">",
@@ -100,6 +105,11 @@ class Softmax:
             ),
             notes=[
                 f"softmax: the best of {self.starts} descents for each number of heads, no proven minimum.",
+                f"The best head found is {excess[1]:.1%} above linear attention, between {low:.1%} and "
+                f"{high:.1%}: evidence for the claim, no proof, as no lower bound over all heads is "
+                f"known. One below {MARGIN:.0%} would refute it; to search further: `icl check "
+                f"check=ahn/softmax check.dim={self.dim} check.context={self.context} "
+                f"check.starts={8 * self.starts} check.samples={2 * self.samples}`.",
             ],
             remarks=[
                 f"Heads that come within {MARGIN:.0%} of linear attention: "
@@ -109,23 +119,27 @@ class Softmax:
             kinds={"*": "sampled", "linear_optimum": "exact", "starts": "exact"},
         )
 
-    def _excess(
-        self, heads: int, drawn: TokenPrompt, fresh: TokenPrompt, activation: str
-    ) -> tuple[float, float]:
+    def _excess(self, heads: int, drawn: TokenPrompt, activation: str) -> tuple[float, float]:
         """At the best of all descents, the mean loss on fresh prompts above that of the best linear layer on
         the same, with its standard error."""
         rng = generator(self.seed, "search", heads)
         signs = [(-1) ** start for start in range(self.starts)]  # of local minima of their own
         ends = [self._descend(heads, sign, rng, drawn, activation) for sign in signs]
-        _, b_HP, K_HPD = min(ends, key=lambda end: end[0])
-        best_HP, best_HPD = (
-            torch.zeros(1, self.dim + 1).double(),
-            torch.zeros(1, self.dim + 1, self.dim).double(),
+        _, *found = min(ends, key=lambda end: end[0])
+        best = torch.zeros(1, self.dim + 1).double(), torch.zeros(1, self.dim + 1, self.dim).double()
+        best[0][0, -1] = 1
+        best[1][0, :-1] = -isotropic_step(self.dim, self.context) * torch.eye(self.dim).double()
+        above_B = torch.cat(
+            [losses(*found, fresh, activation) - losses(*best, fresh, "identity") for fresh in self._fresh()]
         )
-        best_HP[0, -1] = 1
-        best_HPD[0, :-1] = -isotropic_step(self.dim, self.context) * torch.eye(self.dim).double()
-        above_B = losses(b_HP, K_HPD, fresh, activation) - losses(best_HP, best_HPD, fresh, "identity")
         return float(above_B.mean()), float(above_B.std()) / len(above_B) ** 0.5
+
+    def _fresh(self) -> Iterator[TokenPrompt]:
+        """The same for every number of heads, in parts."""
+        rng, left = generator(self.seed, "eval"), TEST * self.samples
+        part = max(1, BLOCK // ((self.context + 1) * (self.dim + 1 + max(self.heads))))
+        for start in range(0, left, part):
+            yield self.law.token_prompts([rng], min(part, left - start))
 
     def _descend(
         self, heads: int, sign: int, rng: np.random.Generator, prompt: TokenPrompt, activation: str
@@ -153,7 +167,7 @@ class Softmax:
 
 
 def _interval(excess: float, stderr: float, optimum: float) -> tuple[float, float]:
-    half = float(norm.isf((1 - LEVEL) / 2)) * stderr
+    half = QUANTILE * stderr
     return (excess - half) / optimum, (excess + half) / optimum
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.checks.verdict import CONFIDENCE, QUANTILE, Bound, Control, Finding, at_most, decide, deciding
 from icl.errors import InputError, whole
 from icl.models.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
@@ -76,9 +76,9 @@ class MaskFloor:
         lowest = float(np.min([risk for risk, _ in unmasked]))
         deepest, deepest_error = masked[-1]
         bound = Bound(
-            least - 3 * error,
-            "least risk of any function of the whole spectrum, a lower bound for any depth; less 3 "
-            "standard errors",
+            least - QUANTILE * error,
+            "least risk of any function of the whole spectrum, a lower bound for any depth; lower end of its "
+            f"{CONFIDENCE:.1%} interval",
             "unmasked_lowest",
             ">",
         )
@@ -86,7 +86,10 @@ class MaskFloor:
         verdict, shown = deciding(
             [
                 (decide(-lowest, -bound.value), bound),
-                (decide(-(least - 3 * error), 0.0), Bound(0.0, "a floor is above 0", "floor_lower", ">")),
+                (
+                    decide(-bound.value, 0.0),
+                    Bound(0.0, "a floor is above 0", "floor_lower", ">"),
+                ),
                 at_most("token_error", token_error, ROUNDING * 64, "rounding: 64 * 64 * 2^-52"),
             ]
         )
@@ -95,7 +98,7 @@ class MaskFloor:
             {
                 "floor": floor,
                 "floor_stderr": float(floor_B.std() / len(floor_B) ** 0.5),
-                "floor_lower": least - 3 * error,
+                "floor_lower": bound.value,
                 "unmasked_lowest": lowest,
                 "unmasked_lowest_stderr": min(unmasked)[1],
                 "unmasked_by_layers": [risk for risk, _ in unmasked],
@@ -108,7 +111,7 @@ class MaskFloor:
             Control(
                 "the masked family's loss at the most layers: below the floor",
                 deepest,
-                deepest + 3 * deepest_error < least - 3 * error,
+                deepest + QUANTILE * deepest_error < bound.value,
             ),
             notes=[
                 "Losses are divided by d, Sigma = I. floor: the best function of an eigenvalue, fitted on "

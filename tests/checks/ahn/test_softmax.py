@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
+import torch
 
+from icl.checks.ahn import softmax
 from icl.checks.ahn.softmax import Softmax, losses
+from icl.errors import InputError
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
@@ -11,7 +14,9 @@ SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000}
 
 
 def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
-    measured = held(Softmax(**SMALL)).measured
+    finding = held(Softmax(**SMALL), verdict="undecided")  # evidence and no proof
+    measured = finding.measured
+    assert measured["excess_low"] > finding.bound.value and "check.starts=16" in finding.notes[1]
     assert measured["linear_optimum"] == isotropic_risk(2, 8)
     assert measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
 
@@ -41,9 +46,19 @@ def test_losses_are_those_of_the_models(activation):
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
+def test_fresh_prompts_come_in_parts_and_what_fills_the_memory_is_refused(monkeypatch):
+    check = Softmax(**SMALL)
+    whole = torch.cat([part.target_RB for part in check._fresh()], 1)
+    monkeypatch.setattr(softmax, "BLOCK", 10_000)
+    parts = [part.target_RB for part in check._fresh()]
+    assert len(parts) > 10 and whole.shape == torch.cat(parts, 1).shape == (1, 8 * 4000)
+    with pytest.raises(InputError, match=r"check\.context=1000: .* at most 756 samples"):
+        Softmax(dim=1, context=1000, samples=25_000, heads=[1, 16])
+
+
 test_a_softmax_that_is_linear_attention_and_a_control_that_is_softmax_are_seen = seen(
     Softmax,
-    Mutant(Softmax, "_excess", lambda right, check, a, b, c, _: right(check, a, b, c, "identity")),
-    blinded(Softmax, "_excess", lambda right, check, a, b, c, _: right(check, a, b, c, "softmax")),
+    Mutant(Softmax, "_excess", lambda right, check, a, b, _: right(check, a, b, "identity")),
+    blinded(Softmax, "_excess", lambda right, check, a, b, _: right(check, a, b, "softmax")),
     **SMALL,
 )
