@@ -78,7 +78,7 @@ class WeightHeatmaps(AtSteps):
 
 def _stack(tensor: Tensor) -> Tensor:
     """With a replica axis and one of matrices, on the CPU."""
-    M = tensor.detach().double().cpu()
+    M = tensor.detach().cpu().double()
     return M[None, None] if M.ndim == 2 else M[:, None] if M.ndim == 3 else M
 
 

@@ -5,7 +5,6 @@ R replicas, B prompts. A draw is a dict of tensors with the batch axis last, in 
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from icl.tasks.law import Draw, DrawsPrompts, Estimator, Generators, Model, RiskFunction
@@ -67,5 +66,5 @@ class PopulationRisk(Estimator):
 
     def risk(self, model: Model, draw: Draw) -> Tensor:
         family = model.parametrization
-        exact = [matrix.to("cpu", torch.float64) for matrix in family.matrices().values()]
+        exact = [matrix.cpu().double() for matrix in family.matrices().values()]
         return self.exact(model.on(family.sharing(exact)))

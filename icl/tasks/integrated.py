@@ -110,7 +110,7 @@ class Tilted(Estimator):
         return self.inner if any(len(inflations) > 1 for inflations in self.inflations_R) else None
 
     def reliability(self, draw: Draw) -> Mapping[str, Tensor]:
-        weight_RB = draw["weight"].double().cpu()
+        weight_RB = draw["weight"].cpu().double()
         sizes = [effective_size(weight_B.numpy()) for weight_B in weight_RB]
         return {"effective_size": torch.tensor(sizes), "largest_weight": weight_RB.amax(-1)}
 

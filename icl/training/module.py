@@ -44,12 +44,12 @@ class Look:
 
     @functools.cached_property
     def loss_R(self) -> Tensor:
-        return self._loss_R().detach().double().cpu()
+        return self._loss_R().detach().cpu().double()
 
     @functools.cached_property
     def weights(self) -> dict[str, Tensor]:
         """As they are, numbers or not."""
-        return {name: M.detach().double().cpu() for name, M in self._module.matrices().items()}
+        return {name: M.detach().cpu().double() for name, M in self._module.matrices().items()}
 
     @functools.cached_property
     def matrices(self) -> dict[str, Tensor]:
@@ -85,7 +85,7 @@ class Look:
 def model_in_float64(model: Transformer) -> Transformer:
     """A model of the same kind whose weights are loaded for evaluation, on the CPU."""
     family = model.parametrization
-    zeros = {k: torch.zeros_like(v, device="cpu", dtype=torch.float64) for k, v in family.matrices().items()}
+    zeros = {k: torch.zeros(v.shape, dtype=torch.float64) for k, v in family.matrices().items()}
     copy = family.sharing([torch.nn.Parameter(zero) for zero in zeros.values()])
     return model.on(copy)
 

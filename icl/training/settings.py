@@ -130,13 +130,24 @@ class TrainerSettings:
             whole("trainer.threads", self.threads, 1, 4096)
         if self.compile is not None:
             one_of("trainer.compile", self.compile, torch.compiler.list_backends(exclude_tags=()))
-        missing = self.accelerator in ("gpu", "cuda") and not torch.cuda.is_available()
-        if missing or (self.accelerator == "mps" and not torch.backends.mps.is_available()):
+        chosen = self.chosen_accelerator
+        missing = chosen in ("gpu", "cuda") and not torch.cuda.is_available()
+        if missing or (chosen == "mps" and not torch.backends.mps.is_available()):
             raise InputError(f"trainer.accelerator={self.accelerator}: no such device here; use auto or cpu")
-        if self.precision == "64-true" and _would_use_mps(self.accelerator):
+        if self.precision == "64-true" and chosen == "mps":
             raise InputError(
                 "trainer.precision=64-true: Apple's GPU has no float64; set trainer.accelerator=cpu"
             )
+
+    @property
+    def chosen_accelerator(self) -> str:
+        """`auto` is CUDA where there is some, else the CPU: nobody has run Apple's GPU, so that it must be
+        asked for (mps)."""
+        if self.accelerator == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        if self.accelerator == "gpu" and not torch.cuda.is_available() and torch.backends.mps.is_available():
+            return "mps"
+        return self.accelerator
 
     @property
     def dtype(self) -> torch.dtype:
@@ -168,7 +179,7 @@ def make_trainer(
                 "enable_model_summary": False,
                 "log_every_n_steps": 1,  # of Lightning's, which are batches
                 **settings.options,
-                "accelerator": settings.accelerator,
+                "accelerator": settings.chosen_accelerator,
                 "devices": settings.devices,
                 "num_nodes": settings.num_nodes,
                 **among,
@@ -184,8 +195,3 @@ def make_trainer(
         )
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise InputError(f"trainer: {one_line(error)}") from error
-
-
-def _would_use_mps(accelerator: str) -> bool:
-    found = torch.backends.mps.is_available() and not torch.cuda.is_available()
-    return accelerator == "mps" or (accelerator == "auto" and found)

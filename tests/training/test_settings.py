@@ -62,7 +62,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_apples_gpu_has_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for accelerator in ("mps", "auto"):
+    for accelerator in ("mps", "gpu"):
         with pytest.raises(InputError, match=r"trainer\.precision=64-true: Apple's GPU has no float64"):
             TrainerSettings(accelerator=accelerator, precision="64-true")
         assert TrainerSettings(accelerator=accelerator).dtype == torch.float32
