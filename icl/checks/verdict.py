@@ -96,7 +96,8 @@ class Check(Protocol):
 
 
 class JudgesWeights(Protocol):
-    """A check that can also be asked of given weights."""
+    """A check that can also be asked of given weights. `claim_of_weights` is what it then says of them, where
+    that is not its claim."""
 
     def judge(self, weights: Weights) -> Finding: ...
 

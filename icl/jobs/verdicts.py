@@ -75,7 +75,7 @@ def _answer(question: Question, weights: Weights) -> dict[str, Any]:
     document = verdict_document(question.check, check, settings, finding, question.expected, seconds)
     missed = question.scale == "smoke" and finding.verdict != question.expected
     if missed and getattr(check, "needs_training", True):
-        note = f"at smoke scale training is too short to decide; at these weights: {finding.verdict}"
+        note = "At smoke scale training is too short to decide."
         document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
     return document | {"question": question.fingerprint}
 
@@ -86,12 +86,13 @@ def verdict_document(
     """The contract's check document."""
     from icl.runs.documents import to_json
 
+    of_weights = settings.get("weights") is not None
     return to_json(
         {
             "check": name,
             "paper": name.partition("/")[0],
             "reference": check.reference,
-            "claim": check.claim,
+            "claim": getattr(check, "claim_of_weights", check.claim) if of_weights else check.claim,
             "verdict": finding.verdict,
             "expected": expected,
             "settings": dict(settings),

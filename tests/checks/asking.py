@@ -82,6 +82,12 @@ def seen(check: Any, *mutants: Mutant, needs: str = "mutate", **common: Any) -> 
     return sees
 
 
+def elsewhere(finding: Any) -> None:
+    """The weights that were judged are not at the stated point, which refutes nothing."""
+    assert finding.verdict == "undecided" and not shown(finding)
+    assert "not where the statement puts them" in finding.notes[0]
+
+
 def refuses(check: Any, *given: tuple[Any, str]) -> None:
     """To judge weights, with these words."""
     for weights, words in given:

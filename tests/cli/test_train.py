@@ -102,12 +102,14 @@ def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
     assert tiny("format=json").json["verdicts"] == []  # asked for none
 
 
-def test_an_unexpected_verdict_exits_1(tiny: Run) -> None:
+def test_a_short_run_refutes_no_theorem_and_exits_3(tiny: Run) -> None:
     run = tiny("checks=[ahn/theorem3]", "scale=laptop", "seeds=[0]", "format=json")
     (verdict,) = run.json["verdicts"]
-    assert (verdict["verdict"], verdict["expected"], run.code) == ("fails", "holds", 1)
+    assert (verdict["verdict"], verdict["expected"], run.code) == ("undecided", "holds", 3)
+    assert verdict["claim"].startswith("These weights are at the best critical point")
+    assert "not where the statement puts them: distance" in verdict["notes"][0]
     again = tiny("checks=[ahn/theorem3]", "scale=laptop", "seeds=[0]", "format=json")
-    assert (again.code, again.json["cached"]) == (1, True)
+    assert (again.code, again.json["cached"]) == (3, True)
 
 
 def test_the_table_has_numbers_at_any_width(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:

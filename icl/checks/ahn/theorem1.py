@@ -62,6 +62,8 @@ class Theorem1(Prompts):
     reference = "Theorem 1, eqs. (6) and (7); Lemmas 2 and 3"
     claim = "Eq. (6) minimises the loss of a single linear attention layer over all P and Q, for any Sigma."
 
+    claim_of_weights = "These weights are at eq. (6), up to P <- gamma P, Q <- Q / gamma."
+
     def __post_init__(self) -> None:
         limited("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
         super().__post_init__()

@@ -50,6 +50,11 @@ class Theorem3(OnS):
         "points with every A_l a multiple of Sigma^-1."
     )
 
+    claim_of_weights = (
+        "These weights are at the best critical point that Theorem 3 names: every A_l a multiple of "
+        "Sigma^-1, with the least risk of those."
+    )
+
     def __post_init__(self) -> None:
         reason = "the alternating product of the layers loses its digits"
         limited("check.layers", self.layers, 1, MAX_LAYERS, reason)

@@ -59,6 +59,11 @@ class Theorem4(OnS):
         "points with every A_l a multiple of Sigma^-1 and every B_l a multiple of I."
     )
 
+    claim_of_weights = (
+        "These weights are at a critical point that Theorem 4 names: every A_l a multiple of Sigma^-1, every "
+        "B_l of I, at a local minimum of the risk among those."
+    )
+
     def __post_init__(self) -> None:
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
         limited("check.layers", self.layers, 1, MAX_LAYERS, reason)

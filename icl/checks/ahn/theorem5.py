@@ -62,6 +62,8 @@ class Theorem5:
         "= e e^T of the last coordinate and Q = -I / ((N - 1)/(2N) + (D + 2)/N) on the covariates."
     )
 
+    claim_of_weights = "These ReLU layers are at Theorem 5's minimum, up to P <- gamma P, Q <- Q / gamma."
+
     def __init__(self, dim: int = 5, context: int = 20, seed: int = 0, samples: int = 100000) -> None:
         reason = "the formula is held to tokens, N D numbers per prompt"
         self.dim = limited("check.dim", dim, 1, MAX_DIM, reason)

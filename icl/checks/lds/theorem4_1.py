@@ -68,6 +68,8 @@ class Theorem41(NoisySequences):
         "W_QK, and its forward pass is one step of gradient descent on L_AR(1) from 0."
     )
 
+    claim_of_weights = "These weights predict as eq. (14) does."
+
     spectrum: str | list[float] = "uniform"
     samples: int = 4000
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.given_weights import EXCESS
+from icl.checks.given_weights import EXCESS, about_the_theorem
 from icl.checks.sequential import KINDS, Comparison
 from icl.checks.settings import limited, searched
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
@@ -27,7 +27,6 @@ from icl.checks.xie.tokens import Layer, Quantity
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.initial_guess import fewest_heads, lost_slope
-from icl.verdicts import joint
 
 MAX_DIM = 14
 TOO_LARGE = "alternating least squares with nearly dim heads takes minutes"
@@ -45,6 +44,7 @@ class Theorem1(WithGuess):
 
     reference = "Theorem 1; Appendix A.1"
     claim = "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1."
+    claim_of_weights = "These weights have the least ICL risk of all numbers of heads."
 
     def __post_init__(self) -> None:
         limited("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
@@ -124,33 +124,38 @@ class Theorem1(WithGuess):
         rows = [(law, *law.at(P_HPP, Q_HPP)) for law, P_HPP, Q_HPP in seeds]
         excesses = [risk / law.least.value - 1 for law, risk, _ in rows]
         halved = [law.at(P_HPP, Q_HPP / 2)[0] / law.least.value - 1 for law, P_HPP, Q_HPP in seeds]
+        measured = {
+            "risk_excess": float(np.max(excesses)),
+            "gradient_norm": float(np.max([norm for *_, norm in rows])),
+            "risk_excess_by_seed": excesses,
+            "risk_by_seed": [risk for _, risk, _ in rows],
+            "bound_by_seed": [law.least.value for law in laws],
+            "gd_risk_by_seed": [law.descent_risk for law in laws],
+            "excess_over_gd_by_seed": [risk - law.descent_risk for law, risk, _ in rows],
+            "least_excess_over_gd_by_seed": [law.gap for law in laws],
+            "gradient_norm_by_seed": [norm for *_, norm in rows],
+            "least_excess_with_fewer_heads_by_seed": [
+                _certified(law, enough - 1) / law.least.value for law in laws
+            ],
+            "heads": heads,
+        }
+        bound = Bound(
+            EXCESS,
+            f"exact risk within {EXCESS:.0%} of the least risk over all numbers of heads",
+            "risk_excess",
+        )
+        near = [decide(excess, EXCESS) for excess in excesses]
+        verdict, elsewhere = about_the_theorem(near, measured, bound)
         return Finding(
-            joint([decide(excess, EXCESS) for excess in excesses]),
-            {
-                "risk_excess": float(np.max(excesses)),
-                "gradient_norm": float(np.max([norm for *_, norm in rows])),
-                "risk_excess_by_seed": excesses,
-                "risk_by_seed": [risk for _, risk, _ in rows],
-                "bound_by_seed": [law.least.value for law in laws],
-                "gd_risk_by_seed": [law.descent_risk for law in laws],
-                "excess_over_gd_by_seed": [risk - law.descent_risk for law, risk, _ in rows],
-                "least_excess_over_gd_by_seed": [law.gap for law in laws],
-                "gradient_norm_by_seed": [norm for *_, norm in rows],
-                "least_excess_with_fewer_heads_by_seed": [
-                    _certified(law, enough - 1) / law.least.value for law in laws
-                ],
-                "heads": heads,
-            },
-            Bound(
-                EXCESS,
-                f"exact risk within {EXCESS:.0%} of the least risk over all numbers of heads",
-                "risk_excess",
-            ),
+            verdict,
+            measured,
+            bound,
             Control(
                 "risk excess of the same weights with Q halved",
                 float(np.min(halved)),
                 all(decide(excess, EXCESS) == "fails" for excess in halved),
             ),
+            elsewhere,
             kinds={"*": "exact"},
         )
 

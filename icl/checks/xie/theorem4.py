@@ -64,6 +64,8 @@ class Theorem4(AroundPrior):
     reference = "Theorem 4; section 4.2, Appendices A.3 and B.3"
     claim = "At eq. (7) with v = w* and eta = 1 the gradient of y_q-LSA's risk vanishes like 1/C."
 
+    claim_of_weights = "These weights are one step of gradient descent from w*, at the best step size."
+
     def __post_init__(self) -> None:
         super().__post_init__()
         limited("check.context", self.context, 1, MAX_CONTEXT, "the gradient is lost in rounding")

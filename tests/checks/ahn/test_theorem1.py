@@ -12,7 +12,7 @@ from icl.models import gram
 from icl.tasks import LinearRegression, LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, held, holds, refuses, seen
+from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
 
 
 @holds(
@@ -129,7 +129,7 @@ def test_judges_weights(family):
     assert finding.measured["gradient_norm"] < 1e-10
     assert len(finding.measured["risk_excess_by_seed"]) == 2
     assert Theorem1().judge(claim_weights(family, law, 1.03)).verdict == "holds"
-    assert Theorem1().judge(claim_weights(family, law, 1.06)).verdict == "fails"
+    elsewhere(Theorem1().judge(claim_weights(family, law, 1.06)))
     assert Theorem1().judge(claim_weights(family, law, float("nan"))).verdict == "undecided"
 
 
@@ -138,7 +138,8 @@ def test_judges_the_worst_seed():
     weights = claim_weights("sparse_a", law)
     weights.matrices["A"][0] *= 1.5
     finding = Theorem1().judge(weights)
-    assert finding.verdict == "fails"
+    elsewhere(finding)
+    assert "replica 0" in finding.notes[0]
     assert finding.measured["distance_by_seed"] == pytest.approx([0.5, 0], abs=1e-12)
     assert finding.measured["distance"] == pytest.approx(0.5)
     weights.matrices["A"][0] /= 1.5

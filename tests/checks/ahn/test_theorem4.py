@@ -9,7 +9,7 @@ from icl.checks.verdict import Weights
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
-from tests.checks.asking import Mutant, blinded, held, holds, refuses, seen
+from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
 
 SMALL = {"samples": 1000, "starts": 6}
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
@@ -93,11 +93,11 @@ def test_judges_weights_by_distance_and_risk(layers, place):
     check = Theorem4(**SMALL)
     near = held(check, weights_near_s(layers, place, 0.003))
     assert (near.measured["risk_excess_over_best"] > 0.02) == (place > 0)
-    assert check.judge(weights_near_s(layers, place, 0.5)).verdict == "fails"
+    elsewhere(check.judge(weights_near_s(layers, place, 0.5)))
     scaled = weights_near_s(layers, place)
     assert check.judge(scaled).measured["gradient_norm"] < 1e-9
     scaled = replace(scaled, matrices=scaled.matrices | {"A": 1.3 * scaled.matrices["A"]})
-    assert check.judge(scaled).verdict == "fails"
+    elsewhere(check.judge(scaled))
 
 
 def test_weights_the_theorem_does_not_speak_of_are_refused():

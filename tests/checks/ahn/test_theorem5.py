@@ -11,7 +11,7 @@ from icl.models import tokens
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import ReluRisk
-from tests.checks.asking import Mutant, held, holds, refuses, seen
+from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
 
 
 @holds(
@@ -100,8 +100,8 @@ def test_judges_weights_by_distance_and_risk(family):
     near = held(check, weights(family, 1.03))
     assert near.measured["risk_excess"] > 0
     assert check.judge(weights(family)).measured["gradient_norm"] < 1e-13
-    assert check.judge(weights(family, 1.3)).verdict == "fails"
-    assert check.judge(weights(family, tilt=0.2)).verdict == "fails"
+    elsewhere(check.judge(weights(family, 1.3)))
+    elsewhere(check.judge(weights(family, tilt=0.2)))
 
 
 def test_weights_the_theorem_does_not_speak_of_are_refused():

@@ -10,7 +10,7 @@ from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
-from tests.checks.asking import Mutant, held, refuses, seen
+from tests.checks.asking import Mutant, elsewhere, held, refuses, seen
 
 SMALL = {"dim": 2, "length": 8, "samples": 1200}
 
@@ -134,7 +134,7 @@ def test_trained_weights_are_14_up_to_scale_and_mirror(setting, more):
         [c] * 2
     )
     for off in (([0.0, 2.0], [0.55 * c, 0.0]), ([0.4, 2.0], [c / 2, 0.1 * c]), ([0.0, 0.0], [c, 0.0])):
-        assert Theorem41(**SMALL).judge(weights_of(setting, right, off, **more)).verdict == "fails"
+        elsewhere(Theorem41(**SMALL).judge(weights_of(setting, right, off, **more)))
 
 
 def test_of_fresh_systems_the_risk_of_trained_weights_has_an_interval():
@@ -144,7 +144,7 @@ def test_of_fresh_systems_the_risk_of_trained_weights_has_an_interval():
     judged = check.judge(weights_of("d", ([0.0, 1.0], [c, 0.0])))
     assert judged.verdict == "holds" and judged.measured["distance"] < 1e-12
     assert judged.measured["risk_excess_error_by_seed"][0] > 0
-    assert check.judge(weights_of("d", ([0.0, 1.0], [3 * c, 0.0]))).verdict == "fails"
+    elsewhere(check.judge(weights_of("d", ([0.0, 1.0], [3 * c, 0.0]))))
 
 
 def test_weights_that_the_theorem_does_not_speak_of_are_refused():

@@ -9,7 +9,7 @@ from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
 from icl.theory.initial_guess import lost_slope, optimal_matrices
-from tests.checks.asking import Mutant, held, holds, refuses, seen
+from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
 
 
 def least(d, C, error):
@@ -117,7 +117,7 @@ def test_judges_weights():
     weights = saturated(law)
     weights.matrices["Q"][0] *= 1.5
     finding = Theorem1().judge(weights)
-    assert finding.verdict == "fails"
+    elsewhere(finding)
     assert finding.measured["risk_excess_by_seed"][0] > 0.02 > finding.measured["risk_excess_by_seed"][1]
     weights.matrices["Q"][0] /= 1.5
     weights.matrices["Q"][1] *= float("nan")  # which the first seed's number must not hide

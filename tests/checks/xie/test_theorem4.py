@@ -9,7 +9,7 @@ from icl.checks.xie.theorem4 import Theorem4
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, held, holds, refuses, seen
+from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
 
 
 @holds(
@@ -92,7 +92,7 @@ def test_judges_weights(dtype):
     assert finding.measured["distance"] < 1e-6 and abs(finding.measured["risk_excess"]) < 1e-6
     assert len(finding.measured["distance_by_seed"]) == 2
     assert Theorem4().judge(step_weights(law, 1.03)).verdict == "holds"
-    assert Theorem4().judge(step_weights(law, 1.2)).verdict == "fails"
+    elsewhere(Theorem4().judge(step_weights(law, 1.2)))
     assert Theorem4().judge(step_weights(law, float("nan"))).verdict == "undecided"
 
 
@@ -101,7 +101,7 @@ def test_judges_guesses_and_the_worst_seed():
     weights = step_weights(law)
     weights.matrices["v"][1, 0, 0, 0] += 0.5
     finding = Theorem4().judge(weights)
-    assert finding.verdict == "fails"
+    elsewhere(finding)
     assert finding.measured["distance_by_seed"][0] < 1e-12 < 0.05 < finding.measured["distance_by_seed"][1]
     # y_q also enters the keys: what Q's last column makes of it counts as part of X_k
     weights = step_weights(law)
