@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hydra.core.utils import JobRuntime
 from omegaconf import DictConfig, OmegaConf
 
 from icl.config.objects import allowed_target, target_class
@@ -34,7 +35,7 @@ def refuse_foreign(config: DictConfig) -> None:
     for key, kept in _FOLDERS.items():
         if OmegaConf.select(config, key) not in (kept, None):
             raise InputError(f"{key}: leave it at {kept}; the run store makes the folders, in paths.outputs")
-    if config.hydra.job.name != f"icl {config.hydra.job.config_name}":
+    if config.hydra.job.name != JobRuntime.instance().get("name"):
         raise InputError("hydra.job.name: leave it out; a run's name is name=mylab/first")
     if config.hydra.verbose:
         raise InputError("hydra.verbose: leave it at false; verbose=true shows the tracebacks of what fails")
