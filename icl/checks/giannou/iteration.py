@@ -15,7 +15,7 @@ from icl.algorithms.newton import newton_iteration
 from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
 from icl.checks.giannou.problems import Design, condition_of, conditioned, enough_points, given_design
 from icl.checks.rounding import along_a_path
-from icl.checks.verdict import Finding, decide
+from icl.checks.verdict import Finding, at_most, decide, deciding
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.regression import prompt_of_theorem, start, theorem4_2
 from icl.errors import whole
@@ -90,7 +90,8 @@ class Reference:
 
     An error E of X_t becomes E - E (R X_t) - (X_t R) E + E + .., in the eigenvectors of R entry by entry a
     multiple 2 - p_i - p_j with p the eigenvalues of X_t R; to it comes the rounding of 2 X - X R X, with R
-    itself rounded. Sizes are Frobenius norms.
+    itself rounded. X_0 and R are left over when the first layer takes an identity away: whatever their own
+    size, their rounding is that of an identity. Sizes are Frobenius norms.
     """
 
     X_TDD: list[Tensor]
@@ -104,9 +105,12 @@ class Reference:
         A_ND, y_N, R_DD = problem.A_ND, problem.y_N, problem.gram()
         epsilon, unit = start(A_ND, problem.mu), EPSILON * problem.operations()
         X_TDD = newton_iteration(R_DD, epsilon * R_DD, 2, steps)
+        # The first layer: X = I + epsilon A^T A - (1 - epsilon mu) I, and R with 1 for epsilon.
+        identities = 2 * len(R_DD) ** 0.5
         terms_of_R = float(A_ND.square().sum()) + problem.mu * len(R_DD) ** 0.5
         r_D = torch.linalg.svdvals(A_ND) ** 2 + problem.mu
-        p_D, sizes = epsilon * r_D**2, [epsilon * terms_of_R]
+        p_D, sizes = epsilon * r_D**2, [epsilon * terms_of_R + identities]
+        terms_of_R += identities
         for X_DD in X_TDD[:-1]:
             X = float(X_DD.norm())
             carried = float((2 - p_D[:, None] - p_D).abs().max()) + unit * sizes[-1] * float(r_D[0])
@@ -128,6 +132,14 @@ def compared(problems: list[Regression], steps: int, remarks: list[str]) -> Find
     max_error = max(max(error["X"], error["answer"]) for error in errors)
     bound = along_a_path(problems[0].operations())
     first, its, stack = problems[0], references[0], problems[0].stack(steps)
+    dim = first.A_ND.shape[1]
+    sizes_off = int((len(stack.layers), stack.heads, stack.width) != (3 + steps, 2, 4 * dim + 3))
+    verdict, shown = deciding(
+        [
+            (decide(max_error, bound.value), bound),
+            at_most("sizes_off", sizes_off, 0.5, "the claim: 3 + T layers, 2 heads, width 4 d + 3"),
+        ]
+    )
     wrong = _wrong(stack, stack.every_layer(first.prompt(stack)), its)
     measured = {
         "max_error": max_error,
@@ -140,11 +152,12 @@ def compared(problems: list[Regression], steps: int, remarks: list[str]) -> Find
         "layers": len(stack.layers),
         "heads": stack.heads,
         "width": stack.width,
+        "sizes_off": sizes_off,
     }
     return Finding(
-        decide(max_error, bound.value),
+        verdict,
         measured,
-        bound,
+        shown,
         least_wrong("error of a wrong stack where it first shows", wrong, bound.value),
         notes=[
             "Errors are shares of the terms' sizes, those of earlier steps carried along by the iteration's "
@@ -152,7 +165,7 @@ def compared(problems: list[Regression], steps: int, remarks: list[str]) -> Find
         ],
         remarks=remarks,
         details=describe(stack),
-        kinds={"*": "tried", "layers": "exact", "heads": "exact", "width": "exact"},
+        kinds={"*": "tried", "layers": "exact", "heads": "exact", "width": "exact", "sizes_off": "exact"},
     )
 
 

@@ -13,7 +13,7 @@ from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
 from icl.checks.giannou.problems import MAX_DIM, condition_of, conditioned
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
-from icl.checks.verdict import Finding, decide
+from icl.checks.verdict import Finding, at_most, decide, deciding
 from icl.constructions.giannou import inversion
 from icl.constructions.giannou.describe import describe
 from icl.errors import whole
@@ -61,8 +61,15 @@ class Lemma4_1:
         if self.dim > 1:
             wrong["A^T stored for the two layers"] = as_stated
         max_error = max(errors.values())
+        sizes_off = int((len(two.layers), two.heads, two.width, len(one.layers)) != (2, 2, 4 * self.dim, 1))
+        verdict, shown = deciding(
+            [
+                (decide(max_error, bound.value), bound),
+                at_most("sizes_off", sizes_off, 0.5, "the claim: 2 layers, 2 heads, width 4 d; one layer"),
+            ]
+        )
         return Finding(
-            decide(max_error, bound.value),
+            verdict,
             {
                 "max_error": max_error,
                 **errors,
@@ -71,8 +78,9 @@ class Lemma4_1:
                 "heads": two.heads,
                 "width": two.width,
                 "layers_transpose_stored": len(one.layers),
+                "sizes_off": sizes_off,
             },
-            bound,
+            shown,
             least_wrong("error of a wrong stack", wrong, bound.value),
             remarks=REMARKS,
             details=describe(

@@ -1,6 +1,6 @@
 from icl.checks.giannou import order
 from icl.checks.giannou.order import Order, exact_identity, steps_by_formula
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -18,7 +18,9 @@ def test_holds(check, finding):
 
 test_another_iteration_is_seen = seen(
     Order,
-    Mutant(order, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 1, t), settings={"order": 2}),
+    # the control is an iteration of order k + 1: this one is it
+    blinded(order, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 1, t)),
+    Mutant(order, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 2, t), settings={"order": 2}),
     Mutant(order, "newton_iteration", lambda right, *given: [Y * (1 + 1e-9) for Y in right(*given)]),
     Mutant(order, "comb", lambda right, n, m: 1),
     order=3,
