@@ -33,7 +33,8 @@ class LogisticLoss:
         return self.y_BN * (self.A_BND @ x_BD[..., None])[..., 0]
 
     def value(self, x_BD: Tensor) -> Tensor:
-        losses_BN = torch.nn.functional.softplus(-self.margins(x_BD))
+        # softplus would leave 2e-9 out for margins below -20
+        losses_BN = -torch.nn.functional.logsigmoid(self.margins(x_BD))
         return losses_BN.mean(-1) + self.mu / 2 * x_BD.square().sum(-1)
 
     def gradient(self, x_BD: Tensor) -> Tensor:
@@ -58,9 +59,13 @@ class LogisticLoss:
 
     def damped_step(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
         """x - 2 sqrt(mu) / (2 sqrt(mu) + lambda_f) H^{-1} grad f: the damped step of g = f / (4 mu)."""
+        return x_BD + self.damped_move(x_BD, gradient_BD)
+
+    def damped_move(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
+        """What the damped step adds to x."""
         direction_BD, lambda_B = self.newton_direction(x_BD, gradient_BD)
         damping_B = 2 * self.mu**0.5 / (2 * self.mu**0.5 + lambda_B)
-        return x_BD - damping_B[:, None] * direction_BD
+        return -damping_B[:, None] * direction_BD
 
     def descent_step(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
         """One step of gradient descent, 2 / (low + high) from mu <= Hessian <= mu + max |a_i|^2 / 4."""

@@ -2,22 +2,35 @@
 
 For |x| -> infinity H -> mu I and grad f ~ mu x, so lambda_f ~ sqrt(mu) |x| and the step is 2 / (2 + |x|) x:
 it shortens x by 2, whatever mu. An outward error of mu^2 lengthens it again by mu^2, more for mu > sqrt(2).
+The bounds of one_step make that a proof on both sides: an explicit C, or growth from some |x| on.
 B problems, D covariates.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import torch
 
+from icl.checks.giannou.logistic_rounding import step_off
+from icl.checks.giannou.one_step import (
+    bend_off,
+    beyond,
+    constant_of,
+    constant_off,
+    growth,
+    outside_bounds,
+    units,
+)
 from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
+from icl.theory.quadratic import EPSILON
 
-RADII = (10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
-ROUNDING = 1e-8  # |x| is up to 1e6, its last digits 1e-10
+RADII = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)  # in units of the radius that the bounds on one step give
 REMARKS = [
     "The proof bounds mu x^T H^{-1} x from below by mu^2 |x|^2. With H <= (1 + mu) I it is mu / (1 + mu) "
     "|x|^2, which is less once mu (1 + mu) > 1. The lemma is true for mu < sqrt(2), where the 2 by which "
@@ -42,38 +55,56 @@ class LemmaB9(LogisticProblems):
         whole("check.samples", self.samples, 1, 10_000)
 
     def measure(self) -> Finding:
-        most, least = zip(*(self._growth(radius, self.mu**2) for radius in RADII), strict=True)
-        none = [self._growth(radius, 0.0)[0] for radius in RADII]
-        without_step = self.mu**2
-        # Growth at every large radius, for every problem, leaves no C.
-        if min(least[-3:]) > ROUNDING:
-            verdict = "fails"
+        rng, error = generator(self.seed, "check"), self.mu**2
+        loss = self.losses(rng, self.samples)
+        x_BD = units(torch.from_numpy(rng.standard_normal((self.samples, self.dim))))
+        limit = float(Fraction(self.mu) ** 2 - 2)
+        constant = constant_of(self.mu, error)
+        radius = beyond(self.mu, error) if constant is None else constant
+        radii = [share * (radius if math.isfinite(radius) else 1 / self.mu) for share in RADII]
+        growths = [growth(loss, r * x_BD)[0] + error for r in radii]
+        outside = max(outside_bounds(loss, r * x_BD) for r in radii)
+        half = outside_bounds(loss, radii[-1] * x_BD, 0.5)
+        off = step_off(loss, x_BD)
+        parts = [
+            at_most("step_off", off, 1.0, "rounding, of the step in two ways"),
+            at_most("outside_bounds", outside, 1.0, "rounding of a step"),
+            at_most("bend_off", bend_off(), 1e-8, "the grid's spacing, 1e-4, squared"),
+        ]
+        if constant is not None:
+            its, source = constant_off(self.mu, error, constant), "rounding: 16 * 2^-52"
+            parts.append(at_most("constant_off", its, 16 * EPSILON, source))
+        sound, shown = deciding(parts)
+        # The bounds on one step tend to the limit from both sides: its sign decides, if the bounds are right.
+        claim = Bound(0.0, "the claim; |x'| - |x| tends to mu^2 - 2, by bounds from both sides", "limit")
+        if sound != "holds":
+            verdict = "undecided"
         else:
-            verdict = "holds" if max(most[-3:]) < -ROUNDING else "undecided"
-        bound = Bound(0.0, "the claim; rounding of |x| is far smaller", "growth_far_out")
+            verdict, shown = ("fails" if limit > 0 else "holds"), claim
         return Finding(
             verdict,
             {
-                "growth_far_out": most[-1],
-                "radii": list(RADII),
-                "growth_by_radius": list(most),
-                "growth_without_error": none,
-                "limit": self.mu**2 - 2,
+                "limit": limit,
+                "constant": constant,
+                "radii": radii,
+                "growth_far_out": float(growths[-1].max()),
+                "growth_by_radius": [float(growth_B.max()) for growth_B in growths],
+                "growth_without_error": [float(growth_B.max()) - error for growth_B in growths],
+                "outside_bounds": outside,
+                "step_off": off,
+                "bend_off": bend_off(),
+                "constant_off": None if constant is None else constant_off(self.mu, error, constant),
             },
-            bound,
-            Control("the outward error alone, without the step", without_step, without_step > ROUNDING),
-            kinds={"growth_*": "tried", "limit": "exact", "radii": "exact"},
+            shown,
+            Control("half a step: how far outside its bounds, in units of rounding", half, half > 1),
+            kinds={
+                "*": "tried",
+                **dict.fromkeys(("limit", "constant*", "radii", "bend_off"), "exact"),
+            },
             notes=[
-                "growth: |x'| - |x| at its largest over problems, the error mu^2 along the step's outcome."
+                "growth: |x'| - |x| at its largest over problems, the error mu^2 along the step's outcome. "
+                "It decides only together with the bounds, which are proved for every problem.",
+                "constant: the C that the bounds give for mu < sqrt(2).",
             ],
             remarks=REMARKS,
         )
-
-    def _growth(self, radius: float, error: float) -> tuple[float, float]:
-        """(largest, least) |x'| - |x| over random problems at |x| = radius, the error outward."""
-        rng = generator(self.seed, "check")
-        loss = self.losses(rng, self.samples)
-        x_BD = torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
-        x_BD = radius * x_BD / x_BD.norm(dim=1, keepdim=True)
-        growth_B = loss.damped_step(x_BD).norm(dim=1) + error - x_BD.norm(dim=1)
-        return float(growth_B.max()), float(growth_B.min())

@@ -2,13 +2,19 @@ import pytest
 import torch
 
 from icl.algorithms import LogisticLoss
-from icl.checks.giannou.lemmaB_10 import BEND, LemmaB10, beyond, constant_of
+from icl.checks.giannou import lemmaB_10, one_step
+from icl.checks.giannou.lemmaB_10 import LemmaB10
+from icl.checks.giannou.one_step import BEND, beyond, constant_of, growth_bounds
 from tests.checks.asking import Mutant, seen
+from tests.checks.giannou.losses import wrong_losses
 
 
 @pytest.mark.parametrize(
     "mu, verdict",
-    [(0.01, "holds"), (0.1, "holds"), (1.4, "holds"), (2**0.5, "undecided"), (1.43, "fails"), (30, "fails")],
+    [
+        *((mu, "holds") for mu in (1e-4, 0.01, 0.1, 1.4, 1.414213)),
+        *((mu, "fails") for mu in (1.414214, 1.43, 30, 1e3)),
+    ],
 )
 def test_lemma_b10_is_true_below_the_root_of_two(mu, verdict):
     finding = LemmaB10(mu=mu, samples=8, steps=60).measure()
@@ -20,8 +26,33 @@ def test_growth_does_not_stop():
     assert measured["least_growth_in_a_step"] > 1 and measured["constant"] is None
 
 
-test_a_step_that_stays_put_fails = seen(
-    LemmaB10, Mutant(LogisticLoss, "damped_step", lambda right, loss, x_BD: x_BD), mu=0.1
+test_a_wrong_step_or_bound_is_seen_where_it_is_true = seen(
+    LemmaB10,
+    Mutant(LogisticLoss, "damped_step", lambda right, loss, x_BD: x_BD, of="step_off"),
+    *wrong_losses("step_off"),
+    *(
+        Mutant(lemmaB_10, "constant_of", wrong, of="constant_off")
+        for wrong in (
+            lambda right, mu, error: right(mu, error) + mu**2,
+            lambda right, mu, error: right(mu, error) * (1 - 1e-9),
+        )
+    ),
+    Mutant(one_step, "BEND", 0.44, of="bend_off"),
+    Mutant(one_step, "BEND", 0.4, of="bend_off"),
+    Mutant(one_step, "growth_bounds", lambda right, mu, r: tuple(b - 0.5 for b in right(mu, r))),
+    mu=0.1,
+    samples=8,
+    steps=20,
+)
+
+
+test_a_wrong_step_does_not_refute = seen(
+    LemmaB10,
+    *wrong_losses("step_off", "undecided"),
+    Mutant(one_step, "BEND", 0.4, "undecided", "bend_off"),
+    mu=2.0,
+    samples=8,
+    steps=20,
 )
 
 
@@ -30,11 +61,12 @@ def test_bounds_on_one_step():
     m = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
     p = torch.sigmoid(-m)
     assert float((p + p * (1 - p) * m).abs().max()) <= 1
-    assert float((p * (1 - p) * m**2).max()) < BEND
-    for mu, error in ((1.42, 1.42**2), (2.0, 4.0), (0.01, 3.0)):
-        r = beyond(mu, error) * 2.0 ** torch.arange(30)
-        assert bool((error > 2 * (r + 1 / mu) / (2 + r - 2 / mu)).all())
-    assert constant_of(1.5) is None
+    assert 0 <= BEND - float((p * (1 - p) * m**2).max()) < 1e-6
+    for mu, error in ((1.42, 1.42**2), (2.0, 4.0), (0.01, 3.0), (2**0.5, 2 + 1e-9)):
+        r = beyond(mu, error) * 2.0 ** torch.arange(30).double()
+        assert bool((error > 2 * (r + 1 / mu) / (2 + r - 1 / mu)).all())
+        assert bool((growth_bounds(mu, r)[0] + error > 0).all())
+    assert constant_of(1.5, 1.5**2) is None
     for mu in (0.01, 0.1, 1.4):
-        r = constant_of(mu) - mu**2
+        r = constant_of(mu, mu**2)
         assert 2 * (r - 1 / mu) / (2 + r + 1 / mu + (BEND / mu) ** 0.5) == pytest.approx(mu**2, rel=1e-10)

@@ -14,7 +14,7 @@ from icl.checks.giannou.problems import classified
 from icl.checks.giannou.step_error import Setting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.models.columns import ColumnStack, Head
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -55,14 +55,15 @@ test_a_wrong_construction_is_seen = seen(
         Mutant(step_error, "newton_step", wrongly(*of))
         for of in (
             (5, lambda heads: heads[:2]),  # no mu x
-            (5, lambda heads: [negated(heads[0]), *heads[1:]]),  # the gradient
             (4, lambda heads: heads[:1]),  # the direction is not cleared
             (3, lambda heads: heads[1:]),  # no decrement
-            (1, lambda heads: [negated(heads[0]), heads[1]]),  # a step forward
             (1, lambda heads: heads[:1]),  # not restored
             (-3, lambda heads: heads[:1]),  # not transposed
         )
     ),
+    # of a head that is negated the control's negative is the right one
+    blinded(step_error, "newton_step", wrongly(5, lambda heads: [negated(heads[0]), *heads[1:]])),  # gradient
+    blinded(step_error, "newton_step", wrongly(1, lambda heads: [negated(heads[0]), heads[1]])),  # forward
     width=500,
     steps=2,
 )
