@@ -35,7 +35,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
-from icl.sinks.sink import Sink
+from icl.sinks.sink import Sink, model_of
 from icl.sinks.telling import Story
 from icl.verdicts import KINDS, VERDICTS, brief, outcome
 
@@ -139,7 +139,9 @@ class FigureRequest:
                 stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
         document = {**stored, "cached": cached}
         config = {"figure": self.settings, "scale": self.scale}
-        self._story(document, session).tell(config, lambda sink: self._write(document, sink), session.say)
+        self._story(document, session).tell(
+            config, lambda sink: self._write(document, records, sink), session.say
+        )
         return document
 
     def _drawn(
@@ -200,7 +202,10 @@ class FigureRequest:
         about = (self.id, self.scale, self.identity, document, session.group)
         return Story(session.logger, session.outputs, "figure", *about)
 
-    def _write(self, document: Document, sink: Sink) -> None:
+    def _write(self, document: Document, records: Mapping[str, RunRecord], sink: Sink) -> None:
+        trained = {record.path: record for record in records.values() if "model" in record.config}
+        for _, record in sorted(trained.items()):
+            sink.uses(*model_of(record))
         sink.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])
         verdicts = Counter(claim["verdict"] for claim in document["claims"])
         unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])

@@ -57,6 +57,9 @@ class Guarded:
     def model(self, path: Path, name: str, alias: str) -> None:
         self._try(lambda: self._sink.model(path, name, alias))
 
+    def uses(self, path: Path, name: str, alias: str) -> None:
+        self._try(lambda: self._sink.uses(path, name, alias))
+
     def config(self, values: Mapping[str, object]) -> None:
         self._try(lambda: self._sink.config(values))
 

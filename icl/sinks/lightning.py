@@ -61,6 +61,9 @@ class LightningSink:
     def model(self, path: Path, name: str, alias: str) -> None:
         """Weights are in the record."""
 
+    def uses(self, path: Path, name: str, alias: str) -> None:
+        """Which runs a figure is drawn from is in its record."""
+
     def config(self, values: Mapping[str, object]) -> None:
         self.logger.log_hyperparams(redact(dict(values)))
 

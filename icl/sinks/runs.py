@@ -6,7 +6,6 @@ R replicas, L layers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +16,7 @@ from icl.runs.kinds import of_one_matrix
 from icl.runs.provenance import provenance
 from icl.runs.record import RunRecord
 from icl.sinks.heatmaps import Panels, free_of, heatmap_png, largest, panels_of, root_of
-from icl.sinks.sink import Sink
+from icl.sinks.sink import Sink, model_of
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -104,8 +103,7 @@ class ToSink(pl.Callback):
         self.sink.summary(
             {name: mean for name, mean in means.items() if name in self._moving or mean is None}
         )
-        model = re.sub(r"[^\w.-]", "-", record.run["experiment"])
-        self.sink.model(record.path / "weights.npz", model, record.run["fingerprint"])
+        self.sink.model(*model_of(record))
         if record.verdicts:
             columns = ["check", "claim", "verdict", "expected"]
             rows = [[verdict.get(name) for name in columns] for verdict in record.verdicts]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from icl.runs.record import RunRecord
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -24,6 +27,9 @@ class Sink(Protocol):
 
     def model(self, path: Path, name: str, alias: str) -> None:
         """Keep a finished file of weights under a name that all runs of its kind share."""
+
+    def uses(self, path: Path, name: str, alias: str) -> None:
+        """Say that what is reported is made from a file of weights, which `model` keeps for another run."""
 
     def config(self, values: Mapping[str, object]) -> None: ...
 
@@ -47,6 +53,8 @@ class NullSink:
 
     def model(self, path: Path, name: str, alias: str) -> None: ...
 
+    def uses(self, path: Path, name: str, alias: str) -> None: ...
+
     def config(self, values: Mapping[str, object]) -> None: ...
 
     def summary(self, values: Mapping[str, object]) -> None: ...
@@ -55,3 +63,9 @@ class NullSink:
 
     def loggers(self) -> Sequence[Logger]:
         return []
+
+
+def model_of(record: RunRecord) -> tuple[Path, str, str]:
+    """A run's weights as the artifact that `Sink.model` and `Sink.uses` take."""
+    name = re.sub(r"[^\w.-]", "-", record.run["experiment"])
+    return record.path / "weights.npz", name, record.run["fingerprint"]

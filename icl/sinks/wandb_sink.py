@@ -34,11 +34,11 @@ AGENTS_FINISH_TIMEOUT = 120.0  # under an agent what is left is an error
 WRITTEN_WITHIN = (
     30.0  # seconds until W&B's process has written what it was told: every 15 it empties its buffer
 )
-_SUMMARIES = {"mean": "min", "mean_band": "none", "per_matrix": "none", "seed": "none"}
+_SUMMARIES = {"mean": "min,last", "mean_band": "none", "per_matrix": "none", "seed": "none"}
 
 
 class WandbSink:
-    """An open W&B run. Its axis is `step`; of curves the summary keeps the means' least values."""
+    """An open W&B run. Its axis is `step`; of curves the summary keeps the means' least and last values."""
 
     def __init__(self, run: Any, home: Path) -> None:
         self.run = run
@@ -72,6 +72,14 @@ class WandbSink:
             )
 
     def model(self, path: Path, name: str, alias: str) -> None:
+        self._publish(path, name, [alias, "latest"], made_here=True)
+
+    def uses(self, path: Path, name: str, alias: str) -> None:
+        """As `run.use_artifact` does of a file, but also offline. The same file under the same name is one
+        version."""
+        self._publish(path, name, [alias], made_here=False)
+
+    def _publish(self, path: Path, name: str, aliases: list[str], *, made_here: bool) -> None:
         import wandb
 
         with kept_under(self._home):
@@ -81,8 +89,8 @@ class WandbSink:
             # As `run.log_artifact` does offline. Online it would not write to disk what it sends, and `wandb
             # sync` could not upload it after the server has died.
             self.run._interface.publish_artifact(
-                self.run, artifact, [alias, "latest"], None,
-                finalize=True, is_user_created=True, use_after_commit=False,
+                self.run, artifact, aliases, None,
+                finalize=True, is_user_created=not made_here, use_after_commit=not made_here,
             )  # fmt: skip
 
     def config(self, values: Mapping[str, object]) -> None:
@@ -136,13 +144,14 @@ def open_sink(
     home = outputs.absolute() / "wandb"
     identity: dict[str, Any] = {
         "project": settings.project,
-        "run_group": group,
-        "run_job_type": job_type,
+        "run_group": redact(settings.group or group),
+        "run_job_type": redact(settings.job_type or job_type),
         "run_id": run_id,
-        "run_name": name,
-        "run_tags": tuple(redact(list(tags))),
+        "run_name": redact(settings.name or name),
+        "run_tags": tuple(dict.fromkeys(redact([*tags, *(settings.tags or ())]))),
     }
     identity |= {} if settings.entity is None else {"entity": settings.entity}
+    identity |= {} if settings.notes is None else {"run_notes": redact(settings.notes)}
     run = _open(settings, home, identity, redact(config), say)
     exit_code = 1
     try:
@@ -264,25 +273,17 @@ def _say_offline(say: Say, reason: str, run: Any, options: str = "") -> Any:
 
 
 def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
-    """One run per call, quiet, and without command line, environment, code, git or machine."""
+    """One run per call, quiet, and of what W&B collects by itself only what `logger.settings` turns on."""
     return {
+        **settings.settings,
         "root_dir": str(home.parent),
         "use_dot_wandb": False,
         "reinit": "create_new",
         "init_timeout": settings.init_timeout,
-        "console": "off",
         "program": "icl",
         "silent": True,
         "quiet": True,
         "symlink": False,
-        "label_disable": True,
-        "disable_code": True,
-        "disable_git": True,
-        "save_code": False,
-        "x_disable_meta": True,
-        "x_disable_machine_info": True,
-        "x_disable_stats": True,
-        "x_save_requirements": False,
     }
 
 

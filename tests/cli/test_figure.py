@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
+from icl.sinks.written import records
 from tests.cli.conftest import Run, write
 
 FIG3 = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]
@@ -55,8 +56,8 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
     assert not outputs.exists()
 
 
-def test_other_settings_leave_the_shipped_figure_alone(icl: Run) -> None:
-    """And all are drawn from the same trained runs."""
+def test_other_settings_leave_the_shipped_figure_alone(icl: Run, outputs: Path) -> None:
+    """And all are drawn from the same trained runs, whose models W&B is told they use."""
     fig1 = ["figure=giannou/fig1", "scale=smoke", "format=json"]
     many = icl("figure", "-m", *fig1, "figure.experiment.newton_steps=2")
     assert many.code == 0, many.err
@@ -67,3 +68,13 @@ def test_other_settings_leave_the_shipped_figure_alone(icl: Run) -> None:
     assert files[1].name == "fig1.png"
     runs = [{run for run in document["runs"] if "giannou/logistic/" in run} for document in drawn]
     assert runs[0] == runs[1] and len(runs[0]) == 2
+
+    assert icl("figure", *fig1, logger="wandb_offline").code == 0
+    models: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}  # by whether they are used
+    for log in (outputs / "wandb").glob("offline-run-*/*.wandb"):
+        for artifact in (record.artifact for record in records(log) if record.HasField("artifact")):
+            is_used = artifact.use_after_commit
+            assert is_used == ("figure" in log.name) or artifact.type != "model"
+            if artifact.type == "model":
+                models[is_used].add((artifact.name, artifact.digest))
+    assert models[True] == models[False] and len(models[True]) == 2

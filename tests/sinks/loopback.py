@@ -52,8 +52,11 @@ class Artifact:
     name: str
     type: str
     aliases: list[str]
+    digest: str
+    made_by: str  # the run that brought it first
     files: dict[str, bytes] = field(default_factory=dict)
     committed: bool = False
+    used_by: list[str] = field(default_factory=list)
 
 
 class Loopback:
@@ -136,13 +139,23 @@ class Loopback:
         return {"createRunFiles": {"runID": said["run"], "uploadHeaders": [], "files": urls}}
 
     def _CreateArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
-        aliases = [entry["alias"] for entry in said["input"]["aliases"] or []]
-        made = Artifact(said["input"]["artifactCollectionName"], said["input"]["artifactTypeName"], aliases)
-        self.artifacts.append(made)
-        number = str(len(self.artifacts) - 1)
+        """A version of a name is what its files are: who brings the same gets the version that is there."""
+        about = said["input"]
+        aliases = [entry["alias"] for entry in about["aliases"] or []]
+        name, kind = about["artifactCollectionName"], about["artifactTypeName"]
+        brought = Artifact(name, kind, aliases, about["digest"], about["runName"])
+        same = [old for old in self.artifacts if (old.name, old.digest) == (name, about["digest"])]
+        made = same[0] if same else brought
+        self.artifacts += [] if same else [made]
+        number = str(self.artifacts.index(made))
         sequence = {"id": number, "latestArtifact": None}
-        artifact = {"id": number, "state": "PENDING", "artifactSequence": sequence}
-        return {"createArtifact": {"artifact": artifact}}
+        state = "COMMITTED" if made.committed else "PENDING"
+        return {"createArtifact": {"artifact": {"id": number, "state": state, "artifactSequence": sequence}}}
+
+    def _UseArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
+        about = said["input"]
+        self.artifacts[int(about["artifactID"])].used_by.append(about["runName"])
+        return {"useArtifact": {"artifact": {"id": about["artifactID"]}}}
 
     def _CreateArtifactManifest(self, said: dict[str, Any]) -> dict[str, Any]:
         return {"createArtifactManifest": {"artifactManifest": self._manifest(said["artifactID"])}}

@@ -53,6 +53,8 @@ with opened("run-1", lr=0.02) as sink:
     sink.summary({"loss": 0.5})
 with suppress(ZeroDivisionError), opened("run-2"):
     1 / 0
+with opened("figure-1") as sink:
+    sink.uses(weights, "ahn-theorem3", "0123456789ab")
 with opened("run-1") as sink:  # continued, or told again: from its start
     for step in range(4):
         sink.log(step, {"mean/loss": 1 / (step + 1)})
@@ -129,7 +131,7 @@ def test_history_config_and_summary_arrive(server: Loopback) -> None:
         (step, step, 1 / (step + 1)) for step in range(4)
     ]
     assert run.config == {"lr": 0.02, "commit": "abc"}
-    assert run.summary["loss"] == 0.5 and run.summary["mean/loss"] == {"min": 0.25}
+    assert run.summary["loss"] == 0.5 and run.summary["mean/loss"] == {"min": 0.25, "last": 0.25}
     expected = {"project": "icl", "groupName": "group1", "jobType": "train", "tags": ["ahn"]}
     assert {name: run.identity[name] for name in expected} == expected
     assert run.identity["program"] == "icl"  # and not a path
@@ -145,6 +147,12 @@ def test_weights_arrive_as_a_model(server: Loopback) -> None:
     (model,) = (artifact for artifact in server.artifacts if artifact.type == "model")
     assert (model.name, set(model.aliases)) == ("ahn-theorem3", {"0123456789ab", "latest"})
     assert model.committed and model.files["weights.npz"] == b"weights"
+
+
+def test_a_figures_run_uses_the_model_of_the_run_that_made_it(server: Loopback) -> None:
+    """Lineage, as W&B draws it."""
+    (model,) = (artifact for artifact in server.artifacts if artifact.type == "model")
+    assert (model.made_by, model.used_by) == ("run-1", ["figure-1"])
 
 
 def test_exit_states_arrive(server: Loopback) -> None:
@@ -240,6 +248,30 @@ for steps in (2, 4):
     sync = f"upload with: {shlex.join(['wandb', 'sync', *map(str, folders)])} ("
     rows = uploaded_by(sync, tmp_path).runs["run-1"].rows
     assert {(row["_step"], row["loss"]) for row in rows} == {(step, 1 / (step + 1)) for step in range(4)}
+
+
+def test_lineage_of_runs_uploaded_later(tmp_path: Path) -> None:
+    """What a run used is on disk when it was offline, and a model that was never told of arrives with it."""
+    body = """
+weights = outputs / "weights.npz"
+for name in ("told", "untold"):
+    weights.write_bytes(name.encode())
+    if name == "told":
+        with opened("run-1") as sink:
+            sink.model(weights, name, "0123456789ab")
+    with opened(f"figure-{name}") as sink:
+        sink.uses(weights, name, "0123456789ab")
+weights.unlink()
+"""
+    with script(tmp_path, body, "offline") as process:
+        assert said_by(process) == ""
+    wandb = tmp_path / "outputs" / "wandb"
+    (first,), others = wandb.glob("offline-run-*-run-1"), wandb.glob("offline-run-*-figure-*")
+    for folder in (first, *others):
+        server = uploaded_by(f"upload with: {shlex.join(['wandb', 'sync', str(folder)])} (", tmp_path)
+        (artifact,) = server.artifacts
+        assert artifact.committed and artifact.files["weights.npz"] == artifact.name.encode()
+        assert artifact.used_by == [name for name in server.runs if name != "run-1"]
 
 
 def test_under_an_agent_the_run_is_the_agents(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ import pytest
 from PIL import Image
 
 from icl.config.compose import compose
-from icl.config.logger import LoggerSettings
+from icl.config.logger import PRIVATE, LoggerSettings
 from icl.config.places import Configs
 from icl.errors import InputError
 from icl.sinks.wandb_sink import WandbSink
@@ -35,8 +36,10 @@ from icl.sinks.wandb_sink import open_sink
 
 outputs, mode = Path(sys.argv[1]), sys.argv[2]
 
+own = {}
+
 def opened(run_id, **config):
-    settings = LoggerSettings(mode=mode, init_timeout=1)
+    settings = LoggerSettings(mode=mode, init_timeout=1, **own)
     return open_sink(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id, name="a run",
                      config=config, say=lambda line: print("said:", line, file=sys.stderr), tags=("ahn",))
 """
@@ -62,6 +65,7 @@ with opened("full-1", optimizer={"lr": 0.02}, mail={"password": "hunter2"}, note
     sink.config({"commit": "abc", "threads": 1, "api_key": key})
     sink.table("verdicts", ["claim", "measured"], [["falls", 0.04], ["undefined", None], ["word", "x"]])
     sink.model(weights, "ahn-theorem3", "0123456789ab")
+    sink.uses(weights, "other-run", "0123456789ab")
     sink.summary({"loss_end": 0.5, "api_key": key})
 with suppress(ZeroDivisionError), opened("raises-1") as sink:
     sink.log(0, {"loss": 1.0})
@@ -74,6 +78,16 @@ with opened("outer-1") as outer, opened("inner-1") as inner:
     outer.log(0, {"loss": 1.5})
     inner.log(0, {"loss": 2.5})
     outer.log(1, {"loss": 1.25})
+own |= {"name": "mine", "group": "study", "job_type": "probe", "notes": f"with {key}", "tags": "try, ahn,2"}
+on = {"console": "wrap", "disable_git": False, "x_disable_stats": False, "x_disable_machine_info": False}
+repository = Path.home() / "repository"
+git = f"git -C {repository} -c user.name=me -c user.email=me@there"
+assert os.system(f"git init -q {repository} && {git} commit -q --allow-empty -m first") == 0
+own["settings"] = {"x_disable_meta": False, "git_root": str(repository), **on}
+with opened("own-1") as sink:
+    print("spoken again")
+    for name, value in own["settings"].items():
+        assert getattr(sink.run.settings, name) == value, name
 
 assert not [name for name in os.environ if name in ("WANDB_MODE", "WANDB_CACHE_DIR", "WANDB_DATA_DIR")]
 """
@@ -152,7 +166,7 @@ def test_step_is_the_axis_and_means_have_minima(offline):
 def test_images_table_model_and_summary(offline):
     log = log_of(offline[0], "full-1")
     summary = summary_of(log)
-    assert summary["summary"]["mean/risk"] == {"min": 0.125}
+    assert summary["summary"]["mean/risk"] == {"min": 0.125, "last": 0.5}
     assert "mean_band/risk/low" not in summary["summary"]
     gallery = summary["summary"]["weights/A"]
     assert gallery["captions"] == ["step 1", "step 2"]
@@ -168,7 +182,10 @@ def test_images_table_model_and_summary(offline):
         "columns": ["claim", "measured"],
         "data": [["falls", 0.04], ["undefined", None], ["word", "x"]],
     }
-    (model,) = (artifact for artifact in told(log, "artifact") if artifact.type == "model")
+    model, used = (artifact for artifact in told(log, "artifact") if artifact.type == "model")
+    assert (model.user_created, model.use_after_commit) == (False, False), "would be nobody's output"
+    assert (used.name, used.user_created, used.use_after_commit) == ("other-run", True, True)
+    assert used.manifest.contents[0].digest == model.manifest.contents[0].digest
     assert (model.name, list(model.aliases)) == ("ahn-theorem3", ["0123456789ab", "latest"])
     (kept,) = model.manifest.contents
     assert kept.path == "weights[1].npz" and Path(kept.local_path).read_bytes() == b"weights"
@@ -181,11 +198,39 @@ def test_no_secret_and_no_argument_is_stored(offline):
     outputs, _ = offline
     files = [path for path in (outputs / "wandb").rglob("*") if path.is_file()]
     assert len(files) > 20
-    assert not {path.name for path in files} & {"wandb-metadata.json", "requirements.txt", "output.log"}
     for path in files:
         content = path.read_bytes()
-        for hidden in (SECRET, "hunter2", "313373133731", "script.py"):
-            assert hidden.encode() not in content, (hidden, path)
+        hidden = (
+            (SECRET, "hunter2") if "own-1" in str(path) else (SECRET, "hunter2", "313373133731", "script.py")
+        )
+        for text in hidden:
+            assert text.encode() not in content, (text, path)
+
+
+def test_what_wandb_collects_by_itself_is_off(offline):
+    for log in (offline[0] / "wandb").glob("*/run-*.wandb"):
+        if "own-1" in log.name:
+            continue
+        files = {path.name for path in log.parent.rglob("*")}
+        assert not files & {"wandb-metadata.json", "requirements.txt", "output.log"}
+        for kind in ("environment", "stats", "output_raw"):
+            assert told(log, kind) == [], (kind, log)
+        assert not any(run.HasField("git") for run in told(log, "run"))
+
+
+def test_settings_turn_it_on_again(offline):
+    """System metrics are sampled at times that nobody can wait for: of them the setting is tested."""
+    log = log_of(offline[0], "own-1")
+    assert "spoken again" in "".join(line.line for line in told(log, "output_raw"))
+    assert list(told(log, "environment")[0].args)[1:] == ["offline", ARGUMENT]
+    (run,) = told(log, "run")
+    assert len(run.git.commit) == 40
+
+
+def test_names_of_the_users_own(offline):
+    (run,) = told(log_of(offline[0], "own-1"), "run")
+    said = (run.display_name, run.run_group, run.job_type, run.notes, list(run.tags))
+    assert said == ("mine", "study", "probe", "with <redacted>", ["ahn", "try", "2"])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +252,7 @@ def test_every_run_is_its_own_and_closed(offline, run_id, exit_code, losses):
 
 def test_writes_only_under_outputs_and_says_nothing(offline):
     outputs, done = offline
-    assert (done.stdout, done.stderr) == ("spoken 313373133731\n", "")
+    assert (done.stdout, done.stderr) == ("spoken 313373133731\nspoken again\n", "")
     assert {path.name for path in outputs.iterdir()} == {"wandb", "runs"}
     written = {path.name for path in outputs.parent.iterdir()}
     assert written == {"home", "outputs", "script.py"}
@@ -256,8 +301,8 @@ assert "wandb" not in sys.modules
 
 @pytest.fixture
 def no_wandb_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_SWEEP_ID"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
 
 
 def settings(*overrides: str) -> LoggerSettings:
@@ -281,6 +326,55 @@ def test_wandbs_own_variables_are_respected_and_overridden(
     assert settings("logger=none").mode == "none"
 
 
+def test_names_and_tags_are_wandbs_variables_or_given(
+    no_wandb_variables: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> tuple[object, ...]:
+        return found.name, found.group, found.job_type, found.notes, found.tags
+
+    found = settings()
+    assert told() == (None, None, None, None, ())
+    for name in ("NAME", "RUN_GROUP", "JOB_TYPE", "NOTES", "TAGS"):
+        monkeypatch.setenv(f"WANDB_{name}", "")
+    found = settings()
+    assert told() == (None, None, None, None, ())
+    for name in ("NAME", "RUN_GROUP", "JOB_TYPE", "NOTES"):
+        monkeypatch.setenv(f"WANDB_{name}", f"my {name}: [1, 2")
+    monkeypatch.setenv("WANDB_TAGS", "a,b c,a,,3")
+    found = settings()
+    names = [f"my {name}: [1, 2" for name in ("NAME", "RUN_GROUP", "JOB_TYPE", "NOTES")]
+    assert told() == (*names, ("a", "b c", "3"))
+    given = [f"logger.{name}={name[0]}" for name in ("name", "group", "job_type", "notes")]
+    found = settings("logger=wandb_offline", *given, "logger.tags=[x,y]")
+    assert told() == ("n", "g", "j", "n", ("x", "y"))
+
+
+def test_what_is_off_is_so_in_the_config(no_wandb_variables: None) -> None:
+    shown = compose(Configs(), "train", []).settings["logger"]["settings"]
+    assert shown == PRIVATE and settings().settings == PRIVATE
+    found = settings("logger.settings.x_disable_stats=false", "logger.settings.console=wrap")
+    assert found.settings == PRIVATE | {"x_disable_stats": False, "console": "wrap"}
+    found = settings("+logger.settings.x_stats_sampling_interval=2")
+    assert found.settings == PRIVATE | {"x_stats_sampling_interval": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"x_disable_stat": False}, "x_disable_stat: no such setting; did you mean x_disable_stats"),
+        ({"console": "loud"}, "console=loud: Input should be"),
+        ({"run_name": "x"}, "run_name: logger.name sets it"),
+        ({"run_id": "x"}, "run_id: icl sets it"),
+        ({"api_key": SECRET}, "api_key: WANDB_API_KEY sets it"),
+        ({"x_stats_sampling_interval": "soon"}, "x_stats_sampling_interval=soon: Input should be"),
+    ],
+)  # fmt: skip
+def test_wandbs_settings_are_validated(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"logger.settings.{why}")) as refused:
+        LoggerSettings(mode="offline", settings=given)
+    assert SECRET not in str(refused.value)
+
+
 def test_under_an_agent_online(no_wandb_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
     assert settings().mode == "online"
@@ -297,10 +391,14 @@ def test_under_an_agent_online(no_wandb_variables: None, monkeypatch: pytest.Mon
         ("init_timeout", math.inf),
         ("project", "a/b"),
         ("project", ""),
+        ("name", 3),
+        ("tags", 3),
+        ("tags", [1]),
+        ("settings", 3),
     ],
 )
 def test_settings_are_validated(key, value):
-    with pytest.raises(InputError, match=f"logger.{key}={value}"):
+    with pytest.raises(InputError, match=re.escape(f"logger.{key}={value}")):
         LoggerSettings(**{key: value})
 
 
