@@ -27,6 +27,7 @@ from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 
 MAX_INVERSION = 64
+MAX_STEPS = 200
 MAX_NUMBERS = 20_000_000  # of the widest ReLU layer's weights and activations
 
 
@@ -36,13 +37,14 @@ class NewtonSteps(LogisticProblems):
 
     width: int = 2000
     inversion: int | None = None
-    steps: int = 12
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         k = inversion_steps(self.mu) if self.inversion is None else self.inversion
         self.k = whole("check.inversion", k, 1, MAX_INVERSION)
-        whole("check.steps", self.steps, 1, 200)
+        if self.steps is not None:
+            whole("check.steps", self.steps, 1, MAX_STEPS)
 
     def affordable(self, prompts: int) -> None:
         """Neurons for each function; the layer of products has dim times as many."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
 from icl.checks.giannou.step_error import (
+    MAX_STEPS,
     NewtonSteps,
     Setting,
     Trajectory,
@@ -24,6 +25,7 @@ from icl.checks.giannou.step_error import (
 from icl.checks.verdict import Bound, Finding, at_most, decide, deciding
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.logistic import prompt_of_theorem
+from icl.errors import whole
 from icl.models.columns import ColumnStack, forward
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
@@ -58,8 +60,11 @@ class Theorem5_2(NewtonSteps):
         "eps."
     )
 
+    steps: int = 12
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        whole("check.steps", self.steps, 1, MAX_STEPS)
         self.affordable(1)
 
     def measure(self) -> Finding:
