@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
 from icl.errors import whole
 
 SIXTH = 1 / 7  # s at x = 1/6
@@ -45,9 +46,27 @@ class AppendixE1:
         own_z = own_bound_on_z()
         own, own_error = largest_at_sixth(0.01, own_z, self.cells)
         derivative = largest_derivative(self.cells)
+        off = {
+            "h_off_printed": off_printed(0.01, 0.012, self.cells),
+            "slope_off": slope_off(),
+            "turn_off": turn_off(decreasing_up_to(0.012), 0.012),
+            "certificate_excess": max(least_G - least_on_grid(), 0.0),
+            "own_z_off": own_z_off(),
+        }
+        sound, wrong_bound = deciding(
+            [
+                at_most("h_off_printed", off["h_off_printed"], ROUNDING, "rounding"),
+                at_most("slope_off", off["slope_off"], ROUNDING, "rounding"),
+                at_most("turn_off", off["turn_off"], 0.5, "signs of h' on both sides"),
+                at_most("certificate_excess", off["certificate_excess"], ROUNDING, "a lower bound is below"),
+                at_most("own_z_off", off["own_z_off"], 1e-4, "the grid of mu, 1e-4 apart in log"),
+            ]
+        )
         bound = Bound(-0.01, "the claim; h is evaluated on a grid, its own values are attained", "h_at_sixth")
         # One point where h exceeds -.01 refutes; that none does on the grid would need the Lipschitz error.
-        if printed > bound.value + error:
+        if sound != "holds":
+            verdict, bound = "undecided", wrong_bound
+        elif printed > bound.value + error:
             verdict = "fails"
         else:
             verdict = "holds" if least_G > 0 and printed + error <= bound.value else "undecided"
@@ -63,6 +82,7 @@ class AppendixE1:
                 "decreasing_up_to_x": decreasing_up_to(0.012),
                 "largest_derivative": derivative,
                 "printed_largest_derivative": -0.02,
+                **off,
             },
             bound,
             Control(
@@ -78,6 +98,7 @@ class AppendixE1:
             kinds={
                 "*": "exact",
                 **dict.fromkeys(("h_at_sixth", "h_at_sixth_own_eps", "largest_derivative"), "searched"),
+                **dict.fromkeys(("*_off*", "certificate_excess"), "tried"),
             },
         )
 
@@ -106,6 +127,47 @@ def largest_at_sixth(y: float, z: float, cells: int) -> tuple[float, float]:
     values = h(np.full_like(c, 1 / 6), c, np.full_like(c, z))
     delta = np.sqrt(SIXTH**2 + 2 * y * (1 - SIXTH) + z)
     return float(np.nanmax(values)), float(y / cells / (1 - delta))
+
+
+def off_printed(y: float, z: float, cells: int) -> float:
+    """h(1/6) against the function that appendix E.1 prints for it, with the root r where it needs one:
+    -1/42 + y - log(1 - r) - r, r^2 = 1/49 - 12 y / 7 + z."""
+    c = np.linspace(-y, y, cells + 1)
+    root = np.sqrt(1 / 49 - 12 * c / 7 + z)
+    printed = -1 / 42 + c - np.log(1 - root) - root
+    return float(np.abs(h(np.full_like(c, 1 / 6), c, np.full_like(c, z)) - printed).max())
+
+
+def slope_off() -> float:
+    """dh/dx against the derivative along the imaginary axis, h(x + i t) / t, which cancels nothing."""
+    x, c = np.meshgrid(np.linspace(1 / 6, 1, 101), np.linspace(-0.06, 0.06, 101), indexing="ij")
+    t, possible = 1e-30, x**2 / (1 + x) ** 2 - 2 * c / (1 + x) > 1e-3
+    x, c = x[possible], c[possible]
+    w = x + 1j * t
+    delta = np.sqrt(w**2 / (1 + w) ** 2 - 2 * c / (1 + w))
+    by_step = np.imag(-(w**2) / (1 + w) + c - delta - np.log(1 - delta)) / t
+    return float(np.abs(slope(x, c, np.zeros(1)) - by_step).max())
+
+
+def turn_off(x: float, z: float) -> float:
+    """0 where h' < 0 just before x and not just after, at c = 0 and c' = z."""
+    before, after = slope(x * np.array([1 - 1e-6, 1 + 1e-6]), np.zeros(2), np.full(2, z))
+    return 0.0 if before < 0 <= after else 1.0
+
+
+def least_on_grid() -> float:
+    """G on a grid of its own, by u G = D^2 - delta^2."""
+    x, c = np.meshgrid(np.geomspace(1 / 6, 1e3, 2001), np.linspace(-0.06, 0.06, 121), indexing="ij")
+    s, u = x / (1 + x), 1 / (1 + x)
+    D = 1 - (s + c) / (s * (1 + u)) * u**2
+    return float(((D**2 - s**2 + 2 * c * u) / u).min())
+
+
+def own_z_off() -> float:
+    """own_bound_on_z against the largest over a grid of mu, as a share."""
+    mu = np.exp(np.arange(-10, 10, 1e-4))
+    eps = np.minimum(0.01, 0.04 * mu / (1 + mu))
+    return abs(float((eps**2 * (1 + mu) / (4 * mu)).max()) / own_bound_on_z() - 1)
 
 
 def own_bound_on_z() -> float:

@@ -9,10 +9,13 @@ import math
 from math import comb
 
 import numpy as np
+import torch
 
-from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.algorithms.newton import transpose_start
+from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
 from icl.errors import real, whole
 from icl.random import generator
+from icl.theory.quadratic import EPSILON
 
 REMARKS = [
     "The degrees are as section 6 counts them: 3^l after l layers, 2^{t+1} - 1 and 2 * 3^t - 1 after t "
@@ -43,26 +46,48 @@ class Degrees:
             (3**t, 2 ** (t + 1) - 1, 2 * 3**t - 1, a, b, c)
             for t, a, b, c in zip(counts, attention, second, third, strict=True)
         ]
+        counted = Bound(0.5, "degrees are counted in integers", "mismatches")
         wrong = sum(case[:3] != case[3:] for case in expected)
         disordered = sum(
             not ((a == b if t == 1 else a > b) and a < c)
             for t, a, b, c in zip(counts, attention, second, third, strict=True)
         )
+        residuals_off = max(
+            relative(residual, other)
+            for t in counts
+            for residual, other in (
+                (best_residual(3**t, self.condition), residual_by_roots(3**t + 1, self.condition)),
+                (newton_residual(2, t, self.condition), residual_by_steps(2, t, self.condition)),
+                (newton_residual(3, t, self.condition), residual_by_steps(3, t, self.condition)),
+            )
+        )
+        # Chebyshev's points a_j, of n, are known to 2^-52 (kappa + 1), and sum_j (kappa + 1) / (a_j - 1) is
+        # n^2 (kappa + 1) / (kappa - 1); the power 3^t of a number multiplies its rounding by 3^t.
+        most = 3**self.layers + 1
+        spread = (self.condition + 1) / (self.condition - 1)
+        rounding = EPSILON * (4 * most**2 * spread + 16 * most)
+        verdict, shown = deciding(
+            [
+                (decide(wrong + disordered, 0.5), counted),
+                at_most("residuals_off", residuals_off, rounding, "rounding of powers, and of roots"),
+            ]
+        )
         fourth = newton_degrees(4, self.layers)
         control = sum(a != b for a, b in zip(third, fourth, strict=True))
         return Finding(
-            decide(wrong + disordered, 0.5),
+            verdict,
             {
                 "mismatches": wrong + disordered,
                 "layers": list(counts),
                 "degree_attention": attention,
                 "degree_order2": second,
                 "degree_order3": third,
+                "residuals_off": residuals_off,
                 "best_residual": [best_residual(3**t, self.condition) for t in counts],
                 "residual_order2": [newton_residual(2, t, self.condition) for t in counts],
                 "residual_order3": [newton_residual(3, t, self.condition) for t in counts],
             },
-            Bound(0.5, "degrees are counted in integers", "mismatches"),
+            shown,
             Control("steps at which order 4 does not have order 3's degree", control, control > 0.5),
             remarks=REMARKS,
             kinds={"*": "exact"},
@@ -138,3 +163,25 @@ def best_residual(degree: int, condition: float) -> float:
 def newton_residual(order: int, steps: int, condition: float) -> float:
     """max |1 - a X_t(a)| over [1, kappa] from the authors' X_0 = a / (1 + kappa^2)."""
     return (1 - 1 / (1 + condition**2)) ** (order**steps)
+
+
+def residual_by_roots(degree: int, condition: float) -> float:
+    """The residual's size at a = 1 of the polynomial 1 - a q(a), of that degree, that vanishes at Chebyshev's
+    points of [1, kappa]: the product of 1 - 1 / a_j."""
+    j = np.arange(degree)
+    roots = (condition + 1) / 2 + (condition - 1) / 2 * np.cos((2 * j + 1) * np.pi / (2 * degree))
+    return float(np.exp(np.log(np.abs(1 - 1 / roots)).sum()))
+
+
+def residual_by_steps(order: int, steps: int, condition: float) -> float:
+    """The largest |1 - a X_t(a)| at a = 1 and a = kappa, by the iteration itself."""
+    A_DD = torch.diag(torch.tensor([condition, 1.0], dtype=torch.float64))
+    residual_DD = torch.eye(2, dtype=torch.float64) - transpose_start(A_DD) @ A_DD
+    for _ in range(steps):
+        residual_DD = torch.linalg.matrix_power(residual_DD, order)
+    return float(torch.linalg.matrix_norm(residual_DD, 2))
+
+
+def relative(residual: float, other: float) -> float:
+    """How far two residuals are apart; those that float64 cannot tell from 0 are one."""
+    return abs(residual - other) / max(residual, other, 1e-280)

@@ -20,7 +20,7 @@ from icl.checks.giannou.problems import MAX_DIM, condition_of, conditioned
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
 from icl.checks.verdict import Finding, at_most, deciding
-from icl.errors import real, whole
+from icl.errors import InputError, real, whole
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
 
@@ -56,7 +56,8 @@ class Order:
         self.condition = condition_of(condition, 1e4)
         self.steps = whole("check.steps", steps, 1, 64)
         self.accuracy = real("check.accuracy", accuracy, 0, open_low=True)
-        condition_of(1 / self.accuracy, 1e14)
+        if not 1e-14 <= self.accuracy < 1:
+            raise InputError(f"check.accuracy={accuracy}: must be from 1e-14 to below 1, as rounding is")
         self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 1000)
 
     def measure(self) -> Finding:

@@ -1,7 +1,8 @@
 import pytest
 
+from icl.checks.giannou import degrees
 from icl.checks.giannou.degrees import Degrees, best_residual, newton_residual
-from tests.checks.asking import held
+from tests.checks.asking import Mutant, held, seen
 
 
 def test_degrees():
@@ -13,7 +14,23 @@ def test_degrees():
         a < b
         for a, b in zip(finding.measured["best_residual"], finding.measured["residual_order3"], strict=True)
     )
-    degrees, condition = finding.measured["degree_attention"], Degrees().condition
-    assert finding.measured["best_residual"] == [best_residual(degree, condition) for degree in degrees]
+    counted, condition = finding.measured["degree_attention"], Degrees().condition
+    assert finding.measured["best_residual"] == [best_residual(degree, condition) for degree in counted]
     assert newton_residual(2, 1, 1.0) == pytest.approx(0.25)
     assert best_residual(0, 3.0) == pytest.approx(0.5)  # 1 - a / 2 on [1, 3]
+
+
+@pytest.mark.parametrize("condition", [1.0001, 1.01, 2, 1e3, 1e5, 1e8])
+def test_at_any_condition(condition):
+    for layers in (1, 3):
+        held(Degrees(layers=layers, condition=condition))
+
+
+test_wrong_degrees_and_residuals_are_seen = seen(
+    Degrees,
+    Mutant(degrees, "best_residual", lambda right, degree, k: right(degree - 1, k), of="residuals_off"),
+    Mutant(degrees, "best_residual", lambda right, degree, k: right(degree, k * (1 + 1e-9))),
+    Mutant(degrees, "newton_residual", lambda right, order, t, k: right(order, t + 1, k), of="residuals_off"),
+    Mutant(degrees, "newton_residual", lambda right, order, t, k: (1 - 1 / (1 + k)) ** (order**t)),
+    Mutant(degrees, "attention_degrees", lambda right, *of: [2 * d for d in right(*of)], of="mismatches"),
+)
