@@ -41,6 +41,7 @@ from icl.tasks.token_law import TokenLaw
 from icl.theory.dynamical_system import (
     Covariances,
     covariances_of_independent_modes,
+    covariances_of_listed_modes,
     covariances_of_systems,
     moments,
     parity_mask,
@@ -57,6 +58,7 @@ SPREAD = (0.8, 1.0)  # of the process noise in (d)
 RATIO = 2.0  # of R's largest to its smallest diagonal entry in (c)
 MAX_DIM, MAX_LENGTH, MAX_SYSTEMS = 64, 1024, 100_000
 BLOCK = 512  # sequences whose noise is one stream: blocks of any replica are drawn side by side
+MAX_LISTED = 20  # states of (b) with listed eigenvalues whose mean is a sum: it has 2 states^2 terms
 POOL = 0  # the seed of the systems that `systems` draws once
 
 
@@ -166,6 +168,7 @@ class DynamicalSystemLaw(TokenLaw):
         "covariances",
         "quadratic_risk",
         "has_independent_modes",
+        "has_listed_modes",
         "mode_arguments",
     )
 
@@ -225,6 +228,9 @@ class DynamicalSystemLaw(TokenLaw):
             return Covariances(share_Q, covariances_of_systems(A_QDD, c_QD, *arguments))
         if self.has_independent_modes:
             return covariances_of_independent_modes(**self.mode_arguments())
+        if self.has_listed_modes:
+            others = {name: value for name, value in self.mode_arguments().items() if name != "dim"}
+            return covariances_of_listed_modes(self.spectrum, **others)  # type: ignore[arg-type]
         return None
 
     @cached_property
@@ -237,8 +243,8 @@ class DynamicalSystemLaw(TokenLaw):
     @property
     def exact_where(self) -> str:
         return (
-            "one plain layer of linear attention in settings a and b with a uniform spectrum, or with "
-            "task.systems drawn once"
+            "one plain layer of linear attention in settings a and b with a uniform spectrum or a list of "
+            f"eigenvalues (in b at most {MAX_LISTED}), or with task.systems drawn once"
         )
 
     def arrays(self) -> Mapping[str, np.ndarray]:
@@ -258,6 +264,12 @@ class DynamicalSystemLaw(TokenLaw):
     def has_independent_modes(self) -> bool:
         """Whether icl.theory.dynamical_system integrates over the systems exactly."""
         return self.setting in ("a", "b") and self.spectrum == "uniform" and self.pool is None
+
+    @property
+    def has_listed_modes(self) -> bool:
+        """Whether the systems are A and -A of a list of eigenvalues, and their sum is as short as exact."""
+        short = self.setting == "a" or (self.setting == "b" and self.states <= MAX_LISTED)
+        return short and not isinstance(self.spectrum, str) and self.pool is None
 
     def mode_arguments(self) -> dict[str, Any]:
         """As icl.theory.dynamical_system.covariances_of_independent_modes takes them."""

@@ -13,7 +13,7 @@ S = P (P + 1) / 2 pairs a <= b of token entries, K = s entries of the query, E =
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from icl.theory.quadratic import QuadraticRisk
-from icl.theory.quadrature import gauss_rule
+from icl.theory.quadrature import gauss_rule, legendre_rule
 
 DEGREE = 3  # in C, of the highest moments here: E[q q G G]
 CHUNK_ENTRIES = 4_000_000  # of the largest intermediate, about 32 MB
@@ -156,7 +156,7 @@ def covariances_of_independent_modes(
     """
     radius = Rule.point(dim) if half_width is None else squared_norm_rule(dim, half_width)
     share = Rule.point(1 / dim) if half_width is None else share_rule(dim)
-    nodes, weights = np.polynomial.legendre.leggauss(DEGREE * length + 1)
+    nodes, weights = legendre_rule(DEGREE * length + 1)
     value_Q, value_weight_Q = torch.from_numpy(nodes), torch.from_numpy(weights / 2)
     g_QTT = covariance_of_modes(value_Q, process, start, length)
     mean_TT = torch.einsum("q,qtu->tu", value_weight_Q, g_QTT)
@@ -168,6 +168,41 @@ def covariances_of_independent_modes(
         for b, b_weight in zip(share.nodes, share.weights, strict=True):
             weight.append(dim * r_weight * b_weight * value_weight_Q)
             covariance.append(noise_TT + r * mean_TT + r * b * (g_QTT - mean_TT))
+    return Covariances(torch.cat(weight), torch.cat(covariance))
+
+
+def covariances_of_listed_modes(
+    values: Sequence[float],
+    process: float,
+    noise: float,
+    start: float,
+    length: int,
+    half_width: float | None = None,
+) -> Covariances:
+    """A symmetric with these eigenvalues, or minus these, w and x_0 isotropic; otherwise as above.
+
+    C = noise I + r sum_m b_m g(v_m), and for -A the same with signs (-1)^(i+j). With `half_width` the shares
+    b are the squares of a direction's coordinates, E[b_1^3], E[b_1^2 b_2], E[b_1 b_2 b_3] = 15, 3, 1 over
+    D (D + 2) (D + 4): a rule on all b = e_m, (e_m + e_n) / 2 and (1, .., 1) / D has the same moments.
+    """
+    D = len(values)
+    center_1D = torch.full((1, D), 1 / D, dtype=torch.float64)
+    if half_width is None:
+        radius, share_ED, share_weight_E = Rule.point(D), center_1D, torch.ones(1, dtype=torch.float64)
+    else:
+        radius, corner_DD = squared_norm_rule(D, half_width), torch.eye(D, dtype=torch.float64)
+        m, n = torch.triu_indices(D, D, 1)
+        share_ED = torch.cat([corner_DD, (corner_DD[m] + corner_DD[n]) / 2, center_1D])
+        weights = [16.0 - 2 * D] * D + [16.0] * len(m) + [float(D**3)]
+        share_weight_E = torch.tensor(weights, dtype=torch.float64) / (D * (D + 2) * (D + 4))
+    g_DTT = covariance_of_modes(torch.tensor(values, dtype=torch.float64), process, start, length)
+    mixed_ETT = torch.einsum("ed,dtu->etu", share_ED, g_DTT)
+    noise_TT, sign_T = noise * torch.eye(length, dtype=torch.float64), (-1.0) ** torch.arange(length)
+    weight, covariance = [], []
+    for r, r_weight in zip(radius.nodes, radius.weights, strict=True):
+        C_ETT = noise_TT + r * mixed_ETT
+        weight += [r_weight * share_weight_E / 2] * 2
+        covariance += [C_ETT, C_ETT * torch.outer(sign_T, sign_T)]
     return Covariances(torch.cat(weight), torch.cat(covariance))
 
 

@@ -1,4 +1,5 @@
-"""Gauss rule of a measure on [0, inf) that is known by its exact moments m_k.  J: number of nodes.
+"""Gauss rules: of a measure on [0, inf) that is known by its exact moments m_k, and Legendre's.  J: number of
+nodes.
 
 A rule of J nodes integrates every polynomial of degree 2J - 1 exactly, with positive weights. The
 expectation of the square of a polynomial of degree J - 1 becomes a sum of squares: no cancellation, full
@@ -92,3 +93,29 @@ def smallest_square(moments: Sequence[Fraction], degree: int) -> Fraction:
         norm *= betas[k + 1]
         total += current**2 / norm
     return 1 / total
+
+
+def legendre_rule(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes (ascending) and weights (sum 2) of Gauss and Legendre's rule on [-1, 1].
+
+    Newton's method for 1 - x, with the differences P_{k+1} - P_k: weights are right to some 16 * 2^-52, where
+    NumPy's and SciPy's lose a factor `count` ** 2 of that at the ends (10^-9 at 601 nodes).
+    """
+    angle_J = np.pi * (4 * np.arange(1, (count + 1) // 2 + 1) - 1) / (4 * count + 2)
+    gap_J = 2 * np.sin(angle_J / 2) ** 2  # 1 - x, of the nodes that are not negative
+    for _ in range(10):
+        value_J, difference_J = 1 - gap_J, -gap_J
+        slope_before_J, slope_J = np.zeros_like(gap_J), np.ones_like(gap_J)
+        for k in range(1, count):
+            difference_J = (k * difference_J - (2 * k + 1) * gap_J * value_J) / (k + 1)
+            slope_before_J, slope_J = slope_J, slope_before_J + (2 * k + 1) * value_J
+            value_J = value_J + difference_J
+        step_J = value_J / slope_J
+        gap_J = gap_J + step_J
+        if np.abs(step_J / gap_J).max() < 4 * np.finfo(np.float64).eps:
+            break
+    weight_J, half = 2 / (gap_J * (2 - gap_J) * slope_J**2), count // 2
+    node_J = 1 - gap_J
+    if count % 2:
+        node_J[-1] = 0.0
+    return np.concatenate([-node_J[:half], node_J[::-1]]), np.concatenate([weight_J[:half], weight_J[::-1]])

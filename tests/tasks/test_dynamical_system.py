@@ -165,6 +165,19 @@ def test_the_exact_risk_is_the_mean_of_both_sampled_estimators(setting, systems)
     assert torch.allclose(found, by_tokens.square().mean(-1) / 2, rtol=1e-12)
 
 
+@pytest.mark.parametrize("setting", ["a", "b"])
+def test_listed_eigenvalues_have_an_exact_risk(setting):
+    law = DynamicalSystem(dim=2, length=6, setting=setting, spectrum=[0.9, -0.4]).law([0])
+    model = model_of(law, layers=1, heads=1)
+    exact = law.exact_risk(model)(model).detach()
+    (build,) = law.estimators(model).values()
+    rngs = [generator(0, "eval")]
+    risks = torch.stack([build().risk(model, build().draw(rngs, 4000)).detach() for _ in range(40)])
+    assert ((risks.mean(0) - exact).abs() < 4.5 * risks.std(0) / len(risks) ** 0.5).all()
+    many = DynamicalSystem(dim=21, length=6, setting="b", spectrum=[0.1] * 21).law([0])
+    assert many.covariances is None
+
+
 def test_where_no_exact_risk_is_declared():
     for settings in ({"setting": "c"}, {"setting": "d"}, {"spectrum": "ball"}):
         law = DynamicalSystem(dim=2, length=6, **settings).law([0])

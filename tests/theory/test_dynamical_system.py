@@ -121,6 +121,44 @@ def test_the_mean_over_systems_by_product_quadrature(dim, length, window, half_w
         assert torch.allclose(one, other, rtol=1e-10, atol=1e-13 * float(other.abs().max()))
 
 
+@pytest.mark.parametrize("half_width", [None, 2.0])
+def test_the_mean_over_listed_systems_by_product_quadrature(half_width):
+    """dim 2: A and -A, and with c of every direction, by rotations of the plane."""
+    values, window = [0.9, -0.4], 1
+    exact = lds.moments(
+        lds.covariances_of_listed_modes(values, length=5, half_width=half_width, **PAPER), window
+    )
+    u, u_weight = leggauss(4) if half_width else (np.ones(1), np.full(1, 2.0))
+    angles = np.arange(8) * 2 * np.pi / 8 if half_width else [0.0]
+    A, c, weight = [], [], []
+    for sign, angle, i, j in itertools.product((1, -1), angles, range(len(u)), range(len(u))):
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        A.append(sign * np.diag(values))
+        c.append(turn @ u[[i, j]] * (half_width or 1.0))
+        weight.append(u_weight[i] * u_weight[j] / 8 / len(angles))
+    noises = (PAPER["process"] * torch.eye(2).double(), PAPER["noise"], PAPER["start"])
+    C = lds.covariances_of_systems(torch.tensor(np.stack(A)), torch.tensor(np.stack(c)), *noises, 5)
+    reference = lds.moments(lds.Covariances(torch.tensor(weight, dtype=torch.float64), C), window)
+    for name in ("form_KSKS", "linear_KS", "constant"):
+        one, other = getattr(exact, name), getattr(reference, name)
+        assert torch.allclose(one, other, rtol=1e-11, atol=1e-13 * float(other.abs().max()))
+
+
+@pytest.mark.parametrize("dim", [1, 3, 4])
+def test_the_rule_of_shares_has_the_moments_of_a_direction(dim):
+    """Of C's diagonal: E[sum_m b_m x_m]^3 for b a direction's squares, by sampling."""
+    values = np.linspace(0.1, 0.9, dim)
+    found = lds.covariances_of_listed_modes(values.tolist(), 1.0, 0.0, 0.0, 2, half_width=1.0)
+    cube = float(found.weight_Q @ found.covariance_QTT[:, 1, 1] ** 3)
+    rng = np.random.default_rng(0)
+    c = rng.uniform(-1, 1, (200_000, dim))
+    direction = rng.standard_normal((200_000, dim))
+    share = direction**2 / (direction**2).sum(1, keepdims=True)
+    sampled = ((c**2).sum(1) * (share @ (1 + values**2))) ** 3
+    assert abs(cube - sampled.mean()) < 4.5 * sampled.std() / len(c) ** 0.5
+    assert float(found.weight_Q.sum()) == pytest.approx(1, rel=1e-13)
+
+
 def test_rules_have_the_moments_they_promise():
     rng = np.random.default_rng(0)
     for rule, sample in (

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import roots_laguerre
 
-from icl.theory.quadrature import gauss_rule, recurrence, smallest_square
+from icl.theory.quadrature import gauss_rule, legendre_rule, recurrence, smallest_square
 from icl.theory.wishart import trace_moment
 
 EXPONENTIAL = [Fraction(factorial(k)) for k in range(60)]
@@ -52,3 +52,13 @@ def test_smallest_square_against_normal_equations(dim, context):
     assert smallest_square(moments, degree) == H[0][0]
     assert smallest_square(moments, degree) >= max(dim - context, 0)
     assert smallest_square(moments[:2], 0) == dim
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 40, 91, 301])
+def test_legendre_rule_to_the_last_bits(count):
+    """Every even moment to 2 / (n + 1); NumPy's rule of 301 nodes is off by 10^-12."""
+    nodes, weights = legendre_rule(count)
+    assert (np.diff(nodes) > 0).all() and (nodes == -nodes[::-1]).all() and len(nodes) == count
+    for power in {0, 2, 2 * (count // 4), 2 * (count // 2), 2 * count - 2}:
+        if power < 2 * count:
+            assert weights @ nodes**power == pytest.approx(2 / (power + 1), rel=2e-14)

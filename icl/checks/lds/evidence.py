@@ -11,10 +11,12 @@ B prompts, Q systems, T observations, s window, P = s + 1, N context tokens.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.polynomial import Polynomial
 from torch import Tensor
 
 from icl.checks.lds.population import covariances_of
@@ -24,7 +26,7 @@ from icl.checks.token_evidence import last_entries
 from icl.checks.verdict import Condition, at_most
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw, TokenPrompt
-from icl.tasks.dynamical_system import Systems, token_prompts
+from icl.tasks.dynamical_system import HALF_WIDTH, Systems, token_prompts
 from icl.theory.dynamical_system import (
     Moments,
     coefficients,
@@ -37,6 +39,7 @@ from icl.theory.quadratic import EPSILON
 
 NODES = 4  # a Gauss rule exact to degree 7
 SEQUENCES = 16  # of each drawn system
+TRIPLES = 12  # products of three covariances whose means are written out
 
 
 def lemma_d_2(A_DD: Tensor, c_D: Tensor, Sigma_w_DD: Tensor, noise: float, start: float, T: int) -> Tensor:
@@ -63,7 +66,9 @@ def moments_on_a_grid(C_TT: Tensor, window: int) -> Moments:
     weight_B = torch.ones((), dtype=torch.float64)
     for _ in range(T):
         weight_B = torch.outer(weight_B.flatten(), torch.from_numpy(weights / weights.sum())).flatten()
-    prompt = token_prompts((grid_BT @ torch.linalg.cholesky(C_TT).T)[None], window)
+    variance_T, direction_TT = torch.linalg.eigh(C_TT)  # a root, of a singular C as well
+    root_TT = direction_TT * variance_T.clamp(min=0).sqrt()
+    prompt = token_prompts((grid_BT @ root_TT.T)[None], window)
     z_BNP, target_B = prompt.context_RBNP[0], prompt.target_RB[0]
     a_S, b_S = pairs(window)
     gram_BS = (z_BNP[..., a_S] * z_BNP[..., b_S]).mean(1)
@@ -93,9 +98,94 @@ def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
     linear_error = (found.linear_KS[0] - grid.linear_KS).flatten().abs() / (scale_E * grid.constant.sqrt())
     constant_error = (found.constant[0] - grid.constant).abs() / grid.constant
     error = max(float(part.max()) for part in (form_error, linear_error, constant_error))
-    # A chain of products of six, each y a sum of T terms with a Cholesky factor; 4^T addends.
+    # A chain of products of six, each y a sum of T terms with a root's entries; 4^T addends.
     source = "rounding of a product of six sums over the grid"
     return error, at_most("grid_error", error, EPSILON * 64 * T * NODES, source)
+
+
+def means_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
+    """Largest error of E[C_ij C_kl C_mn] over the systems of a law with independent modes, at TRIPLES random
+    index triples, as a share of the sizes of the rules' terms.
+
+    The other way: C_ij = noise 1{i=j} + r sum_m b_m g_ij(v_m), each g a polynomial in v with coefficients of
+    one sign; products multiplied out, v^n integrated, and the moments of r and b written down.
+    """
+    exact = law.covariances
+    assert exact is not None
+    index_K6 = generator(seed, "check", 2).integers(law.length, size=(TRIPLES, 6))
+    error = 0.0
+    for row in index_K6.tolist():
+        entries_3Q = torch.stack([exact.covariance_QTT[:, i, j] for i, j in (row[:2], row[2:4], row[4:])])
+        found, size = (w_Q @ M.prod(0) for w_Q, M in (
+            (exact.weight_Q, entries_3Q), (exact.weight_Q.abs(), entries_3Q.abs())
+        ))  # fmt: skip
+        written = _mean_of_product(law, [(row[0], row[1]), (row[2], row[3]), (row[4], row[5])])
+        error = max(error, float(abs(found - written) / size))
+    source = "rounding: 2^-52 times 36 T operations and 256 of the rules' weights, shares of the terms' sizes"
+    return error, at_most("means_error", error, EPSILON * (36 * law.length + 256), source)
+
+
+def _mean_of_product(law: DynamicalSystemLaw, entries: list[tuple[int, int]]) -> float:
+    """E[prod of C_ij], places i, j from 0, in setting (a) or (b) with uniform eigenvalues."""
+    d, half = law.states, HALF_WIDTH**2
+    one = [1.0, half / 3, half**2 / 5, half**3 / 7]  # E[c_1^(2k)]
+    radius = [
+        1.0,
+        d * one[1],
+        d * one[2] + d * (d - 1) * one[1] ** 2,
+        d * one[3] + 3 * d * (d - 1) * one[2] * one[1] + d * (d - 1) * (d - 2) * one[1] ** 3,
+    ]
+    total = 0.0
+    for chosen in itertools.product((False, True), repeat=3):  # from each C its noise, or its modes
+        factor, polynomials = 1.0, []
+        for (i, j), modes in zip(entries, chosen, strict=True):
+            if modes:
+                polynomials.append(_of_one_mode(law, i + 1, j + 1))
+            else:
+                factor *= law.observation_noise * (i == j)
+        k = len(polynomials)
+        if law.setting == "a":
+            mean = sum(math.perm(d, len(blocks)) * _integral(polynomials, blocks) for blocks in partitions(k))
+        else:
+            # E[prod of b_m^(n_m)] = prod of (2 n_m - 1)!! over d (d + 2) ...
+            below = math.prod(d + 2 * i for i in range(k))
+            mean = radius[k] * sum(
+                math.perm(d, len(blocks))
+                * math.prod(math.prod(range(1, 2 * len(block), 2)) for block in blocks)
+                * _integral(polynomials, blocks)
+                for blocks in partitions(k)
+            ) / below  # fmt: skip
+        total += factor * mean
+    return total
+
+
+def _of_one_mode(law: DynamicalSystemLaw, i: int, j: int) -> Polynomial:
+    """g_ij(v) = start v^(i+j) + process sum_(k<=min(i,j)) v^(i+j-2k)."""
+    coefficients = np.zeros(i + j + 1)
+    coefficients[i + j] = law.initial_variance
+    coefficients[[i + j - 2 * k for k in range(1, min(i, j) + 1)]] += law.process_noise
+    return Polynomial(coefficients)
+
+
+def _integral(polynomials: list[Polynomial], blocks: list[list[int]]) -> float:
+    """The product over blocks of E over v of the block's polynomials."""
+    value = 1.0
+    for block in blocks:
+        product = math.prod([polynomials[place] for place in block], start=Polynomial([1.0]))
+        entries: list[float] = product.coef.tolist()
+        value *= sum(entry / (n + 1) for n, entry in enumerate(entries) if n % 2 == 0)
+    return value
+
+
+def partitions(count: int) -> list[list[list[int]]]:
+    """Of 0 .. count - 1 into blocks."""
+    if count == 0:
+        return [[]]
+    found = []
+    for blocks in partitions(count - 1):
+        found.append([*blocks, [count - 1]])
+        found += [[*blocks[:i], [*block, count - 1], *blocks[i + 1 :]] for i, block in enumerate(blocks)]
+    return found
 
 
 def losses_on_tokens(

@@ -56,8 +56,9 @@ def of_mean_square_one(C_QTT: Tensor) -> Tensor:
 
 
 def in_standard_errors(parts_CE: Tensor) -> Tensor:
-    """Means over the parts of quantities that should be zero."""
-    return parts_CE.mean(0) / (parts_CE.std(0) / len(parts_CE) ** 0.5)
+    """Means over the parts of quantities that should be zero; 0 where all parts are."""
+    mean_E, stderr_E = parts_CE.mean(0), parts_CE.std(0) / len(parts_CE) ** 0.5
+    return torch.where(mean_E == 0, 0.0, mean_E / stderr_E)
 
 
 def quantile(entries: int) -> float:
@@ -101,6 +102,8 @@ class Population:
     def note(self) -> str:
         if self.law.pool is not None:
             return f"The mean over systems is that of the law's own {len(self.parts[0].weight_Q)}."
+        if self.law.has_listed_modes:
+            return "The mean over systems is exact: A and -A; in (b) by rules in |c|^2 and c's direction."
         if self.exact:
             return (
                 "The mean over systems is exact: Gauss rules in each eigenvalue, in |c|^2 and c's direction."

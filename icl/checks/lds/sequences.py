@@ -16,7 +16,6 @@ def law_of(setting: str, window: int, length: int, dim: int, seed: int, **others
     """The task's law, every setting named as the check's own."""
     limited("check.dim", dim, 1, MAX_DIM, "systems fill the memory")
     limited("check.window", window, 1, MAX_WINDOW, "the form takes (window (window + 1)^2)^2 numbers")
-    limited("check.length", length, 1, MAX_LENGTH, "the covariances of all systems fill the memory")
     task = DynamicalSystem(dim, length, window, setting, prefix="check", **others)
     return task.law([whole("check.seed", seed, 0)])
 
@@ -32,6 +31,7 @@ class Sequences:
 
     def law_at(self, window: int, length: int | None = None, **others: Any) -> DynamicalSystemLaw:
         """Their law, at another length where one is given."""
+        limited("check.length", self.length, 1, MAX_LENGTH, "the covariances of all systems fill the memory")
         return law_of(self.setting, window, length or self.length, self.dim, self.seed, **others)
 
 

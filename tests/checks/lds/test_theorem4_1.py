@@ -6,6 +6,7 @@ from icl.algorithms import GradientDescent
 from icl.checks.lds import evidence, population, sequences, theorem4_1
 from icl.checks.lds.theorem4_1 import Theorem41, constant
 from icl.checks.verdict import Weights
+from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks import dynamical_system as task
@@ -30,13 +31,34 @@ def test_the_paper_sizes():
     [
         *(({}, True), ({"setting": "b"}, True), ({"dim": 1}, True), ({"length": 3}, True)),
         *(({"setting": "c"}, False), ({"setting": "d"}, False)),
-        *(({"spectrum": "sphere"}, False), ({"spectrum": [0.9, -0.4]}, False)),
+        *(({"spectrum": "sphere"}, False), ({"spectrum": [0.9, -0.4], "setting": "d"}, False)),
+        *(({"spectrum": [0.9, -0.4], "setting": s}, True) for s in "ab"),
     ],
 )
 def test_holds_exactly_in_a_and_b_and_within_intervals_elsewhere(settings, exact):
     measured = held(Theorem41(**(SMALL | settings))).measured
     assert ("constant_stderr" not in measured) == exact
     assert not exact or measured["risk_at_claim"] == pytest.approx(measured["optimal_risk"], rel=1e-9)
+
+
+@pytest.mark.parametrize("setting", ["a", "b", "c"])
+def test_without_memory_the_constant_is_zero(setting):
+    """A = 0: every number is one, and the control is rejected."""
+    finding = held(Theorem41(setting=setting, spectrum=[0.0, 0.0], **SMALL))
+    assert finding.measured["constant"] == 0 and finding.measured["gd_error"] < 1e-14
+    assert any("every layer with W_QK = 0" in remark for remark in finding.remarks)
+
+
+def test_the_control_is_of_the_spectrum_that_is_asked():
+    spectra = ["sphere", "ball", [0.9, -0.4], [0.5, 0.5]]
+    controls = [Theorem41(spectrum=one, **SMALL).measure().control.measured for one in spectra]
+    assert len(set(controls)) == len(spectra)
+
+
+def test_the_longest_length_is_a_length_that_was_asked_for():
+    assert Theorem41(length=200, dim=1).longer.length == 201
+    with pytest.raises(InputError, match=r"check.length=201: must be from 1 to 200"):
+        Theorem41(length=201)
 
 
 def test_the_jackknife_of_the_constant_covers_the_exact_one():
@@ -92,6 +114,8 @@ test_a_mutant_of_the_science_is_seen = seen(
     Mutant((evidence, population), "covariances_of_systems", noise_twice_in_theory),
     Mutant(theory, "covariance_of_modes", from_y_0, settings=FROM_Y_0),
     Mutant(theorem4_1, "constant", lambda right, part: 1.001 * right(part)),
+    Mutant(theory, "legendre_rule", lambda right, count: right((count - 1) // 3), of="means_error"),
+    Mutant(theory, "share_rule", lambda right, dim: right(dim + 1), settings={"setting": "b"}),
     **SMALL,
 )
 
