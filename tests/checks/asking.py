@@ -1,5 +1,9 @@
 """How a check is asked: where it holds, and what it makes of a science that is wrong in one place."""
 
+import __future__
+
+import inspect
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +64,16 @@ class Mutant:
     verdict: str = "fails"
     of: str = ""
     settings: tuple[tuple[str, Any], ...] | dict[str, Any] = ()
+
+
+def edited(function: Any, old: str, new: str, at: int = 0) -> Callable[..., Any]:
+    """The function with one of its operators changed: the occurrence `at` of `old` in its source."""
+    parts = textwrap.dedent(inspect.getsource(function)).split(old)
+    assert len(parts) > at + 1, f"{function.__name__} has {len(parts) - 1} times {old}"
+    source = old.join(parts[: at + 1]) + new + old.join(parts[at + 1 :])
+    names = dict(function.__globals__)
+    exec(compile(source, function.__name__, "exec", __future__.annotations.compiler_flag), names)
+    return lambda right, *given, **more: names[function.__name__](*given, **more)
 
 
 def blinded(*where_name_wrong: Any) -> Mutant:

@@ -3,7 +3,8 @@ coordinates, attention written out.
 
 All else that the checks measure is of whitened prompts, Gram matrices and formulas. Two things tie it to the
 paper's own. Given the context, attention over its tokens has the loss that the whitened path names, at
-weights that are neither symmetric nor on S (`attention_error`; rounding, no sampling). And its mean over
+weights that are neither symmetric nor on S (`attention_error`; rounding, no sampling); so do the predictions
+of icl.models by either path, at random weights (`paths_error`). And its mean over
 contexts is the formula's: at a point of S by attention itself, off S by the path just tied to it, and once
 more on S on the Gram matrices that icl.tasks draws (`hold`).
 
@@ -34,7 +35,9 @@ from icl.checks.token_evidence import (
     draw_tokens,
     hold_to,
     numbers_of,
+    paths_error,
 )
+from icl.models import SparseA, SparseAB
 from icl.tasks import LinearRegressionLaw
 from icl.theory.polynomial import InvariantRisk
 
@@ -49,9 +52,12 @@ def evidence(point: Point, rng: np.random.Generator) -> list[Held]:
     off, context = off_s(point, rng), point.law.context_R[0]
     words = not point.risk.with_b and has_words(len(point.a_L), point.law)
     off_risk = float(risk_by_words(off[0], context)) if words else None
+    layers = len(point.a_L)
+    family = SparseAB(point.law.dim, layers) if point.risk.with_b else SparseA(point.law.dim, layers)
     return [
         critical_point.attention(attention_error(off, point.law, rng)),
         critical_point.tokens(hold(point, off, off_risk, rng), context),
+        critical_point.paths(*paths_error(family, point.law, rng)),
     ]
 
 

@@ -20,7 +20,7 @@ from icl.tasks import LinearRegressionLaw
 
 BLIND = 0.05  # relative: a sample that would not see an error of this size says nothing
 KINDS = {  # of the evidence, beside what is exact
-    **dict.fromkeys(("off_direction", "derivative_error", "attention_error"), "tried"),
+    **dict.fromkeys(("off_direction", "derivative_error", "attention_error", "paths_error"), "tried"),
     **sequential.KINDS,
 }
 USELESS = 0.01  # a relative rounding bound above which nothing was measured
@@ -81,6 +81,11 @@ def sampled_directions(found: Comparison | None, rounding: float) -> list[Held]:
 def attention(error: Error) -> Held:
     source = "rounding: 64 eps cond(Sigma) times the loss that the sizes of all factors allow, over the loss"
     return relative("attention_error", error, source)
+
+
+def paths(error: float, bound: float) -> Held:
+    source = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
+    return held("paths_error", error, bound, source)
 
 
 def tokens(found: Comparison, context: int) -> Held:

@@ -21,7 +21,7 @@ from icl.checks import attention
 from icl.checks.ahn.settings import Prompts
 from icl.checks.rounding import along_a_path
 from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, decide
+from icl.checks.verdict import Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.models import Full, LinearTransformer, Parametrization, SparseAB
 from icl.random import generator
@@ -60,10 +60,16 @@ class Lemma5(Prompts):
         layer = 3 * (self.dim + 1) + (self.context + 1) + 3
         bound = along_a_path(4 * (layer * (3**self.layers - 1) // 2 + 1))  # two computations, squared
         control = errors(self._full(generator(self.seed, "control"), last_column=True), prompt)["form_error"]
+        # What holds of any such P and Q is asked of them as well: of (11) alone much of P and Q is zero.
+        conditions = [
+            at_most(name, error, bound.value, bound.source)
+            for name, error in (("max_error", max_error), ("max_error_outside_11", outside_error))
+        ]
+        verdict, shown = deciding(conditions)
         return Finding(
-            decide(max_error, bound.value),
+            verdict,
             {"max_error": max_error, **sparse, "max_error_outside_11": outside_error},
-            bound,
+            shown,
             Control(
                 "error of the trace form with random P and Q, the last column of Q not zero",
                 control,

@@ -87,7 +87,7 @@ def test_prompts_of_another_law_are_seen(check):
     point = by_tokens.gentle(
         Point(asked.risk, asked.law, np.full(2, 0.6), np.full(int(asked.risk.with_b), 0.4))
     )
-    assert [part.verdict for part in by_tokens.evidence(point, generator(0, "check"))] == ["holds", "holds"]
+    assert [part.verdict for part in by_tokens.evidence(point, generator(0, "check"))] == ["holds"] * 3
     root_RDD = asked.law.task_root_RDD * torch.tensor([1, 1, 1.1]).double()
     other = replace(point, law=replace(asked.law, task_root_RDD=root_RDD))
     assert "fails" in [part.verdict for part in by_tokens.evidence(other, generator(0, "check"))]

@@ -3,7 +3,8 @@ import pytest
 from icl.checks import attention
 from icl.checks.ahn import lemma5
 from icl.checks.ahn.lemma5 import Lemma5
-from tests.checks.asking import Mutant, blinded, holds, seen
+from icl.models import tokens
+from tests.checks.asking import Mutant, blinded, edited, holds, seen
 
 
 @holds(
@@ -28,6 +29,26 @@ test_another_form_or_other_weights_are_seen = seen(
     # weights outside (11), and a control inside it
     Mutant(Lemma5, "_sparse", lambda right, check, rng: check._full(rng, last_column=True)),
     blinded(Lemma5, "_full", lambda right, check, rng, last_column: check._sparse(rng)),
+)
+
+
+test_every_operator_of_attention_over_tokens_is_seen = seen(
+    Lemma5,
+    *(
+        Mutant(tokens, "stack_forward", edited(tokens.stack_forward, *change))
+        for change in (
+            ("Q_RLHPP[:, None, layer, h].mT", "Q_RLHPP[:, None, layer, h]"),
+            ("P_RLHPP[:, None, layer, h].mT", "P_RLHPP[:, None, layer, h]"),
+            ("z_RBMP @ Q_RLHPP", "z_RBMP.flip(2) @ Q_RLHPP"),
+            ("[..., :keys]", "[..., 1 : keys + 1]"),
+            ("z_RBMP[:, :, :keys]", "z_RBMP[:, :, 1 : keys + 1]"),
+            ("z_RBMP + (", "("),
+            ("update_RBMP / N", "update_RBMP / (N + 1)"),
+            ("keys = N if mask", "keys = N + 1 if mask"),
+            ("layer in range(P_RLHPP.shape[1])", "layer in range(P_RLHPP.shape[1] - 1)"),
+            ("z_RBMP[:, :, -1]", "z_RBMP[:, :, 0]"),
+        )
+    ),
 )
 
 

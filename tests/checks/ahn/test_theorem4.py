@@ -6,10 +6,11 @@ import torch
 from icl.checks.ahn import batch_loss, by_tokens, orbits, points_of_s, theorem4
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.verdict import Weights
+from icl.models import gram
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.polynomial import InvariantRisk
-from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
+from tests.checks.asking import Mutant, blinded, edited, elsewhere, held, holds, refuses, seen
 
 SMALL = {"samples": 1000, "starts": 6}
 PLAIN = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, **SMALL}
@@ -73,6 +74,27 @@ test_other_points_and_other_risks_are_seen = seen(
     Mutant(InvariantRisk, "minimise", lambda right, *given: [], "undecided"),  # no minimum is reached
     needs="no_tokens",
     **PLAIN,
+)
+
+
+test_every_operator_of_the_gram_path_is_seen = seen(
+    Theorem4,
+    *(
+        Mutant(gram, "sparse_forward", edited(gram.sparse_forward, *change), of="paths_error")
+        for change in (
+            ("move_RDDB.transpose(1, 2)", "move_RDDB", 0),
+            ("move_RDDB.transpose(1, 2)", "move_RDDB", 1),
+            ("product(move_RDDB, Gxx_RDDB, Gxx_RDDB)", "product(Gxx_RDDB, move_RDDB, Gxx_RDDB)"),
+            ("product(move_RDDB, x_RD1B, x_RD1B)", "product(move_RDDB.transpose(1, 2), x_RD1B, x_RD1B)"),
+            ("product(move_RDDB, x_RD1B, x_RD1B)", "x_RD1B"),
+            ("product(row_R1DB, Gxx_RDDB, gyx_R1DB)", "gyx_R1DB"),
+            ("from_right(gyx_R1DB, A_RLDD[:, layer])", "from_right(gyx_R1DB, A_RLDD[:, layer].mT)"),
+            ("Gxx_RDDB), A_RLDD[:, layer])", "Gxx_RDDB), A_RLDD[:, layer].mT)"),
+            ("from_left(B_RLDD[:, layer]", "from_left(B_RLDD[:, layer].mT"),
+            ("layer + 2 < layers", "layer + 3 < layers"),
+        )
+    ),
+    **PLAIN | {"layers": 3},
 )
 
 

@@ -11,7 +11,7 @@ from icl.models import tokens
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import ReluRisk
-from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
+from tests.checks.asking import Mutant, edited, elsewhere, held, holds, refuses, seen
 
 
 @holds(
@@ -50,6 +50,23 @@ test_another_risk_or_layer_is_seen = seen(
     Mutant(ReluRisk, "covariate_term", lambda right, *given: 0.5 * right(*given), of="token_z"),  # of b_0
     Mutant(relu_layer, "predict", a_has_an_effect, of="effect_of_a"),
     Mutant(tokens, "stack_forward", longer_queries, of="prediction_error"),
+    Mutant(
+        tokens, "_activate", edited(tokens._activate, "torch.relu(scores)", "scores"), of="prediction_error"
+    ),
+    Mutant(
+        ReluRisk,
+        "covariate_term",
+        edited(ReluRisk.covariate_term, "self.context + 3", "self.context + 2"),
+        of="token_z",
+        settings={"dim": 2, "context": 1, "samples": 100_000},
+    ),
+    Mutant(
+        ReluRisk,
+        "covariate_term",
+        edited(ReluRisk.covariate_term, "(2 * self.context)", "(1.0 * self.context)"),
+        of="token_z",
+        settings={"dim": 2, "context": 1, "samples": 100_000},
+    ),
     dim=3,
     context=4,
     samples=20_000,
