@@ -1,11 +1,11 @@
-"""The three verdicts, how those of several parts make one, the inequality that a verdict rests on, and what
-kind of number it is. Shared by checks and figures and by all that shows them."""
+"""The three verdicts, how they are decided and combined, and the kinds of numbers they rest on."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 VERDICTS = ("holds", "fails", "undecided")
 
@@ -24,32 +24,6 @@ def joint(verdicts: Sequence[str]) -> str:
     return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")
 
 
-class Relation(NamedTuple):
-    """`name` measured as `value`, and how that compares with `bound`: gradient_norm 3e-15 < 2e-13."""
-
-    name: str
-    value: Any
-    sign: str
-    bound: float | None
-
-
-def relation(measured: Mapping[str, Any], bound: Mapping[str, Any]) -> Relation:
-    """Of a check's document: what the bound is `of`, as it is; where it is undefined, as it should be."""
-    name = bound.get("of") or next(iter(measured), "")
-    value, limit, wanted = measured.get(name), bound.get("value"), bound.get("direction", "<")
-    if not isinstance(value, int | float) or limit is None:
-        return Relation(name, value, wanted, limit)
-    if value == limit:
-        return Relation(name, value, "≤" if wanted == "<" else "≥", limit)
-    return Relation(name, value, "<" if value < limit else ">", limit)
-
-
-def inequality(measured: Mapping[str, Any], bound: Mapping[str, Any]) -> str:
-    """The relation in plain text."""
-    name, value, sign, limit = relation(measured, bound)
-    return " ".join(filter(None, [name, brief(value, 3), sign, brief(limit, 3)]))
-
-
 def kinds_of(measured: Mapping[str, Any], declared: Mapping[str, str], decides: str = "") -> dict[str, str]:
     """Of each number, by the last pattern in `declared` that its name fits. What has a standard error is
     sampled, whatever is declared, unless the error is 0. A whole number that is exact needs no word, but for
@@ -57,7 +31,7 @@ def kinds_of(measured: Mapping[str, Any], declared: Mapping[str, str], decides: 
     kinds = {}
     for name in measured.keys() - set(map(error_of, measured)):
         fitting = [kind for pattern, kind in declared.items() if fnmatchcase(name, pattern)]
-        kind = "sampled" if _some(measured.get(error_of(name))) else fitting[-1] if fitting else ""
+        kind = "sampled" if has_error(measured.get(error_of(name))) else fitting[-1] if fitting else ""
         counts = isinstance(measured[name], int | str | None) and name != decides
         if kind and not (counts and kind == "exact"):
             kinds[name] = kind
@@ -69,41 +43,15 @@ def error_of(name: str) -> str:
     return f"{name}_stderr"
 
 
-def kind_in_words(document: Mapping[str, Any], name: str) -> str:
-    """`exact`, `sampled, ± 0.02`; "" where a check does not say."""
-    kind = (document.get("kinds") or {}).get(name, "")
-    error = (document.get("measured") or {}).get(error_of(name))
-    word = KINDS.get(kind, kind)
-    return f"{word}, \N{PLUS-MINUS SIGN} {brief(error, 2)}" if word and _some(error) else word
+def has_error(error: Any) -> bool:
+    """Whether a standard error, or one of a nested list of them, is not zero."""
+    return any(map(has_error, error)) if isinstance(error, list | tuple) else bool(error)
 
 
-def measurement(document: Mapping[str, Any]) -> str:
-    """What a check measured, and which kind of number it is: `gradient_norm 3e-15 < 2e-13 (exact)`."""
-    kind = kind_in_words(document, document["bound"].get("of", ""))
-    return inequality(document["measured"], document["bound"]) + (f" ({kind})" if kind else "")
-
-
-def _some(error: Any) -> bool:
-    return any(map(_some, error)) if isinstance(error, list | tuple) else bool(error)
-
-
-def outcome(claim: Mapping[str, Any]) -> str:
-    """The verdict; where it is not `holds`, whether that was to be expected."""
-    if claim["verdict"] != claim["expected"]:
-        return f"{claim['verdict']} (expected: {claim['expected']})"
-    return claim["verdict"] if claim["verdict"] == "holds" else f"{claim['verdict']}, as expected"
-
-
-def brief(value: Any, digits: int = 4) -> str:
-    """Any measured value in a line of plain text."""
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    if isinstance(value, Mapping):
-        texts = {key: brief(entry, digits) for key, entry in value.items()}
-        nested = {key for key, entry in value.items() if isinstance(entry, Mapping)}
-        return ", ".join(
-            f"{key} ({text})" if key in nested else f"{key} {text}" for key, text in texts.items()
-        )
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(brief(entry, digits) for entry in value)}]"
-    return "-" if value is None else str(value)
+def decide(measured: float, bound: float, half_width: float = 0.0) -> str:
+    """Is `measured` at most `bound`? Undecided where the interval measured +- half_width straddles it."""
+    if math.isnan(measured) or math.isnan(half_width):
+        return "undecided"
+    if measured + half_width <= bound:
+        return "holds"
+    return "fails" if measured - half_width > bound else "undecided"

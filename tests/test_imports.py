@@ -11,12 +11,23 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BOTTOM = {"errors", "random", "verdicts", "progress", "events", "weighted"}  # importable by all but theory
+BOTTOM = {
+    "errors",
+    "random",
+    "verdicts",
+    "text",
+    "digests",
+    "progress",
+    "events",
+    "weighted",
+}  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
     "errors": {"errors"},
     "random": {"random", "errors"},
     "verdicts": {"verdicts"},
+    "text": {"text", "verdicts"},
+    "digests": {"digests"},
     "events": {"events"},
     "progress": {"progress"},
     "weighted": {"weighted"},

@@ -17,7 +17,8 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from icl.verdicts import KINDS, brief, measurement
+from icl.text import brief, measurement
+from icl.verdicts import KINDS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -14,7 +13,7 @@ from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
-from icl.verdicts import KINDS, VERDICTS, joint
+from icl.verdicts import KINDS, VERDICTS, decide, joint
 
 CONFIDENCE = 0.999  # of every interval that decides
 QUANTILE = float(norm.isf((1 - CONFIDENCE) / 2))  # standard errors to either side of a mean of many draws
@@ -119,12 +118,3 @@ def deciding(conditions: Sequence[Condition]) -> tuple[str, Bound]:
     """The verdict of all conditions together, and the bound of the first of them that decides it."""
     verdict = joint([verdict for verdict, _ in conditions])
     return verdict, next(bound for its, bound in conditions if its == verdict)
-
-
-def decide(measured: float, bound: float, error: float = 0.0) -> str:
-    """Is `measured` at most `bound`? Undecided where the interval measured +- error straddles it."""
-    if math.isnan(measured):
-        return "undecided"
-    if measured + error <= bound:
-        return "holds"
-    return "fails" if measured - error > bound else "undecided"

@@ -12,7 +12,7 @@ from icl.cli.words import VERBS
 from icl.config import comments
 from icl.config.compose import compose
 from icl.config.places import Configs
-from icl.config.values import literal
+from icl.config.values import flatten, literal
 from icl.jobs.catalog import claim_of
 from icl.jobs.outcome import OK
 
@@ -98,18 +98,10 @@ def _sections(settings: Mapping[str, Any], told: Mapping[str, str]) -> dict[str,
     for key, value in settings.items():
         nested = isinstance(value, Mapping)
         rows = found.setdefault(key, {}) if nested else found[""]
-        for dotted, leaf in _leaves(key, value):
+        for dotted, leaf in (flatten(value, key) or {key: value}).items():
             if not dotted.endswith("_target_"):
                 rows[f"{dotted}={_typed(leaf)}"] = told.get(dotted, "")
     return {section: rows for section, rows in found.items() if rows}
-
-
-def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for name, entry in value.items():
-            yield from _leaves(f"{key}.{name}", entry)
-    else:
-        yield key, value
 
 
 def _typed(value: Any) -> str:

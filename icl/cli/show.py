@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icl.runs.kinds import RISKS, kind_of, of_one_matrix
-from icl.verdicts import KINDS, VERDICTS, brief, error_of, kind_in_words, relation
+from icl.text import brief, inequality, kind_in_words, measurement, outcome, relation
+from icl.verdicts import KINDS, VERDICTS, error_of
 
 if TYPE_CHECKING:
     from icl.report.book import Book
@@ -84,23 +85,8 @@ def _against_bound(document: Mapping[str, Any]) -> Any:
     bound = document["bound"]
     source = re.split(r"[,;:](?= )", bound["source"], maxsplit=1)[0]
     kind = kind_in_words(document, bound["of"])
-    text = Text(_inequality(document))
+    text = Text(inequality(relation(document["measured"], document["bound"])))
     return text.append(f"\n{f'{kind}; ' if kind else ''}bound: {source}", style="dim")
-
-
-def _inequality(document: Mapping[str, Any]) -> str:
-    """With as many digits as tell the two sides apart."""
-    name, value, sign, limit = relation(document["measured"], document["bound"])
-    for digits in (3, 6, 12, 15):
-        left, right = brief(value, digits), brief(limit, digits)
-        if left != right or value == limit:
-            break
-    return f"{name} {left} {sign} {right}"
-
-
-def _with_kind(document: Mapping[str, Any]) -> str:
-    """The inequality in a line with the kind of number: `gradient_norm 3e-15 < 2e-13, exact`."""
-    return ", ".join(filter(None, [_inequality(document), kind_in_words(document, document["bound"]["of"])]))
 
 
 def _of_claim(claim: Mapping[str, Any]) -> str:
@@ -124,7 +110,7 @@ def _colour(claim: Mapping[str, Any]) -> str:
 
 def _control(document: Mapping[str, Any], wide: bool) -> str:
     word = "rejected" if document["control"]["rejected"] else "[red]NOT rejected[/]"
-    return f"{word} {_number(document['control']['measured'])}" if wide else word
+    return f"{word} {brief(document['control']['measured'], 3)}" if wide else word
 
 
 def _details(console: Any, document: Mapping[str, Any]) -> None:
@@ -137,11 +123,11 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
     for name, value in measured.items():
         if name not in map(error_of, measured):  # stands behind its own number
             kind = kind_in_words(document, name)
-            table.add_row(f"  {name}", f"{_exact(value)}{f' ({kind})' if kind else ''}")
+            table.add_row(f"  {name}", f"{brief(value, 6)}{f' ({kind})' if kind else ''}")
     control = document["control"]
     outcome = "rejected" if control["rejected"] else "NOT rejected"
-    table.add_row("  bound", f"{_exact(document['bound']['value'])}: {document['bound']['source']}")
-    table.add_row("  control", f"{_exact(control['measured'])}, {outcome}: {control['description']}")
+    table.add_row("  bound", f"{brief(document['bound']['value'], 6)}: {document['bound']['source']}")
+    table.add_row("  control", f"{brief(control['measured'], 6)}, {outcome}: {control['description']}")
     for note in document["notes"]:
         table.add_row("  note", note)
     console.print(table, highlight=False, markup=False)
@@ -153,20 +139,6 @@ def _indented(text: str, columns: int = 2) -> Any:
     from rich.text import Text
 
     return Padding(Text(text), (0, 0, 0, columns), expand=False)
-
-
-def _number(value: Any, digits: int = 3) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, int | float) else "-"
-
-
-def _exact(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_exact, value)) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {_exact(v)}" for k, v in value.items()) + "}"
-    return "-" if value is None else str(value)
 
 
 def figures(documents: Sequence[Mapping[str, Any]]) -> None:
@@ -184,13 +156,6 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> None:
         console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
 
 
-def outcome(claim: Mapping[str, Any]) -> str:
-    """The verdict, and where it is a failure whether that was to be expected. Undecided is undecided."""
-    if claim["verdict"] != claim["expected"]:
-        return f"{claim['verdict']} (expected: {claim['expected']})"
-    return "fails, as expected" if claim["verdict"] == "fails" else claim["verdict"]
-
-
 def totals(claims: Sequence[Mapping[str, Any]]) -> str:
     """`31 hold, 3 fail as expected, 17 undecided, 1 other than expected`"""
     counts = Counter(claim["verdict"] for claim in claims if claim["verdict"] == claim["expected"])
@@ -205,7 +170,7 @@ def in_short(document: Mapping[str, Any]) -> str:
     """A check or figure in a few words: what came of it, and how long it took."""
     how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
     if "verdict" in document:
-        return f"{outcome(document)}, {_with_kind(document)} ({how})"
+        return f"{outcome(document)}, {measurement(document)} ({how})"
     return f"{totals(document['claims'])} ({how})"
 
 
@@ -226,7 +191,7 @@ def reproduced(document: Mapping[str, Any]) -> None:
             console.print(f"{len(found)} {what}: {totals([claim for claim, _ in found])}", highlight=False)
     for claim, id in [*told, *claims]:
         if claim["verdict"] != claim["expected"]:
-            measured = _with_kind(claim) if isinstance(claim["bound"], Mapping) else _of_claim(claim)
+            measured = measurement(claim) if isinstance(claim["bound"], Mapping) else _of_claim(claim)
             text = f"{id}: {outcome(claim)}: {claim['claim']}: {measured}"
             console.print(_indented(text, 0), style="red")
     if any(figure["scale"] == "smoke" for figure in document["figures"]):
@@ -300,7 +265,7 @@ def _extremes(cells: list[Cell]) -> list[Cell]:
 
 def _cell(cell: Cell) -> str:
     value, error = cell
-    shown = _number(value, 4)
+    shown = brief(value)
     return f"{shown} \N{PLUS-MINUS SIGN} {error:.2g}" if value is not None and error else shown
 
 
@@ -321,7 +286,7 @@ def multirun(results: Sequence[Mapping[str, Any]]) -> None:
         state = "cached" if found.get("cached") else result["status"]
         state = f"[red]{state}[/]" if state == "failed" else state
         means = [_mean(found.get("metrics", {}), name) for name in metrics]
-        verdict = [found["verdict"], _with_kind(found)] if "verdict" in found else ["", ""]
+        verdict = [found["verdict"], measurement(found)] if "verdict" in found else ["", ""]
         table.add_row(" ".join(result["overrides"]), state, *(verdict if judged else []), *means)
     Console().print(table)
 

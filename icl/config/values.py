@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from icl.digests import file_digest
 from icl.errors import InputError, whole
 
 
@@ -43,8 +43,12 @@ def by_content(node: Any) -> Any:
     return node
 
 
-def file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
+    """Leaves of nested settings by dotted key."""
+    if not isinstance(node, Mapping):
+        return {prefix: node}
+    entries = [flatten(entry, f"{prefix}.{key}" if prefix else str(key)) for key, entry in node.items()]
+    return {key: leaf for part in entries for key, leaf in part.items()}
 
 
 def literal(value: Any) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from icl.errors import one_of
-from icl.verdicts import KINDS, VERDICTS
+from icl.verdicts import KINDS, VERDICTS, decide
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,9 @@ class Claim:
         one_of("kind", self.kind, ["", *KINDS])
 
 
-def below(measured: float, bound: float, half_width: float = 0.0) -> str:
-    """Is measured +- half_width below the bound?"""
-    if math.isnan(measured) or math.isnan(half_width):
-        return "undecided"
-    if measured + half_width < bound:
-        return "holds"
-    return "fails" if measured - half_width >= bound else "undecided"
+below = decide
 
 
 def above(measured: float, bound: float, half_width: float = 0.0) -> str:
-    return below(-measured, -bound, half_width)
+    """Is `measured` at least `bound`?"""
+    return decide(-measured, -bound, half_width)

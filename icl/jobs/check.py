@@ -25,7 +25,8 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.sinks.sink import Sink
 from icl.sinks.telling import Story
-from icl.verdicts import VERDICTS, measurement
+from icl.text import measurement
+from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:
     from icl.checks.verdict import Check, Weights

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from icl.runs.kinds import kind_of
-from icl.verdicts import KINDS, brief, error_of, measurement
+from icl.text import brief, measurement
+from icl.verdicts import KINDS, error_of
 
 _COLOURS = {"holds": "#1a7f37", "fails": "#b35900", "undecided": "#666666"}
 

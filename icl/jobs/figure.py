@@ -9,7 +9,6 @@ nor any run has changed, the experiment is not asked again.
 
 from __future__ import annotations
 
-import csv
 import functools
 import io
 import time
@@ -22,7 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.compose import Composed
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session, session_of
-from icl.config.values import file_digest, literal
+from icl.config.values import flatten, literal
+from icl.digests import file_digest
 from icl.errors import InputError, nearest
 from icl.jobs import train
 from icl.jobs.memory import give_back
@@ -37,7 +37,8 @@ from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.sinks.sink import Sink, model_of
 from icl.sinks.telling import Story
-from icl.verdicts import KINDS, VERDICTS, brief, outcome
+from icl.text import brief, csv_text, outcome
+from icl.verdicts import KINDS, VERDICTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,7 +195,7 @@ class FigureRequest:
                 write_bytes(files[extension], content.getvalue())
                 drawing.set_layout_engine(None)  # where the parts lie is settled; all files show the same
             write_bytes(files["svg"], vector.svg(drawing))
-        write_bytes(files["csv"], _csv(self.drawing.table(records)).encode())
+        write_bytes(files["csv"], csv_text(self.drawing.table(records)).encode())
         write_bytes(files["md"], _markdown(document).encode())
         return files
 
@@ -309,15 +310,9 @@ def _settled(claim: Any, scale: str) -> Document:
 
 def _drawn_from(name: str, record: RunRecord) -> Document:
     """A run as the figure's reader wants to know it."""
-    settings = {k: v for k, v in _flat(record.config) if k.split(".")[0] in _TOLD and v is not None}
+    settings = {k: v for k, v in flatten(record.config).items() if k.split(".")[0] in _TOLD and v is not None}
     place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
     return {"name": name, "run": place, "settings": settings}
-
-
-def _flat(node: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    if not isinstance(node, Mapping):
-        return [(prefix.removesuffix("."), node)]
-    return [entry for key, value in node.items() for entry in _flat(value, f"{prefix}{key}.")]
 
 
 def _here(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
@@ -334,16 +329,6 @@ def _damage(document: Mapping[str, Any]) -> str:
         if not path.is_file() or file_digest(path) != document["contents"][extension]:
             return f"its {extension} file is gone or was changed"
     return ""
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Everything drawn, one value a line: panel, series, x, y and what else a figure names."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _markdown(document: Document) -> str:

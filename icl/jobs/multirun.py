@@ -23,19 +23,9 @@ from icl.jobs.outcome import FAILED, code_of
 from icl.jobs.request import Document, Request, obtain, prepare
 from icl.jobs.sweep import told
 from icl.runs.fingerprint import fingerprint
-from icl.runs.sweeps import SWEEPS, Outcome, StoredSweep, SweptJob
+from icl.runs.sweeps import KEYS_WITHOUT_EFFECT, SWEEPS, Outcome, StoredSweep, SweptJob
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
-_OF_NO_NUMBER = (
-    "format",
-    "force",
-    "verbose",
-    "paths",
-    "logger",
-    "cluster",
-)  # keys; what is sought does not depend on them
-
-
 MANY = 1000  # jobs: of more of them no document is kept whole
 
 
@@ -104,7 +94,7 @@ class Sweep:
         if name in OPTIMISERS and self.metric is None:
             raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
         outputs = session_of(self.kind, OWN[self.kind], composed, self.configs).outputs
-        asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in _OF_NO_NUMBER)
+        asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in KEYS_WITHOUT_EFFECT)
         asked = [o for o in asked if not o.startswith("search.trials=")]  # more of them continue a search
         self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
 

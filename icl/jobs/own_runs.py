@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from icl.config.values import literal
+from icl.config.values import flatten, literal
 from icl.errors import InputError
 from icl.report.book import Numbers, Run, SweptRuns
 from icl.runs import layout
@@ -67,7 +67,7 @@ def _told_apart(runs: Sequence[Run], outputs: Path) -> list[Run]:
     """Runs of one experiment, each with the settings that the others do not share."""
     if len(runs) == 1:
         return list(runs)
-    configs = [_flat(_config(outputs / run.place)) for run in runs]
+    configs = [flatten(_config(outputs / run.place)) for run in runs]
     first = configs[0]
     keys = {key for config in configs for key in {*config, *first} if config.get(key) != first.get(key)}
     told = sorted(key for key in keys if key.partition(".")[0] in _TOLD)
@@ -92,13 +92,6 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(node, Mapping):
-        return {prefix.removesuffix("."): node}
-    found = [_flat(entry, f"{prefix}{name}.") for name, entry in node.items()]
-    return {key: leaf for part in found for key, leaf in part.items()}
 
 
 def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:

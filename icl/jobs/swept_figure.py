@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import time
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from icl.jobs.request import Document
 from icl.runs import atomic
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import StoredSweep
+from icl.text import csv_text
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def make(request: SweptFigure, session: Session) -> Document:
             drawing.savefig(file, format=extension, metadata=metadata)
             contents[extension] = file.getvalue()
             drawing.set_layout_engine(None)
-    contents["csv"] = _csv(plot.table()).encode()
+    contents["csv"] = csv_text(plot.table()).encode()
     command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")
     contents["md"] = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n".encode()
     with atomic.writing(session.outputs):
@@ -80,11 +80,3 @@ def make(request: SweptFigure, session: Session) -> Document:
         "caption": plot.caption,
         **about,
     }
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

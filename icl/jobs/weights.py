@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.config.values import file_digest
+from icl.digests import file_digest
 from icl.errors import InputError
 from icl.runs.code import targets
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.report import diagram, drawings, mathematics, pages, ruler, stories, values
+from icl.report import diagram, drawings, mathematics, pages, ruler, stories
 from icl.report.book import Book, Entry, Paper, Story, Term
 from icl.report.statements import Counts, Statement, anchor, counted, statements
 from icl.runs import atomic, documents
+from icl.text import typeset
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -242,7 +243,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "brief": values.brief, "json": documents.dumps, "web": _web_link, "math": mathematics.prose,
+        "brief": typeset, "json": documents.dumps, "web": _web_link, "math": mathematics.prose,
         "mathml": mathematics.mathml,
     }  # fmt: skip
     environment.globals |= {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from icl.report.values import number
+from icl.text import typeset
 
 WIDTH, HEIGHT, LEFT, RIGHT, AXIS = 300, 46, 34, 26, 24
 
@@ -29,9 +29,9 @@ class Marks:
 def svg(marks: Marks, verdict: str) -> str:
     """One <svg>; its colours are the page's, by class."""
     place, ticks = _scale(marks.values)
-    told = [f"measured {number(marks.measured)}", f"bound {marks.wanted} {number(marks.bound)}"]
+    told = [f"measured {typeset(marks.measured)}", f"bound {marks.wanted} {typeset(marks.bound)}"]
     if marks.control is not None:
-        told.append(f"control {number(marks.control)}")
+        told.append(f"control {typeset(marks.control)}")
     look = {"class": "ruler", "role": "img", "aria-label": ", ".join(told)}
     root = ElementTree.Element("svg", look | {"viewBox": f"0 0 {WIDTH} {HEIGHT}"})
 
@@ -63,7 +63,7 @@ def _scale(values: Sequence[float]) -> tuple[Callable[[float], float], list[tupl
     """Where a value lies, and the axis's labels. On a logarithmic one 0 lies at the left end."""
     if min(values) < 0:
         low, high = min(values), max(*values, 0.0)
-        ends = [(low, number(low, 2)), (high, number(high, 2))]
+        ends = [(low, typeset(low, 2)), (high, typeset(high, 2))]
         return lambda v: LEFT + (v - low) / (high - low) * (WIDTH - LEFT - RIGHT), ends
     powers = [math.log10(v) for v in values if v > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
@@ -81,7 +81,7 @@ def _scale(values: Sequence[float]) -> tuple[Callable[[float], float], list[tupl
 
 
 def _power(exponent: int) -> str:
-    return number(10.0**exponent) if -3 <= exponent <= 4 else f"10{_raised(exponent)}"
+    return typeset(10.0**exponent) if -3 <= exponent <= 4 else f"10{_raised(exponent)}"
 
 
 def _raised(exponent: int) -> str:

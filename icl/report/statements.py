@@ -11,8 +11,8 @@ from typing import Any
 
 from icl.report.book import Book, Entry
 from icl.report.ruler import Marks
-from icl.report.values import brief, number, pairs
-from icl.verdicts import KINDS, Relation, kind_in_words, relation
+from icl.text import Relation, is_number, kind_in_words, named_values, relation, typeset, typeset_inequality
+from icl.verdicts import KINDS
 
 _SHORT_VALUE = 48  # letters
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
@@ -71,15 +71,8 @@ class Statement:
     def inequality(self) -> str:
         """gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹"""
         if self.decided is None:
-            return brief(self.measured)
-        name, value, sign, bound = self.decided
-        if bound is None or _number(value) is None:
-            return f"{name.replace('_', ' ')} {brief(value, 1)}".strip()
-        for digits in (4, 8, 13):  # as many as tell the two sides apart: 53.970856 < 54
-            left, right = number(value, digits), number(bound, digits)
-            if left != right or value == bound:
-                break
-        return f"{name.replace('_', ' ')} {left} {sign} {right}"
+            return typeset(self.measured)
+        return typeset_inequality(self.decided)
 
     @property
     def reason(self) -> str:
@@ -126,7 +119,7 @@ class Statement:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        return pairs(self.measured)
+        return named_values(self.measured)
 
     @property
     def short_pairs(self) -> list[tuple[str, str]]:
@@ -137,7 +130,7 @@ class Statement:
     def bound_text(self) -> str:
         if self.bound is None:
             return ""
-        text = number(self.bound, 3)
+        text = typeset(self.bound, 3)
         return text if self.decided is None else f"{self.decided.sign} {text}"
 
 
@@ -238,7 +231,7 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
         claim.get("measured"),
         _number(bound),
         None,
-        "" if isinstance(bound, int | float) else brief(bound),
+        "" if isinstance(bound, int | float) else typeset(bound),
         _control(control) if control else None,
         [str(remark) for remark in claim.get("remarks") or []],
         [str(note) for note in claim.get("notes") or []],
@@ -248,13 +241,13 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
 
 
 def _control(control: Mapping[str, Any]) -> Control:
-    described, measured = str(control.get("description", "")), brief(control.get("measured"), 1)
+    described, measured = str(control.get("description", "")), typeset(control.get("measured"), nested=True)
     return Control(described, measured, bool(control.get("rejected")), _number(control.get("measured")))
 
 
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if is_number(value) else None
 
 
 def _finite(value: Any) -> bool:
-    return _number(value) is not None and math.isfinite(value)
+    return is_number(value) and math.isfinite(value)

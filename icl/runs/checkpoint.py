@@ -12,8 +12,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from icl.digests import digest
 from icl.runs import atomic
-from icl.runs.documents import digest
 
 KEPT = 2
 _PLAIN = {type(None), bool, int, float, str, bytes}

@@ -5,8 +5,6 @@ A record carries a seal, a digest of its content: what was changed after it was 
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import math
 import os
@@ -14,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from icl.digests import digest
 from icl.runs import atomic
 
 _SEAL = "seal"
@@ -79,18 +78,3 @@ def read_json(path: Path, *, sealed: bool = False) -> dict[str, Any] | None:
 
 def _seal(clean: Mapping[str, Any]) -> str:
     return digest(json.dumps(clean, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-
-
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def file_digest(path: Path, now: os.stat_result | None = None) -> str:
-    """Digest of a file that is there, in state `now`. One that was not touched since is not read twice."""
-    now = now or path.stat()
-    return _file_digest(path, now.st_ino, now.st_size, now.st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _file_digest(path: Path, *touched: int) -> str:
-    return digest(path.read_bytes())

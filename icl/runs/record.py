@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from icl.digests import file_digest
 from icl.errors import InputError
 from icl.runs import documents, layout, metrics
 
@@ -117,7 +118,7 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
         there = 0 if now is None else now.st_size
         if there != size:
             return f"its {name} is damaged ({there} of {size} bytes)"
-        if written != size and documents.file_digest(folder / name, now) != written["digest"]:
+        if written != size and file_digest(folder / name, now) != written["digest"]:
             return f"its {name} is damaged (not the bytes that were written)"
     return None
 

@@ -11,9 +11,7 @@ by whatever launcher it ran, so that there is nothing here to get out of step; a
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import sys
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,6 +24,7 @@ from icl.runs.bootstrap import bootstrap
 from icl.runs.lock import is_live
 from icl.runs.record import complaint
 from icl.runs.redact import redact
+from icl.text import csv_text
 
 if TYPE_CHECKING:
     import pandas
@@ -34,15 +33,8 @@ SWEEPS, PLAN, TABLE, WANDB = "sweeps", "sweep.json", "sweep.csv", "wandb_sweep.y
 SEEDS = ("seed", "seeds")
 STATES = ("done", "running", "interrupted", "failed", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
-_OF_NO_NUMBER = (
-    "format",
-    "force",
-    "verbose",
-    "paths",
-    "logger",
-    "hydra",
-    "cluster",
-)  # keys that no number depends on
+# Keys of a config that no number depends on.
+KEYS_WITHOUT_EFFECT = ("format", "force", "verbose", "paths", "logger", "hydra", "cluster")
 
 Row = dict[str, Any]
 
@@ -146,15 +138,11 @@ class StoredSweep:
 
     def write_table(self, rows: Sequence[Row]) -> Path:
         """Rows to sweep.csv; floats read back bit for bit."""
-        text = io.StringIO(newline="")
-        if rows:
-            writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(redact(list(rows)))
+        text = csv_text(redact(list(rows))) if rows else ""
         path = self.folder / TABLE
         with atomic.writing(self.outputs):
             self.folder.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(path, text.getvalue().encode())
+            atomic.write_bytes(path, text.encode())
         return path
 
     def write_wandb(self) -> Path:
@@ -276,4 +264,6 @@ def _key(override: str) -> str:
 def _values(overrides: Sequence[str]) -> dict[str, str]:
     pairs = (override.partition("=") for override in overrides)
     named = {key.lstrip("+"): value for key, _, value in pairs}
-    return {k: v for k, v in named.items() if k.partition(".")[0].partition("/")[0] not in _OF_NO_NUMBER}
+    return {
+        k: v for k, v in named.items() if k.partition(".")[0].partition("/")[0] not in KEYS_WITHOUT_EFFECT
+    }

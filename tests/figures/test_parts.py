@@ -1,7 +1,6 @@
 """What figures are made of: claims, curves with their table, and panels as SVG."""
 
 import ast
-import math
 import re
 from pathlib import Path
 
@@ -10,25 +9,12 @@ import pytest
 
 import icl.figures
 from icl.errors import InputError
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim
 from icl.figures.curves import Curve, Level, draw_panels, metric, table
 from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
 from icl.figures.vector import svg
 from icl.verdicts import KINDS, joint
 from tests.records import record
-
-
-@pytest.mark.parametrize(
-    ("measured", "half_width", "verdict"),
-    [
-        (0.9, 0.0, "holds"), (1.0, 0.0, "fails"), (1.1, 0.0, "fails"), (0.9, 0.2, "undecided"),
-        (1.1, 0.2, "undecided"), (1.3, 0.2, "fails"),
-        (math.nan, 0.0, "undecided"), (0.0, math.nan, "undecided"),
-    ],
-)  # fmt: skip
-def test_below_takes_the_whole_interval(measured, half_width, verdict):
-    assert below(measured, 1.0, half_width) == verdict
-    assert above(-measured, -1.0, half_width) == verdict
 
 
 def test_a_part_that_fails_decides():

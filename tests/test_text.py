@@ -1,0 +1,154 @@
+"""Numbers and verdicts as text, as they are shown everywhere."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icl.text import (
+    brief,
+    csv_text,
+    inequality,
+    kind_in_words,
+    measurement,
+    named_values,
+    outcome,
+    relation,
+    typeset,
+    typeset_inequality,
+)
+from icl.verdicts import kinds_of
+
+_BACK = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.13360842938, "0.1336"), (0.0, "0"), (2.1137e-16, "2.11 × 10⁻¹⁶"), (-1.25e-5, "−1.25 × 10⁻⁵"),
+        (689268.9, "689269"), (1.5e12, "1.50 × 10¹²"), (41, "41"), (-3, "−3"),
+        (200000, "200000"), (98.197, "98.2"),
+    ],
+)  # fmt: skip
+def test_numbers(value: float, text: str) -> None:
+    assert typeset(value) == text
+
+
+@settings(deadline=None)
+@given(st.floats(-1e300, 1e300))
+def test_a_number_reads_back_to_three_digits(value: float) -> None:
+    """Against Python's own reading of what is shown."""
+    shown = float(typeset(value).replace(" × 10", "e").translate(_BACK))
+    assert math.isclose(shown, value, rel_tol=5.1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"), (True, "true"), ("L=1 is 3", "L=1 is 3"), ([1.0, [2, None]], "[1, [2, –]]"),
+        ({"a": 1, "b": {"c": 0.5}}, "a: 1; b: (c: 0.5)"), ([], "[]"), ({}, ""),
+        ([*range(8)], "[0, 1, 2, 3, 4, 5, 6, 7]"), ([*range(1000)], "[0, 1, 2, 3, 4, 5, 6, 7, … (1000)]"),
+        ({str(i): 1 for i in range(99)}, "0: 1; 1: 1; 2: 1; 3: 1; 4: 1; 5: 1; 6: 1; 7: 1; … (99)"),
+    ],
+)  # fmt: skip
+def test_anything_has_one_line(value: Any, text: str) -> None:
+    assert typeset(value) == text
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(), inner, max_size=12),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(JSON)
+def test_no_json_value_is_refused(value: Any) -> None:
+    assert isinstance(brief(value), str) and isinstance(typeset(value), str)
+    told = named_values(json.loads(json.dumps(value)))
+    assert all(isinstance(name, str) and isinstance(text, str) for name, text in told)
+
+
+MEASURED: dict[str, Any] = {"risk": 0.25, "gradient_norm": 3e-15, "distance": 0.297, "steps": [1.0]}
+
+
+def bound(value: float | None, of: str = "", direction: str = "<") -> dict[str, Any]:
+    return {"value": value, "source": "rounding of risk", "of": of, "direction": direction}
+
+
+@pytest.mark.parametrize(
+    ("against", "text"),
+    [
+        (bound(2e-13, "gradient_norm"), "gradient_norm 3e-15 < 2e-13"),
+        (bound(0.05, "distance"), "distance 0.297 > 0.05"),  # fails, and reads so
+        (bound(0.05, "distance", ">"), "distance 0.297 > 0.05"),
+        (bound(0.5, "distance", ">"), "distance 0.297 < 0.5"),
+        (bound(0.25, "risk"), "risk 0.25 ≤ 0.25"),
+        (bound(0.25, "risk", ">"), "risk 0.25 ≥ 0.25"),
+        (bound(0.1, "steps"), "steps [1] < 0.1"),  # no number: as it should be
+        (bound(None, "risk", ">"), "risk 0.25 > -"),
+        (bound(0.5), "risk 0.25 < 0.5"),  # of nothing named: the first that was measured
+    ],
+)
+def test_what_the_bound_is_of_and_how_it_compares(against: dict[str, Any], text: str) -> None:
+    assert inequality(relation(MEASURED, against)) == text
+
+
+def test_nothing_measured() -> None:
+    assert relation({}, bound(1.0)) == ("", None, "<", 1.0)
+    assert relation({"risk": None}, bound(1.0, "risk")).value is None  # NaN is null in a document
+
+
+def test_a_number_says_what_kind_it_is() -> None:
+    measured = {"risk": 0.25, "risk_stderr": 0.02, "gap": 0.0, "gap_stderr": 0.0, "starts": 8, "best": [1.0]}
+    kinds = kinds_of(measured, {"*": "exact", "best": "searched"})
+    assert kinds == {"risk": "sampled", "gap": "exact", "best": "searched"}, "an error is not to be overruled"
+    assert kinds_of(measured, {"*": "exact"}, decides="starts")["starts"] == "exact"
+    assert kinds_of(measured, {}) == {"risk": "sampled"}, "what says nothing is not called exact"
+    told = {"measured": measured, "kinds": kinds}
+    words = [kind_in_words(told, name) for name in ("risk", "gap", "best", "starts")]
+    assert words == ["sampled, ± 0.02", "exact", "found by search", ""]
+    assert kind_in_words({"measured": measured}, "risk") == "", "a record from before"
+    assert measurement(told | {"bound": bound(0.3, "risk")}) == "risk 0.25 < 0.3 (sampled, ± 0.02)"
+
+
+@pytest.mark.parametrize("digits", [3, 5, 11])
+def test_two_sides_that_differ_differ_in_text(digits: int) -> None:
+    limit = 54 + 10.0**-digits
+    for text in (inequality, typeset_inequality):
+        left, sign, right = (
+            text(relation({"risk": 54.0}, bound(limit, "risk"))).removeprefix("risk ").split(" ")
+        )
+        assert sign == "<" and float(left) < float(right)
+
+
+def test_a_page_has_words_for_names() -> None:
+    assert typeset_inequality(relation(MEASURED, bound(2e-13, "gradient_norm"))) == (
+        "gradient norm 3.00 × 10⁻¹⁵ < 2.00 × 10⁻¹³"
+    )
+
+
+def test_plain_text() -> None:
+    assert brief({"a": {"b": 0.123456}, "c": [1, 2.5], "d": None}) == "a: (b: 0.1235); c: [1, 2.5]; d: -"
+    assert brief(-2.1137e-16, 3) == "-2.11e-16"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "text"),
+    [
+        ("holds", "holds", "holds"), ("fails", "fails", "fails, as expected"),
+        ("fails", "holds", "fails (expected: holds)"), ("undecided", "undecided", "undecided"),
+        ("undecided", "holds", "undecided (expected: holds)"),
+    ],
+)  # fmt: skip
+def test_an_undecided_outcome_is_never_a_success(verdict: str, expected: str, text: str) -> None:
+    assert outcome({"verdict": verdict, "expected": expected}) == text
+
+
+def test_csv_has_every_column_and_reads_back() -> None:
+    assert csv_text([{"a": 0.1, "b": None}, {"c": "x,y"}]) == 'a,b,c\n0.1,,\n,,"x,y"\n'
+    assert csv_text([{"a": 1}], ["b", "a"]) == "b,a\n,1\n"
