@@ -23,7 +23,8 @@ from icl.checks.verdict import Bound, Control, Finding, Weights, decide
 from icl.errors import InputError
 from icl.models import Full, Parametrization, SparseA, SparseAB
 from icl.tasks import LinearRegressionLaw
-from icl.verdicts import inequality, joint
+from icl.text import inequality, relation
+from icl.verdicts import joint
 
 DISTANCE = 0.05  # the tolerance of ahn's figures
 EXCESS = 0.02
@@ -101,9 +102,10 @@ def about_the_theorem(
         return verdict, []
     away = [str(seed) for seed, near in enumerate(near_by_seed) if near == "fails"]
     which = "These weights are" if len(near_by_seed) == 1 else f"The weights of replica {', '.join(away)} are"
+    compared = inequality(relation(measured, asdict(bound)))
     return "undecided", [
-        f"{which} not where the statement puts them: {inequality(measured, asdict(bound))}. That refutes "
-        "nothing: it does not say that every run gets there. A longer run (train.steps) may; without "
+        f"{which} not where the statement puts them: {compared}. That refutes nothing: "
+        "it does not say that every run gets there. A longer run (train.steps) may; without "
         "check.weights the statement itself is measured."
     ]
 

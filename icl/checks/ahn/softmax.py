@@ -125,12 +125,15 @@ class Softmax:
         rng = generator(self.seed, "search", heads)
         signs = [(-1) ** start for start in range(self.starts)]  # of local minima of their own
         ends = [self._descend(heads, sign, rng, drawn, activation) for sign in signs]
-        _, *found = min(ends, key=lambda end: end[0])
+        _, b_HP, K_HPD = min(ends, key=lambda end: end[0])
         best = torch.zeros(1, self.dim + 1).double(), torch.zeros(1, self.dim + 1, self.dim).double()
         best[0][0, -1] = 1
         best[1][0, :-1] = -isotropic_step(self.dim, self.context) * torch.eye(self.dim).double()
         above_B = torch.cat(
-            [losses(*found, fresh, activation) - losses(*best, fresh, "identity") for fresh in self._fresh()]
+            [
+                losses(b_HP, K_HPD, fresh, activation) - losses(*best, fresh, "identity")
+                for fresh in self._fresh()
+            ]
         )
         return float(above_B.mean()), float(above_B.std()) / len(above_B) ** 0.5
 
