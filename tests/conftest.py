@@ -1,8 +1,9 @@
 """Keeps what other programs cache out of the user's home and out of the repository; long tests come first. No
-test cuts the power, so none waits for the disk.
+test cuts the power, so none waits for the disk. SIGINT does what it does in a terminal.
 """
 
 import os
+import signal
 import tempfile
 
 import pytest
@@ -21,6 +22,7 @@ CACHES = (
 def pytest_configure(config: pytest.Config) -> None:
     """One directory for the whole run: xdist's workers inherit their starter's environment."""
     os.fsync = lambda descriptor: None
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     if hasattr(config, "workerinput"):
         return
     directory = tempfile.TemporaryDirectory(prefix="icl-tests-", ignore_cleanup_errors=True)

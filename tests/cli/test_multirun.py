@@ -169,9 +169,7 @@ def test_interrupted_and_continued(
     command.until(lambda: len(list(outputs.parent.glob("go-wanted-*"))) == begun)
     command.send(signum)
     ended = command.end()
-    until = time.monotonic() + 30
     while any(map(is_live, folder.glob("*/lock"))):  # of jobs whose starter was killed
-        assert time.monotonic() < until
         time.sleep(0.05)
     assert (ended, command.out) == (code, ""), command.err
     if signum != signal.SIGKILL:

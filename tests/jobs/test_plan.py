@@ -1,9 +1,8 @@
 """What is done and what is left, in which order and how long; and that workers take it in turn."""
 
 import json
+import queue
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,13 +33,6 @@ def part(group: str, id: str, **more: Any) -> Part:
 
 def task(name: str, alike: str = "") -> Task:
     return Task(FigureRequest(name, "smoke", {}), Session(Path("/out")), alike)
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.005)
 
 
 def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> None:
@@ -110,15 +102,26 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
         return outputs / "report"
 
     monkeypatch.setattr("icl.jobs.reproduce.write", write)
-    monkeypatch.setattr("icl.jobs.reproduce._PAUSE", 0.05)
     only = part("check", "mylab/a")
-    with Page([only], ReportRequest("smoke"), Session(tmp_path)) as page:
+    page = Page([only], ReportRequest("smoke"), Session(tmp_path))
+    ends: queue.Queue[bool] = queue.Queue()  # of a pause: whether all is over
+    begun = threading.Semaphore(0)
+    monkeypatch.setattr(page._over, "wait", lambda seconds: (begun.release(), ends.get())[1])
+    monkeypatch.setattr(page._over, "set", lambda: ends.put(True))
+
+    def a_pause_ends() -> None:
+        ends.put(False)
+        begun.acquire()
+
+    with page:
+        begun.acquire()
         assert written == ["waiting"]
         only.entry = replace(only.entry, state="running")
         for _ in range(1000):
             page.has_news()
-        until(lambda: written == ["waiting", "running"])
-        time.sleep(0.2)
+        a_pause_ends()
+        assert written == ["waiting", "running"]
+        a_pause_ends()
         assert len(written) == 2  # no news
     assert written == ["waiting", "running", "waiting"]  # interrupted, it waits for the next start
     assert threading.active_count() == 1 or all("_keep_up" not in t.name for t in threading.enumerate())

@@ -23,7 +23,6 @@ def bash(*arguments: str, path: Path | None = None) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
 
 

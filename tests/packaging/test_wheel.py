@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def build(kind: str, directory: Path) -> Path:
     script = f"import hatchling.build as b; print(b.build_{kind}({str(directory)!r}))"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return directory / done.stdout.splitlines()[-1]
@@ -89,7 +89,7 @@ def test_unpacked_wheel_is_found_with_its_plugins_and_experiments(unpacked: Path
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(unpacked)},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     package, plugins, version, listing = done.stdout.split("\n", 3)

@@ -4,10 +4,8 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ FLAGS = [
     "--disable-extensions", "--disable-dev-shm-usage", "--hide-scrollbars",
     "--no-sandbox",  # the only page it opens is ours
 ]  # fmt: skip
-PATIENCE = 30.0
 
 
 def find() -> str | None:
@@ -40,7 +37,7 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.writer, json.dumps(message).encode() + b"\0")
-        while (answer := self._next(PATIENCE)).get("id") != self.number:
+        while (answer := self._next()).get("id") != self.number:
             self.events.append(answer)
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']}")
@@ -51,7 +48,7 @@ class Browser:
         for event in self.events:
             if event.get("method") == method:
                 return event
-        while (event := self._next(PATIENCE)).get("method") != method:
+        while (event := self._next()).get("method") != method:
             self.events.append(event)
         self.events.append(event)
         return event
@@ -78,13 +75,11 @@ class Browser:
             text = {"text": "\r"} if name == "Enter" and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=code, **text)
 
-    def _next(self, patience: float) -> dict[str, Any]:
-        until = time.monotonic() + patience
+    def _next(self) -> dict[str, Any]:
         while b"\0" not in self.rest:
-            ready, _, _ = select.select([self.reader], [], [], max(0.0, until - time.monotonic()))
-            part = os.read(self.reader, 1 << 20) if ready else b""
+            part = os.read(self.reader, 1 << 20)
             if not part:
-                raise RuntimeError("the browser does not answer")
+                raise RuntimeError("the browser has ended")
             self.rest += part
         message, _, self.rest = self.rest.partition(b"\0")
         return json.loads(message)

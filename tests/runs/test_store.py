@@ -469,12 +469,12 @@ def test_a_waiting_start_gets_what_the_other_finished(store, begin, finish):
     def first():
         with begin(store) as run:
             holding.set()
-            assert said.wait(10)
+            assert said.wait()
             finish(run, 3.0)
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert holding.wait(10)
+    assert holding.wait()
     with begin(store, say=lambda message: (results.append(message), said.set())) as run:
         assert run.cached.A.max() == 3.0
     thread.join()

@@ -8,6 +8,7 @@ import gzip
 import http.server
 import json
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -94,9 +95,11 @@ class Loopback:
         self._http.shutdown()
         self._http.server_close()
 
-    def wait_for(self, arrived: Callable[[], object], seconds: float = 60) -> None:
+    def wait_for(self, arrived: Callable[[], object], sender: subprocess.Popen[str]) -> None:
+        """However long it takes on this machine, unless the sender ends without."""
         with self.arrived:
-            assert self.arrived.wait_for(arrived, seconds), f"it has not arrived; unknown: {self.unknown}"
+            while not self.arrived.wait_for(arrived, 0.1):
+                assert sender.poll() is None, f"it has not arrived; unknown: {self.unknown}"
 
     def answer(self, question: str, said: dict[str, Any]) -> dict[str, Any] | None:
         """To a question of GraphQL's, by its name; None to an unknown one."""

@@ -16,7 +16,7 @@ def test_the_report_arrives_with_its_panels(tmp_path: Path) -> None:
     words = ["report", "wandb=true", "only=[ahn]", "scale=smoke", "format=json", f"paths.outputs={outputs}"]
     body = f"from icl.cli import main; sys.exit(main({words!r}))"
     with Loopback() as server, script(tmp_path, body, **server.environment) as process:
-        said, errors = process.communicate(timeout=300)
+        said, errors = process.communicate()
     unknown = [
         question for question in server.unknown if not question.startswith("/sdk/otel")
     ]  # its telemetry

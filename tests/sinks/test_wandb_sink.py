@@ -106,7 +106,7 @@ def run_script(
     outputs.mkdir()
     command = [sys.executable, str(folder / "script.py"), str(outputs), mode, ARGUMENT]
     quiet = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
-    done = subprocess.run(command, env=clean, cwd=folder, timeout=120, check=False, **quiet)
+    done = subprocess.run(command, env=clean, cwd=folder, check=False, **quiet)
     assert done.returncode == 0, done.stderr
     return outputs, done
 
@@ -124,7 +124,7 @@ def log_of(outputs: Path, run_id: str) -> Path:
 def summary_of(log: Path) -> dict:
     """By W&B's own reader."""
     command = [str(WANDB), "leet", "inspect", "--summary", "--json", str(log)]
-    return json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
 def told(log: Path, kind: str) -> list[Any]:

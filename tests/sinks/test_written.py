@@ -127,7 +127,7 @@ story.tell({{}}, write, print)
 
     def tell(disk: str) -> tuple[str, list[Path]]:
         command = [sys.executable, "-c", script, disk]
-        done = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=300, check=True)
+        done = subprocess.run(command, env=alone, capture_output=True, text=True, check=True)
         return done.stdout, sorted(tmp_path.glob("wandb/offline-run-*/*.wandb"))
 
     said, (cut,) = tell("full")
