@@ -5,6 +5,7 @@ imported what takes seconds, though not W&B. So are the workers that it starts.
 import atexit
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -83,6 +84,7 @@ def _live(
     os.environ.clear()
     os.environ.update(environment)
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     for number, name in enumerate(files, 1):
         os.dup2(os.open(name, os.O_WRONLY | os.O_APPEND), number)
     if prepare is not None:

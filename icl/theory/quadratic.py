@@ -106,8 +106,12 @@ class _Form(Protocol):
 
     def apply(self, x_KS: Tensor) -> Tensor: ...
 
-    def magnitude(self, x_KS: Tensor) -> float:
-        """|x|^T |M| |x|, the sum of the sizes of all terms of x^T M x."""
+    def magnitude(self, x_KS: Tensor) -> Tensor:
+        """|M| |x|, the sums of the sizes of all terms of M x."""
+        ...
+
+    def longest_sum(self) -> int:
+        """The most non-zero terms that an entry of M x is a sum of."""
         ...
 
     def solve(self, m_KS: Tensor) -> tuple[Tensor, Tensor]:
@@ -134,8 +138,11 @@ class _KroneckerForm:
     def apply(self, x_KS: Tensor) -> Tensor:
         return self.query_KK @ x_KS @ self.gram_SS
 
-    def magnitude(self, x_KS: Tensor) -> float:
-        return float((x_KS.abs() * (self.query_KK.abs() @ x_KS.abs() @ self.gram_SS.abs())).sum())
+    def magnitude(self, x_KS: Tensor) -> Tensor:
+        return self.query_KK.abs() @ x_KS.abs() @ self.gram_SS.abs()
+
+    def longest_sum(self) -> int:
+        return _longest_row(self.query_KK) + _longest_row(self.gram_SS)
 
     def solve(self, m_KS: Tensor) -> tuple[Tensor, Tensor]:
         eigenvalues = torch.outer(self.query_values_F, self.gram_values_E)
@@ -167,8 +174,11 @@ class _DenseForm:
     def apply(self, x_KS: Tensor) -> Tensor:
         return (x_KS.flatten(-2) @ self.form).unflatten(-1, self.shape)
 
-    def magnitude(self, x_KS: Tensor) -> float:
-        return float(x_KS.abs().flatten() @ self.form.abs() @ x_KS.abs().flatten())
+    def magnitude(self, x_KS: Tensor) -> Tensor:
+        return (x_KS.abs().flatten() @ self.form.abs()).unflatten(-1, self.shape)
+
+    def longest_sum(self) -> int:
+        return _longest_row(self.form)
 
     def solve(self, m_KS: Tensor) -> tuple[Tensor, Tensor]:
         inverse = _root_inverse(self.root, self.values)
@@ -264,7 +274,7 @@ class QuadraticRisk:
 
     def value_of_heads(self, b_HP: Tensor, a_HKP: Tensor, direct_K: Tensor | None = None) -> Tensor:
         """Risk at last rows b_h of P_h and columns a_hk of Q_h, over any leading axes."""
-        return self.value(torch.einsum("...hp,...hkr->...kpr", b_HP, a_HKP), direct_K)
+        return self.value(_of_heads(b_HP, a_HKP), direct_K)
 
     def value_of_layer(
         self,
@@ -278,15 +288,32 @@ class QuadraticRisk:
         The defaults are read_in = I and read_out = e_p: then only the last row of P_h enters. A trained
         guess <v, x> is read_in = [[I, 0], [v^T, 0]]; a linear map after the attention is read_out.
         """
+        return self.value(*self.of_layer(P_HPP, Q_HPP, read_in_PP, read_out_P))
+
+    def of_layer(
+        self,
+        P_HPP: Tensor,
+        Q_HPP: Tensor,
+        read_in_PP: Tensor | None = None,
+        read_out_P: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The X_KPP of a layer, and its read-out where that is not e_p."""
         if read_in_PP is None and read_out_P is None:
-            return self.value_of_heads(P_HPP[..., -1, :], Q_HPP.mT)
+            return _of_heads(P_HPP[..., -1, :], Q_HPP.mT), None
         if read_in_PP is None:
             read_in_PP = torch.eye(self.space.width, dtype=P_HPP.dtype)
         if read_out_P is None:
             read_out_P = _last_entry(self.space.width).to(P_HPP.dtype)
         b_HP = torch.einsum("...p,...hpr->...hr", read_out_P, P_HPP)
         a_HKP = (Q_HPP @ read_in_PP.unsqueeze(-3)).mT
-        return self.value_of_heads(b_HP, a_HKP, torch.einsum("...p,...pk->...k", read_out_P, read_in_PP))
+        return _of_heads(b_HP, a_HKP), torch.einsum("...p,...pk->...k", read_out_P, read_in_PP)
+
+    def is_least_along(self, X_KPP: Tensor) -> bool:
+        """Whether a multiple of X has the least risk: M x and m are alike up to a factor, to the last bit."""
+        image_KS = self._form.apply(self._coordinates(X_KPP))
+        largest = int(image_KS.abs().argmax())
+        factors = image_KS.flatten()[largest], self.linear_KS.flatten()[largest]
+        return torch.equal(image_KS * factors[1], self.linear_KS * factors[0])
 
     def convex_bound(self, free_direct: bool = False) -> ConvexBound:
         """The least risk over all X; with `free_direct` over X and the read-out r jointly."""
@@ -305,16 +332,34 @@ class QuadraticRisk:
             rounding=rounding,
         )
 
-    def least_where_vanishing(self, directions: int) -> tuple[float, float]:
-        """Least risk, and its rounding, over X_k' that vanish on the span of the first covariates."""
-        moments, space = self._direct_moments(), self.space
-        kept = ~((space.rows < directions) & (space.columns < directions))
-        form, linear_KS = (
-            _KroneckerForm(moments.query_KK, moments.gram_SS[kept][:, kept]),
-            self.linear_KS[:, kept],
-        )
-        x_KS, eigenvalues = form.solve(linear_KS)
-        return self._minimum(form, linear_KS, x_KS, float(eigenvalues.min()))
+    def longest_sum(self) -> int:
+        """The most non-zero terms that an entry of M x is a sum of."""
+        return self._form.longest_sum()
+
+    def excess(self, X_KPP: Tensor, direct_K: Tensor | None = None) -> tuple[float, float]:
+        """R(X) less the least risk, over X, and with `direct_K` over the read-out, too; and its rounding.
+
+        It is |x - x_best|_M^2, small where x is near: it has digits where the difference of two risks has
+        none. Rounding moves x_best by |M x_best - m|_(M^-1) and x by the additions behind its coordinates.
+        """
+        free = direct_K is not None
+        form, linear_KS = self._joint_form() if free else (self._form, self.linear_KS)
+        best_KS, eigenvalues = form.solve(linear_KS)
+        x_KS, size_KS = self._coordinates(X_KPP), self._coordinates(X_KPP.abs(), sizes=True)
+        if direct_K is not None:
+            delta_K = direct_K - _last_entry(len(x_KS))
+            x_KS = torch.cat([x_KS, (delta_K @ self._T)[:, None]], -1)
+            size_KS = torch.cat([size_KS, (delta_K.abs() @ self._T.abs())[:, None]], -1)
+        further_KS = x_KS - best_KS
+        value = float((further_KS * form.apply(further_KS)).sum())
+        path = form.longest_sum() + 8  # the moments' own operations
+        off_KS = (form.apply(best_KS) - linear_KS).abs()
+        off_KS = off_KS + EPSILON * path * (form.magnitude(best_KS) + linear_KS.abs())
+        of_best = float(off_KS.norm()) / float(eigenvalues.min()) ** 0.5
+        moved_KS = EPSILON * 4 * (self.space.width + 1) * size_KS
+        moved = of_best + float((moved_KS * form.magnitude(moved_KS)).sum()) ** 0.5
+        terms = float((further_KS.abs() * form.magnitude(further_KS)).sum())
+        return value, 2 * value**0.5 * moved + moved**2 + EPSILON * (path + 4) * terms
 
     def best_with_values(self, b_HP: Tensor) -> HeadsOptimum:
         """The exact best keys a_HKP at given value directions b_h: one least-squares problem."""
@@ -356,14 +401,15 @@ class QuadraticRisk:
     def _minimum(self, form: _Form, linear_KS: Tensor, x_KS: Tensor, smallest: float) -> tuple[float, float]:
         """The risk at the solution x of M x = m, and what rounding can make of the least risk."""
         image_KS = form.apply(x_KS)
-        terms = form.magnitude(x_KS) + 2 * float((linear_KS * x_KS).abs().sum()) + self.constant
+        sizes_KS = x_KS.abs() * (form.magnitude(x_KS) + 2 * linear_KS.abs())
+        terms = float(sizes_KS.sum()) + self.constant
         residual = float((image_KS - linear_KS).square().sum())
         value = float((x_KS * (image_KS - 2 * linear_KS)).sum()) + self.constant
         return value, residual / smallest + x_KS.numel() * EPSILON * terms
 
-    def _coordinates(self, X_KPP: Tensor) -> Tensor:
-        X_KPP = _mixed(self._T.T, X_KPP.to(torch.float64))
-        return self.space.coordinates(self._J.T @ X_KPP @ self._J)
+    def _coordinates(self, X_KPP: Tensor, sizes: bool = False) -> Tensor:
+        T, J = (self._T.abs(), self._J.abs()) if sizes else (self._T, self._J)
+        return self.space.coordinates(J.T @ _mixed(T.T, X_KPP.to(torch.float64)) @ J)
 
     def _keys(self, a_HKP: Tensor) -> Tensor:
         """Keys in the tokens' own coordinates."""
@@ -453,6 +499,40 @@ def second_gram(moments_w: LabelMoments, context: int) -> Tensor:
     return CC + (CC.permute(0, 2, 1, 3) + CC.permute(0, 2, 3, 1)) / context
 
 
+def gram_covariance(moments_w: LabelMoments, context: int) -> Tensor:
+    """Cov(G_ab, G_ce); no digits are lost where w has mean zero, however long the context."""
+    CC, mean = _covariance_products(moments_w), mean_gram(moments_w)
+    of_tokens = (CC.permute(0, 2, 1, 3) + CC.permute(0, 2, 3, 1)) / context
+    return CC - torch.einsum("ab,ce->abce", mean, mean) + of_tokens
+
+
+def constant_error(moments_w: LabelMoments, context: int, vanishing: int = 0) -> tuple[float, float]:
+    """The least E(1 - <G, Y>)^2 over symmetric Y, and its rounding; w of mean zero, Sigma = Sigma_w = I.
+
+    Y vanishes on the span of the first `vanishing` covariates. With g = E[G] and V = Cov(G) the value is
+    (1 - <g, Y>)^2 + <Y, V Y>, at Y = V^-1 g / (1 + g^T V^-1 g): no difference of larger numbers, nor is the
+    condition of V that of E[G (x) G] once its diagonal is scaled to ones.
+    """
+    space = SymmetricSpace(len(moments_w.Sigma) + 1)
+    kept = ~((space.rows < vanishing) & (space.columns < vanishing))
+    g_S = space.coordinates(mean_gram(moments_w))[kept]
+    V_SS = space.form(gram_covariance(moments_w, context))[kept][:, kept]
+    scale_S = V_SS.diagonal().rsqrt()
+    g_S, V_SS = scale_S * g_S, scale_S[:, None] * V_SS * scale_S
+    y_S = torch.cholesky_solve(g_S[:, None], torch.linalg.cholesky(V_SS))[:, 0]
+    y_S = y_S / (1 + g_S @ y_S)
+    missed, spread_S = float(1 - g_S @ y_S), V_SS @ y_S
+    value = missed**2 + float(y_S @ spread_S)
+    # an entry is a sum of these non-zero terms, and its moments of a few
+    path = int(torch.count_nonzero(y_S)) + _longest_row(V_SS) + 16
+    of_miss = EPSILON * path * (1 + float(g_S.abs() @ y_S.abs()))
+    of_spread_S = EPSILON * path * (V_SS.abs() @ y_S.abs())
+    off_S = (spread_S - missed * g_S).abs() + of_spread_S + of_miss * g_S.abs()
+    least = float(torch.linalg.eigvalsh(V_SS)[0])
+    rounding = 2 * abs(missed) * of_miss + of_miss**2 + float(y_S.abs() @ of_spread_S)
+    return value, rounding + float(off_S.square().sum()) / least
+
+
 def _covariance_products(moments_w: LabelMoments) -> Tensor:
     """E[C_ab C_ce] over w."""
     m, D = moments_w, moments_w.Sigma.shape[0]
@@ -518,6 +598,11 @@ def _query_of_guess(width: int, guess: tuple[Tensor, float] | None) -> tuple[Ten
     return T, T_inverse
 
 
+def _of_heads(b_HP: Tensor, a_HKP: Tensor) -> Tensor:
+    """X_k = sum_h b_h a_hk^T."""
+    return torch.einsum("...hp,...hkr->...kpr", b_HP, a_HKP)
+
+
 def _mixed(T_KK: Tensor, X_KPP: Tensor) -> Tensor:
     """sum_l T_kl X_l."""
     return torch.einsum("kl,...lpr->...kpr", T_KK, X_KPP)
@@ -528,6 +613,10 @@ def _last_entry(width: int) -> Tensor:
     e_P = torch.zeros(width, dtype=torch.float64)
     e_P[-1] = 1
     return e_P
+
+
+def _longest_row(M: Tensor) -> int:
+    return int(torch.count_nonzero(M, 1).max())
 
 
 def _root(M: Tensor) -> tuple[Tensor, Tensor]:

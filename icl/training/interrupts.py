@@ -37,10 +37,6 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in ends()}
-            if (
-                self._before[signal.SIGINT] is signal.SIG_IGN
-            ):  # as for a job in the background
-                del self._before[signal.SIGINT]
             self.listen()
         return self
 

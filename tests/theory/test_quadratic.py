@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 from icl.theory.gaussian import moment
-from icl.theory.initial_guess import gap
-from icl.theory.quadratic import LabelMoments, QuadraticRisk, SymmetricSpace, mean_gram, second_gram
+from icl.theory.initial_guess import gap, gap_slope, lost_slope
+from icl.theory.quadratic import (
+    LabelMoments,
+    QuadraticRisk,
+    SymmetricSpace,
+    constant_error,
+    gram_covariance,
+    mean_gram,
+    second_gram,
+)
 from tests.theory.drawing import covariance, draw, eye
 
 
@@ -375,3 +383,51 @@ def test_the_rounding_of_a_bound_is_its_terms_and_its_residual(monkeypatch):
     monkeypatch.setattr(risk._form, "solve", lambda m: ((1 + 1e-5) * right(m)[0], right(m)[1]))
     missed = risk.convex_bound()
     assert 10 * bound.rounding < missed.value - bound.value < missed.rounding
+
+
+def test_covariance_of_the_gram_matrix():
+    for noise, mean in ((0.3, draw(2, 3)), (0.0, 0 * draw(2, 3))):
+        moments = LabelMoments(covariance(0, 3), covariance(1, 3), mean, noise)
+        first = mean_gram(moments)
+        expected = second_gram(moments, 4) - torch.einsum("ab,ce->abce", first, first)
+        assert torch.allclose(gram_covariance(moments, 4), expected, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 10**9), (3, 4), (6, 2), (6, 10**6)])
+def test_how_well_the_gram_matrix_makes_a_constant(dim, context):
+    """To twelve digits at any context: one less what is explained has none."""
+    moments = LabelMoments(eye(dim), eye(dim), torch.zeros(dim, dtype=torch.float64), 0.0)
+    least, rounding = constant_error(moments, context)
+    assert least == pytest.approx(gap_slope(dim, context), rel=1e-12) and rounding < 1e-9 * least
+    for vanishing in range(1, dim + 1):
+        value, its = constant_error(moments, context, vanishing)
+        lost = lost_slope(dim, context, dim - vanishing)
+        assert abs(value - least - lost) < rounding + its < 1e-8 * lost
+
+
+def test_excess_is_the_difference_of_risks_and_keeps_its_digits():
+    risk = QuadraticRisk.linear_regression(**regression(3), target_sign=1)
+    X_KPP, direct_K = draw(50, 4, 4, 4), draw(51, 4)
+    for point in ((X_KPP,), (X_KPP, direct_K)):
+        bound = risk.convex_bound(free_direct=len(point) > 1)
+        excess, rounding = risk.excess(*point)
+        assert excess == pytest.approx(float(risk.value(*point)) - bound.value, rel=1e-10)
+        assert 0 < rounding < 1e-9 * excess
+        best = (bound.X_KPP, bound.direct_K)[: len(point)]
+        further = [1e-9 * matrix for matrix in point]
+        near, rounding = risk.excess(*(b + f for b, f in zip(best, further, strict=True)))
+        at, of_best = risk.excess(*best)
+        assert at < of_best < 1e-20 and rounding < near / 10
+        lost = [risk.excess(*(b + s * f for b, f in zip(best, point, strict=True)))[0] for s in (1, -1)]
+        assert near == pytest.approx(1e-18 * sum(lost) / 2, rel=1e-3)
+
+
+def test_a_multiple_of_the_step_is_best_where_everything_is_isotropic():
+    X_KPP = torch.zeros(4, 4, 4, dtype=torch.float64)
+    for k in range(3):
+        X_KPP[k, k, 3] = 0.3
+    for context in (1, 10, 10**9):
+        assert QuadraticRisk.linear_regression(eye(3), eye(3), context, target_sign=1).is_least_along(X_KPP)
+    other = QuadraticRisk.linear_regression(eye(3), eye(3), 10, prior_mean=draw(0, 3), target_sign=1)
+    assert not other.is_least_along(X_KPP)
+    assert not QuadraticRisk.linear_regression(covariance(0, 3), eye(3), 10).is_least_along(X_KPP)

@@ -28,19 +28,6 @@ def test_listening_again_takes_the_signals_back() -> None:
         assert interrupts.signum == signal.SIGTERM
 
 
-def test_what_the_shell_ignores_stays_ignored() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Interrupts() as interrupts:
-            signal.raise_signal(signal.SIGINT)
-            assert interrupts.signum is None
-            signal.raise_signal(signal.SIGTERM)
-            assert interrupts.signum == signal.SIGTERM
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def test_other_threads_take_no_signals() -> None:
     """joblib's threading backend runs jobs outside the main thread, where signals cannot be set."""
     seen: list[object] = []

@@ -15,13 +15,15 @@ import numpy as np
 import torch
 
 from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
+from icl.checks.xie.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCESSES
+from icl.checks.xie.initial_guess import ROUNDING_OF_GAPS as OF_THE_GAP
 from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS as SOURCE
-from icl.checks.xie.initial_guess import AroundPrior
-from icl.checks.xie.saturation import Saturation, given_heads, with_guess
+from icl.checks.xie.initial_guess import AroundPrior, worst
+from icl.checks.xie.saturation import BLUR, Saturation, given_heads, with_guess
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gap
+from icl.theory.initial_guess import gap, gd_risk
 from icl.verdicts import joint
 
 SAMPLES, NOISE = 64, 1e-3
@@ -47,20 +49,27 @@ class GdLowerBound(AroundPrior):
         case = Saturation(self.law)
         d, C, zero_D = case.dim, case.context, torch.zeros_like(case.w_star_D)
         predicted = gap(case.w_star_D, zero_D, 0.0, C)
+        risks = gd_risk(d, C) + predicted
         # d (1 + (d + 1)/C) (eta - best)^2 is what another eta loses.
-        step, reach = isotropic_step(d, C), (max(case.gap, 0) / (d * (1 + (d + 1) / C))) ** 0.5
-        at_zero = Saturation(replace(self.law, mean_RD=torch.zeros_like(self.law.mean_RD)))
+        step, reach = isotropic_step(d, C), (case.gap / (d * (1 + (d + 1) / C))) ** 0.5
         around = self._least_excess_around(case)
         error, undercut = abs(case.gap - predicted), case.gap - around
+        off = max(abs(case.least.value - risks), case.risks_error)
+        none = self._excesses_without_gap(case)
         verdict, bound = deciding(
             [
-                (_strict(case.gap, case.rounding), Bound(case.rounding, SOURCE, "gap", ">")),
-                at_most("gap_error", error, case.rounding, SOURCE),
+                (_strict(case.gap, case.gap_rounding), Bound(case.gap_rounding, OF_THE_GAP, "gap", ">")),
+                at_most("gap_error", error, case.gap_rounding, OF_THE_GAP),
+                at_most("risks_error", off, case.rounding, SOURCE),
                 at_most("largest_undercut", undercut, case.rounding, SOURCE),
+                at_most("excess_of_the_step", *worst(none), OF_EXCESSES),
             ]
         )
-        at_prior = _excess_at_the_prior(case)
-        attained = [(at_zero.gap, at_zero.rounding), at_prior]
+        seen = [
+            abs(case.gap - (1 + BLUR) * predicted) > case.gap_rounding,
+            case.blurred > case.rounding,
+            case.gap > max(rounding for _, rounding in none),
+        ]
         return Finding(
             verdict,
             {
@@ -69,21 +78,26 @@ class GdLowerBound(AroundPrior):
                 "gap": case.gap,
                 "predicted_gap": predicted,
                 "gap_error": error,
+                "risks_error": off,
                 "relative_gap": case.gap / case.descent_risk,
                 "best_eta": step,
                 "eta_from": step - reach,
                 "eta_to": step + reach,
-                "gap_at_zero_mean": at_zero.gap,
-                "gap_with_the_prior_as_guess": at_prior[0],
+                "excess_of_the_step": worst(none)[0],
                 "least_excess_around_best_weights": around,
                 "largest_undercut": undercut,
             },
             bound,
             Control(
-                "gap where one head makes the gradient step, the larger of w* = 0 with y_q = 0 and this w* "
-                "with y_q = <w*, x_q>: it is not above zero",
-                max(gap for gap, _ in attained),
-                all(_strict(*pair) == "undecided" for pair in attained),
+                "smallest of what must be seen, over its bound: the gap, beside the excess of the step where "
+                "it is among the heads (w* = 0, or y_q = <w*, x_q>); and errors of 1e-10 in it and in the "
+                "risks' terms",
+                min(
+                    case.gap / max(rounding for _, rounding in none),
+                    BLUR * predicted / case.gap_rounding,
+                    case.blurred / case.rounding,
+                ),
+                all(seen),
             ),
             remarks=[
                 "The paper has it from trained models only. It is exact: the least risk over all heads is "
@@ -94,12 +108,18 @@ class GdLowerBound(AroundPrior):
             kinds={"*": "exact", "least_excess_around*": "tried", "largest_undercut": "tried"},
         )
 
+    def _excesses_without_gap(self, case: Saturation) -> list[tuple[float, float]]:
+        """Of the step over the least risk where it is one of the heads: w* = 0, and y_q = <w*, x_q>."""
+        law, heads = case.step()
+        zero = replace(self.law, mean_RD=0 * self.law.mean_RD)
+        return [Saturation(law).excess(*heads), Saturation(zero).excess(*Saturation(zero).step()[1])]
+
     def _least_excess_around(self, case: Saturation) -> float:
         """Over the step, of random weights near d heads of least risk."""
         P_HPP, Q_HPP = case.heads()
-        noise_2BHPP = torch.from_numpy(
-            NOISE * generator(self.seed, "check").standard_normal((2, SAMPLES, *P_HPP.shape))
-        )
+        size = float(case.w_star_D.norm())
+        noise = generator(self.seed, "check").standard_normal((2, SAMPLES, *P_HPP.shape))
+        noise_2BHPP = NOISE * min(size, 1 / size) * torch.from_numpy(noise)
         risk_B = case.risk.value_of_layer(P_HPP + noise_2BHPP[0], Q_HPP + noise_2BHPP[1])
         return float(risk_B.min()) - case.descent_risk
 

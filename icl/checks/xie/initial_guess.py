@@ -21,9 +21,18 @@ from icl.theory.quadratic import QuadraticRisk
 MAX_DIM = 40
 # The risks' own rounding, some 1e-12 |w*|^2, is then as large as the gradient step's risk, of order d.
 LARGEST = 1e6
+SMALLEST = 1e-100  # of which the square has all its digits
 ROUNDING_OF_RISKS = (
     "rounding of the risks: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times the number "
     "and size of their terms, twice"
+)
+ROUNDING_OF_GAPS = (
+    "rounding of the gap, in proportion to it: 2^-52 times the number and size of the terms of the least "
+    "E(1 - <G, Y>)^2 for each unit of |w* - v|^2 + b^2, plus its residual squared over the least eigenvalue"
+)
+ROUNDING_OF_EXCESSES = (
+    "rounding of |x - x_best|_M^2, the excess over the least risk: the square of what rounding makes of x "
+    "and x_best, 2^-52 times the terms of an entry of M x and their size, over its least eigenvalue's root"
 )
 TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers, and their spectrum (dim^2 / 2)^3 operations"
 Vector = Sequence[float] | None
@@ -57,12 +66,14 @@ def setting(
 
 
 def bounded(key: str, size: float) -> None:
-    """Refuses a w*, v or b of which double precision cannot carry the square beside the step's risk."""
+    """Refuses a w*, v or b of which double precision has no square, or none to add to the step's risk."""
     if not size <= LARGEST * (1 + 1e-12):  # a norm spread over equal entries comes back a few ulps off
         raise InputError(
             f"{key}: is {size:g} in size, must be at most {LARGEST:g}; beyond, the rounding of its square is "
             "larger than the risk of a gradient step"
         )
+    if 0 < size < SMALLEST:
+        raise InputError(f"{key}: is {size:g} in size, must be at least {SMALLEST:g} or 0")
 
 
 def law_around(

@@ -18,7 +18,7 @@ from torch import Tensor
 from icl.checks import attention
 from icl.checks.rounding import along_a_path
 from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, AroundPrior
+from icl.checks.xie.initial_guess import ROUNDING_OF_EXCESSES, AroundPrior, worst
 from icl.checks.xie.lemma3 import block_of, wrong_blocks
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, path_length
@@ -55,32 +55,35 @@ class Ltb(AroundPrior):
         block, least = block_of(descent), risk.quadratic.convex_bound(free_direct=True)
         rounding = 2 * least.rounding + case.rounding
         value = risk.value(block)
-        left, excess = value - case.descent_risk, value - least.value
+        left, of_left = worst([risk.excess(block), risk.excess(descent)])
+        off = max(abs(value - case.descent_risk), abs(value - least.value))
         error, of_outputs = self._error(block, eta), along_a_path(2 * path_length(self.dim, self.context))
-        blind = risk.value(wrong_blocks(descent)[1]) - case.descent_risk
+        blind, of_blind = risk.excess(wrong_blocks(descent)[1])
         closes = [
-            decide(abs(left), rounding),
-            decide(excess, rounding),
+            decide(left, of_left),
+            decide(off, rounding),
             decide(error, of_outputs.value),
-            "holds" if case.gap > rounding else "undecided",
+            "holds" if case.gap - case.gap_rounding > of_left else "undecided",
         ]
         refuted = set(closes) == {"holds"}
         open_gap = decide(least.value - case.descent_risk, rounding) == "fails"
         return Finding(
             "fails" if refuted else "holds" if open_gap else "undecided",
             {
-                "gap_left_by_block": abs(left),
+                "gap_left_by_block": left,
                 "gap_of_lsa": case.gap,
                 "risk_block": value,
                 "least_risk_block": least.value,
-                "excess_over_least": excess,
+                "risk_error": off,
                 "gd_risk": case.descent_risk,
                 "error_against_gradient_step": error,
                 "error_bound": of_outputs.value,
                 "eta": eta,
             },
-            Bound(rounding, ROUNDING_OF_RISKS, "gap_left_by_block", ">"),
-            Control("gap that the same block leaves with no guess in its MLP", blind, blind > rounding),
+            Bound(of_left, ROUNDING_OF_EXCESSES, "gap_left_by_block", ">"),
+            Control(
+                "gap that the same block leaves with no guess in its MLP", blind, blind > of_blind + of_left
+            ),
             remarks=[
                 f"The best block closes the gap, {case.gap:.4g} for LSA of any number of heads, to rounding: "
                 "it is one gradient step from w* on every prompt. With x ~ N(0, I) the Newton step that the "

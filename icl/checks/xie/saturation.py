@@ -9,7 +9,7 @@ R seeds, H heads, D covariates, C = `context` tokens, P = K = D + 1, S coordinat
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -26,7 +26,9 @@ from icl.models import Full, MultiHead
 from icl.tasks import LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import guess_error, optimal_matrices
-from icl.theory.quadratic import EPSILON, ConvexBound
+from icl.theory.quadratic import EPSILON, ConvexBound, LabelMoments, QuadraticRisk, constant_error
+
+BLUR = 1e-10  # a relative error that each bound must be small enough to see
 
 
 class Saturation:
@@ -58,7 +60,37 @@ class Saturation:
 
     @property
     def gap(self) -> float:
-        return self.least.value - self.descent_risk
+        """The least risk over all heads less the step's, with digits of its own however small w* is.
+
+        In u = w - w* the risk is one of what is odd plus one of what is even. The least of the first is the
+        best step's; the second is `guess_error` times the least mean square at which G makes the constant 1.
+        """
+        return self.constant()[0] * self.guess_error
+
+    @property
+    def gap_rounding(self) -> float:
+        if not _step_is_best(self.dim, self.context):
+            return float("inf")
+        value, rounding = self.constant()
+        return (rounding + EPSILON * (self.dim + 8) * value) * self.guess_error
+
+    @property
+    def risks_error(self) -> float:
+        """How far the two risks are from being `gap` apart."""
+        return abs(self.least.value - self.descent_risk - self.gap)
+
+    @property
+    def blurred(self) -> float:
+        """What an error of BLUR makes of the risks' terms."""
+        return BLUR * self.risk.constant
+
+    def constant(self, vanishing: int = 0) -> tuple[float, float]:
+        """The least E(1 - <G, Y>)^2, and its rounding; Y may have to vanish on some covariates."""
+        return _constant_error(self.dim, self.context, vanishing)
+
+    def excess(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
+        """Of these heads over the least risk, and its rounding: no difference of risks."""
+        return self.risk.excess(*self.risk.of_layer(P_HPP, Q_HPP))
 
     @property
     def guess_error(self) -> float:
@@ -88,15 +120,17 @@ class Saturation:
         Q_HPP[-1] *= (alone / 4 / (float(self.risk.value_of_layer(P_HPP, Q_HPP)) - alone)) ** 0.5
         return P_HPP, Q_HPP
 
-    def constructed(self, heads: int) -> float:
-        """Least risk by construction: with D heads `heads()`, with more A.1's D + 1 (b_h = e_h, a_hk row h of
-        X_k) and the others zero."""
+    def constructed(self, heads: int, scale: float = 1.0) -> tuple[float, float]:
+        """`excess` of heads of least risk: with D heads `heads()`, with more A.1's D + 1 (b_h = e_h, a_hk row
+        h of X_k) and the others zero; or of such with all keys `scale` times as large."""
         if heads == self.dim:
-            return float(self.risk.value_of_layer(*self.heads()))
+            P_HPP, Q_HPP = self.heads()
+            return self.excess(P_HPP, scale * Q_HPP)
         unused = (0, 0, 0, heads - self.dim - 1)
         b_HP = torch.nn.functional.pad(torch.eye(self.dim + 1, dtype=torch.float64), unused)
-        a_HKP = torch.nn.functional.pad(self.least.X_KPP.transpose(0, 1), (0, 0, *unused))
-        return float(self.risk.value_of_heads(b_HP, a_HKP))
+        X_KPP = optimal_matrices(self.w_star_D, self.guess_D, self.bias, self.context)
+        a_HKP = torch.nn.functional.pad(X_KPP.transpose(0, 1), (0, 0, *unused))
+        return self.risk.excess(torch.einsum("hp,hkr->kpr", b_HP, scale * a_HKP))
 
     def at(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
         """Risk, and the norm of its gradient in all P_h and Q_h."""
@@ -122,6 +156,21 @@ class Saturation:
         value = square_G * norm_X**2 + 2 * linear * norm_X + self.risk.constant
         slope = 2 * (square_G * norm_X + linear) * (1 + float(self.w_star_D.norm())) ** 2 * chain
         return EPSILON * summands * P * value, EPSILON * summands * slope
+
+
+@lru_cache(maxsize=1024)
+def _step_is_best(dim: int, context: int) -> bool:
+    """Of all that is odd in u; with w* = 0 and y_q = 0 nothing else is left."""
+    identity_DD, zero_D = torch.eye(dim, dtype=torch.float64), torch.zeros(dim, dtype=torch.float64)
+    risk = QuadraticRisk.linear_regression(identity_DD, identity_DD, context, target_sign=1)
+    P_PP, Q_PP = one_step_gd(zero_D, 1.0)
+    return risk.is_least_along(risk.of_layer(P_PP[None], Q_PP[None])[0])
+
+
+@lru_cache(maxsize=1024)
+def _constant_error(dim: int, context: int, vanishing: int) -> tuple[float, float]:
+    identity_DD, zero_D = torch.eye(dim, dtype=torch.float64), torch.zeros(dim, dtype=torch.float64)
+    return constant_error(LabelMoments(identity_DD, identity_DD, zero_D, 0.0), context, vanishing)
 
 
 def with_guess(law: LinearRegressionLaw, guess_D: Tensor, bias: float = 0.0) -> LinearRegressionLaw:

@@ -28,6 +28,7 @@ from icl.checks.xie.initial_guess import (
     bounded,
     worst,
 )
+from icl.checks.xie.saturation import BLUR
 from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor
 from icl.errors import InputError
 from icl.models import YqLSA
@@ -110,25 +111,31 @@ class Theorem4(AroundPrior):
                 "risk_bound": 2 * least.rounding,
             },
             bound,
-            self._control(risks, contexts),
+            self._control(risks, contexts, 2 * least.rounding),
             remarks=REMARKS,
             kinds={"*": "exact"},
         )
 
-    def _control(self, risks: Sequence[ExactRisk], contexts: Sequence[int]) -> Control:
-        """The step twice as long, and the step of the same length with no guess: neither may pass."""
-        w_star_D = self.law.mean_RD[0]
+    def _control(self, risks: Sequence[ExactRisk], contexts: Sequence[int], of_risks: float) -> Control:
+        """The step twice as long, and the step of the same length with no guess: neither may pass. Nor may
+        errors of 1e-10 in the terms of the gradient and the risk."""
+        w_star_D, best = self.law.mean_RD[0], isotropic_step(self.dim, self.context)
         wrong = [(2.0, w_star_D), (1.0, 0 * w_star_D)] if w_star_D.any() else [(2.0, w_star_D)]
-        norms, rejected = [], True
+        norms, slopes, rejected = [], [], BLUR * risks[0].quadratic.constant > of_risks
         for factor, guess_D in wrong:
             at_one = [risk.gradient(descent_from(w_star_D, factor, guess_D)) for risk in risks]
-            eta = factor * isotropic_step(self.dim, self.context)
-            at_best = risks[0].gradient(descent_from(w_star_D, eta, guess_D))
+            model = descent_from(w_star_D, factor * best, guess_D)
+            at_best = risks[0].gradient(model)
             slope, slope_error = fitted_slope(contexts, at_one)
             norms.append(at_best[0])
-            rejected &= decide(*at_best) == "fails" and decide(abs(slope + 1), slope_error) == "fails"
+            slopes.append(decide(abs(slope + 1), slope_error) == "fails")
+            rejected &= decide(*at_best) == "fails" and BLUR * risks[0].size(model) > at_best[1]
         described = "at twice the best eta" + (", and at v = 0, the smaller" if len(wrong) > 1 else "")
-        return Control(f"gradient norm {described}; their slopes are rejected too", min(norms), rejected)
+        return Control(
+            f"gradient norm {described}; rejected with the former's slope and errors of 1e-10 of all terms",
+            min(norms),
+            rejected and slopes[0],
+        )
 
     def judge(self, weights: Weights) -> Finding:
         """Are these weights one step of descent from w*, up to what does not enter the prediction?"""

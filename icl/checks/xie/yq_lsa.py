@@ -55,12 +55,24 @@ class ExactRisk:
     def value(self, model: Parametrization) -> float:
         return _value(self.quadratic, model).item()
 
+    def excess(self, model: Parametrization) -> tuple[float, float]:
+        """Over the least risk of all X_k and read-outs; and its rounding. No difference of risks."""
+        (P_RLHPP, Q_RLHPP), ends = model.stack(), model.ends()
+        read_in, read_out = (None if end is None else end[0] for end in ends)
+        with torch.no_grad():
+            layer = self.quadratic.of_layer(P_RLHPP[0, 0], Q_RLHPP[0, 0], read_in, read_out)
+            return self.quadratic.excess(*layer)
+
     def gradient(self, model: YqLSA) -> tuple[float, float]:
         """The gradient's norm in (P, Q, v), and what rounding can make of it."""
-        size = _gradient_norm(self._of_sizes, _model_of_sizes(model))
         P = self.dim + 1
-        operations = P * (P + 1) // 2 + self.dim**2 + 4 * P + 30  # along one entry's path, moments included
-        return _gradient_norm(self.quadratic, model), EPSILON * operations * size
+        # along one entry's path: M x, J and T on both sides, the heads, the moments
+        operations = self.quadratic.longest_sum() + 4 * P + 30
+        return _gradient_norm(self.quadratic, model), EPSILON * operations * self.size(model)
+
+    def size(self, model: YqLSA) -> float:
+        """Of the gradient's terms: its norm with all of them made positive."""
+        return _gradient_norm(self._of_sizes, _model_of_sizes(model))
 
 
 def _value(risk: QuadraticRisk, model: Parametrization) -> Tensor:

@@ -11,6 +11,7 @@ from tests.checks.asking import Mutant, holds, seen
     {"dim": 1, "context": 1, "samples": 5},
     {"dim": 3, "context": 30, "prior_mean": [0.0, -3.0, 1.0], "samples": 7},
     {"dim": 4, "prior_mean_norm": 20.0, "samples": 7},
+    *({"dim": 3, "prior_mean_norm": norm, "samples": 7} for norm in (1e-12, 1e-9, 1e-6, 1e6)),
     verdict="fails",
 )
 def test_fails_since_the_best_block_is_the_gradient_step(check, finding):

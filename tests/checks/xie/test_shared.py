@@ -145,5 +145,5 @@ def test_the_size_of_a_gradient_has_no_cancellation():
         norm, same = ExactRisk(law).gradient(loaded(3, flipped))
         assert same == rounding
         largest = max(largest, norm)
-    operations = 10 + 9 + 16 + 30
+    operations = ExactRisk(law).quadratic.longest_sum() + 16 + 30
     assert largest < rounding / (yq_lsa.EPSILON * operations)

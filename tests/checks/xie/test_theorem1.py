@@ -4,12 +4,14 @@ import pytest
 import torch
 
 from icl.checks.verdict import Weights
-from icl.checks.xie import saturation, theorem1
+from icl.checks.xie import theorem1
 from icl.checks.xie.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
-from icl.theory.initial_guess import lost_slope, optimal_matrices
-from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
+from icl.theory.initial_guess import lost_slope
+from icl.theory.quadratic import QuadraticRisk
+from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
+from tests.checks.xie.test_gd_lower_bound import WIDE
 
 
 def least(d, C, error):
@@ -22,7 +24,7 @@ def least(d, C, error):
     {"dim": 1, "context": 1},
     {"dim": 2, "context": 1, "prior_mean": [0.3, -4]},
     {"dim": 3, "context": 2, "guess_vector": [1, 0, -1], "guess_bias": -3.0},
-    *({"dim": 3, "prior_mean_norm": norm} for norm in (1e-2, 1e3)),
+    *({"dim": 3, "prior_mean_norm": norm} for norm in (1e-9, 1e-6, 1e-2, 1e3)),
     {"dim": 4, "context": 40, "seed": 2, "prior_mean_norm": 5.0},
     restarts=1,
     margin=1e6,
@@ -61,9 +63,8 @@ def test_one_head_is_enough_for_a_guess_that_is_the_prior():
 
 
 def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
-    monkeypatch.setattr(
-        saturation, "optimal_matrices", lambda *settings: (1 + 1e-5) * optimal_matrices(*settings)
-    )
+    heads = Saturation.heads
+    monkeypatch.setattr(Saturation, "heads", lambda case: (heads(case)[0], (1 + 1e-5) * heads(case)[1]))
     finding = Theorem1(3, 4, restarts=1).measure()
     measured = finding.measured
     assert finding.verdict == "holds"
@@ -74,9 +75,10 @@ def test_d_heads_that_miss_leave_d_plus_one(monkeypatch):
 def missed(heads, guess=None):
     """A construction that is not as good with so many heads: of every guess, or of this one alone."""
 
-    def constructed(right, case, count):
+    def constructed(right, case, count, scale=1.0):
         of_this = guess is None or (case.guess_D.any() and (case.bias != 0) == (guess == "bias"))
-        return right(case, count) + (1e-6 if guess else 1e-9) * bool(count == heads and of_this)
+        excess, rounding = right(case, count, scale)
+        return excess + 1e-18 * bool(count == heads and of_this), rounding
 
     return constructed
 
@@ -88,9 +90,18 @@ test_a_construction_or_certificate_that_is_off_is_seen = seen(
         Mutant(Saturation, "constructed", missed(5, guess), of=f"largest_difference_beyond_d_{guess}")
         for guess in ("linear_guess", "bias")
     ),
+    Mutant(theorem1, "gap", lambda right, *of: (1 + 1e-10) * right(*of), of="least_risk_error"),
+    Mutant(theorem1, "gd_risk", lambda right, *of: (1 + 1e-10) * right(*of), of="least_risk_error"),
+    # bounds a million times as wide
+    WIDE[0],
+    blinded(QuadraticRisk, "excess", lambda right, *of: (right(*of)[0], 1e6 * right(*of)[1])),
     # too small a certificate is not attained, too large a one is undercut
-    Mutant(theorem1, "lost_slope", lambda right, *of: 0.99 * right(*of), of="largest_certificate_error"),
-    Mutant(theorem1, "lost_slope", lambda right, *of: 1.01 * right(*of), of="largest_certificate_error"),
+    Mutant(
+        theorem1, "lost_slope", lambda right, *of: (1 - 1e-10) * right(*of), of="largest_certificate_error"
+    ),
+    Mutant(
+        theorem1, "lost_slope", lambda right, *of: (1 + 1e-10) * right(*of), of="largest_certificate_error"
+    ),
     dim=3,
     context=4,
     restarts=1,

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from icl.checks.xie.theorem4 import Theorem4
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
+from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
 
 
 @holds(
@@ -20,7 +21,7 @@ from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
     {"dim": 3, "context": 5, "prior_mean": [1, -2, 0.5]},
     {"dim": 2, "context": 10**6},
     {"dim": 4, "prior_mean_norm": 0},
-    *({"dim": 3, "prior_mean_norm": norm} for norm in (1e-2, 1e3)),
+    *({"dim": 3, "prior_mean_norm": norm} for norm in (1e-9, 1e-2, 1e3)),
     {"dim": 5, "prior_mean_norm": 100.0},
     margin=1000,
     of="gradient_norm_best_eta",
@@ -46,18 +47,26 @@ def lower_bound(right, risk, free_direct=False):
     return found
 
 
+def wide(right, risk, free_direct=False):
+    found = right(risk, free_direct)
+    return replace(found, rounding=1e6 * found.rounding)
+
+
 OF_UNIT_STEP = "gradient_error_unit_eta"
 
 test_another_point_constant_law_or_bound_is_seen = seen(
     Theorem4,
-    Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d, n) * (1 + 1e-9)),
-    Mutant(theorem4, "unit_step_gradient", lambda right, *of: right(*of) * (1 + 1e-9), of=OF_UNIT_STEP),
-    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) * (1 + 1e-9), of="risk_error"),
+    Mutant(theorem4, "isotropic_step", lambda right, d, n: right(d, n) * (1 + 1e-10)),
+    Mutant(theorem4, "unit_step_gradient", lambda right, *of: right(*of) * (1 + 1e-10), of=OF_UNIT_STEP),
+    Mutant(theorem4, "gd_risk", lambda right, d, n: right(d, n) * (1 + 1e-10), of="risk_error"),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right((1 + 1e-9) * w, eta, v)),
     Mutant(theorem4, "descent_from", lambda right, w, eta, v=None: right(w, eta, 0 * w)),
     Mutant(theorem4, "fitted_slope", lambda right, contexts, points: (-0.9, 1e-9)),
     Mutant(QuadraticRisk, "linear_regression", lambda right, **law: right(**law | {"label_noise": 1e-9})),
     Mutant(QuadraticRisk, "convex_bound", lower_bound),
+    # bounds a million times as wide
+    blinded(yq_lsa.ExactRisk, "gradient", lambda right, *of: (right(*of)[0], 1e6 * right(*of)[1])),
+    blinded(QuadraticRisk, "convex_bound", wide),
 )
 
 
