@@ -21,6 +21,14 @@ Term = tuple[int, tuple[int, ...]]  # S^power, and the powers under the traces b
 
 def equivariant_bound(dim: int, context: int, layers: int) -> Fraction:
     """Least E tr(K K^T) over K = I + the span of all terms."""
+    return equivariant_optimum(dim, context, layers)[0]
+
+
+def equivariant_optimum(dim: int, context: int, layers: int) -> tuple[Fraction, dict[Term, Fraction]]:
+    """That bound, and the coefficients of the K that attains it.
+
+    That K is orthogonal to every K' - K of the span, and so to those of all A: E tr(K K'^T) is the bound.
+    """
     if layers < 1:
         raise ValueError(f"layers={layers}: must be at least 1")
     terms = terms_of(layers)
@@ -31,7 +39,9 @@ def equivariant_bound(dim: int, context: int, layers: int) -> Fraction:
 
     form_TT = [[moment(p + q, [*under, *other]) for q, other in terms] for p, under in terms]
     linear_T = [moment(power, under) for power, under in terms]
-    return dim - _projected(form_TT, linear_T)
+    solution_T = _solution(form_TT, linear_T)
+    found = sum((x * entry for x, entry in zip(solution_T, linear_T, strict=True)), Fraction(0))
+    return dim - found, {term: -x for term, x in zip(terms, solution_T, strict=True)}
 
 
 def terms_of(layers: int) -> list[Term]:
@@ -52,16 +62,19 @@ def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
             yield (part, *others)
 
 
-def _projected(form_TT: list[list[Fraction]], linear_T: list[Fraction]) -> Fraction:
-    """linear^T form^{-1} linear by elimination; terms that others span, as at small D, are left out."""
+def _solution(form_TT: list[list[Fraction]], linear_T: list[Fraction]) -> list[Fraction]:
+    """form^{-1} linear by elimination; terms that others span, as at small D, are left out."""
     rows = [[*row, entry] for row, entry in zip(form_TT, linear_T, strict=True)]
-    found = Fraction(0)
+    kept: list[int] = []
     for k in range(len(rows)):
-        pivot, entry = rows[k][k], rows[k][-1]
-        if pivot == 0:
+        if rows[k][k] == 0:
             continue
-        found += entry**2 / pivot
+        kept.append(k)
         for later in range(k + 1, len(rows)):
-            factor = rows[later][k] / pivot
+            factor = rows[later][k] / rows[k][k]
             rows[later] = [x - factor * y for x, y in zip(rows[later], rows[k], strict=True)]
-    return found
+    solution = [Fraction(0)] * len(rows)
+    for k in reversed(kept):
+        rest = sum((rows[k][j] * solution[j] for j in kept if j > k), Fraction(0))
+        solution[k] = (rows[k][-1] - rest) / rows[k][k]
+    return solution

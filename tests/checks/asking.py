@@ -71,7 +71,7 @@ def edited(function: Any, old: str, new: str, at: int = 0) -> Callable[..., Any]
     parts = textwrap.dedent(inspect.getsource(function)).split(old)
     assert len(parts) > at + 1, f"{function.__name__} has {len(parts) - 1} times {old}"
     source = old.join(parts[: at + 1]) + new + old.join(parts[at + 1 :])
-    names = dict(function.__globals__)
+    names = dict(inspect.unwrap(function).__globals__)
     exec(compile(source, function.__name__, "exec", __future__.annotations.compiler_flag), names)
     return lambda right, *given, **more: names[function.__name__](*given, **more)
 

@@ -24,7 +24,7 @@ def prompt():
     return random(R, B, N, P, seed=3, scale=1), random(R, B, P, seed=4, scale=1)
 
 
-def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation):
+def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation, mask=True):
     """Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0)."""
     n = len(context_NP)
     Z = [*context_NP.tolist(), query_P.tolist()]
@@ -39,7 +39,7 @@ def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation):
                 if activation == "softmax":
                     total = sum(math.exp(s) for s in scores)
                     scores = [math.exp(s) / total for s in scores]
-                for j in range(n):
+                for j in range(n if mask else n + 1):
                     for a in range(P):
                         value = sum(V[a][b] * Z[j][b] for b in range(P))
                         change[i][a] += scores[j] * value / (1 if activation == "softmax" else n)
@@ -47,12 +47,13 @@ def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation):
     return Z
 
 
+@pytest.mark.parametrize("mask", [True, False])
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
-def test_against_a_plain_loop(activation, stack, prompt):
-    out_RBP = tokens.stack_forward(*stack, *prompt, activation)
+def test_against_a_plain_loop(activation, mask, stack, prompt):
+    out_RBP = tokens.stack_forward(*stack, *prompt, activation, mask)
     for r in range(R):
         for b in range(B):
-            Z = by_hand(stack[0][r], stack[1][r], prompt[0][r, b], prompt[1][r, b], activation)
+            Z = by_hand(stack[0][r], stack[1][r], prompt[0][r, b], prompt[1][r, b], activation, mask)
             expected = torch.tensor(Z[-1], dtype=torch.float64)
             assert torch.allclose(out_RBP[r, b], expected, rtol=1e-12, atol=1e-13)
 

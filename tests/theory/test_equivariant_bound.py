@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from icl.tasks.wishart import draw_wishart
-from icl.theory.equivariant_bound import equivariant_bound, terms_of
+from icl.theory.equivariant_bound import equivariant_bound, equivariant_optimum, terms_of
 from icl.theory.polynomial import InvariantRisk
+from icl.theory.wishart import product_moment
 from icl.theory.words import sparse_a_risk
 
 
@@ -50,6 +51,19 @@ def test_the_form_is_that_of_drawn_contexts():
     design, goal = np.stack(columns, 1), -powers[0].reshape(-1)
     left = np.square(design @ np.linalg.lstsq(design, goal, rcond=None)[0] - goal)
     assert left.sum() / len(S) == pytest.approx(float(equivariant_bound(3, 20, 2)), rel=0.02)
+
+
+@pytest.mark.parametrize(("dim", "context", "layers"), [(1, 2, 3), (2, 1, 2), (3, 5, 2)])
+def test_the_bound_is_the_risk_of_the_k_that_it_comes_with(dim, context, layers):
+    bound, coefficients = equivariant_optimum(dim, context, layers)
+    terms = {(0, ()): Fraction(1), **coefficients}
+    found = Fraction(0)
+    for (p, under), c in terms.items():
+        for (q, other), d in terms.items():
+            degree = p + q + sum(under) + sum(other)
+            moment = Fraction(product_moment([p + q, *under, *other], dim, context), context**degree)
+            found += c * d * moment
+    assert found == bound
 
 
 def test_terms():

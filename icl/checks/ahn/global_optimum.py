@@ -11,20 +11,23 @@ Whitened throughout, where Sigma drops out. L layers, D covariates, K starts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 
 import torch
 from torch import Tensor
 
 from icl.checks.ahn.search import descend
+from icl.checks.rounding import ROUNDING
 from icl.checks.settings import limited, searched
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
-from icl.theory.equivariant_bound import equivariant_bound
+from icl.theory.equivariant_bound import equivariant_optimum
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.quadratic import EPSILON
-from icl.theory.words import sparse_a_risk
+from icl.theory.words import expected_word, sparse_a_risk
 
 MAX_DIM = 6
 MAX_LAYERS = 3
@@ -35,6 +38,8 @@ SOURCE = (
     "0 less rounding: 2^-52 times the operations of one term times the sum of the sizes of all terms; "
     "relative to the minimum on S, the largest over the depths"
 )
+CERTIFIED = "rounding: 2^-52 times the operations of one word times the sum of the sizes of all terms"
+SLOPE = "rounding: 64 eps times the dimension, as a share of the gradient at A = 0"
 
 
 @dataclass(eq=False)
@@ -69,11 +74,21 @@ class GlobalOptimum:
             shares.append(rounding)
         lowest = min(excess.values())
         lower = any(excess[depth] < -share for depth, share in zip(excess, shares, strict=True))
-        bounds = {depth: float(equivariant_bound(self.dim, self.context, depth)) for depth in excess}
+        certified = {depth: self._certified(depth) for depth in excess}
+        bounds = {depth: bound for depth, (bound, _, _) in certified.items()}
+        error, rounding = max(((e, r) for _, e, r in certified.values()), key=lambda pair: pair[0] / pair[1])
+        one_layer, slope_rounding = self._one_layer_excess(), ROUNDING * self.dim
         optima = {depth: InvariantRisk(self.dim, self.context, depth).optimum().risk for depth in excess}
         control = self._control()
+        verdict, shown = deciding(
+            [
+                ("fails" if lower else "undecided", Bound(-max(shares), SOURCE, "lowest_excess", ">")),
+                at_most("certificate_error", error, rounding, CERTIFIED),
+                at_most("one_layer_excess", one_layer, slope_rounding, SLOPE),
+            ]
+        )
         return Finding(
-            "fails" if lower else "undecided",
+            verdict,
             {
                 "lowest_excess": lowest,
                 "lowest_excess_by_layers": {str(depth): value for depth, value in excess.items()},
@@ -84,9 +99,10 @@ class GlobalOptimum:
                 "least_possible_excess_by_layers": {
                     str(depth): bound / optima[depth] - 1 for depth, bound in bounds.items()
                 },
-                "one_layer_excess": self._one_layer_excess(),
+                "certificate_error": error,
+                "one_layer_excess": one_layer,
             },
-            Bound(-max(shares), SOURCE, "lowest_excess", ">"),
+            shown,
             Control(
                 "lowest excess over the multiples of Sigma^-1 at w ~ N(0, I), L = 2: the same search finds "
                 "what is lower there",
@@ -99,9 +115,15 @@ class GlobalOptimum:
                 "in A and its minimum is on S: one_layer_excess is the gradient there, as a share of that at "
                 "A = 0.",
                 "lower_bound_by_layers is certified, for every A: the least risk of all that is I + S T(S) "
-                "with T of the same degree, exact in rationals.",
+                "with T of the same degree, exact in rationals. certificate_error: the K that attains it is "
+                "orthogonal to what a random A adds to it, by words; one that any A got below would not be.",
             ],
-            kinds={"*": "exact", "lowest_excess*": "searched", "starts_that_end_there": "searched"},
+            kinds={
+                "*": "exact",
+                "certificate_error": "tried",
+                "lowest_excess*": "searched",
+                "starts_that_end_there": "searched",
+            },
         )
 
     def _ends(self, depth: int) -> Tensor:
@@ -123,6 +145,20 @@ class GlobalOptimum:
         identity_DD = torch.eye(self.dim, dtype=torch.float64)
         operations = 4 * len(a_L) * self.dim + 10395 + 64  # products of 4 L matrices, pairings, words
         return EPSILON * operations * float(self._risk(-a_L.abs()[:, None, None] * identity_DD))
+
+    def _certified(self, depth: int) -> tuple[float, float, float]:
+        """The least E tr(K K^T) of all K = I + S T(S), how far E tr(K K_A^T) is from it for a random A, which
+        is 0 where K attains it, and what rounding can make of that."""
+        bound, coefficients = equivariant_optimum(self.dim, self.context, depth)
+        rng = generator(self.seed, "check", depth)
+        A_LDD = torch.from_numpy(rng.standard_normal((depth, self.dim, self.dim))) / (2 * self.dim**0.5)
+        products = [(c, _correlation(A_LDD, *term, self.context)) for term, c in coefficients.items()]
+        sizes = [(c, _correlation(-A_LDD.abs(), *term, self.context)) for term, c in coefficients.items()]
+        alone = _correlation(A_LDD, 0, (), self.context), _correlation(-A_LDD.abs(), 0, (), self.context)
+        found = alone[0] + sum(float(c) * product for c, product in products)
+        size = alone[1] + sum(abs(float(c)) * product for c, product in sizes)
+        operations = 4 * depth * self.dim + 10395 + 64 + self.dim**depth
+        return float(bound), abs(found - float(bound)), EPSILON * operations * size
 
     def _one_layer_excess(self) -> float:
         a = InvariantRisk(self.dim, self.context, 1).optimum().a_L
@@ -147,3 +183,34 @@ class GlobalOptimum:
         a_KL = descend(on_s, torch.tensor([[0.3, 0.6]], dtype=torch.float64))
         A_KLDD = a_KL[..., None, None] * torch.linalg.inv(Sigma)
         return float(risk(descend(risk, A_KLDD)).min() / on_s(a_KL).min() - 1)
+
+
+def _correlation(A_LDD: Tensor, power: int, traces: Sequence[int], context: int) -> float:
+    """E tr(S^power K_A^T) prod_i tr(S^traces_i), K_A = (I - S A_0) ... (I - S A_{L-1}), by words.
+
+    tr(S^m) I is the sum of E_ij S^m E_ji over all i and j, E_ij one entry of the identity.
+    """
+    D, total = A_LDD.shape[-1], 0.0
+    identity_DD, unit_DDDD = torch.eye(D).double(), torch.eye(D * D).double().view(D, D, D, D)
+    # i, j_1 .. j_r of E_{i j_1} S^{m_1} E_{j_1 j_2} .. S^{m_r} E_{j_r i}
+    places = torch.cartesian_prod(*[torch.arange(D)] * (1 + len(traces))).view(-1, 1 + len(traces)).T
+    between = [unit_DDDD[i, j] for i, j in pairwise([*places, places[0]])] if traces else [identity_DD]
+    powers = [power, *traces]
+    for chosen in product((False, True), repeat=len(A_LDD)):
+        layers = [A_DD.mT for A_DD, taken in zip(A_LDD, chosen, strict=True) if taken][::-1]
+        word = [
+            matrix
+            for m, after in zip(powers, between, strict=True)
+            for matrix in ([identity_DD] * (m - 1) + [after])
+        ]
+        if power == 0:
+            word = []
+        if layers:
+            word = (
+                [*word[:-1], word[-1] @ layers[0], *layers[1:], identity_DD]
+                if word
+                else [*layers[1:], layers[0]]
+            )
+        of_one = expected_word(word, identity_DD, context).sum() if word else torch.tensor(float(D))
+        total += (-1) ** len(layers) * float(of_one)
+    return total
