@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.giannou.logistic_rounding import step_off
 from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Control, Finding, at_most, deciding
 from icl.errors import whole
 from icl.random import generator
+from icl.theory.quadratic import EPSILON
 
 REMARKS = [
     "Weyl's inequalities (Lemma E.3) are for symmetric errors; E_1 = A^T diag(u_1) A + A^T U_2 of the "
@@ -58,12 +59,20 @@ class CorollaryE2(LogisticProblems):
         errors = (E_BDD, symmetric_BDD, worst_BDD)
         inverse = max(inverse_share(H_BDD, error, mu) for error in errors)
         condition = max(condition_share(H_BDD, error) for error in errors[1:])
-        slack = ROUNDING * (1 + 1 / mu) / 0.05
-        measured = {"inverse": inverse, "condition": condition}
+        # Two inverses, each off by 3 D^2 kappa 2^-52 of 1 / (mu - |E|); the bound is |E| / mu of that, .01 at
+        # least. With |E| <= .95 mu kappa is at most 2 / .05 times the Hessian's.
+        kappa = 2 * float(torch.linalg.cond(H_BDD).max()) / 0.05
+        slack = 6 * EPSILON * self.dim**2 * kappa / 0.01
+        off = step_off(loss, x_BD)
+        shares = {"inverse": inverse, "condition": condition}
         source = "the claim, and rounding by condition"
         verdict, bound = deciding(
-            [at_most(name, share, 1 + slack, source) for name, share in measured.items()]
+            [
+                *(at_most(name, share, 1 + slack, source) for name, share in shares.items()),
+                at_most("step_off", off, 1.0, "rounding, of the step in two ways"),
+            ]
         )
+        measured = {**shares, "step_off": off}
         halved = inverse_share(H_BDD, worst_BDD, mu) * 2
         return Finding(
             verdict,

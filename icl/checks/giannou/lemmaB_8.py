@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
+from icl.checks.giannou.logistic_rounding import decrement_rounding, step_off
 from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.verdict import Bound, Control, Finding, at_most
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss
@@ -46,20 +46,25 @@ class LemmaB8(LogisticProblems):
         whole("check.samples", self.samples, 1, 100_000)
 
     def measure(self) -> Finding:
-        rng, mu = generator(self.seed, "check"), self.mu
+        rng = generator(self.seed, "check")
         loss = self.losses(rng, self.samples)
         scales_B1 = torch.from_numpy(10 ** rng.uniform(-2, 2, (self.samples, 1)))
         x_BD = scales_B1 * torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
+        wrong_labels, margins_BD = self._wrong_labels()
         shares = {name: 0.0 for name in ("gradient", "hessian", "lambda_low", "lambda_high")}
-        for problems, points_BD in ((loss, x_BD), self._wrong_labels()):
+        for problems, points_BD in ((loss, x_BD), (wrong_labels, margins_BD)):
             for name, share in shares_of_bounds(problems, points_BD).items():
                 shares[name] = max(shares[name], share)
-        rounding = ROUNDING * (1 + 1 / mu)
+        off = max(step_off(loss, x_BD), step_off(wrong_labels, margins_BD))
+        rounding = shares_rounding(wrong_labels, margins_BD)
         others = max(shares["gradient"], shares["hessian"], shares["lambda_low"], shares["lambda_high"] / 2)
         bound = Bound(
             1.0, "the claim; lambda_f at a given point, rounding far smaller", "lambda_over_printed_bound"
         )
-        if shares["lambda_high"] > 1 + rounding:
+        two_ways = at_most("step_off", off, 1.0, "rounding, of the step in two ways")
+        if two_ways[0] != "holds":
+            verdict, bound = "undecided", two_ways[1]
+        elif shares["lambda_high"] > 1 + rounding:
             verdict = "fails"
         else:
             verdict = "holds" if max(others, shares["lambda_high"]) <= 1 else "undecided"
@@ -71,6 +76,7 @@ class LemmaB8(LogisticProblems):
                 "gradient_over_bound": shares["gradient"],
                 "hessian_over_bound": shares["hessian"],
                 "lambda_lower_bound_over_lambda": shares["lambda_low"],
+                "step_off": off,
             },
             bound,
             Control(
@@ -91,6 +97,13 @@ class LemmaB8(LogisticProblems):
         x_BD = torch.zeros(len(r_B), self.dim, dtype=torch.float64)
         x_BD[:, 0] = -r_B
         return LogisticLoss(A_BND, torch.ones(len(r_B), 1, dtype=torch.float64), self.mu), x_BD
+
+
+def shares_rounding(loss: LogisticLoss, x_BD: torch.Tensor) -> float:
+    """Of lambda_f as a share of its printed bound."""
+    direction_BD, _ = loss.newton_direction(x_BD)
+    lambda_B = decrement_rounding(loss, x_BD, direction_BD.norm(dim=1))
+    return float((lambda_B * 2 * loss.mu**0.5 / (1 + loss.mu * x_BD.norm(dim=1))).max())
 
 
 def shares_of_bounds(loss: LogisticLoss, x_BD: torch.Tensor) -> dict[str, float]:

@@ -3,6 +3,7 @@ import numpy as np
 from icl.checks.giannou import corollaryE_2
 from icl.checks.giannou.corollaryE_2 import CorollaryE2
 from tests.checks.asking import Mutant, holds, seen
+from tests.checks.giannou.losses import wrong_losses
 
 
 @holds(CorollaryE2, *({"mu": mu} for mu in (1e-3, 0.1, 5.0)), samples=200)
@@ -13,6 +14,7 @@ def test_corollary_e2(check, finding):
 test_a_tighter_bound_fails = seen(
     CorollaryE2,
     Mutant(corollaryE_2, "inverse_share", lambda right, H, E, mu: 1.2 * right(H, E, mu)),
+    *wrong_losses("step_off"),
     samples=200,
 )
 
