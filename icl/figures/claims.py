@@ -33,9 +33,12 @@ class Claim:
         one_of("kind", self.kind, ["", *KINDS])
 
 
-below = decide
-
-
 def above(measured: float, bound: float, half_width: float = 0.0) -> str:
-    """Is `measured` at least `bound`?"""
-    return decide(-measured, -bound, half_width)
+    """Is `measured` above the bound? Strictly: the opposite of at most."""
+    at_most = decide(measured, bound, half_width)
+    return {"holds": "fails", "fails": "holds"}.get(at_most, at_most)
+
+
+def below(measured: float, bound: float, half_width: float = 0.0) -> str:
+    """Is `measured` below the bound? Strictly."""
+    return above(-measured, -bound, half_width)

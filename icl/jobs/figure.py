@@ -10,7 +10,6 @@ nor any run has changed, the experiment is not asked again.
 from __future__ import annotations
 
 import functools
-import io
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -175,28 +174,16 @@ class FigureRequest:
         return name if self.settings == shipped else f"{name}-{self.identity}"
 
     def _files(self, document: Document, records: Mapping[str, RunRecord], stem: Path) -> dict[str, Path]:
-        import logging
-
-        from matplotlib import rc_context
-
-        from icl.figures import vector
-        from icl.figures.style import RC
+        from icl.figures.files import rendered
         from icl.runs.atomic import write_bytes
 
-        logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
         stem.parent.mkdir(parents=True, exist_ok=True)
-        kinds = ("png", "pdf", "svg", "csv", "md")
-        files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in kinds}
-        with rc_context(RC):
-            drawing = self.drawing.draw(records)
-            for extension, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
-                content = io.BytesIO()
-                drawing.savefig(content, format=extension, metadata=metadata)
-                write_bytes(files[extension], content.getvalue())
-                drawing.set_layout_engine(None)  # where the parts lie is settled; all files show the same
-            write_bytes(files["svg"], vector.svg(drawing))
-        write_bytes(files["csv"], csv_text(self.drawing.table(records)).encode())
-        write_bytes(files["md"], _markdown(document).encode())
+        contents = rendered(lambda: self.drawing.draw(records))
+        contents["csv"] = csv_text(self.drawing.table(records)).encode()
+        contents["md"] = _markdown(document).encode()
+        files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in contents}
+        for extension, content in contents.items():
+            write_bytes(files[extension], content)
         return files
 
     def _story(self, document: Document, session: Session) -> Story:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -43,9 +42,7 @@ def requested(composed: Composed, configs: Configs) -> tuple[SweptFigure, Sessio
 
 def make(request: SweptFigure, session: Session) -> Document:
     """Drawn from the records as they are now."""
-    from matplotlib import rc_context
-
-    from icl.figures.style import RC
+    from icl.figures.files import rendered
     from icl.figures.sweep import SweptPlot
 
     started, stored = time.monotonic(), request.stored
@@ -54,14 +51,7 @@ def make(request: SweptFigure, session: Session) -> Document:
     plot = SweptPlot(stored.table(outcomes), stored.keys, x, y, hue)
     about: dict[str, Any] = {"sweep": stored.folder.name, "x": x, "y": y, "hue": hue}
     folder = session.outputs / "figures" / "sweep" / fingerprint(about)
-    contents = {}
-    with rc_context(RC):
-        drawing = plot.draw()
-        for extension, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
-            file = io.BytesIO()
-            drawing.savefig(file, format=extension, metadata=metadata)
-            contents[extension] = file.getvalue()
-            drawing.set_layout_engine(None)
+    contents = rendered(plot.draw)
     contents["csv"] = csv_text(plot.table()).encode()
     command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")
     contents["md"] = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n".encode()

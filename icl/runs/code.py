@@ -30,9 +30,9 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 
 TRAINING = ("icl.training.job", "icl.models.attention")  # with these a run's own classes become numbers
-DRAWING = ("icl.figures.style", "icl.figures.vector")  # and a figure's a picture
+DRAWING = ("icl.figures.files",)  # and a figure's a picture
 _INSTALLED = ("torch", "pytorch_lightning")  # what else a target may come from; their versions are recorded
-_WORDS = "icl.errors"
+_WORDS = ("icl.errors", "icl.text")
 _SUFFIXES = (".py", *importlib.machinery.EXTENSION_SUFFIXES)
 
 
@@ -79,7 +79,7 @@ class Sources:
         while waiting:
             name = waiting.pop()
             path = self._file(name)
-            if name in found or path is None or name == _WORDS:
+            if name in found or path is None or name in _WORDS:
                 continue
             found[name] = path
             waiting += [parent for parent in _parents(name) if self._does_something(parent)]

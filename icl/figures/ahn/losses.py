@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from icl.figures.claims import Claim
+from icl.figures.intervals import Interval
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, panels
 from icl.runs.record import RunRecord
 from icl.verdicts import joint
@@ -55,17 +56,6 @@ HOW = (
     "scale's size, with the mean of each seed as a triangle, or as an arrow beyond the panel."
 )
 ZERO = 1e-8  # least squares of N >= d noiseless examples: rounding
-
-
-class Interval(NamedTuple):
-    low: float
-    middle: float
-    high: float
-
-    def below(self, bound: float) -> str:
-        if self.high < bound:
-            return "holds"
-        return "fails" if self.low >= bound else "undecided"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
 from icl.figures.claims import Claim
+from icl.figures.intervals import Interval
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, panels
 from icl.random import generator
 from icl.runs.record import RunRecord
@@ -25,12 +26,6 @@ LOW, HIGH = 0.0, 5.0
 FORMS = {"without": (ORANGE, "without a guess"), "with": (BLUE, "with a guess")}
 
 Records = Mapping[str, RunRecord]
-
-
-class Interval(NamedTuple):
-    low: float
-    middle: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)
