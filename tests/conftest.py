@@ -20,7 +20,9 @@ CACHES = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One directory for the whole run: xdist's workers inherit their starter's environment."""
+    """One directory for the whole run: xdist's workers inherit their starter's environment. They share the
+    cores, so a command takes one unless a test says `jobs`."""
+    os.environ["LOKY_MAX_CPU_COUNT"] = "1"
     os.fsync = lambda descriptor: None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     if hasattr(config, "workerinput"):

@@ -24,7 +24,7 @@ EXAMPLES = {
         "icl train -m hydra/sweeper=search search.trials=20 'optimizer.lr=interval(0.01,0.1)' ...",
     ],
     "check": [
-        "icl check check=all jobs=2",
+        "icl check check=all",
         "icl check check=ahn/theorem1 check.dim=4 check.context=9 check.eigenvalues=[2,1,0.5,0.1]",
         "icl check check=ahn/theorem3 check.weights=outputs/runs/ahn/theorem3/FINGERPRINT",
         "icl check -m check=ahn/theorem1 check.dim=3,4,5",

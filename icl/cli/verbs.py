@@ -25,6 +25,7 @@ from icl.jobs.cluster import cluster_here
 from icl.jobs.kinds import OWN, requested
 from icl.jobs.outcome import FAILED, OK, code_of, worst
 from icl.jobs.request import Document, Request, obtain
+from icl.jobs.workers import jobs_of
 from icl.runs.atomic import with_room
 
 SWEPT = ("train", "check", "figure")  # take -m
@@ -100,7 +101,7 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: Configs) -> 
         if override.partition("=")[0] not in common and not override.startswith("cluster."):
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
     composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
-    session, jobs = session_of(verb, OWN[verb], composed, configs), composed.settings["jobs"]
+    session, jobs = session_of(verb, OWN[verb], composed, configs), jobs_of(composed.settings["jobs"])
     cluster = cluster_here(composed.settings["cluster"])
     keep_caches_in(session.outputs)
     tasks = many.tasks_of(verb, which, kept, configs)

@@ -28,7 +28,8 @@ def requested(
     """What a config asks for, and where: here the config ends. Of many, what they share is `known`."""
     session = session_of(kind, OWN[kind], composed, configs)
     session = session if known is None else replace(session, known=known)
-    whole("jobs", composed.settings.get("jobs", 1), 1)
+    if (jobs := composed.settings.get("jobs")) is not None:
+        whole("jobs", jobs, 1)
     cluster_of(composed.settings["cluster"])
     return _REQUEST[kind](composed, session), session
 

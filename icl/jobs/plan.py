@@ -83,6 +83,7 @@ def as_text(parts: Sequence[Part], scale: str, outputs: Path, jobs: int) -> str:
     """The plan as text."""
     left = [part for part in parts if part.entry.state == "waiting"]
     done = sum(part.entry.state == "done" for part in parts)
+    jobs = min(jobs, max(len(left), 1))
     workers = f" with {jobs} workers" if jobs > 1 else ""
     head = f"reproduce at scale={scale} in {outputs}: {done} of {len(parts)} done already"
     rest = f"{len(left)} to run{workers}, {_minutes(left, jobs)}" if left else "nothing to run"

@@ -17,13 +17,13 @@ from types import TracebackType
 from icl.config.compose import Composed
 from icl.config.places import Configs
 from icl.config.session import Session, session_of
-from icl.errors import one_line, whole
+from icl.errors import one_line
 from icl.events import Changed, Event, Planned
 from icl.jobs.cluster import Cluster, cluster_here
 from icl.jobs.plan import ORDER, Part, as_text, parts_of
 from icl.jobs.report import NOT_RUN, SHOWN, SKIPPED, ReportRequest, book, papers_of, with_found, write
 from icl.jobs.request import Document
-from icl.jobs.workers import carry_out
+from icl.jobs.workers import carry_out, jobs_of
 from icl.report.book import Entry
 from icl.runs import atomic, documents
 
@@ -41,9 +41,9 @@ class ReproduceRequest(ReportRequest):
 
 def requested(composed: Composed, configs: Configs) -> tuple[ReproduceRequest, Session]:
     session, settings = session_of("reproduce", OWN, composed, configs), composed.settings
-    jobs = whole("jobs", settings["jobs"], 1)
     papers, cluster = papers_of(settings["only"], configs), cluster_here(settings["cluster"])
-    return ReproduceRequest(settings["scale"], papers, jobs, cluster), session
+    jobs = jobs_of(settings["jobs"])
+    return ReproduceRequest(settings["scale"], papers, 1 if cluster else jobs, cluster), session
 
 
 def make(request: ReproduceRequest, session: Session) -> Document:

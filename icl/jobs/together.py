@@ -11,13 +11,12 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import os
 import resource
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl.config.session import Session
+from icl.jobs.memory import available_bytes
 from icl.jobs.request import Document, obtain
 from icl.jobs.train import TrainRequest
 
@@ -210,16 +209,3 @@ def _bytes_of_replica(request: TrainRequest) -> float:
     tokens = 1 if parts["model"].path == "gram" else max(parts["law"].context_R) / width + 1
     prompts = max(parts["train"].batch or 0, *samples, 1)
     return PER_PROMPT * 8.0 * prompts * width**2 * tokens
-
-
-def available_bytes() -> float:
-    """Memory that is free, of the machine and, where it is less, of the group that the process is in."""
-    found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2]
-    meminfo, limit = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
-    if meminfo.exists():
-        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
-        found = [1024.0 * int(lines["MemAvailable"].split()[0])]
-    if limit.exists() and limit.read_text().strip().isdigit():
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        found.append(max(float(limit.read_text()) - used, 0.0))
-    return min(found)

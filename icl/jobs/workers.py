@@ -12,21 +12,36 @@ import contextlib
 import io
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, current_process, get_context, parent_process
 from multiprocessing.connection import Connection
-from types import FrameType
+from types import FrameType, ModuleType
+from typing import Any
 
-from icl.errors import Interrupted
+from icl.errors import Interrupted, whole
 from icl.events import Changed, Event, Item, Listener, Said, quiet
 from icl.jobs.cluster import Cluster, carry_out_on
+from icl.jobs.memory import available_bytes
 from icl.jobs.task import Task, attempt
 from icl.runs.atomic import Full, Unwritable
 
 _REFUSING = {"unwritable": Unwritable, "full": Full}
+_BYTES = 1.5e9  # of a worker at scale=laptop: torch, and the runs of a figure
 _STOPPING = 30.0  # seconds a worker may take to save what it has
+
+
+def jobs_of(given: Any) -> int:
+    """`jobs`: where it is null, as many as this process may use cores, and as there is memory for."""
+    if given is not None:
+        return whole("jobs", given, 1)
+    if current_process().daemon:  # may start no process
+        return 1
+    from joblib import cpu_count  # knows affinity, and limits of a container
+
+    return max(1, min(cpu_count(), int(available_bytes() / _BYTES)))
 
 
 def carry_out(tasks: Sequence[Task], jobs: int, tell: Listener, cluster: Cluster | None = None) -> None:
@@ -90,7 +105,8 @@ class _Worker:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,))
-        self.process.start()
+        with _without_the_script():
+            self.process.start()
         theirs.close()
         self.task: Task | None = None
         self.has_died = False
@@ -124,6 +140,18 @@ class _Worker:
         finally:
             if self.process.is_alive():
                 self.process.kill()
+
+
+@contextlib.contextmanager
+def _without_the_script() -> Iterator[None]:
+    """A process that is started imports the script of who starts it, which would do all of it again where it
+    does not ask for its `__name__`. A worker needs nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _serve(pipe: Connection) -> None:

@@ -54,7 +54,7 @@ def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixtur
     assert all(f"  {verb} " in text for verb in VERBS)
     for verb, wanted in {
         "train": ["experiment=", "ahn eq. (11): P =", "* adam", "train.clip=0.01", "icl train -m"],
-        "check": ["ahn/lemma1", "Lemma 1, eqs. (8) and (9)", "jobs=1", "icl check check=all"],
+        "check": ["ahn/lemma1", "Lemma 1, eqs. (8) and (9)", "jobs=null", "icl check check=all"],
         "reproduce": ["only=[]"],
         "report": ["only=[]"],
         "list": ["usage"],

@@ -1,5 +1,7 @@
 """What is told in a worker process reaches whoever started it."""
 
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +10,12 @@ from typing import Any, ClassVar
 import pytest
 
 from icl.config.session import Session
+from icl.errors import InputError
 from icl.events import Changed, Item, Progress, Said
 from icl.jobs.request import Document
 from icl.jobs.task import Task
-from icl.jobs.workers import carry_out
+from icl.jobs.workers import carry_out, jobs_of
+from tests.processes import ROOT
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,48 @@ def test_progress_too_and_each_line_with_its_item(tmp_path: Path) -> None:
             Said("printed", task.item),
             Changed(task.item, "done", {"here": "we are"}),
         ]
+
+
+def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(5)), raising=False)
+    monkeypatch.setattr("joblib.externals.loky.backend.context._cpu_count_cgroup", lambda most: most)
+    free = 64e9
+    monkeypatch.setattr("icl.jobs.workers.available_bytes", lambda: free)
+    assert jobs_of(None) == 5 and jobs_of(3) == 3
+    free = 4e9
+    assert jobs_of(None) == 2 and jobs_of(3) == 3
+    free = 1e9
+    assert jobs_of(None) == 1
+    with pytest.raises(InputError, match="jobs=0: must be"):
+        jobs_of(0)
+
+
+def test_a_script_need_not_ask_for_its_name(tmp_path: Path) -> None:
+    """Workers do not run it again; a process that may start none works by itself."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import multiprocessing, sys
+print("begun")
+from icl.config.session import Session
+from icl.jobs.task import Task
+from icl.jobs.workers import carry_out, jobs_of
+from pathlib import Path
+from tests.jobs.test_workers import Talks
+heard = []
+tasks = [Task(Talks(f"mylab/{name}"), Session(Path(sys.argv[1]))) for name in "ab"]
+carry_out(tasks, 2, heard.append)
+print(sum(getattr(event, "state", "") == "done" for event in heard))
+multiprocessing.current_process()._config["daemon"] = True
+print(jobs_of(None))
+""")
+    environment = {k: v for k, v in os.environ.items() if k != "LOKY_MAX_CPU_COUNT"}
+    command = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(
+        command, env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "begun\n2\n1\n"), done.stderr
 
 
 def test_one_alone_needs_no_other_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
