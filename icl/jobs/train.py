@@ -95,13 +95,13 @@ class TrainRequest:
 
     def share(self, session: Session) -> Document:
         """What the first of the processes gives back; the others train beside it and have nothing to say."""
-        from icl.training.beside import follow, joined
+        from icl.training.beside import follow, joined, other_plan
 
         self.validate()
         with joined() as company:
             if company.leads:
                 return obtain_alone(self, session)
-            follow(company, self.config, self.seeds, session.outputs)
+            follow(company, other_plan(self.config, self.seeds, session.outputs))
         return {}
 
     def _refuse_other_processes(self, session: Session) -> None:

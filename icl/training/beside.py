@@ -9,28 +9,41 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import pickle
 import signal
-import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.distributed as dist
 from pytorch_lightning.plugins.environments import SLURMEnvironment
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from icl.config import packages
 from icl.config.places import TORCHRUN
-from icl.errors import InputError
+from icl.errors import InputError, Interrupted, one_line
 from icl.training import job
 from icl.training.company import Company, OthersFailed
 from icl.training.job import TrainingPlan
 
 _PATIENCE = datetime.timedelta(days=1)  # of those who wait while the first waits, measures or judges
-_ENDING = 30.0  # seconds
+_MEETING = datetime.timedelta(minutes=10)  # until all processes are there
+_CONNECTING = datetime.timedelta(minutes=1)  # once they are
+_ENDING = 10.0  # seconds
+_PAUSE = 0.05
+_COMMAND = """
+import ast, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM):  # they are for the first process; imports take seconds
+    signal.signal(number, signal.SIG_IGN)
+sys.path[:] = ast.literal_eval(sys.argv[1])
+from icl.training.beside import serve
+serve()
+"""
 _INTERACTIVE = 2**32 - 16  # numbers from here on are of Slurm's steps that are no srun's
 _joined: Company | None = None  # of those who were started by somebody else; a process is in one at most
 
@@ -93,58 +106,152 @@ def joined() -> Iterator[Company]:
     here = place()
     assert here is not None
     company = Company(here.size, here.rank, here.node, here.on_node)
-    _meet(company, here.address)
+    with _ended_by_signals():  # nothing has begun
+        _meet(company, init_method=f"tcp://{here.address}", timeout=_MEETING)
     _joined = company if company.leads else None
     try:
         yield company
         if company.leads:
-            company.tell(None)
+            company.broadcast(None)
     finally:
         _joined = None
         dist.destroy_process_group()
 
 
 @contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """While torch waits, which runs no handler of Python's."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
 def company_of(plan: TrainingPlan) -> Iterator[Company]:
-    """For the first: the others stand by."""
+    """For the first: the others are started, and ended with the block."""
     size = plan.trainer.processes
     if size == 1 or _joined is not None:
         yield _joined or Company()
         return
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{found.getsockname()[1]}"
-    context = get_context("spawn")
-    given = (dict(plan.config), plan.seeds, plan.outputs, size, address, packages.allowed())
-    others = [context.Process(target=_serve, args=(rank, *given), daemon=True) for rank in range(1, size)]
-    for other in others:
-        other.start()
     company = Company(size)
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    share = Share(size, store.port, dict(plan.config), plan.seeds, plan.outputs, packages.allowed())
+    others: list[Other] = []
     try:
-        _meet(company, address)
+        for rank in range(1, size):
+            others.append(start_other(rank, share))
+        _await(store, others)
+        _meet(company, store=store, timeout=_CONNECTING)
+        company.look_after = _Watch(company, others)
         try:
             yield company
-            company.tell(None)
         except OthersFailed:
-            wait([other.sentinel for other in others], _ENDING)  # for the one that says over what
+            _await_an_end(others)  # of the one that says over what
             raise
-        finally:
-            dist.destroy_process_group()
-        for other in others:
-            other.join(_ENDING)
     finally:
-        for other in others:
-            other.kill()
-            other.join()
+        _end(others)
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
-def follow(company: Company, config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> None:
-    """What all but the first do: they train what they are told of, until there is no more."""
-    while (start := company.hear()) is not None:
-        job.train_beside(_plan_of(config, seeds, outputs), start, company)
+class Share(NamedTuple):
+    """What another process on this machine is given."""
+
+    size: int
+    port: int
+    config: dict[str, Any]
+    seeds: tuple[int, ...]
+    outputs: Path
+    allowed: tuple[str, ...]
 
 
-def _plan_of(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> TrainingPlan:
+class Other(Protocol):
+    """Another process on this machine, as subprocess.Popen has it."""
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int: ...
+
+
+def start_other(rank: int, share: Share) -> Other:
+    """An interpreter of its own, which needs nothing of the script that this process runs. It is in a session
+    of its own, since a terminal's Ctrl-C is for the first process, and ends when its stdin does."""
+    other = subprocess.Popen(
+        [sys.executable, "-u", "-c", _COMMAND, repr(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=2,  # of the first process it is for results alone
+        start_new_session=True,
+    )
+    assert other.stdin is not None
+    try:
+        pickle.dump((rank, share), other.stdin)
+        other.stdin.flush()
+    except OSError:
+        pass  # it has ended, which is noticed
+    except BaseException:
+        other.kill()
+        raise
+    return other
+
+
+def _end(others: Sequence[Other]) -> None:
+    for other in others:
+        other.kill()
+    for other in others:
+        other.wait()
+
+
+def _await(store: dist.TCPStore, others: Sequence[Other]) -> None:
+    """Until all of them are ready to meet. In Python, so that signals are handled."""
+    names = [f"ready-{rank}" for rank in range(1, len(others) + 1)]
+    until = time.monotonic() + _MEETING.total_seconds()
+    while not store.check(names):
+        if any(other.poll() is not None for other in others):
+            raise OthersFailed("another process of this run ended before training; its own log says why")
+        if time.monotonic() > until:
+            raise OthersFailed(f"the other processes of this run were not ready within {_MEETING}")
+        time.sleep(_PAUSE)
+    store.set("all-ready", "")
+
+
+def _await_an_end(others: Sequence[Other]) -> None:
+    until = time.monotonic() + _ENDING
+    while time.monotonic() < until and all(other.poll() is None for other in others):
+        time.sleep(_PAUSE)
+
+
+class _Watch:
+    """Ends the others where one has ended, or where they do not come to the step at which the run was asked
+    to stop: what this process waits for fails then."""
+
+    def __init__(self, company: Company, others: Sequence[Other]) -> None:
+        self.company, self.others = company, others
+        self._asked: float | None = None
+
+    def __call__(self) -> None:
+        if self.company.wants_to_stop() and self._asked is None:
+            self._asked = time.monotonic()
+        is_late = self._asked is not None and time.monotonic() - self._asked > _ENDING
+        if is_late or any(other.poll() is not None for other in self.others):
+            for other in self.others:
+                other.kill()
+
+
+def follow(company: Company, plan: TrainingPlan) -> None:
+    """What all but the first do: they train from where it starts, until there is no more."""
+    while (start := company.broadcast()) is not None:
+        job.train_beside(plan, start, company)
+
+
+def other_plan(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> TrainingPlan:
     """Without what watches and records, which the first does for all; a user's callbacks are everywhere."""
     from icl.training.listed import parts_of
 
@@ -155,35 +262,36 @@ def _plan_of(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> 
     return TrainingPlan("", "", "", tuple(seeds), outputs=outputs, config=config, **parts)
 
 
-def _meet(company: Company, address: str) -> None:
-    given = {"init_method": f"tcp://{address}", "world_size": company.size, "rank": company.rank}
+def _meet(company: Company, **how: Any) -> None:
+    """Connects all processes within the timeout; from then on one may wait for another for long."""
     if torch.cuda.is_available():
         torch.cuda.set_device(company.on_node % torch.cuda.device_count())
-    dist.init_process_group(timeout=_PATIENCE, **given)  # type: ignore[arg-type]
+    try:
+        dist.init_process_group("gloo", world_size=company.size, rank=company.rank, **how)
+    except (RuntimeError, ValueError) as error:
+        raise OthersFailed(f"the processes of this run did not meet: {one_line(error)}") from error
+    _set_pg_timeout(_PATIENCE, dist.group.WORLD)
 
 
-def _serve(
-    rank: int,
-    config: dict[str, Any],
-    seeds: tuple[int, ...],
-    outputs: Path,
-    size: int,
-    address: str,
-    allowed: tuple[str, ...],
-) -> None:
+def serve() -> None:
     """The life of another process on this machine. Signals are for the first, which tells of them."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    rank, share = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_starter, daemon=True).start()
-    company = Company(size, rank, 0, rank)
-    with packages.fixed(allowed):
-        _meet(company, address)
-        follow(company, config, seeds, outputs)
-    dist.destroy_process_group()
+    take_part(rank, share)
+
+
+def take_part(rank: int, share: Share) -> None:
+    """In the run that the first process keeps, which also says how it ended."""
+    company = Company(share.size, rank, 0, rank)
+    with packages.fixed(share.allowed), contextlib.suppress(Interrupted, OthersFailed):
+        plan = other_plan(share.config, share.seeds, share.outputs)
+        store = dist.TCPStore("127.0.0.1", share.port, is_master=False, timeout=_MEETING)
+        store.set(f"ready-{rank}", "")
+        store.wait(["all-ready"], _MEETING)
+        _meet(company, store=store, timeout=_CONNECTING)
+        follow(company, plan)
 
 
 def _end_with_starter() -> None:
-    starter = parent_process()
-    assert starter is not None
-    starter.join()
+    os.read(0, 1)
     os._exit(1)

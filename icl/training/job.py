@@ -12,7 +12,7 @@ import itertools
 import logging
 import signal
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -102,8 +102,8 @@ def train_beside(plan: TrainingPlan, start: Mapping[str, Any], company: Company)
         module.load(start["parameters"])
         module.saved_optimizer = start["optimizer"]
         stop = Stop(interrupts, company)
-        with contextlib.suppress(Interrupted, OthersFailed):  # which the first tells of
-            stream = _stream(plan, start["step"], company)
+        stream = _stream(plan, start["step"], company)
+        with _interrupted_where_asked(interrupts):
             fit(plan, module, stream, [*plan.callbacks, stop], (), plan.outputs, company)
             company.insist_same(list(module.trained.values()))
 
@@ -144,10 +144,22 @@ def _train_from(
         callbacks: list[Any] = [*plan.callbacks, recorder, *followers, stop]
         loggers = [logger for follower in followers for logger in follower.loggers()]
         stream = _stream(plan, 0 if saved is None else int(saved["step"]), company)
-        company.tell(_start(module, stream.first_step))
-        fit(plan, module, stream, callbacks, loggers, run.path, company)
-        company.insist_same(list(module.trained.values()))
+        with _interrupted_where_asked(interrupts):
+            company.broadcast(_start(module, stream.first_step))
+            fit(plan, module, stream, callbacks, loggers, run.path, company)
+            company.insist_same(list(module.trained.values()))
     return finish(plan, run, recorder, columns, judge, module.trained_on)
+
+
+@contextlib.contextmanager
+def _interrupted_where_asked(interrupts: Interrupts) -> Iterator[None]:
+    """A signal that ends some of the processes at once ends the run as it does where one process has it."""
+    try:
+        yield
+    except OthersFailed:
+        if interrupts.signum is None:
+            raise
+        raise Interrupted(interrupts.signum) from None
 
 
 def follow(recorder: Recorder, run: ActiveRun, columns: Sequence[str], followers: Sequence[Follower]) -> None:
@@ -266,14 +278,12 @@ def fit(
     company = module.company = company or Company()
     for callback in plan.callbacks:  # the first prompts are drawn before any hook that sees the stream
         stream.lesson = getattr(callback, "lesson", stream.lesson)
-    meetings = plan.train.steps - stream.first_step + 1  # one in each step, one for the last loss
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
         trainer = make_trainer(plan.trainer, callbacks, loggers, root, company)
         taken = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total
         taken.ready = taken.completed = stream.first_step  # so that `trainer.global_step` goes on counting
-        with company.meeting(meetings, module.numbers):
-            trainer.fit(module, DataLoader(stream, batch_size=None))
+        trainer.fit(module, DataLoader(stream, batch_size=None))
 
 
 def _arrays(plan: TrainingPlan, history: Mapping[str, list[Any]]) -> dict[str, np.ndarray]:

@@ -273,11 +273,6 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         self.company.average([mean_R, *gradients])
         return lambda: mean_R
 
-    @property
-    def numbers(self) -> int:
-        """That processes tell one another in a step."""
-        return len(self.seeds) + sum(parameter.numel() for parameter in self.trained.values())
-
     def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:
         self.look = Look(self, step, loss_R)
         for hook in self._on_weights:
