@@ -352,7 +352,7 @@ class LinearRegressionLaw(TokenLaw):
         return replace(prompt, query_RBP=query_RBP)
 
     def _guess(self, x_RBD: Tensor) -> Tensor:
-        return (self.guess_RD[:, None] * x_RBD).sum(-1) + self.guess_bias
+        return (self.guess_RD[:, None].to(x_RBD) * x_RBD).sum(-1) + self.guess_bias
 
     def _query_and_task(
         self, generators: Sequence[np.random.Generator], batch: int

@@ -45,7 +45,11 @@ def law_and_model(config: Mapping[str, Any], seeds: Sequence[int]) -> tuple[Law,
 
 
 class Predictor(nn.Module):
-    """A trained model that reads covariates and labels: `model(x, y, x_query)`."""
+    """A trained model that reads covariates and labels: `model(x, y, x_query)`.
+
+    A module like any other: it is differentiable in what it reads, `.float()` and `.to(device)` move it, and
+    torch.export and torch.jit.trace take it.
+    """
 
     def __init__(self, model: Transformer, law: Law) -> None:
         super().__init__()
@@ -54,7 +58,7 @@ class Predictor(nn.Module):
     def forward(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor, x_query: ArrayLike | Tensor) -> Tensor:
         """Predictions in the sign of the labels, one row for each seed: (R, B) of B prompts x (B, N, D),
         y (B, N), x_query (B, D), and (R,) of one prompt x (N, D), y (N,), x_query (D,)."""
-        given = [torch.as_tensor(np.asarray(value, dtype=np.float64)) for value in (x, y, x_query)]
+        given = [self._read(value) for value in (x, y, x_query)]
         one, D = given[0].ndim == 2, self._law.dim
         x_BND, y_BN, x_query_BD = (value[None] for value in given) if one else given
         B, N = y_BN.shape if y_BN.ndim == 2 else (0, 0)
@@ -67,6 +71,12 @@ class Predictor(nn.Module):
         shared = [value[None].expand(R, *value.shape) for value in (x_BND, y_BN, x_query_BD)]
         predicted_RB = self.model.predict(self._law.encode(*shared))
         return predicted_RB[:, 0] if one else predicted_RB
+
+    def _read(self, value: ArrayLike | Tensor) -> Tensor:
+        """In the precision and on the device of the weights."""
+        weight = next(self.model.parameters())
+        tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, dtype=np.float64))
+        return tensor.to(weight.device, weight.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +112,8 @@ class TrainedRun(RunRecord):
 
     @functools.cached_property
     def model(self) -> Predictor:
-        return Predictor(self.transformer, self.law)
+        """Of its own weights, so that `.float()` leaves `.transformer` in float64."""
+        return Predictor(self.with_weights(self.matrices), self.law)
 
     def with_weights(self, matrices: Mapping[str, np.ndarray]) -> Any:
         """The run's model with other weights, in float64."""

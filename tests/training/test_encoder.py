@@ -51,6 +51,9 @@ def test_an_ensemble_is_its_seeds_and_goes_on_where_it_was_stopped(
 def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
     record = run_plan(plan_of(make_plan, SOFTMAX)).record
     run = restored(record)
+    run.model.float()
+    assert run.transformer.parametrization.read_in.dtype == torch.float64
+    run = restored(record)
     rng = np.random.default_rng(0)
     x, y, x_query = rng.standard_normal((4, 6, 2)), rng.standard_normal((4, 6)), rng.standard_normal((4, 2))
     found_RB = run.model(x, y, x_query)
