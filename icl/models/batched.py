@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from icl.kernel.recording import recordable
+
 
 def _product(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
     first = X_RIKB[:, :, 0, None], Y_RKJB[:, None, 0]
@@ -54,22 +56,26 @@ class _SquaredNorm(torch.autograd.Function):
         return X_RIJB * (2 * grads[0])[:, None, None]
 
 
+@recordable
 def product(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
     """X Y, or plus + X Y, prompt by prompt."""
     return _Product.apply(X_RIKB, Y_RKJB, plus_RIJB)
 
 
+@recordable
 def squared_norm(X_RIJB: Tensor) -> Tensor:
     """Sum of the squared entries of each prompt's matrix: (R, B)."""
     return _SquaredNorm.apply(X_RIJB)
 
 
+@recordable
 def from_left(M_RIK: Tensor, X_RKJB: Tensor) -> Tensor:
     """M X with one M for all prompts of a replica: a single matrix product."""
     R, K, J, B = X_RKJB.shape
     return (M_RIK @ X_RKJB.reshape(R, K, J * B)).view(R, M_RIK.shape[1], J, B)
 
 
+@recordable
 def from_right(X_RIKB: Tensor, M_RKJ: Tensor) -> Tensor:
     """X M with one M for all prompts of a replica."""
     return M_RKJ.mT[:, None] @ X_RIKB

@@ -1,0 +1,104 @@
+"""Compiles the kernel beside its source: `python -m icl.kernel.build`, and hatch_build.py where pip installs.
+
+Imports nothing of icl, so that it runs before icl is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+SOURCES = ("tiles.h", "tiles.cpp", "driver.cpp")
+LIBRARY = "_kernel.so"  # by this name on every system: ctypes loads it, Python does not import it
+COMPILERS = ("c++", "g++", "clang++")
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fno-math-errno", "-ffp-contract=fast", "-pthread")
+X86 = {
+    "avx2": ("-mavx2", "-mfma"),
+    "avx512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"),
+}
+PATIENCE = 300  # seconds
+
+
+class NotBuilt(Exception):
+    """Why there is no kernel."""
+
+
+def source_digest() -> str:
+    """Of the sources here; a library made from others is not used."""
+    return hashlib.sha256(b"\0".join((FOLDER / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
+
+
+def build(extra: Sequence[str] = (), target: Path = FOLDER / LIBRARY) -> Path:
+    """The library, made with the compiler that CXX names or the first found. Raises NotBuilt."""
+    compiler = _compiler()
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    common = [*compiler, *FLAGS, *extra]
+    with tempfile.TemporaryDirectory(prefix="icl-kernel-") as folder:
+        jobs = [("driver", [f'-DSOURCE_DIGEST="{source_digest()}"', *(["-DWITH_X86"] if x86 else [])], "driver.cpp")]
+        wide = {"avx2": 32, "avx512": 64} if x86 else {}
+        for name, width in {"baseline": 16, **wide}.items():
+            flags = [f"-DNAMESPACE={name}", f"-DBYTES={width}", *X86.get(name, ())]
+            jobs.append((name, flags, "tiles.cpp"))
+        objects = [str(Path(folder) / f"{name}.o") for name, _, _ in jobs]
+        commands = [
+            [*common, *flags, "-c", str(FOLDER / source), "-o", made]
+            for (_, flags, source), made in zip(jobs, objects, strict=True)
+        ]
+        _run_all(commands)
+        linked = Path(folder) / LIBRARY
+        _run_all([[*common, "-shared", *objects, "-o", str(linked)]])
+        # Renamed into place: a process that has the old one open keeps it.
+        fresh = target.with_name(f"{target.name}.{os.getpid()}")
+        shutil.copyfile(linked, fresh)
+        os.replace(fresh, target)
+    return target
+
+
+def _compiler() -> list[str]:
+    named = shlex.split(os.environ.get("CXX", ""))
+    if named:
+        return named
+    if os.name != "posix":
+        raise NotBuilt("only GCC and Clang compile it, on Linux and macOS")
+    found = next((path for path in map(shutil.which, COMPILERS) if path), None)
+    if found is None:
+        raise NotBuilt(f"no C++ compiler ({', '.join(COMPILERS)}, or CXX)")
+    return [found]
+
+
+def _run_all(commands: Sequence[Sequence[str]]) -> None:
+    """Side by side."""
+    try:
+        started = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for command in commands
+        ]
+    except OSError as error:
+        raise NotBuilt(f"{commands[0][0]}: {error.strerror}") from error
+    failures = []
+    for process in started:
+        try:
+            said, _ = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+        if process.returncode:
+            failures.append(f"{commands[0][0]} exits {process.returncode}: {said.strip()[-2000:]}")
+    if failures:
+        raise NotBuilt(failures[0])
+
+
+if __name__ == "__main__":
+    try:
+        print(build(sys.argv[1:]))
+    except NotBuilt as error:
+        sys.exit(f"no kernel: {error}")

@@ -1,0 +1,54 @@
+"""A risk through the compiled kernel (icl.kernel), where there is one and it can run the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from icl.kernel import library
+from icl.kernel.fused import DTYPES, Fused, NotRecordable
+from icl.models.transformer import Transformer
+
+Risk = Callable[[Any, Mapping[str, Tensor]], Tensor]  # of a model on a draw: (R,) means over the prompts
+PROMPTS = 3  # on which a recording is compared with what it was made of
+TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
+
+
+def fused_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> Risk:
+    """`risk` of models like this one on draws like this one. Raises NotRecordable, with the reason."""
+    family = model.parametrization
+    names = list(family.shapes())
+    weights = {name: family.matrices()[name].detach() for name in names}
+    if not draw:
+        raise NotRecordable("nothing is drawn")
+    if not library.is_usable():
+        raise NotRecordable(library.description())
+    tensors = [*weights.values(), *draw.values()]
+    if any(tensor.device.type != "cpu" or tensor.dtype not in DTYPES for tensor in tensors):
+        raise NotRecordable("only float32 and float64 on the CPU")
+    prompts = list(draw)
+
+    def of(weights: Mapping[str, Any], drawn: Mapping[str, Any]) -> Any:
+        return risk(model.on(family.sharing([weights[name] for name in names])), drawn)
+
+    fused = Fused(of, weights, draw)
+    _compare(fused, of, weights, {name: tensor[..., :PROMPTS] for name, tensor in draw.items()})
+
+    def through_the_kernel(model: Any, draw: Mapping[str, Tensor]) -> Tensor:
+        matrices = model.parametrization.matrices()
+        return fused({name: matrices[name] for name in names}, {name: draw[name] for name in prompts})
+
+    return through_the_kernel
+
+
+def _compare(
+    fused: Fused, function: Callable[..., Tensor], weights: Mapping[str, Tensor], draw: Mapping[str, Tensor]
+) -> None:
+    """A function may depend on what a recording cannot see, on the number of prompts for one."""
+    expected, found = function(weights, draw), fused(weights, draw)
+    bound = TOLERANCE[expected.dtype] * expected.abs().amax()
+    if torch.isfinite(expected).all() and not ((found - expected).abs() <= bound).all():
+        raise NotRecordable("on the first prompts the recorded program and the function differ")
