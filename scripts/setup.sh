@@ -108,6 +108,7 @@ install() {
 stamp() {
     printf '%s\n%s\n' "$root" "$1"
     cat "$root/constraints.txt" "$root/pyproject.toml"
+    cat "$root"/icl/kernel/*.cpp "$root"/icl/kernel/*.h 2>/dev/null || true
 }
 
 # `installed ""` holds for an environment with the tools of the tests too.

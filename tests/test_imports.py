@@ -20,6 +20,7 @@ BOTTOM = {
     "progress",
     "events",
     "weighted",
+    "kernel",
 }  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
@@ -31,6 +32,7 @@ LAYERS = {
     "events": {"events"},
     "progress": {"progress"},
     "weighted": {"weighted"},
+    "kernel": {"kernel"},
     "runs": {"runs"} | BOTTOM,
     "sinks": {"sinks", "config", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk

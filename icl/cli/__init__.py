@@ -40,7 +40,10 @@ def _run(args: list[str]) -> int:
         print(HELP.format(verbs="\n".join(f"  {verb:<{width}}  {text}" for verb, text in VERBS.items())))
         return 0
     if args[0] == "--version":
-        print(f"icl {__version__}")
+        from icl.kernel.library import instructions, why_none
+
+        kernel = instructions()
+        print(f"icl {__version__} ({f'kernel {kernel}' if kernel else f'no kernel: {why_none()}'})")
         return 0
     verb, rest = args[0], args[1:]
     if verb not in VERBS:

@@ -5,6 +5,7 @@ Imports nothing of icl, so that it runs before icl is installed.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -20,7 +21,15 @@ FOLDER = Path(__file__).resolve().parent
 SOURCES = ("tiles.h", "tiles.cpp", "driver.cpp")
 LIBRARY = "_kernel.so"  # by this name on every system: ctypes loads it, Python does not import it
 COMPILERS = ("c++", "g++", "clang++")
-FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fno-math-errno", "-ffp-contract=fast", "-pthread")
+FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-fPIC",
+    "-fno-math-errno",
+    "-ffp-contract=fast",
+    "-fno-tree-vectorize",
+    "-pthread",
+)
 X86 = {
     "avx2": ("-mavx2", "-mfma"),
     "avx512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"),
@@ -37,13 +46,35 @@ def source_digest() -> str:
     return hashlib.sha256(b"\0".join((FOLDER / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
 
 
+def built() -> Path:
+    """The library of these sources, made if there is none that loads. Raises NotBuilt."""
+    library = FOLDER / LIBRARY
+    return library if made_from(library) == source_digest() else build()
+
+
+def made_from(library: Path) -> str | None:
+    """The digest of a library's sources; None where it does not load."""
+    try:
+        loaded = ctypes.CDLL(str(library))
+        loaded.icl_kernel_source.restype = ctypes.c_char_p
+        return str(loaded.icl_kernel_source().decode())
+    except (OSError, AttributeError):
+        return None
+
+
 def build(extra: Sequence[str] = (), target: Path = FOLDER / LIBRARY) -> Path:
     """The library, made with the compiler that CXX names or the first found. Raises NotBuilt."""
     compiler = _compiler()
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     common = [*compiler, *FLAGS, *extra]
     with tempfile.TemporaryDirectory(prefix="icl-kernel-") as folder:
-        jobs = [("driver", [f'-DSOURCE_DIGEST="{source_digest()}"', *(["-DWITH_X86"] if x86 else [])], "driver.cpp")]
+        jobs = [
+            (
+                "driver",
+                [f'-DSOURCE_DIGEST="{source_digest()}"', *(["-DWITH_X86"] if x86 else [])],
+                "driver.cpp",
+            )
+        ]
         wide = {"avx2": 32, "avx512": 64} if x86 else {}
         for name, width in {"baseline": 16, **wide}.items():
             flags = [f"-DNAMESPACE={name}", f"-DBYTES={width}", *X86.get(name, ())]
@@ -58,15 +89,21 @@ def build(extra: Sequence[str] = (), target: Path = FOLDER / LIBRARY) -> Path:
         _run_all([[*common, "-shared", *objects, "-o", str(linked)]])
         # Renamed into place: a process that has the old one open keeps it.
         fresh = target.with_name(f"{target.name}.{os.getpid()}")
-        shutil.copyfile(linked, fresh)
-        os.replace(fresh, target)
+        try:
+            shutil.copyfile(linked, fresh)
+            os.replace(fresh, target)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise NotBuilt(f"{target}: {error.strerror}") from error
     return target
 
 
 def _compiler() -> list[str]:
     named = shlex.split(os.environ.get("CXX", ""))
-    if named:
+    if named and shutil.which(named[0]):
         return named
+    if named:
+        raise NotBuilt(f"CXX={named[0]}: no such compiler")
     if os.name != "posix":
         raise NotBuilt("only GCC and Clang compile it, on Linux and macOS")
     found = next((path for path in map(shutil.which, COMPILERS) if path), None)

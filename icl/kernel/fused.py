@@ -38,12 +38,13 @@ class Fused:
         ops, inputs, lists = (array.ctypes.data for array in self._arrays)
         code = self.code
         self._header = Header(
-            ops, inputs, lists, len(code.ops), len(code.inputs), code.n_slots, code.n_prologue, code.n_persistent,
-            code.zeros, code.n_zeros, code.result, code.n_gradient,
+            ops, inputs, lists, len(code.ops), len(code.inputs), code.n_slots, code.n_prologue,
+            code.n_persistent, code.zeros, code.n_zeros, code.result, code.n_gradient,
         )  # fmt: skip
 
     def __call__(self, weights: Mapping[str, Tensor], prompts: Mapping[str, Tensor]) -> Tensor:
-        found: Tensor = _Means.apply(self, list(prompts.values()), *weights.values())  # type: ignore[no-untyped-call]
+        given = list(prompts.values()), *weights.values()
+        found: Tensor = _Means.apply(self, *given)  # type: ignore[no-untyped-call]
         return found
 
     def run(
@@ -55,10 +56,11 @@ class Fused:
         R, batch, dtype = recording.replicas, prompts[0].shape[-1], recording.dtype
         means = np.empty(R)
         gradient = np.empty((R, self.code.n_gradient)) if with_gradient else None
+        into = None if gradient is None else gradient.ctypes.data
         data = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
         failed = library().icl_kernel_run(
-            ctypes.byref(self._header), self.instructions, int(dtype == torch.float32), torch.get_num_threads(),
-            R, batch, data, means.ctypes.data, None if gradient is None else gradient.ctypes.data,
+            ctypes.byref(self._header), self.instructions, int(dtype == torch.float32),
+            torch.get_num_threads(), R, batch, data, means.ctypes.data, into,
         )  # fmt: skip
         if failed:
             raise MemoryError(f"the kernel found no room for {self.code.n_slots} matrix entries of a tile")
@@ -98,8 +100,10 @@ class _Means(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_R,) = grads
-        return None, None, *(
-            gradient * grad_R.view(-1, *[1] * (gradient.ndim - 1)) for gradient in ctx.saved_tensors
+        return (
+            None,
+            None,
+            *(gradient * grad_R.view(-1, *[1] * (gradient.ndim - 1)) for gradient in ctx.saved_tensors),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from icl.kernel.build import FOLDER, LIBRARY, source_digest
+from icl.kernel.build import FOLDER, LIBRARY, made_from, source_digest
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
@@ -22,9 +22,16 @@ class Header(ctypes.Structure):
         *(
             (name, ctypes.c_int64)
             for name in (
-                "n_ops", "n_inputs", "n_slots", "n_prologue", "n_persistent", "zeros", "n_zeros", "result",
+                "n_ops",
+                "n_inputs",
+                "n_slots",
+                "n_prologue",
+                "n_persistent",
+                "zeros",
+                "n_zeros",
+                "result",
                 "n_gradient",
-            )  # fmt: skip
+            )
         ),
     ]
 
@@ -34,15 +41,13 @@ def library() -> ctypes.CDLL:
     """Raises Unusable."""
     path = FOLDER / LIBRARY
     if not path.exists():
-        raise Unusable("it was not built (python -m icl.kernel.build says why)")
-    try:
-        found = ctypes.CDLL(str(path))
-        found.icl_kernel_source.restype = ctypes.c_char_p
-        made_from = found.icl_kernel_source().decode()
-    except (OSError, AttributeError) as error:
-        raise Unusable(f"{path.name} does not load: {error}") from error
-    if made_from != source_digest():
-        raise Unusable("it was built from another source: run python -m icl.kernel.build again")
+        raise Unusable("it was not built: python -m icl.kernel.build says why")
+    digest = made_from(path)
+    if digest is None:
+        raise Unusable(f"{path.name} does not load here: run python -m icl.kernel.build")
+    if digest != source_digest():
+        raise Unusable("it was built from another source: run python -m icl.kernel.build")
+    found = ctypes.CDLL(str(path))
     found.icl_kernel_run.argtypes = [
         ctypes.POINTER(Header), *[ctypes.c_int] * 3, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 3
     ]  # fmt: skip
@@ -57,14 +62,17 @@ def instruction_sets() -> tuple[str, ...]:
     return tuple((name or b"").decode() for name in names[:count])
 
 
-@functools.cache
-def description() -> str:
-    """`avx512`, say, or why there is none."""
+def instructions() -> str | None:
+    """The set in use; None where there is no kernel."""
     try:
         return instruction_sets()[-1]
+    except Unusable:
+        return None
+
+
+def why_none() -> str | None:
+    try:
+        library()
     except Unusable as error:
-        return f"none: {error}"
-
-
-def is_usable() -> bool:
-    return not description().startswith("none")
+        return str(error)
+    return None

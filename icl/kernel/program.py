@@ -1,7 +1,7 @@
 """A list of small matrix operations, and its form that tiles.cpp runs.
 
-Every entry of every matrix has a slot of its own. Slots of one allocation are neighbours; a matrix is a view of
-slots with a stride for its rows and one for its columns, and what has no strides is gathered first.
+Every entry of every matrix has a slot of its own. Slots of one allocation are neighbours; a matrix is a view
+of slots with a stride for its rows and one for its columns, and what has no strides is gathered first.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class View:
         i, j = np.indices(self.shape)
         return self.start + i * self.row + j * self.column
 
+    def all(self) -> set[int]:
+        return {int(slot) for slot in self.slots().flat}
+
     @property
     def is_injective(self) -> bool:
         return np.unique(self.slots()).size == self.shape[0] * self.shape[1]
@@ -53,7 +56,7 @@ def size_of(kind: int, shape: tuple[int, int]) -> int:
 
 @dataclass(frozen=True)
 class Op:
-    """Writes `out` and following slots; `shape` is what it goes over. `per_prompt`: differs between prompts."""
+    """Writes `out` and following slots; `shape` is what it goes over. `per_prompt`: differs between them."""
 
     kind: int
     out: int
@@ -70,7 +73,7 @@ class Op:
         return [view for view in (self.plus, self.a, self.b) if view is not None]
 
     def reads(self) -> set[int]:
-        return {int(s) for view in self.views() for s in view.slots().flat} | set(self.sources)
+        return set().union(*(view.all() for view in self.views()), self.sources)
 
     @property
     def size(self) -> int:
@@ -125,13 +128,19 @@ class Program:
         return start
 
     def is_per_prompt(self, slots: Slots) -> bool:
+        return any(self._per_prompt[i][1] for i in self._allocations(slots))
+
+    def _allocations(self, slots: Slots) -> set[int]:
+        """Which of them these slots are in."""
         starts = [start for start, _ in self._per_prompt]
-        return any(self._per_prompt[bisect.bisect_right(starts, int(s)) - 1][1] for s in np.unique(slots))
+        return {bisect.bisect_right(starts, int(slot)) - 1 for slot in np.unique(slots)}
 
     def view(self, slots: Slots, *, injective: bool = False) -> View:
         """Of these slots, or of copies of them."""
         found = view_of(slots)
-        if found is not None and (found.is_injective or not injective):
+        # Allocations that are neighbours here will not be (`_encode`).
+        together = len(self._allocations(slots)) == 1
+        if found is not None and together and (found.is_injective or not injective):
             return found
         flat = tuple(int(s) for s in slots.flat)
         start = self.add(GATHER, (1, len(flat)), self.is_per_prompt(slots), sources=flat)
@@ -216,9 +225,9 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
         if not op.reads().isdisjoint(differentiable):
             differentiable |= set(op.written())
 
-    # Backwards: the first to give a slot of one tile its gradient writes it, later ones add. What a product is
-    # added to, x in x + a b, has the gradient of the sum: first of all it is written with a's or b's own part,
-    # where these are x, or is the same gradient, where they are not.
+    # Backwards: the first to give a slot of one tile its gradient writes it, later ones add. What a product
+    # is added to, x in x + a b, has the gradient of the sum: it is written together with a's or b's own part
+    # where these are x, and is the same memory where they are not.
     owners = {op.out: op for op in ops if op.per_prompt}
     begun = {result}
     zeros: set[int] = set()
@@ -226,7 +235,7 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
     of_slot = {slot: slot for slot in moved}  # whose gradient's place it has
 
     def fresh(view: View) -> set[int]:
-        slots = {int(s) for s in view.slots().flat}
+        slots = view.all()
         return {s for s in slots if moved[s] >= n_persistent} - begun
 
     def begins(view: View) -> bool:
@@ -234,7 +243,7 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
         return view.is_injective and len(fresh(view)) == view.shape[0] * view.shape[1]
 
     def mode(view: View | None) -> int:
-        if view is None or differentiable.isdisjoint(slots := {int(s) for s in view.slots().flat}):
+        if view is None or differentiable.isdisjoint(slots := view.all()):
             return NONE
         if begins(view):
             begun.update(slots)
@@ -254,12 +263,14 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
         else:
             plus, factors = op.plus, [op.a, op.b]
             shared = None
-            if plus is not None and not differentiable.isdisjoint(reads := set(plus.slots().flat)) and begins(plus):
+            if plus is not None and not differentiable.isdisjoint(reads := plus.all()) and begins(plus):
                 owner = owners.get(plus.start)
                 if plus in factors and op.a != op.b:
                     shared = factors.index(plus)
-                elif owner and plus == view_of(_contiguous(owner)) and reads.isdisjoint(
-                    s for view in factors if view is not None for s in view.slots().flat
+                elif (
+                    owner
+                    and plus == view_of(_contiguous(owner))
+                    and reads.isdisjoint(s for view in factors if view is not None for s in view.all())
                 ):
                     for i, slot in enumerate(owner.written()):
                         of_slot[slot] = of_slot[op.out + i]
@@ -288,7 +299,7 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
 
     for op in ops:
         wanted = not differentiable.isdisjoint(op.written())
-        plus, a, b = modes[op.out]
+        of_plus, of_a, of_b = modes[op.out]
         list_start = len(lists)
         if op.kind == GATHER:
             lists += [moved[s] for s in op.sources]
@@ -296,16 +307,17 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
         alpha, beta = (int(np.float64(x).view(np.int64)) for x in (op.alpha, op.beta))
         inner = op.a.shape[1] if op.kind == PRODUCT and op.a is not None else 1
         out = moved[op.out]
-        rows.append(
-            [op.kind, *op.shape, inner, out, moved[of_slot[op.out]] if wanted else -1]
-            + encoded(op.a, a) + encoded(op.b, b) + encoded(op.plus, plus) + [alpha, beta, list_start]
-        )  # fmt: skip
+        own = [moved[of_slot[op.out]] if wanted else -1]
+        views = [*encoded(op.a, of_a), *encoded(op.b, of_b), *encoded(op.plus, of_plus)]
+        rows.append([op.kind, *op.shape, inner, out, *own, *views, alpha, beta, list_start])
     first_zero = len(lists)
     lists += sorted(moved[s] for s in zeros)
     taken = 0
     described = []
     for given in inputs:
-        described.append([moved[given.start], given.size, int(given.per_prompt), taken if given.trained else -1])
+        described.append(
+            [moved[given.start], given.size, int(given.per_prompt), taken if given.trained else -1]
+        )
         taken += given.size if given.trained else 0
     return Code(
         ops=np.array(rows, dtype=np.int64).reshape(-1, 24),

@@ -1,9 +1,9 @@
 """Runs a function of torch tensors once on symbols and keeps the small matrix operations that it did.
 
 Tensors lead with the replica axis and those that differ from prompt to prompt end with the prompts' axis, as
-everywhere in icl.models. The function is run for one prompt and all R replicas. A symbol holds, in the place of
-each number, the slot of the program that will hold it, so that views (slices, transposes, paddings) are torch's
-own, done to the slots; arithmetic adds an operation. What does not fit this frame raises NotRecordable.
+everywhere in icl.models. The function is run for one prompt and all R replicas. A symbol holds, in the place
+of each number, the slot of the program that will hold it, so that views (slices, transposes, paddings) are
+torch's own, done to the slots; arithmetic adds an operation. What does not fit raises NotRecordable.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Recording:
             for number, slots in enumerate(operands)
         ]
         per_prompt = any(slots is not None and program.is_per_prompt(slots) for slots in operands)
-        start = program.add(kind, shape, per_prompt, *views, **given)
+        a, b, plus = [*views, None, None, None][:3]
+        start = program.add(kind, shape, per_prompt, a, b, plus, **given)
         size = size_of(kind, shape)
         return torch.arange(start, start + size).view(shape if size == shape[0] * shape[1] else (size, 1))
 
@@ -215,7 +216,8 @@ def _view(name: str) -> Callable[..., Symbol]:
 
 
 for _name in (
-    "transpose", "reshape", "view", "expand", "movedim", "unsqueeze", "squeeze", "flatten", "unflatten", "permute",
+    "transpose", "reshape", "view", "expand", "movedim", "unsqueeze", "squeeze", "flatten", "unflatten",
+    "permute",
     "contiguous", "clone",
 ):  # fmt: skip
     setattr(Symbol, _name, _view(_name))
@@ -273,7 +275,10 @@ def _matmul(a: Any, b: Any) -> Symbol:
         raise NotRecordable(f"a product of shapes {tuple(a.shape)} and {tuple(b.shape)}")
     recording, one, other = a.recording, a.of_one(), b.of_one()
     batch = np.broadcast_shapes(one.shape[:-2], other.shape[:-2])
-    one, other = np.broadcast_to(one, batch + one.shape[-2:]), np.broadcast_to(other, batch + other.shape[-2:])
+    one, other = (
+        np.broadcast_to(one, batch + one.shape[-2:]),
+        np.broadcast_to(other, batch + other.shape[-2:]),
+    )
     made = [
         _multiplied(recording, one[index], other[index])
         for index in itertools.product(*(range(n) for n in batch))
@@ -346,7 +351,7 @@ _FUNCTIONS |= {f"__{name}__": _FUNCTIONS[name] for name in ("add", "sub", "rsub"
 _FUNCTIONS |= {"__radd__": _FUNCTIONS["add"], "__rmul__": _FUNCTIONS["mul"]}
 _FUNCTIONS |= {"__rmatmul__": lambda a, b: _matmul(b, a)}
 
-_BATCHED = {
+_BATCHED: dict[str, Callable[..., Any]] = {
     "product": _product,
     "from_left": _from_left,
     "from_right": _from_right,
@@ -382,7 +387,7 @@ def record(
         for name, tensor in tensors.items():
             if tensor.ndim == 0 or len(tensor) != recording.replicas or tensor.dtype != recording.dtype:
                 raise NotRecordable(f"{name} of shape {tuple(tensor.shape)} and {tensor.dtype}")
-            shape = tuple(tensor.shape[1:-1]) + (1,) if per_prompt else tuple(tensor.shape[1:])
+            shape = (*tensor.shape[1:-1], 1) if per_prompt else tuple(tensor.shape[1:])
             size = int(np.prod(shape, dtype=np.int64))
             named[name] = recording.symbol(program.add_input(size, per_prompt, not per_prompt), shape)
     try:

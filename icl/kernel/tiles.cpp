@@ -13,7 +13,7 @@ namespace {
 
 // Blocks of a product that fit the registers, beside what they are made of.
 #if BYTES == 64
-enum { MOST_ROWS = 4, MOST_COLS = 6 };
+enum { MOST_ROWS = 5, MOST_COLS = 6 };
 #else
 enum { MOST_ROWS = 3, MOST_COLS = 4 };
 #endif
@@ -68,21 +68,24 @@ struct Tiles {
     template <int ROWS, int COLS, int INNER>
     static void block(char* memory, const Step& step) {
         const int64_t K = INNER ? INNER : step.inner;
-        V sum[ROWS][COLS];
-        if (step.plus.at >= 0) {
-            for (int i = 0; i < ROWS; i++)
-                for (int j = 0; j < COLS; j++) sum[i][j] = at(memory, step.plus, i, j);
-        } else {
-            for (int i = 0; i < ROWS; i++)
-                for (int j = 0; j < COLS; j++) sum[i][j] = V{};
-        }
         const char *a = memory + step.a.at, *b = memory + step.b.at;
         const int64_t a_next = step.a.column, b_next = step.b.row;
         int64_t a_row[ROWS], b_column[COLS];
-        for (int i = 0; i < ROWS; i++) a_row[i] = i * step.a.row;
-        for (int j = 0; j < COLS; j++) b_column[j] = j * step.b.column;
+        a_row[0] = b_column[0] = 0;
+        for (int i = 1; i < ROWS; i++) a_row[i] = a_row[i - 1] + step.a.row;
+        for (int j = 1; j < COLS; j++) b_column[j] = b_column[j - 1] + step.b.column;
+        V sum[ROWS][COLS];
+        {
+            V left[ROWS];
+            for (int i = 0; i < ROWS; i++) left[i] = *(const V*)(a + a_row[i]);
+            for (int j = 0; j < COLS; j++) {
+                const V right = *(const V*)(b + b_column[j]);
+                for (int i = 0; i < ROWS; i++) sum[i][j] = left[i] * right;
+            }
+        }
 #pragma GCC unroll 8
-        for (int64_t k = 0; k < K; k++, a += a_next, b += b_next) {
+        for (int64_t k = 1; k < K; k++) {
+            a += a_next, b += b_next;
             V left[ROWS];
             for (int i = 0; i < ROWS; i++) left[i] = *(const V*)(a + a_row[i]);
             for (int j = 0; j < COLS; j++) {
@@ -90,8 +93,13 @@ struct Tiles {
                 for (int i = 0; i < ROWS; i++) sum[i][j] += left[i] * right;
             }
         }
-        for (int i = 0; i < ROWS; i++)
-            for (int j = 0; j < COLS; j++) at(memory, step.c, i, j) = sum[i][j];
+        if (step.plus.at < 0) {
+            for (int i = 0; i < ROWS; i++)
+                for (int j = 0; j < COLS; j++) at(memory, step.c, i, j) = sum[i][j];
+        } else {
+            for (int i = 0; i < ROWS; i++)
+                for (int j = 0; j < COLS; j++) at(memory, step.c, i, j) = at(memory, step.plus, i, j) + sum[i][j];
+        }
     }
 
     typedef void (*Run)(char*, const Step&);
@@ -130,11 +138,10 @@ struct Tiles {
             a = b.transposed(), b = left.transposed(), c = c.transposed(), plus = plus.transposed();
             rows = cols, cols = was;
         }
-        const int64_t most = rows == 1 ? LONGEST_ROW : MOST_COLS;
         for (int64_t i = 0, R; i < rows; i += R) {
             R = even(rows - i, MOST_ROWS);
             for (int64_t j = 0, C; j < cols; j += C) {
-                C = even(cols - j, R == 1 ? most : MOST_COLS);
+                C = even(cols - j, R == 1 ? LONGEST_ROW : R == 5 ? 5 : MOST_COLS);
                 Step& step = plan.add();
                 step.run = blocked<MOST_ROWS, MOST_COLS>(R, C, inner);
                 step.c = c.from(i, j), step.a = a.from(i, 0), step.b = b.from(0, j);

@@ -24,8 +24,8 @@ def fused_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> Ri
     weights = {name: family.matrices()[name].detach() for name in names}
     if not draw:
         raise NotRecordable("nothing is drawn")
-    if not library.is_usable():
-        raise NotRecordable(library.description())
+    if (reason := library.why_none()) is not None:
+        raise NotRecordable(f"no kernel: {reason}")
     tensors = [*weights.values(), *draw.values()]
     if any(tensor.device.type != "cpu" or tensor.dtype not in DTYPES for tensor in tensors):
         raise NotRecordable("only float32 and float64 on the CPU")

@@ -12,13 +12,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from icl.kernel.library import instructions
+
 _DISTRIBUTIONS = {
     "torch": "torch", "numpy": "numpy", "lightning": "pytorch-lightning", "hydra": "hydra-core", "icl": "icl",
 }  # fmt: skip
 
 
 def provenance() -> dict[str, Any]:
-    """`git`, `versions`, `hardware`, `threads` and `host`, as they are now."""
+    """`git`, `versions`, `hardware`, `threads`, `host` and `kernel` (the instruction set of the one that was
+    built here), as they are now."""
     torch = sys.modules.get("torch")
     return {
         "git": git_state(Path(__file__).resolve().parent),
@@ -26,6 +29,7 @@ def provenance() -> dict[str, Any]:
         "hardware": hardware(),
         "threads": torch.get_num_threads() if torch is not None else None,
         "host": socket.gethostname(),
+        "kernel": instructions(),
     }
 
 
