@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +11,9 @@ from icl.checks.verdict import Control
 from icl.models.columns import ColumnStack, Head, Layer
 
 
-def mutants(stack: ColumnStack, of: Sequence[int] | None = None) -> Iterator[tuple[int, str, Layer]]:
-    """(number of the layer, what is wrong, the wrong layer) for each head of all layers or of those given."""
-    for number in range(len(stack.layers)) if of is None else of:
-        layer = stack.layers[number]
+def mutants(stack: ColumnStack) -> Iterator[tuple[int, str, Layer]]:
+    """(number of the layer, what is wrong, the wrong layer) for each head."""
+    for number, layer in enumerate(stack.layers):
         for h, head in enumerate(layer.heads):
             others = [*layer.heads[:h], *layer.heads[h + 1 :]]
             turned = Head(-head.V_PP, head.K_PP, head.Q_PP)

@@ -13,6 +13,7 @@ from icl.checks.giannou import step_error
 from icl.checks.giannou.problems import classified
 from icl.checks.giannou.step_error import Setting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
+from icl.constructions.giannou import logistic, piecewise
 from icl.models.columns import ColumnStack, Head
 from tests.checks.asking import Mutant, blinded, holds, seen
 
@@ -22,6 +23,8 @@ from tests.checks.asking import Mutant, blinded, holds, seen
     {"width": 500, "steps": 3},
     {"width": 300, "steps": 2, "mu": 1.0, "dim": 3, "context": 3},
     {"width": 1000, "steps": 2, "dim": 1, "context": 4, "mu": 0.02, "seed": 5},
+    {"width": 500, "steps": 2, "mu": 1e-3},
+    {"width": 300, "steps": 2, "mu": 30.0, "dim": 2, "context": 2},
 )
 def test_holds(check, finding):
     measured = finding.measured
@@ -62,16 +65,38 @@ test_a_wrong_construction_is_seen = seen(
         )
     ),
     # of a head that is negated the control's negative is the right one
-    blinded(step_error, "newton_step", wrongly(5, lambda heads: [negated(heads[0]), *heads[1:]])),  # gradient
-    blinded(step_error, "newton_step", wrongly(1, lambda heads: [negated(heads[0]), heads[1]])),  # forward
+    *(
+        blinded(step_error, "newton_step", wrongly(from_end, lambda heads: [negated(heads[0]), *heads[1:]]))
+        for from_end in (5, 1, 0)  # gradient, forward, s of which p (1 - p) is even
+    ),
     width=500,
     steps=2,
 )
 
 
-def test_too_few_inversion_steps_do_not_refute():
-    finding = Theorem5_2(width=500, steps=2, inversion=3).measure()
-    assert finding.verdict == "undecided" and finding.measured["layers"] == 17
+def stated(factor):
+    """A function's error, `factor` times as large as it is."""
+    return lambda right, *of: replace(right(*of), error=factor * right(*of).error)
+
+
+test_a_stated_error_that_is_not_the_function_s_is_seen = seen(
+    Theorem5_2,
+    *(
+        Mutant(piecewise, name, stated(factor), of="interpolation_off")
+        for name in ("variance_of_label", "half_square", "probability", "step_size")
+        for factor in (0.3, 10.0)
+    ),
+    Mutant(logistic.Approximations, "product_error", lambda right, by, n: right(by, n) * 4),
+    width=500,
+    steps=2,
+)
+
+
+@pytest.mark.parametrize("inversion", [1, 3])
+def test_too_few_inversion_steps_do_not_refute(inversion):
+    finding = Theorem5_2(width=500, steps=2, inversion=inversion).measure()
+    assert finding.verdict == "undecided" and finding.measured["layers"] == 11 + 2 * inversion
+    assert finding.control.rejected and "check.inversion=null" in finding.notes[-1]
 
 
 @how(max_examples=12, deadline=None)
