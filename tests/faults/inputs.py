@@ -156,7 +156,12 @@ def written(folder: Path) -> list[str]:
     found = (
         os.path.join(top, name) for top, folders, files in os.walk(folder) for name in [*folders, *files]
     )
-    return sorted(os.path.relpath(name, folder) for name in found)
+    # W&B makes two temporary folders on import, which an interpreter removes as it ends; a fork does not.
+    return sorted(
+        os.path.relpath(name, folder)
+        for name in found
+        if not name.endswith(("wandb-artifacts", "wandb-media"))
+    )
 
 
 def given(base: Path, argv: list[str]) -> Ended:

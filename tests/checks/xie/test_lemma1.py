@@ -3,7 +3,7 @@ import pytest
 from icl.checks.xie import lemma1
 from icl.checks.xie.lemma1 import Lemma1
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, holds, seen
+from tests.checks.asking import Mutant, blinded, holds, seen
 
 
 @holds(
@@ -46,12 +46,7 @@ test_a_wrong_closed_form_or_weights_off_the_optimum_are_seen = seen(
     Mutant(lemma1, "optimal_matrices", off(1e-4)),
     Mutant(lemma1, "violation", no_violation),  # not what was predicted
     # a concave control
-    Mutant(
-        QuadraticRisk,
-        "value",
-        lambda right, risk, X, direct=None: -X.square().sum((-1, -2, -3)),
-        of="control",
-    ),
+    blinded(QuadraticRisk, "value", lambda right, risk, X, direct=None: -X.square().sum((-1, -2, -3))),
     heads=11,
 )
 

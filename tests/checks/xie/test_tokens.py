@@ -98,9 +98,9 @@ def transposed_keys(mutate):
 @pytest.mark.parametrize(
     ("check", "mutant", "of"),
     [
-        (Theorem1, one_token_more, "tokens_z"),
+        (Theorem1, one_token_more, "largest_certificate_error"),
         (PriorGap, one_token_more, "tokens_z"),
-        (Theorem1, no_pairing_of_four_labels, "largest_certificate_error"),
+        (Theorem1, no_pairing_of_four_labels, "tokens_z"),
         (Theorem1, no_pairing_of_two_tokens, None),
         (PriorGap, no_pairing_of_two_tokens, None),
         (Theorem1, transposed_keys, "tokens_z"),
