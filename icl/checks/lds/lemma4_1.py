@@ -40,7 +40,7 @@ from icl.theory.quadratic import EPSILON
 from icl.theory.value_search import search_values
 
 MAX_WINDOW = 5
-DRAWS = 8  # of weights of the pattern
+DRAWS = 8  # of weights of the pattern, and of others
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class Lemma41(Windows):
         pattern = [self._head(True, draw) for draw in range(DRAWS)]
         name, bound, source = self._yardstick(len(pattern))
         left, right = self._left(pattern), self._right()
-        control = self._left([self._head(False, 0)])
+        control = self._left([self._head(False, draw) for draw in range(DRAWS)])
         grid, by_grid = evidence.grid_error(self.law, self.seed)
         measured = {
             f"left_{name}": left,
@@ -82,7 +82,11 @@ class Lemma41(Windows):
             verdict,
             measured,
             decisive,
-            Control(f"left {name} of random weights without the pattern", control, control > bound),
+            Control(
+                f"largest left {name} of {DRAWS} draws of weights without the pattern",
+                control,
+                control > bound,
+            ),
             [population.note],
             self._remarks(measured),
             kinds={

@@ -35,3 +35,17 @@ test_lemma_4_1_sees_another_pattern_and_a_shifted_window = seen(
     length=8,
     dim=2,
 )
+
+
+def test_lemma_4_1_s_control_is_the_largest_of_eight_draws(monkeypatch):
+    """One draw of weights alone may have as good as no forced entry, which would decide nothing."""
+    right = Lemma41._head
+
+    def head(self, pattern, step):
+        return right(self, pattern or step < 7, step)
+
+    monkeypatch.setattr(Lemma41, "_head", head)
+    assert Lemma41(window=2, length=8, dim=2).measure().verdict == "holds"
+    monkeypatch.setattr(Lemma41, "_head", lambda self, pattern, step: right(self, True, step))
+    finding = Lemma41(window=2, length=8, dim=2).measure()
+    assert finding.verdict == "undecided" and not finding.control.rejected
