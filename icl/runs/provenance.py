@@ -20,7 +20,7 @@ _DISTRIBUTIONS = {
 
 
 def provenance() -> dict[str, Any]:
-    """`git`, `versions`, `hardware`, `threads`, `host` and `kernel` (the instruction set of the one that was
+    """`git`, `versions`, `hardware`, `threads`, `host` and `instruction_set` (of the kernel that was
     built here), as they are now."""
     torch = sys.modules.get("torch")
     return {
@@ -29,7 +29,7 @@ def provenance() -> dict[str, Any]:
         "hardware": hardware(),
         "threads": torch.get_num_threads() if torch is not None else None,
         "host": socket.gethostname(),
-        "kernel": instructions(),
+        "instruction_set": instructions(),
     }
 
 

@@ -98,7 +98,7 @@ def train_beside(plan: TrainingPlan, start: Mapping[str, Any], company: Company)
     """A process's share of a run that another keeps, from where that one starts."""
     with threads(start["threads"]), Interrupts() as interrupts:
         plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-        module = make_module(plan)
+        module = make_module(plan, start)
         module.load(start["parameters"])
         module.saved_optimizer = start["optimizer"]
         stop = Stop(interrupts, company)
@@ -117,7 +117,7 @@ def _train_from(
     company: Company,
 ) -> RunRecord:
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    module = make_module(plan)
+    module = make_module(plan, saved)
     recorder = Recorder(
         plan.seeds,
         plan.train.steps,
@@ -133,7 +133,7 @@ def _train_from(
     follow(recorder, run, columns, followers)
     if saved is not None and saved["step"] == plan.train.steps:  # of an ensemble that was about to end
         recorder.see_the_end(module)
-        return finish(plan, run, recorder, columns, judge, module.trained_on)
+        return finish(plan, run, recorder, columns, judge, module)
     with Interrupts() as interrupts:
         stop = Stop(interrupts, company)
         for callback in plan.callbacks:
@@ -148,7 +148,7 @@ def _train_from(
             company.broadcast(_start(module, stream.first_step))
             fit(plan, module, stream, callbacks, loggers, run.path, company)
             company.insist_same(list(module.trained.values()))
-    return finish(plan, run, recorder, columns, judge, module.trained_on)
+    return finish(plan, run, recorder, columns, judge, module)
 
 
 @contextlib.contextmanager
@@ -176,7 +176,7 @@ def finish(
     recorder: Recorder,
     columns: Sequence[str],
     judge: Judge | None,
-    device: str,
+    module: EnsembleModule,
 ) -> RunRecord:
     """What was recorded to its end, judged, as the record."""
     if recorder.final_model is None:
@@ -196,7 +196,8 @@ def finish(
         verdicts=judged,
         extras={
             "threads": torch.get_num_threads(),
-            "device": device,
+            "device": module.trained_on,
+            "kernel": module.kernel,
             "group": plan.group,
             "notes": remarks,
             "diverged": {str(seed): step for seed, step in diverged.items()},
@@ -233,6 +234,7 @@ def state_of(module: EnsembleModule, step: int) -> dict[str, Any]:
         "parameters": {k: v.detach().cpu() for k, v in module.trained.items()},
         "optimizer": module.replicas.engine.state_dict(),
         "threads": torch.get_num_threads(),
+        "kernel": module.kernel,
     }
 
 
@@ -245,12 +247,19 @@ def _start(module: EnsembleModule, step: int) -> dict[str, Any]:
         "parameters": parameters,
         "optimizer": optimizer,
         "threads": torch.get_num_threads(),
+        "kernel": module.kernel,
     }
 
 
-def make_module(plan: TrainingPlan) -> EnsembleModule:
+def make_module(plan: TrainingPlan, saved: Mapping[str, Any] | None = None) -> EnsembleModule:
+    """`saved`: of whose kernel it goes on."""
     parts = plan.model, plan.law, plan.train, plan.optimizer, plan.seeds
-    return EnsembleModule(*parts, plan.trainer.dtype, plan.trainer.compile)
+    trainer = plan.trainer
+    plain = trainer.compile is None and trainer.precision != "bf16-mixed"
+    module = EnsembleModule(*parts, trainer.dtype, trainer.compile, trainer.kernel if plain else "eager")
+    if saved is not None:
+        module.kernel = saved.get("kernel", "eager")
+    return module
 
 
 def _stream(plan: TrainingPlan, first_step: int, company: Company) -> PromptStream:

@@ -19,8 +19,11 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
+from icl.errors import InputError
+from icl.kernel.recording import NotRecordable
 from icl.models import Transformer
 from icl.models.coordinates import Coordinates
+from icl.models.fused import fused_risk
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.company import Company
@@ -108,7 +111,8 @@ class OfLaw:
 class EnsembleModule(OfLaw, pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
-    It begins with the weights that `model` has. `backend`: of torch.compile, for the risk.
+    It begins with the weights that `model` has. `backend`: of torch.compile, for the risk. `kernel`: auto
+    until there are prompts, then tile or eager.
     """
 
     def __init__(
@@ -120,6 +124,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         seeds: Sequence[int],
         dtype: torch.dtype,
         backend: str | None = None,
+        kernel: str = "eager",
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -133,6 +138,8 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         self.estimate, *self.estimate_replica = [estimator.risk for estimator in made]
         if backend is not None:
             self.estimate = torch.compile(self.estimate, backend=backend)
+        self._fused: Callable[..., Tensor] | None = None  # the estimate through icl.kernel
+        self.kernel = kernel
         self.clip_R, self.total_steps = settings.clip_for(len(seeds)), settings.steps
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
@@ -196,6 +203,8 @@ class EnsembleModule(OfLaw, pl.LightningModule):
 
     def training_step(self, batch: dict[str, Any], _: int) -> None:
         draw = batch["draw"]
+        if self.estimate is not self._fused:
+            self._choose_kernel(draw)
         self.reliable = self.reliability(draw)
         take = self._one_by_one(draw) if self.spec.couples_replicas else self._together(draw)
         for step in batch["steps"]:
@@ -213,6 +222,22 @@ class EnsembleModule(OfLaw, pl.LightningModule):
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Callbacks' hooks of this name come before, and see the gradient unclipped."""
         self.replicas.clip()
+
+    def _choose_kernel(self, draw: dict[str, Tensor]) -> None:
+        """Once, when there are prompts. A tile's prompts stay in the registers, so the draw is not cut."""
+        if self.kernel == "eager":
+            return
+        try:
+            if self.spec.couples_replicas:
+                raise NotRecordable("the optimizer steps one seed after another")
+            self.estimate = self._fused = fused_risk(self.estimate, self._model(), draw)
+            self.cut = lambda whole: [(1.0, whole)]
+            self.kernel = "tile"
+        except NotRecordable as reason:
+            if self.kernel == "tile":
+                begun = "a run keeps the kernel that it began with, unless force=true begins it anew"
+                raise InputError(f"trainer.kernel=tile: {reason} ({begun})") from reason
+            self.kernel = "eager"
 
     def _together(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
         pieces, optimizer = self.cut(draw), self._optimizer()

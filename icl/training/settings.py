@@ -19,6 +19,7 @@ from torch import Tensor
 
 from icl.config.values import processes
 from icl.errors import InputError, one_line, one_of, whole
+from icl.kernel.library import why_none
 from icl.models import Transformer
 from icl.tasks.law import Law
 from icl.training.company import Company
@@ -30,6 +31,7 @@ ROWS = 1_000_000  # of metrics.csv: every checkpoint holds them
 PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64, "bf16-mixed": torch.float32}  # of weights
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
 STRATEGIES = ("auto", "ddp")
+KERNELS = ("auto", "tile", "eager")
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class TrainSettings:
 class TrainerSettings:
     """`trainer.*`: where and how it runs. Only the precision and the number of processes, of which each draws
     prompts of its own, belong to the science. `compile`: a backend of torch.compile that the risk then goes
-    through. `options` are handed to pl.Trainer as they are."""
+    through. `kernel`: whether it goes through the compiled one of icl.kernel; a run keeps what it began with.
+    `options` are handed to pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
@@ -119,12 +122,19 @@ class TrainerSettings:
     strategy: str = "auto"
     threads: int | None = None
     compile: str | None = None
+    kernel: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
         one_of("trainer.precision", self.precision, list(PRECISIONS))
         one_of("trainer.strategy", self.strategy, STRATEGIES)
+        one_of("trainer.kernel", self.kernel, KERNELS)
+        if self.kernel == "tile" and (self.compile is not None or self.precision == "bf16-mixed"):
+            other = "trainer.compile" if self.compile is not None else "trainer.precision=bf16-mixed"
+            raise InputError(f"trainer.kernel=tile: not with {other}; use auto or eager")
+        if self.kernel == "tile" and (reason := why_none()) is not None:
+            raise InputError(f"trainer.kernel=tile: {reason}")
         processes(self.devices, self.num_nodes)
         if self.threads is not None:
             whole("trainer.threads", self.threads, 1, 4096)

@@ -105,7 +105,7 @@ def starts(parts: Sequence[Part], left: Sequence[int]) -> list[Start]:
             break
         together = saved.get("together")
         if together is None:  # was trained alone: with those that stand where it does
-            step = (saved["step"], saved["threads"])
+            step = _stands_at(saved)
             same = [i for i in waiting if _alone_at(parts[i]) == step]
             found.append(Start(same, [parts[i].run.checkpoint or {} for i in same]))
         else:
@@ -118,9 +118,13 @@ def starts(parts: Sequence[Part], left: Sequence[int]) -> list[Start]:
     return found
 
 
-def _alone_at(part: Part) -> tuple[int, int] | None:
+def _alone_at(part: Part) -> tuple[int, int, str] | None:
     saved = part.run.checkpoint
-    return None if saved is None or "together" in saved else (saved["step"], saved["threads"])
+    return None if saved is None or "together" in saved else _stands_at(saved)
+
+
+def _stands_at(saved: Mapping[str, Any]) -> tuple[int, int, str]:
+    return saved["step"], saved["threads"], saved.get("kernel", "eager")
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,7 @@ def _train(parts: Sequence[Part], ensemble: Ensemble, saved: Sequence[Mapping[st
 def _train_from(saved: Sequence[Mapping[str, Any]], parts: Sequence[Part], ensemble: Ensemble) -> None:
     plan = ensemble.whole
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    module = job.make_module(plan)
+    module = job.make_module(plan, saved[0] if saved else None)
     measures = [callback for callback in plan.callbacks if isinstance(callback, Measure)]
     names = make_estimator(plan.train.estimator, plan.model, plan.law).reliability_names
     stop = 0
@@ -192,7 +196,7 @@ def _train_from(saved: Sequence[Mapping[str, Any]], parts: Sequence[Part], ensem
             part.recorder.see_the_end(seen)
     for part in record_all.going_on():
         try:
-            part.end(_finished(part, columns, module.trained_on))
+            part.end(_finished(part, columns, module))
         except Exception as error:
             part.end(error)
 
@@ -208,8 +212,8 @@ def _fit(plan: TrainingPlan, module: EnsembleModule, stream: PromptStream, recor
         job.fit(plan, module, stream, callbacks, (), record_all.parts[0].run.path)
 
 
-def _finished(part: Part, columns: Sequence[str], device: str) -> TrainResult:
-    record = job.finish(part.plan, part.run, part.recorder, columns, part.judge, device)
+def _finished(part: Part, columns: Sequence[str], module: EnsembleModule) -> TrainResult:
+    record = job.finish(part.plan, part.run, part.recorder, columns, part.judge, module)
     for follower in part.followers:
         follower.done(record)
     return TrainResult(record, cached=False)

@@ -12,8 +12,8 @@ from icl.runs import documents, provenance
 
 def test_names_what_it_ran_on():
     found = json.loads(documents.dumps(provenance.provenance()))
-    assert set(found) == {"git", "versions", "hardware", "threads", "host", "kernel"}
-    assert found["kernel"] in (None, "baseline", "avx2", "avx512")
+    assert set(found) == {"git", "versions", "hardware", "threads", "host", "instruction_set"}
+    assert found["instruction_set"] in (None, "baseline", "avx2", "avx512")
     assert found["versions"]["python"] == platform.python_version()
     assert found["versions"]["numpy"] == metadata.version("numpy")
     assert set(found["versions"]) == {"python", "torch", "numpy", "lightning", "hydra", "icl"}
