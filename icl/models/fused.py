@@ -12,7 +12,7 @@ from icl.kernel import library
 from icl.kernel.fused import DTYPES, Fused, NotRecordable
 from icl.models.transformer import Transformer
 
-Risk = Callable[[Any, Mapping[str, Tensor]], Tensor]  # of a model on a draw: (R,) means over the prompts
+Risk = Callable[[Any, Any], Tensor]  # of a model on a draw: (R,) means over the prompts
 PROMPTS = 3  # on which a recording is compared with what it was made of
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 

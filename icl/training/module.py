@@ -230,8 +230,8 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         try:
             if self.spec.couples_replicas:
                 raise NotRecordable("the optimizer steps one seed after another")
-            self.estimate = self._fused = fused_risk(self.estimate, self._model(), draw)
-            self.cut = lambda whole: [(1.0, whole)]
+            self.estimate = self._fused = fused_risk(self.estimate, self._model(), draw)  # type: ignore[assignment]
+            self.cut = lambda draw: [(1.0, draw)]
             self.kernel = "tile"
         except NotRecordable as reason:
             if self.kernel == "tile":
