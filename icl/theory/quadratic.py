@@ -482,8 +482,7 @@ class LabelMoments:
         self.uu = Sigma @ w2 @ Sigma
         self.v = (Sigma * w2).sum() + noise
         w_quadratic = torch.einsum("abc,bc->a", w3, Sigma)
-        self.w_v = w_quadratic + noise * w1
-        self.u_v = Sigma @ self.w_v
+        self.u_v = Sigma @ (w_quadratic + noise * w1)
         quartic = torch.einsum("ab,abce,ce->", Sigma, w4, Sigma)
         self.v_v = quartic + 2 * noise * (self.v - noise) + noise**2
 
@@ -568,8 +567,9 @@ def _query_target_moment(m: LabelMoments, offset: Tensor, bias: float, sign: int
 
 
 def _weights_times_covariance(m: LabelMoments) -> Tensor:
-    """E[w_i C_ab]."""
-    return _bordered(torch.einsum("i,ab->iab", m.w1, m.Sigma), m.w2 @ m.Sigma, m.w_v)
+    """E[w_i C_ab] for w of mean zero."""
+    zero_DDD = torch.zeros_like(m.Sigma).repeat(len(m.Sigma), 1, 1)
+    return _bordered(zero_DDD, m.w2 @ m.Sigma, zero_DDD[0, 0])
 
 
 def _bordered(block: Tensor, border: Tensor, corner: Tensor) -> Tensor:

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from icl.constructions import initial_guess
 from icl.constructions.initial_guess import block_of_yq_lsa, heads_of_matrices, one_step_gd, yq_lsa_of_block
 from icl.theory.quadratic import QuadraticRisk
+from tests.theory.changing import sees
 
 
 def prompt(rng, dim, context):
@@ -100,3 +102,20 @@ def block_output(block, z_NP, x_D):
     """Last entry of W2^T W1 (q + attention), eq. (30)."""
     P_PP, Q_PP, W1, W2 = (block[name].numpy() for name in ("P", "Q", "W1", "W2"))
     return (W2.T @ W1 @ layer(P_PP, Q_PP, z_NP, np.append(x_D, 0)))[-1]
+
+
+test_a_changed_weight_is_seen = sees(
+    initial_guess,
+    ("-eta * w_star_D", "eta * w_star_D", 0, test_one_step_of_gradient_descent, (3, 2, 0.3)),
+    ("w_star_D, eta\n", "w_star_D, 1\n", 0, test_one_step_of_gradient_descent, (3, 2, 0.3)),
+    ("torch.eye(D)", "2 * torch.eye(D)", 0, test_one_step_of_gradient_descent, (3, 2, 0.3)),
+    ("*= 2", "*= 1", 0, test_d_heads_have_the_matrices, (4,)),
+    ("a_HKP.mT", "a_HKP", 0, test_d_heads_have_the_matrices, (4,)),
+    ("torch.outer(Q_PP[:, -1], v_D)", "0", 0, test_a_block_computes_what_yq_lsa_computes, (2, 5)),
+    ("key_PP[:, -1] = 0", "key_PP[-1] = 0", 0, test_a_block_computes_what_yq_lsa_computes, (2, 5)),
+    ("value_PP[-1] = P_PP[-1]", "value_PP[-1] = 2 * P_PP[-1]", 0,
+     test_a_block_computes_what_yq_lsa_computes, (2, 5)),
+    ("row_P @ P_PP", "P_PP @ row_P", 0, test_yq_lsa_computes_what_a_block_computes, (3, 2)),
+    ("row_P[None, :-1]", "2 * row_P[None, :-1]", 0, test_yq_lsa_computes_what_a_block_computes, (3, 2)),
+    ("W2_XP[:, -1] @ W1_XP", "W1_XP[:, -1] @ W2_XP", 0, test_yq_lsa_computes_what_a_block_computes, (3, 2)),
+)  # fmt: skip

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import torch
 
+from icl.theory import gaussian
 from icl.theory.gaussian import moment, moment_tensors
+from tests.theory.changing import sees
 from tests.theory.drawing import covariance, draw
 
 MEAN = [0.3, -1.1]
@@ -53,3 +55,16 @@ def test_tensors_against_pairings_over_a_leading_axis():
         for b, *indices in product(range(2), *[range(3)] * order):
             exact = float(moment(indices, mean[b], Sigma[b]))
             assert float(tensor[b, *indices]) == pytest.approx(exact, rel=1e-12)
+
+
+test_a_changed_term_is_seen = sees(
+    gaussian,
+    ("rest[place + 1 :]", "rest[place:]", 0, test_moments_against_quadrature, (2,)),
+    ("mean[first] *", "", 0, test_moments_against_quadrature, (1,)),
+    ("covariance[first][partner] *", "", 0, test_moments_against_quadrature, (2,)),
+    ('+ _outer("ac,b->abc", covariance, mean)', "", 0, test_tensors_against_pairings_over_a_leading_axis, ()),
+    ("ac,be->abce", "ab,ce->abce", 0, test_tensors_against_pairings_over_a_leading_axis, ()),
+    ("covariance, second)\n    )", "covariance, covariance)\n    )", 0,
+     test_tensors_against_pairings_over_a_leading_axis, ()),
+    ("covariance + _outer", "covariance - _outer", 0, test_tensors_against_pairings_over_a_leading_axis, ()),
+)  # fmt: skip

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icl.theory import quadratic
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 from icl.theory.gaussian import moment
 from icl.theory.initial_guess import gap, gap_slope, lost_slope
@@ -18,6 +19,7 @@ from icl.theory.quadratic import (
     mean_gram,
     second_gram,
 )
+from tests.theory.changing import sees
 from tests.theory.drawing import covariance, draw, eye
 
 
@@ -219,29 +221,29 @@ def test_known_weights_make_the_form_singular():
     assert best.value == pytest.approx(bound.value, rel=1e-9)
 
 
-def every_prompt(Sigma, Sigma_w, context, prior_mean, guess_vector, guess_bias, target_sign):
-    """Gauss-Hermite over tokens (degree 4), w (4) and x_q (2): sums over these prompts are exact risks.
+def every_prompt(Sigma, Sigma_w, context, prior_mean, label_noise, guess_vector, guess_bias, target_sign):
+    """Gauss-Hermite over noise and tokens (degree 4), w (4) and x_q (2): sums over these are exact risks.
 
     Returns mass, G, the query and the target of every node, in numpy and from the tokens themselves.
     """
     D = len(prior_mean)
-    sizes = [3] * (context * D + D) + [2] * D
+    sizes = [3] * (context + context * D + D) + [2] * D
     rules = [np.polynomial.hermite_e.hermegauss(size) for size in sizes]
     nodes = np.stack([axis.ravel() for axis in np.meshgrid(*[r[0] for r in rules], indexing="ij")], -1)
     mass = np.prod(np.stack(np.meshgrid(*[r[1] for r in rules], indexing="ij")), 0).ravel()
     mass = mass / (2 * np.pi) ** (len(sizes) / 2)
     root, root_w = np.linalg.cholesky(Sigma), np.linalg.cholesky(Sigma_w)
+    noise, nodes = label_noise**0.5 * nodes[:, :context], nodes[:, context:]
     x = nodes[:, : context * D].reshape(-1, context, D) @ root.T
     w = prior_mean + nodes[:, context * D : -D] @ root_w.T
     x_q = nodes[:, -D:] @ root.T
-    z = np.concatenate([x, np.einsum("bnd,bd->bn", x, w)[..., None]], -1)
+    z = np.concatenate([x, (np.einsum("bnd,bd->bn", x, w) + noise)[..., None]], -1)
     q = np.concatenate([x_q, (x_q @ guess_vector + guess_bias)[:, None]], -1)
     return mass, np.einsum("bnp,bnr->bpr", z, z) / context, q, target_sign * (w * x_q).sum(-1)
 
 
 def small_setting(dim, context, seed=0, **changes):
-    setting = {k: v for k, v in regression(dim, seed).items() if k != "label_noise"}
-    return setting | {"context": context, "target_sign": 1} | changes
+    return regression(dim, seed) | {"context": context, "target_sign": 1} | changes
 
 
 def nodes_of(setting):
@@ -431,3 +433,24 @@ def test_a_multiple_of_the_step_is_best_where_everything_is_isotropic():
     other = QuadraticRisk.linear_regression(eye(3), eye(3), 10, prior_mean=draw(0, 3), target_sign=1)
     assert not other.is_least_along(X_KPP)
     assert not QuadraticRisk.linear_regression(covariance(0, 3), eye(3), 10).is_least_along(X_KPP)
+
+
+test_a_changed_moment_is_seen = sees(
+    quadratic,
+    ("+ noise * w1", "- noise * w1", 0, test_gram_moments, (6,)),
+    ("w_quadratic + noise", "0 * w_quadratic + noise", 0, test_gram_moments, (6,)),
+    ("+ 2 * noise * (self.v - noise)", "+ noise * (self.v - noise)", 0, test_gram_moments, (6,)),
+    ("(self.v - noise)", "self.v", 0, test_gram_moments, (6,)),
+    ("+ noise**2", "+ noise", 0, test_gram_moments, (6,)),
+    ("sum() + noise", "sum()", 0, test_gram_moments, (1,)),
+    ("/ context", "/ (context + 1)", 0, test_gram_moments, (6,)),
+    ("CC.permute(0, 2, 3, 1)", "CC", 0, test_gram_moments, (6,)),
+    ("sum() + noise", "sum()", 0, test_read_in_and_read_out_against_every_prompt, (1, 3, -1)),
+    ("+ noise**2", "", 0, test_read_in_and_read_out_against_every_prompt, (2, 1, 1)),
+    ("+ 2 * noise", "+ noise", 0, test_bounds_against_regression_on_every_prompt, (1, 3, 0.7)),
+    ("sign * _weights", "_weights", 0, test_read_in_and_read_out_against_every_prompt, (2, 1, -1)),
+    ("-bias * mean_gram", "bias * mean_gram", 0, test_bounds_against_regression_on_every_prompt, (2, 1, 0.7)),
+    ("m.w2 @ m.Sigma", "m.Sigma @ m.w2", 0, test_read_in_and_read_out_against_every_prompt, (2, 2, 1)),
+    ("CC.permute(0, 2, 1, 3)", "CC", 1, test_covariance_of_the_gram_matrix, ()),
+    ("/ (1 + g_S @ y_S)", "/ (g_S @ y_S)", 0, test_how_well_the_gram_matrix_makes_a_constant, (3, 4)),
+)
