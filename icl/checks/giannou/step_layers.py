@@ -18,6 +18,7 @@ from icl.checks.giannou.step_error import Setting
 from icl.constructions.giannou.logistic import Approximations
 from icl.constructions.giannou.piecewise import Function, Piecewise, sigmoid
 from icl.models.columns import ColumnStack, Layer, forward
+from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 
 Blocks = Mapping[str, Tensor]
@@ -164,6 +165,21 @@ class LayerByLayer:
         # where all terms are zero, so is their rounding
         shares_PM = torch.where(off_PM == 0, 0.0, off_PM / (EPSILON * sizes_PM))
         return or_infinite(float(torch.nan_to_num(shares_PM, nan=torch.inf).max()))
+
+
+def knots_end_off(by: Approximations, mu: float, start: float) -> float:
+    """How far the knots end from the largest margin, and by how much short of the largest lambda_f^2.
+
+    Of the worst problem, one point of norm 1 on the wrong side: the largest loss at |x_0| = start, 1 / mu of
+    twice that bounds |x|^2; the largest gradient at that |x|.
+    """
+    one = torch.ones(1, 1, 1, dtype=torch.float64)
+    worst = LogisticLoss(one, -one[..., 0], mu)
+    radius = float((2 * worst.value(start * one[0]) / mu).sqrt())
+    squared_decrement = float(worst.gradient(radius * one[0]).square()) / mu
+    ends = [end for f in (by.variance, by.probability) for end in (-f.knots_J[0], f.knots_J[-1])]
+    short = 1 - by.step_size.knots_J[-1] / squared_decrement
+    return float(max(*(abs(end / radius - 1) for end in ends), short, 0.0))
 
 
 def interpolation_off(by: Approximations, mu: float, context: int, points: int = 16) -> float:

@@ -23,7 +23,7 @@ from icl.checks.giannou.step_error import (
     rounding,
     step_error_bound,
 )
-from icl.checks.giannou.step_layers import LayerByLayer, interpolation_off
+from icl.checks.giannou.step_layers import LayerByLayer, interpolation_off, knots_end_off
 from icl.checks.verdict import Bound, Finding, at_most, decide, deciding
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.logistic import prompt_of_theorem
@@ -31,6 +31,7 @@ from icl.errors import whole
 from icl.models.columns import ColumnStack
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
+from icl.theory.quadratic import EPSILON
 
 PRINTED_EXPONENT = -0.25  # width ~ eps^-4
 REMARKS = [
@@ -94,9 +95,12 @@ class Theorem5_2(NewtonSteps):
         ratio = or_infinite(float(np.max(by_step / np.array(allowed))))
         source = "the ReLU layers' and the inversion's errors carried through each step, and rounding"
         rounded = rounding(setting, self.width)
-        # products take a square of half the width twice for each of the D entries
-        stated = (11 + 2 * self.k, 3, 6 * self.dim + 4, 2 * self.dim * (self.width // 2) + 2)
-        sizes_off = int((len(step.layers), step.heads, step.width, step.neurons) != stated)
+        half = 2 * (self.width // 2)  # a square twice for each of the D entries, p once for each label
+        stated_neurons = [self.width, self.dim * half + 2, half, 6, self.width, 2]
+        stated = (11 + 2 * self.k, 3, 6 * self.dim + 4, stated_neurons)
+        neurons = [layer.relu.width for layer in step.layers if layer.relu is not None]
+        sizes_off = int((len(step.layers), step.heads, step.width, neurons) != stated)
+        ends_off = knots_end_off(by, self.mu, 1.0)
         verdict, shown = deciding(
             [
                 at_most("error_over_bound", ratio, 1.0, source),
@@ -104,6 +108,7 @@ class Theorem5_2(NewtonSteps):
                 at_most("rows_off", restored, rounded, "rounding: as for a step"),
                 at_most("layer_over_rounding", layers_over_rounding, 1.0, "rounding of the layer's terms"),
                 at_most("interpolation_off", between_knots, 1.0, "from a quarter to all of relu_errors"),
+                at_most("knots_end_off", ends_off, 64 * EPSILON, "rounding: 64 * 2^-52"),
                 (self._rate(slope), Bound(PRINTED_EXPONENT, "the claim: width ~ eps^-4", "slope")),
             ]
         )
@@ -130,6 +135,7 @@ class Theorem5_2(NewtonSteps):
                 "rows_off": restored,
                 "layer_over_rounding": layers_over_rounding,
                 "interpolation_off": between_knots,
+                "knots_end_off": ends_off,
                 "final_distance_to_optimum": float((trajectory.x_TBD[-1] - optimum_BD).norm()),
                 "relu_errors": {
                     "p(1-p)": by.variance.error,
@@ -143,7 +149,8 @@ class Theorem5_2(NewtonSteps):
             notes=[
                 "layer_over_rounding: the largest difference of a layer from the operation stated for it, on "
                 "the rows as they come to it, as a share of what rounding makes of its terms. "
-                "interpolation_off: the ReLU layers' functions between their knots, against relu_errors.",
+                "interpolation_off: the ReLU layers' functions between their knots, against relu_errors. "
+                "knots_end_off: how far knots end from the largest margin and short of the largest lambda^2.",
                 *self._what_decides(slope),
             ],
             remarks=REMARKS,

@@ -79,13 +79,14 @@ def stated(factor):
     return lambda right, *of: replace(right(*of), error=factor * right(*of).error)
 
 
-test_a_stated_error_that_is_not_the_function_s_is_seen = seen(
+test_a_stated_error_or_radius_that_is_not_so_is_seen = seen(
     Theorem5_2,
     *(
         Mutant(piecewise, name, stated(factor), of="interpolation_off")
         for name in ("variance_of_label", "half_square", "probability", "step_size")
         for factor in (0.3, 10.0)
     ),
+    Mutant(step_error, "radius_of_iterates", lambda right, *of: 0.9 * right(*of), of="knots_end_off"),
     Mutant(logistic.Approximations, "product_error", lambda right, by, n: right(by, n) * 4),
     width=500,
     steps=2,
