@@ -272,6 +272,11 @@ class QuadraticRisk:
         gradient_KPP = self.space.matrix(2 * self._form.apply(x_KS) - 2 * self.linear_KS)
         return _mixed(self._T, self._J @ gradient_KPP @ self._J.T)
 
+    def gradient_size(self, X_KPP: Tensor) -> Tensor:
+        """The sums of the sizes of all terms of dR/dX, where no prior mean and no guess were given."""
+        x_KS = self._coordinates(X_KPP)
+        return self.space.matrix(2 * self._form.magnitude(x_KS) + 2 * self.linear_KS.abs())
+
     def value_of_heads(self, b_HP: Tensor, a_HKP: Tensor, direct_K: Tensor | None = None) -> Tensor:
         """Risk at last rows b_h of P_h and columns a_hk of Q_h, over any leading axes."""
         return self.value(_of_heads(b_HP, a_HKP), direct_K)

@@ -71,18 +71,15 @@ class LinearLayer:
         return float(self.risk.gradient(X_KPP).norm())
 
     def gradient_rounding(self, A_DD: Tensor) -> float:
-        """Of the whitened gradient's norm at A of eq. (6): 2^-52 times the number and size of its terms."""
-        D, N = len(self.Sigma), self.context
-        square = float(self.w_covariance.square().sum())
-        # E|G|^2 = E|C|^2 + (E|C|^2 + E tr(C)^2) / N, C = [[I, w], [w^T, w^T w]], w of covariance of trace D.
-        square_C, square_trace = D + 2 * D + D**2 + 2 * square, 4 * D**2 + 2 * square
-        square_G = square_C * (1 + 1 / N) + square_trace / N
-        norm_X = float((self.root_DD @ A_DD @ self.root_DD).norm())
-        terms = 2 * D * square_G * norm_X * (1 + norm_X)
-        P = D + 1
-        summands = P + P * (P + 1) // 2 + D * D  # of the form in X, and of its moments' assembly
+        """Of the gradients at A of eq. (6), in P', Q' or X': 2^-52 times the number and sizes of terms."""
+        D, (P_PP, Q_PP) = len(self.Sigma), self.whiten(*layer_of(A_DD))
+        size_KPP = self.risk.gradient_size(self.risk.of_layer(P_PP[None], Q_PP[None])[0])
+        by_P = torch.einsum("kpr,rk->p", size_KPP, Q_PP.abs()).norm()
+        by_Q = torch.einsum("kpr,p->rk", size_KPP, P_PP[-1].abs()).norm()
+        terms = float(torch.stack([by_P, by_Q, size_KPP.norm()]).norm())
+        summands = self.risk.longest_sum() + 2 * (D + 1) + 12  # of the form in X, of P and Q, of moments
         # |root|^2 |A| / |root A root|, that of the inverse in (6), enters with the root on each side too.
-        regularised = torch.linalg.eigvalsh((N + 1) * self.Sigma) + self.Sigma.trace()
+        regularised = torch.linalg.eigvalsh((self.context + 1) * self.Sigma) + self.Sigma.trace()
         return EPSILON * terms * (summands + 3 * D * float(regularised[-1] / regularised[0]))
 
     def _value(self, P_PP: Tensor, Q_PP: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from icl.models import gram
 from icl.tasks import LinearRegression, LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_risk, theorem1_preconditioner, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
-from tests.checks.asking import Mutant, elsewhere, held, holds, refuses, seen
+from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
 
 
 @holds(
@@ -44,11 +44,12 @@ test_a_wrong_constant_in_eqs_6_and_7_or_another_law_is_seen = seen(
         Mutant(theorem1, "theorem1_preconditioner", wrong)
         for wrong in (
             lambda right, Sigma, n: right(Sigma, n + 1),
-            lambda right, Sigma, n: (1 + 1e-8) * right(Sigma, n),
+            lambda right, Sigma, n: (1 + 1e-10) * right(Sigma, n),
         )
     ),
     # too little for the risk, not for its gradient
-    Mutant(theorem1, "isotropic_step", lambda right, d, n: (1 + 1e-8) * right(d, n)),
+    Mutant(theorem1, "isotropic_step", lambda right, d, n: (1 + 1e-10) * right(d, n)),
+    blinded(LinearLayer, "gradient_rounding", lambda right, *given: 1e6 * right(*given)),
     Mutant(QuadraticRisk, "linear_regression", lambda right, *law: right(*law, label_noise=1e-6)),
     Mutant(gram, "from_right", lambda right, M, Q: right(M, Q.mT), of="sparse_paths_error"),
     needs="no_tokens",
