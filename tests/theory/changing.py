@@ -18,10 +18,14 @@ def changed(module: ModuleType, old: str, new: str, at: int = 0) -> dict[str, An
     return names
 
 
+def _name(value: Any) -> str:
+    return getattr(value, "__name__", str(value))  # no address: test processes must agree on names
+
+
 def sees(module: ModuleType, *cases: tuple[str, str, int, Callable[..., None], Any]) -> Any:
     """A test that each change (old, new, at) of the module fails this test of it, given these arguments."""
 
-    @pytest.mark.parametrize(("old", "new", "at", "test", "given"), cases, ids=str)
+    @pytest.mark.parametrize(("old", "new", "at", "test", "given"), cases, ids=_name)
     def test(old: str, new: str, at: int, test: Callable[..., None], given: Any) -> None:
         names, told = changed(module, old, new, at), inspect.unwrap(test).__globals__
         taken = {name: names[name] for name, value in vars(module).items() if told.get(name) is value}
