@@ -20,7 +20,8 @@ _HYDRAS_OWN = ("_partial_", "_args_", "_recursive_", "_convert_")
 
 
 def allowed_target(key: str, name: Any) -> str:
-    """`name` if it lies in an allowed package."""
+    """`name` if it lies in an allowed package, as that package has it."""
+    name = packages.canonical(name) if isinstance(name, str) else name
     if not isinstance(name, str) or not packages.are_let_in(name) or "._" in name:
         known = ", ".join(packages.allowed())
         raise InputError(
@@ -46,7 +47,8 @@ def target_of(key: str, node: Mapping[str, Any]) -> str:
 
 def target_class(key: str, name: Any) -> type:
     """The class a `_target_` names."""
-    module, _, attribute = allowed_target(key, name).rpartition(".")
+    name = allowed_target(key, name)
+    module, _, attribute = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 GROUP = "icl.packages"
 _ALWAYS = ("icl", "torch.optim", "pytorch_lightning")
+_UNIFIED = "lightning.pytorch."  # the same classes, made once more by another distribution
 _BUILDING = ("pytorch_lightning.cli",)  # modules of classes that build whatever they are told to
 _fixed: tuple[str, ...] | None = None
 
@@ -52,6 +53,12 @@ def named() -> tuple[str, ...]:
 def allowed() -> tuple[str, ...]:
     """What a `_target_` may come from: as fixed, or as found now."""
     return (*_ALWAYS, *named(), *installed()) if _fixed is None else _fixed
+
+
+def canonical(name: str) -> str:
+    """Where what is called `name` is found: the classes of lightning.pytorch are no parts of a Trainer of
+    pytorch_lightning, which has its own of the same names."""
+    return f"pytorch_lightning.{name.removeprefix(_UNIFIED)}" if name.startswith(_UNIFIED) else name
 
 
 def are_let_in(name: str) -> bool:

@@ -18,8 +18,8 @@ class Coordinates(nn.Module):
         super().__init__()
         self.mapped = tuple(maps)
         for name, (left_RII, right_RJJ) in maps.items():
-            self.register_buffer(f"left_{name}", left_RII.to(dtype))
-            self.register_buffer(f"right_{name}", right_RJJ.to(dtype))
+            self.register_buffer(f"left_{name}", left_RII.to(dtype), persistent=False)
+            self.register_buffer(f"right_{name}", right_RJJ.to(dtype), persistent=False)
 
     def parameters_of(self, matrices: Mapping[str, Tensor]) -> dict[str, nn.Parameter]:
         found = {}

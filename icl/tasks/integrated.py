@@ -50,8 +50,8 @@ class ExpectedSparse(Integrated):
 
     def __init__(self, law: LinearRegressionLaw) -> None:
         super().__init__(law)
-        self.register_buffer("label_root", law.label_root_REK)
-        self.register_buffer("query_root", law.query_root_RED)
+        self.register_buffer("label_root", law.label_root_REK, persistent=False)
+        self.register_buffer("query_root", law.query_root_RED, persistent=False)
 
     def given(self, S_RBEE: Tensor, generators: Generators) -> Draw:
         return {"S": S_RBEE.movedim(1, -1).contiguous()}
@@ -68,7 +68,7 @@ class ExpectedStack(Integrated):
 
     def __init__(self, law: LinearRegressionLaw) -> None:
         super().__init__(law)
-        self.register_buffer("query_root", law.query_token_root_RPK)
+        self.register_buffer("query_root", law.query_token_root_RPK, persistent=False)
 
     def given(self, S_RBEE: Tensor, generators: Generators) -> Draw:
         gram_RBPP, w_RBD = self.law.gram_tasks_on(S_RBEE, generators)

@@ -32,9 +32,9 @@ from icl.training.company import Company, OthersFailed
 from icl.training.estimators import make_estimator
 from icl.training.interrupts import Interrupts
 from icl.training.measures import Measure, Row
-from icl.training.module import EnsembleModule
+from icl.training.module import EnsembleModule, told_of
 from icl.training.optimizers import OptimizerSpec
-from icl.training.recorder import Recorder, told_of
+from icl.training.recorder import Recorder
 from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
 from icl.training.stream import PromptStream
 from icl.training.threads import threads
@@ -102,7 +102,7 @@ def train_beside(plan: TrainingPlan, start: Mapping[str, Any], company: Company)
         module.load(start["parameters"])
         module.saved_optimizer = start["optimizer"]
         stop = Stop(interrupts, company)
-        stream = _stream(plan, start["step"], company)
+        stream = module.prompts(start["step"], (company.rank, company.size))
         with _interrupted_where_asked(interrupts):
             fit(plan, module, stream, [*plan.callbacks, stop], (), plan.outputs, company)
             company.insist_same(list(module.trained.values()))
@@ -143,7 +143,7 @@ def _train_from(
         # The recorder comes after the measures, the stop after what saves.
         callbacks: list[Any] = [*plan.callbacks, recorder, *followers, stop]
         loggers = [logger for follower in followers for logger in follower.loggers()]
-        stream = _stream(plan, 0 if saved is None else int(saved["step"]), company)
+        stream = module.prompts(0 if saved is None else int(saved["step"]), (company.rank, company.size))
         with _interrupted_where_asked(interrupts):
             company.broadcast(_start(module, stream.first_step))
             fit(plan, module, stream, callbacks, loggers, run.path, company)
@@ -260,19 +260,6 @@ def make_module(plan: TrainingPlan, saved: Mapping[str, Any] | None = None) -> E
     if saved is not None:
         module.kernel = saved.get("kernel", "eager")
     return module
-
-
-def _stream(plan: TrainingPlan, first_step: int, company: Company) -> PromptStream:
-    return PromptStream(
-        make_estimator(plan.train.estimator, plan.model, plan.law),
-        plan.seeds,
-        plan.train.batch or 0,  # of nothing, where the population risk is taken
-        plan.train.steps_per_batch,
-        plan.train.steps,
-        first_step,
-        plan.trainer.dtype,
-        (company.rank, company.size),
-    )
 
 
 def fit(

@@ -97,6 +97,8 @@ class Measure(AtSteps):
 
     def at(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
         found = self.measure(pl_module, step)
+        if isinstance(pl_module, EnsembleModule):
+            pl_module.measured |= found
         recorders = recorders_of(trainer)
         for recorder in recorders:
             recorder.take(found)

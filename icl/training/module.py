@@ -11,6 +11,7 @@ beside Lightning's. Any callback that has one is called:
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,18 +19,21 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from icl.errors import InputError
 from icl.kernel.recording import NotRecordable
 from icl.models import Transformer
 from icl.models.coordinates import Coordinates
 from icl.models.fused import fused_risk
+from icl.random import generator
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.company import Company
 from icl.training.estimators import make_estimator
 from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
 from icl.training.settings import TrainSettings
+from icl.training.stream import PromptStream
 
 Pieces = Sequence[tuple[float, dict[str, Tensor]]]
 EACH_STEP = ("on_before_backward", "on_after_backward", "on_before_optimizer_step")  # hooks of Lightning's
@@ -37,6 +41,13 @@ EACH_STEP = ("on_before_backward", "on_after_backward", "on_before_optimizer_ste
 
 class Diverged(RuntimeError):
     """The loss of every seed stopped being a number."""
+
+
+def told_of(diverged: Mapping[int, int]) -> str:
+    """Which seeds, when, and what helps."""
+    last = max(diverged.values())
+    advice = "lower optimizer.lr or set train.clip" if last else "its prompts or first weights are too large"
+    return f"the loss of seeds {sorted(diverged)} is not finite at step {last}: {advice}"
 
 
 class Look:
@@ -129,6 +140,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.model, self.law, self.spec, self.seeds = model, law, spec, tuple(seeds)
+        self.settings = settings
         self.coordinates = Coordinates(settings.maps(model, law), dtype)
         self.trained = nn.ParameterDict(self.coordinates.parameters_of(model.parametrization.matrices()))
         alone = [law.replica(r) for r in range(len(seeds))] if spec.couples_replicas else []
@@ -145,7 +157,9 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
         self.company = Company()
+        self.measured: dict[str, Tensor] = {}  # (R,) by name, since prompts were last drawn
         self.look: Look
+        self.register_load_state_dict_pre_hook(_without_constants)
 
     def load(self, parameters: Mapping[str, Tensor]) -> None:
         """What a checkpoint holds of `trained`."""
@@ -183,6 +197,34 @@ class EnsembleModule(OfLaw, pl.LightningModule):
             self.replicas.engine.load_state_dict(self.saved_optimizer)
         return self.replicas.engine
 
+    def prompts(self, first_step: int = 0, share: tuple[int, int] = (0, 1)) -> PromptStream:
+        """From this step on; `share`: of a process's rank, of how many."""
+        settings = self.settings
+        return PromptStream(
+            make_estimator(settings.estimator, self.model, self.law),
+            self.seeds,
+            settings.batch or 0,  # of nothing, where the population risk is taken
+            settings.steps_per_batch,
+            settings.steps,
+            first_step,
+            self.trained_dtype,
+            share,
+        )
+
+    def train_dataloader(self) -> DataLoader:
+        """The prompts of the whole training; of one that a trainer continues, those left are taken."""
+        return DataLoader(self.prompts(), batch_size=None)
+
+    def val_dataloader(self) -> DataLoader:
+        """One batch of prompts that training never sees, the same each time."""
+        with torch.inference_mode(False):  # what a law keeps may be differentiated later
+            generators = [generator(seed, "eval") for seed in self.seeds]
+            draw = make_estimator(self.settings.estimator, self.model, self.law).draw(
+                generators, self.settings.batch or 0
+            )
+        batch: Any = [{"draw": {name: tensor.to(self.trained_dtype) for name, tensor in draw.items()}}]
+        return DataLoader(batch, batch_size=None)
+
     def __setattr__(self, name: str, value: Any) -> None:
         # Lightning notes the hook it is in, before and after each; torch's way looks among parameters,
         # buffers and modules first.
@@ -196,24 +238,73 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         pass_over(self, pl.LightningModule)
         for callback in callbacks:
             pass_over(callback, pl.Callback)
+        self._is_recorded = any(hasattr(callback, "row_steps") for callback in callbacks)
+        self._diverged: dict[int, int] = {}
         self._on_weights, self._on_step_end = (
             [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
             for name in ("on_weights", "on_step_end")
         )
 
     def training_step(self, batch: dict[str, Any], _: int) -> None:
-        draw = batch["draw"]
+        draw, taken = batch["draw"], self.trainer.global_step
+        steps = [step for step in batch["steps"] if step >= taken]
+        if not steps:
+            self._pass_over_to(taken)
+            return
         if self.estimate is not self._fused:
             self._choose_kernel(draw)
         self.reliable = self.reliability(draw)
         take = self._one_by_one(draw) if self.spec.couples_replicas else self._together(draw)
-        for step in batch["steps"]:
+        for step in steps:
             self.replicas.set_rates(step)
             take(step)
             for hook in self._on_step_end:
                 hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
             self._show(self.total_steps, self._of_all(lambda: self._loss(draw)))
+            self.trainer.should_stop = True  # a further epoch would be of the same prompts
+        self._log_means()
+
+    def _pass_over_to(self, step: int) -> None:
+        """Of a training that a stock trainer continues, whose prompts begin again."""
+        if step >= self.total_steps:
+            self.trainer.should_stop = True
+        stream = getattr(self.trainer.train_dataloader, "dataset", None)
+        if isinstance(stream, PromptStream):
+            stream.pass_over_to(step)
+
+    def _log_means(self) -> None:
+        """Over the seeds whose loss is a number, once for each batch of prompts: of the loss and of what was
+        measured since the last. Callbacks find them where Lightning puts what a module logs. A run's loggers
+        have its rows already."""
+        measured, self.measured = self.measured, {}
+        loss_R = self.look.loss_R
+        sound_R = torch.isfinite(loss_R)
+        found = {"loss": loss_R, **measured}
+        means = {name: float(value_R[sound_R].mean()) for name, value_R in found.items()}
+        self.log_dict(means, logger=False)
+        if self._is_recorded or not self.company.leads:
+            return
+        for logger in self.trainer.loggers:
+            logger.log_metrics({"loss": means["loss"]}, self.look.step)  # what is measured has been logged
+        new = [s for s, sound in zip(self.seeds, sound_R.tolist(), strict=True) if not sound]
+        if set(new) - set(self._diverged):
+            self._diverged |= {seed: self.look.step for seed in new}
+            half = self.trained_dtype == torch.float16
+            more = "; float16 weights are too coarse for it: use precision 32-true" if half else ""
+            logging.getLogger(__name__).warning("%s", told_of(self._diverged) + more)
+
+    def validation_step(self, batch: dict[str, Any], _: int) -> None:
+        """`val_loss`: the mean over the seeds of the risk on prompts that training never sees."""
+        with torch.inference_mode(False), torch.no_grad():
+            risk_R: Tensor = self._estimators[0].risk(self._model(), batch["draw"])  # type: ignore[operator]
+        self.log("val_loss", risk_R.double().mean(), batch_size=1)
+
+    def predict_step(self, batch: Sequence[Tensor], *_: int) -> Tensor:
+        """Predictions (R, B) in the sign of the labels, of x (B, N, D), y (B, N), x_query (B, D)."""
+        shared = [value[None].expand(len(self.seeds), *value.shape) for value in batch]
+        predicted_RB: Tensor = self(self.law.encode(*shared))
+        return predicted_RB
 
     def on_train_batch_end(self, *_: object) -> None:
         # What a callback logs, loggers put at this number, which else counts batches.
@@ -310,3 +401,10 @@ def pass_over(owner: object, base: type) -> None:
     for name in EACH_STEP:
         if name not in vars(owner) and getattr(type(owner), name) is getattr(base, name):
             setattr(owner, name, None)
+
+
+def _without_constants(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
+    """Earlier checkpoints hold what now is made from the law."""
+    for name in list(state_dict):
+        if name.startswith((f"{prefix}_estimators.", f"{prefix}coordinates.")):
+            del state_dict[name]

@@ -16,7 +16,7 @@ from torch import Tensor
 from icl.models import Transformer
 from icl.runs.steps import log_spaced_steps
 from icl.training.measures import DistanceToSet, ExactRisk, Measure, Row
-from icl.training.module import Diverged, EnsembleModule, Look
+from icl.training.module import Diverged, EnsembleModule, Look, told_of
 
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
@@ -126,13 +126,6 @@ class Recorder(pl.Callback):
             }
             for name in names
         }
-
-
-def told_of(diverged: Mapping[int, int]) -> str:
-    """Which seeds, when, and what helps."""
-    last = max(diverged.values())
-    advice = "lower optimizer.lr or set train.clip" if last else "its prompts or first weights are too large"
-    return f"the loss of seeds {sorted(diverged)} is not finite at step {last}: {advice}"
 
 
 def _numbers(value_R: Tensor) -> list[float | None]:

@@ -188,6 +188,7 @@ def make_trainer(
             **{
                 "enable_model_summary": False,
                 "log_every_n_steps": 1,  # of Lightning's, which are batches
+                "limit_val_batches": 0,  # a record has its measures
                 **settings.options,
                 "accelerator": settings.chosen_accelerator,
                 "devices": settings.devices,

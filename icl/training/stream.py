@@ -3,6 +3,9 @@
 A set is a function of (seed, role, first step of the set) alone, so a run that resumes in the middle of a set
 draws the same prompts again and takes only the steps that are left. Of several processes each draws its share
 of the set, a function of its rank as well.
+
+A stream that a trainer of Lightning's reads has no position to save: the steps taken are in the trainer's own
+checkpoint, and the module passes over prompts of steps before (`pass_over_to`).
 """
 
 from __future__ import annotations
@@ -35,15 +38,23 @@ class PromptStream(IterableDataset):
         self.estimator, self.seeds, self.batch, self.dtype = estimator, tuple(seeds), batch, dtype
         self.steps_per_batch, self.total_steps, self.first_step = steps_per_batch, total_steps, first_step
         self.rank, self.processes = share
+        self._next_step = first_step
         # The law to draw from at a step; none: always its own.
         self.lesson: Callable[[int, Any], Any] | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._next_step = self.first_step
         start = self.first_step - self.first_step % self.steps_per_batch
         for set_start in range(start, self.total_steps, self.steps_per_batch):
-            draw = self.draw(set_start)
             stop = min(set_start + self.steps_per_batch, self.total_steps)
-            yield {"steps": list(range(max(set_start, self.first_step), stop)), "draw": draw}
+            if stop <= self._next_step:
+                continue
+            steps = list(range(max(set_start, self._next_step), stop))
+            yield {"steps": steps, "draw": self.draw(set_start)}
+
+    def pass_over_to(self, step: int) -> None:
+        """Draws no more for steps before this one, in the iteration that is under way."""
+        self._next_step = max(self._next_step, step)
 
     def draw(self, set_start: int) -> dict[str, torch.Tensor]:
         rank = None if self.processes == 1 else self.rank
