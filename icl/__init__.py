@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from icl.resolver import at as _at  # noqa: F401  its import has OmegaConf know ${at:...}
+
 __version__ = "0.1.0"
 __all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "sweep", "train"]
 

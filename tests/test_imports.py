@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 BOTTOM = {
     "errors",
     "random",
+    "resolver",
     "verdicts",
     "text",
     "digests",
@@ -29,6 +30,8 @@ LAYERS = {
     "verdicts": {"verdicts"},
     "text": {"text", "verdicts"},
     "digests": {"digests"},
+    "resolver": {"resolver", "errors"},
+    "conf": {"conf"},
     "events": {"events"},
     "progress": {"progress"},
     "weighted": {"weighted"},

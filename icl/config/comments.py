@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+from icl.config.beside import as_typed
 from icl.config.places import Configs
 
 _KEY = re.compile(r"^(\s*)([\w.-]+):(?=\s|$)(.*)$")
@@ -27,7 +28,7 @@ def of_keys(configs: Configs, verb: str, choices: Mapping[str, str | None]) -> d
             path = folder / f"{name}.yaml"
             if path.is_file():
                 found |= _of_file(path, group.replace("/", "."))
-    return found
+    return {as_typed(key): comment for key, comment in found.items()}
 
 
 def of_option(configs: Configs, group: str, option: str) -> str:

@@ -23,17 +23,19 @@ from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from hydra.version import setbase
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from icl.config.beside import as_settings, as_typed
 from icl.config.foreign import refuse_foreign
-from icl.config.places import SCALES, Configs, conf_dir
-from icl.errors import InputError, nearest, one_of
+from icl.config.loader import CHECKS, LEFT_OUT, OTHER_WEIGHTS, Loader, parsed
+from icl.config.places import Configs, conf_dir
+from icl.errors import InputError, nearest
+from icl.resolver import register as register_resolvers
 
 ERRORS = (HydraException, OmegaConfBaseException)
 _BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
@@ -48,11 +50,15 @@ _lock = threading.RLock()  # Hydra's state is the process's
 
 @dataclass(frozen=True)
 class Composed:
-    """A resolved config: `settings`, which option `choices` names of each group, and if -m was meant."""
+    """A resolved config: `settings`, which option `choices` names of each group, and if -m was meant.
+    `left_out` are keys of the experiment that belong to other options than those chosen; with `other_weights`
+    its checks were named for another task or model."""
 
     settings: dict[str, Any]
     choices: Mapping[str, str | None]
     multirun: bool = False
+    left_out: tuple[str, ...] = ()
+    other_weights: bool = False
 
 
 def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
@@ -70,15 +76,18 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
         return None
     with asked_of_hydra():
         loader: Any = GlobalHydra.instance().config_loader()
-        parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
-        values = [one for one in parsed if not _decides(one, loader)]
-        options = tuple(str(one.input_line) for one in parsed if one not in values)
+        given = parsed(loader, overrides)
+        values = [one for one in given if not _decides(one, loader)]
+        options = tuple(str(one.input_line) for one in given if one not in values)
         base = _with_options(configs, _state(configs), verb, options)
         if base is None:
             return None
         config = copy.deepcopy(base)
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
-        own, job = [one for one in parsed if not one.is_hydra_override()], config.hydra.job
+        if any(one.key_or_group == CHECKS for one in values):
+            with open_dict(config.hydra.runtime.choices):
+                config.hydra.runtime.choices.pop(OTHER_WEIGHTS, None)
+        own, job = [one for one in given if not one.is_hydra_override()], config.hydra.job
         config.hydra.overrides.task = [one.input_line for one in own]
         job.override_dirname = get_overrides_dirname(own, **job.config.override_dirname)
         config.hydra.runtime.cwd = os.getcwd()
@@ -86,9 +95,9 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
 
 
 def _decides(override: Override, loader: ConfigLoaderImpl) -> bool:
-    """Whether it chooses an option of a group, is about Hydra or an error: then Hydra has to see it."""
+    """Whether it chooses an option, deletes, is about Hydra or an error: then Hydra has to see it."""
     is_group = loader.repository.group_exists(override.key_or_group)
-    is_for_hydra = override.is_hydra_override() or override.is_sweep_override()
+    is_for_hydra = override.is_hydra_override() or override.is_sweep_override() or override.is_delete()
     return is_for_hydra or (is_group and not isinstance(override.value(), dict))
 
 
@@ -133,8 +142,13 @@ def plain(cfg: DictConfig) -> Composed:
 def plain_apart_from_hydra(cfg: DictConfig) -> Composed:
     """Such a config, where no value speaks of Hydra's own part or that is in force."""
     settings = {str(key): _resolved(cfg, str(key)) for key in cfg if key != "hydra"}
-    choices: Any = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    return Composed(settings, choices, _is_multirun(cfg.hydra.mode))
+    return _of(settings, cfg.hydra.runtime.choices, _is_multirun(cfg.hydra.mode))
+
+
+def _of(settings: dict[str, Any], chosen: Any, multirun: bool = False) -> Composed:
+    choices: Any = OmegaConf.to_container(OmegaConf.create(chosen))
+    left_out, other = tuple(choices.pop(LEFT_OUT, ())), choices.pop(OTHER_WEIGHTS, False)
+    return Composed(as_settings(settings), choices, multirun, left_out, other)
 
 
 def _resolved(cfg: DictConfig, key: str) -> Any:
@@ -157,7 +171,7 @@ def plain_in_job(cfg: DictConfig) -> Composed:
     """What a launcher hands to a job: Hydra's part has become HydraConfig."""
     register_resolvers()  # a worker process starts without them
     settings: Any = OmegaConf.to_container(cfg, resolve=True)
-    return Composed(settings, dict(HydraConfig.get().runtime.choices))
+    return _of(settings, HydraConfig.get().runtime.choices)
 
 
 def _composed(hydra: Hydra, verb: str, overrides: Sequence[str]) -> Composed:
@@ -211,6 +225,7 @@ def _hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
         GlobalHydra.instance().clear()
         try:
             hydra = Hydra.create_main_hydra2(f"icl {verb}", search)
+            hydra.config_loader = Loader(hydra.config_loader)  # type: ignore[arg-type]
             with _each_file_read_once(hydra):
                 yield hydra
         finally:
@@ -251,21 +266,6 @@ def _is_multirun(mode: Any) -> bool:
     return getattr(mode, "name", mode) == RunMode.MULTIRUN.name
 
 
-def register_resolvers() -> None:
-    """`${at:smoke,laptop,paper}`: the value for the scale in force."""
-    OmegaConf.register_new_resolver("at", _at, replace=True)
-
-
-def _at(*values: Any, _root_: DictConfig) -> Any:
-    scale = one_of("scale", _root_.get("scale", "laptop"), SCALES)
-    if len(values) != len(SCALES):
-        raise InputError(
-            f"${{at:...}} has {len(values)} values, must have one for each of {', '.join(SCALES)}"
-        )
-    value = values[SCALES.index(scale)]
-    return OmegaConf.create(value) if isinstance(value, list | dict) else value
-
-
 def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Exception) -> str:
     """One line for an error of Hydra or OmegaConf, with the nearest choice where there is one."""
     text, cause = str(error), error.__cause__ or error.__context__
@@ -290,7 +290,7 @@ def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Except
     unknown = unknown or re.search(r"Could not (?:override|append|delete)[^']*'?([\w/@.]+)'?", text)
     if unknown:
         path = re.search(r"full_key: (\S+)", text)
-        key = (path[1] if path else unknown[1]).removeprefix("/")
+        key = as_typed((path[1] if path else unknown[1]).removeprefix("/"))
         known = [name for name in _keys(configs, verb, overrides) if name != key]
         if key.startswith(("trainer.", "callbacks.")):  # groups that take what they do not list
             return f"{key}: not in the config{nearest(key, known)} (+{key}=... adds it)"

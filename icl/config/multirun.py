@@ -44,6 +44,7 @@ from icl.config.compose import (
 )
 from icl.config.foreign import refuse_foreign
 from icl.config.launched import Starter, started_by, starting
+from icl.config.loader import Loader, parsed
 from icl.config.places import Configs
 from icl.config.revalued import Revalued
 from icl.errors import InputError, Interrupted, one_line
@@ -112,11 +113,11 @@ class Task:
             return self.job(plain_in_job(cfg)) if begins else _INTERRUPTED
 
 
-class QuickLoader(ConfigLoaderImpl):
+class QuickLoader(Loader):
     """For a launcher in this process: jobs as Hydra composes them, but by `with_values`, which is quicker."""
 
     def __init__(self, loader: ConfigLoaderImpl, configs: Configs) -> None:
-        vars(self).update(vars(loader))
+        super().__init__(loader)
         self._configs = configs
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: Overrides) -> DictConfig:
@@ -164,10 +165,10 @@ class Multirun:
         swept = list(hydra.overrides.task)
         if isinstance(sweeper, BasicSweeper):
             parser = OverridesParser.create(config_loader=self.context.config_loader)
-            parsed = parser.parse_overrides([*sweeper._parse_config(), *swept])
+            given = parser.parse_overrides([*sweeper._parse_config(), *swept])
             try:
-                _insist_on_a_list(parsed)
-                jobs = sweeper.split_arguments(parsed, None)[0]
+                _insist_on_a_list(given)
+                jobs = sweeper.split_arguments(given, None)[0]
             except ValueError as error:
                 raise InputError(f"-m: {one_line(error)}") from error
             self.known = self.jobs.grid(jobs, self._composed(jobs))
@@ -263,11 +264,11 @@ class Multirun:
     def _value(self, override: str) -> Override | None:
         """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
         if override not in self._parsed:
-            (parsed,) = OverridesParser.create(config_loader=self._loader).parse_overrides([override])
-            is_plain = parsed.type is OverrideType.CHANGE and parsed.package is None
-            is_plain = is_plain and not isinstance(parsed.value(), dict) and not parsed.is_hydra_override()
-            is_plain = is_plain and not self._loader.repository.group_exists(parsed.key_or_group)
-            self._parsed[override] = parsed if is_plain else None
+            (found,) = parsed(self._loader, [override])
+            is_plain = found.type is OverrideType.CHANGE and found.package is None
+            is_plain = is_plain and not isinstance(found.value(), dict) and not found.is_hydra_override()
+            is_plain = is_plain and not self._loader.repository.group_exists(found.key_or_group)
+            self._parsed[override] = found if is_plain else None
         return self._parsed[override]
 
     def together(self, jobs: list[Overrides], max_replicas: int | None) -> Sequence[JobReturn]:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from icl.config import packages
 from icl.errors import InputError, nearest
+from icl.resolver import SCALES
 
-SCALES = ("smoke", "laptop", "paper")
+__all__ = ["SCALES", "TORCHRUN", "Configs", "conf_dir"]
+
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
 _MOST_CHOICES_SHOWN = 24
 
@@ -20,7 +22,7 @@ def conf_dir() -> Path:
     """The shipped configs: `icl/conf` in an installed wheel, `conf` beside the package in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
-    return installed if installed.is_dir() else package.parent / "conf"
+    return installed if (installed / "base.yaml").is_file() else package.parent / "conf"
 
 
 @dataclass(frozen=True)

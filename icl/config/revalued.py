@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
+from icl.config.beside import as_typed
 from icl.config.compose import Composed, plain_apart_from_hydra
 
 _RESOLVERS = (
@@ -35,7 +37,7 @@ class Revalued:
         if self._resolved is not None:
             settings = _copied(self._resolved.settings)
             if all(_put(settings, value) for value in values):
-                return Composed(settings, self._resolved.choices, self._resolved.multirun)
+                return replace(self._resolved, settings=settings)
         ConfigLoaderImpl._apply_overrides_to_config(list(values), self.config)
         return plain_apart_from_hydra(self.config)
 
@@ -69,7 +71,7 @@ def _expressions(node: Any) -> Iterator[str]:
 def _put(settings: dict[str, Any], override: Override) -> bool:
     """Whether the value could be put in place of a plain one, as OmegaConf would."""
     value = override.value()
-    *folders, name = override.key_or_group.split(".")
+    *folders, name = as_typed(override.key_or_group).split(".")
     node: Any = settings
     for folder in folders:
         node = node.get(folder) if isinstance(node, dict) else None

@@ -15,8 +15,8 @@ from icl.config.places import SCALES, Configs
 from icl.errors import InputError, nearest
 from icl.runs import documents, json_records, layout, record
 
-_TARGET = re.compile(r"^_target_: (\S+)$", re.MULTILINE)
-_KEY = re.compile(r"^([a-z]\w*): (\S.*?)(?: +#.*)?$", re.MULTILINE)
+_TARGET = re.compile(r"^\s*_target_: (\S+)$", re.MULTILINE)
+_KEY = r"([a-z]\w*): (\S.*?)(?: +#.*)?$"
 _AT = re.compile(r"\$\{at:(.*)\}")
 _VALUE = re.compile(r"\[[^\]]*\]|[^,\s]+")
 _CLAIM = re.compile(r"^    claim(?:: [^=]+)? = (\(\n.*?\n    \)|[^\n]+)$", re.MULTILINE | re.DOTALL)
@@ -133,7 +133,9 @@ def _latest(folder: Path) -> Any:
 
 def _scales_of(id: str, settings: Mapping[str, Any], configs: Configs) -> tuple[str, ...]:
     """The scales at which the config has these settings; none of a check that was asked with other ones."""
-    lines = _KEY.findall(_text("check", id, configs))
+    text = _text("check", id, configs)
+    indent = "  " if re.search(r"^check:$", text, re.MULTILINE) else ""
+    lines = re.findall(f"^{indent}{_KEY}", text, re.MULTILINE)
     shipped = {key: _AT.fullmatch(value) or value for key, value in lines if key != "expected"}
     shipped |= {"weights": "null"}
 

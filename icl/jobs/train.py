@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ class TrainRequest:
     processes: int
     science: Mapping[str, Any] = field(repr=False)
     questions: tuple[Question, ...]
+    note: str = ""  # what was left out of the experiment, in a line
 
     def found(self, session: Session) -> Found | None:
         record = self._stored(session)
@@ -386,6 +388,8 @@ def request(composed: Composed, session: Session) -> TrainRequest:
     roots = (*targets({**{key: config[key] for key in SCIENCE}, "callbacks": shaping}), *TRAINING)
     names, scale = config["checks"] or [], str(config["scale"])
     about = targets(config["task"], config["model"])
+    asked = questions([names] if isinstance(names, str) else names, scale, about, session)
+    fitting = _answerable(asked, config, seeds, session) if composed.other_weights else asked
     return TrainRequest(
         id=_experiment_name(config["name"]),
         identity=_identity(science, seeds, count),
@@ -397,8 +401,42 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         scale=scale,
         processes=count,
         science=science,
-        questions=questions([names] if isinstance(names, str) else names, scale, about, session),
+        questions=fitting,
+        note=_note(composed.left_out, [one.check for one in asked if one not in fitting]),
     )
+
+
+def _answerable(
+    asked: tuple[Question, ...], config: Mapping[str, Any], seeds: Sequence[int], session: Session
+) -> tuple[Question, ...]:
+    """Those that can be asked of such weights, of the checks that an experiment names for its own."""
+    about = (config["task"], config["model"])
+    names = tuple(one.fingerprint for one in asked)
+    key = (_answerable, names, json.dumps(about, sort_keys=True, default=str))
+    if asked and key not in session.known:
+        from icl.training.restored import law_and_model
+
+        law, model = law_and_model(config, seeds)
+        model.parametrization.initialise(seeds)
+        session.known[key] = tuple(one for one in asked if _can_judge(one, model, law))
+    found: tuple[Question, ...] = session.known[key] if asked else ()
+    return found
+
+
+def _can_judge(question: Question, model: Any, law: Any) -> bool:
+    try:
+        refuse_unanswerable([question], model, law)
+    except InputError:
+        return False
+    return True
+
+
+def _note(settings: Sequence[str], checks: Sequence[str]) -> str:
+    """What of an experiment does not belong to the options chosen instead of its own."""
+    parts = [", ".join(settings)] if settings else []
+    parts += [f"checks {', '.join(checks)}"] if checks else []
+    why = "left out, since other options are chosen than the experiment's"
+    return f"{why}: {'; '.join(parts)}" if parts else ""
 
 
 def _names_in(folder: Path, session: Session) -> set[str]:

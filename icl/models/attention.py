@@ -9,11 +9,9 @@ from torch import Tensor
 from icl.errors import InputError, one_of
 from icl.models import gram, tokens
 from icl.models.batched import batch_last
-from icl.models.parametrizations import Parametrization
+from icl.models.parametrizations import PATHS, Parametrization
 from icl.models.transformer import Transformer
 from icl.tasks.prompts import GramPrompt, TokenPrompt
-
-PATHS = ("gram", "tokens")
 
 
 class LinearTransformer(Transformer):
@@ -22,14 +20,16 @@ class LinearTransformer(Transformer):
     parametrization: Parametrization
 
     def __init__(
-        self, parametrization: Parametrization, path: str = "gram", activation: str = "identity"
+        self, parametrization: Parametrization, path: str | None = None, activation: str | None = None
     ) -> None:
         super().__init__()
         self.parametrization = parametrization
-        self.path = one_of("model.path", path, PATHS)
-        self.activation = one_of("model.activation", activation, tokens.ACTIVATIONS)
+        self.path = one_of("model.path", path or parametrization.path, PATHS)
+        self.activation = one_of(
+            "model.activation", activation or parametrization.activation, tokens.ACTIVATIONS
+        )
         if self.path == "gram" and self.activation != "identity":
-            raise InputError(f"model.activation={activation} has no Gram form: set model.path=tokens")
+            raise InputError(f"model.activation={self.activation} has no Gram form: set model.path=tokens")
 
     def on(self, parametrization: Parametrization) -> Self:
         return type(self)(parametrization, self.path, self.activation)

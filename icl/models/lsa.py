@@ -52,8 +52,10 @@ class LSA(Parametrization):
         read_in: float = 1.0,
         scalars: Sequence[float] | None = None,
         init_std: float | Sequence[float] = 0.1,
+        path: str = "gram",
+        activation: str = "identity",
     ) -> None:
-        super().__init__(dim, layers, init_std)
+        super().__init__(dim, layers, init_std, path, activation)
         self.heads = whole("model.heads", heads, 1, 64)
         self.width = self.dim + 2 if width is None else whole("model.width", width, self.dim + 2, 1024)
         self.rank = None if rank is None else whole("model.rank", rank, 1, 1024)

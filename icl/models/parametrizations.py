@@ -11,16 +11,31 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from icl.errors import whole
+from icl.errors import one_of, whole
+from icl.models import tokens
 from icl.models.batched import from_left
 from icl.models.gram import stack_output
 from icl.models.matrices import Matrices
 
+PATHS = ("gram", "tokens")
+
 
 class Parametrization(Matrices):
-    """Of linear attention."""
+    """Of linear attention, which `LinearTransformer` makes of it by this path and activation."""
 
     mask: bool = True  # whether the query is left out of the sums, as a key
+
+    def __init__(
+        self,
+        dim: int,
+        layers: int = 3,
+        init_std: float | Sequence[float] = 1e-4,
+        path: str = "gram",
+        activation: str = "identity",
+    ) -> None:
+        super().__init__(dim, layers, init_std)
+        self.path = one_of("model.path", path, PATHS)
+        self.activation = one_of("model.activation", activation, tokens.ACTIVATIONS)
 
     @abstractmethod
     def stack(self) -> tuple[Tensor, Tensor]:
@@ -90,9 +105,15 @@ class MultiHead(Parametrization):
     Q: Tensor
 
     def __init__(
-        self, dim: int, layers: int = 1, heads: int = 2, init_std: float | Sequence[float] = 1e-4
+        self,
+        dim: int,
+        layers: int = 1,
+        heads: int = 2,
+        init_std: float | Sequence[float] = 1e-4,
+        path: str = "gram",
+        activation: str = "identity",
     ) -> None:
-        super().__init__(dim, layers, init_std)
+        super().__init__(dim, layers, init_std, path, activation)
         self.heads = whole("model.heads", heads, 1, 1024)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -141,9 +162,15 @@ class LinearTransformerBlock(Full):
     W2: Tensor
 
     def __init__(
-        self, dim: int, layers: int = 1, hidden: int = 1, init_std: float | Sequence[float] = 1e-4
+        self,
+        dim: int,
+        layers: int = 1,
+        hidden: int = 1,
+        init_std: float | Sequence[float] = 1e-4,
+        path: str = "gram",
+        activation: str = "identity",
     ) -> None:
-        super().__init__(dim, layers, init_std)
+        super().__init__(dim, layers, init_std, path, activation)
         self.hidden = whole("model.hidden", hidden, 1, 65536)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -6,6 +6,7 @@ R replicas, B prompts, N context tokens, D covariates.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +38,10 @@ def law_and_model(config: Mapping[str, Any], seeds: Sequence[int]) -> tuple[Law,
             wanted = "must be a task: something with dim and law(seeds), see icl.tasks.law"
             raise InputError(f"task._target_={config['task']['_target_']}: {wanted}")
     node = config["model"]
-    if issubclass(target_class("model", node.get("_target_")), Transformer):
-        return task.law(seeds), instantiate("model", node, dim=task.dim)
-    of_transformer = {k: v for k, v in node.items() if k in ("path", "activation")}
-    family = {k: v for k, v in node.items() if k not in of_transformer}
-    return task.law(seeds), LinearTransformer(instantiate("model", family, dim=task.dim), **of_transformer)
+    takes = inspect.signature(target_class("model", node.get("_target_"))).parameters
+    rest = {k: node[k] for k in ("path", "activation") if k in node and k not in takes}
+    model = instantiate("model", {k: v for k, v in node.items() if k not in rest}, dim=task.dim)
+    return task.law(seeds), model if isinstance(model, Transformer) else LinearTransformer(model, **rest)
 
 
 class Predictor(nn.Module):

@@ -128,3 +128,15 @@ def test_a_reader_that_leaves_early(tiny: Run, args: list[str], monkeypatch: pyt
     for number in (write, kept):
         os.close(number)
     assert found.code == 0 and "Traceback" not in found.err
+
+
+def test_another_option_than_the_experiments(icl: Run) -> None:
+    """One line says what is left out; checks typed with it are not."""
+    asked = ["experiment=ahn/theorem3", "scale=smoke", "model=full", "optimizer=sgd", "train.steps=2"]
+    asked += ["callbacks=none", "seed=0"]
+    for _ in range(2):
+        found = icl("train", *asked, "train.batch=8", "format=json")
+        assert (found.code, found.err.count("\n")) == (0, 1) and found.json["verdicts"] == []
+        assert "left out" in found.err and "optimizer.betas" in found.err
+        assert "checks ahn/theorem3, ahn/lemma1" in found.err
+    assert icl("train", *asked, "checks=[ahn/theorem3]").code == 2

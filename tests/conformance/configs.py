@@ -40,7 +40,9 @@ class Config:
 
     @property
     def own(self) -> Any:
-        return yaml.safe_load(self.path.read_text())
+        text = self.path.read_text()
+        read = yaml.safe_load(text)
+        return read[self.group] if self.group == "check" and "@package _global_" in text else read
 
     def composed(self, scale: str = "laptop") -> dict[str, Any]:
         """The group's node under the verb it belongs to; of an experiment the whole config."""

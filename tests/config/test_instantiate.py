@@ -1,0 +1,65 @@
+"""What icl's configs describe can be made without icl's commands: by Hydra's own compose and instantiate."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hydra import compose, initialize_config_module
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from icl.config import compose as ours
+from icl.config.places import Configs, conf_dir
+from icl.models import LinearTransformer, Transformer
+
+EXPERIMENTS = ["ahn/theorem3", "ahn/tail", "giannou/lsa", "giannou/logistic", "lds/ar2", "xie/heads"]
+CHECKS = sorted(p.relative_to(conf_dir() / "check").with_suffix("").as_posix()
+                for p in (conf_dir() / "check").rglob("*.yaml"))  # fmt: skip
+
+
+def by_hydra(verb: str, *overrides: str) -> DictConfig:
+    with initialize_config_module("icl.conf", version_base="1.3"):
+        return compose(verb, list(overrides))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_parts_of_a_training_run(experiment: str) -> None:
+    cfg = by_hydra("train", f"experiment={experiment}")
+    task, made = instantiate(cfg.task), instantiate(cfg.model)
+    model = made if isinstance(made, Transformer) else LinearTransformer(made)
+    model.parametrization.initialise([0, 1])
+    optimizer = instantiate(cfg.optimizer, params=model.parameters())
+    assert isinstance(optimizer, torch.optim.Optimizer) and task.law([0, 1]).dim == model.parametrization.dim
+    assert instantiate(cfg.schedule).rate(1.0, 0) > 0
+    callbacks = instantiate(cfg.callbacks)
+    assert set(callbacks) == set(cfg.callbacks) and not isinstance(callbacks["progress"], DictConfig)
+
+
+def test_checks() -> None:
+    for name in CHECKS:
+        assert hasattr(instantiate(by_hydra("check", f"check={name}").check), "measure"), name
+
+
+def test_the_path_of_a_model() -> None:
+    cfg = by_hydra("train", "model=full", "model.path=tokens", "model.activation=relu")
+    model = LinearTransformer(instantiate(cfg.model))
+    assert (model.path, model.activation) == ("tokens", "relu")
+
+
+@pytest.mark.parametrize("first", ["icl", "omegaconf"])
+def test_values_by_scale_are_known_in_any_order_of_imports(first: str) -> None:
+    second = {"icl": "omegaconf", "omegaconf": "icl"}[first]
+    script = f"import {first}, sys\nassert {first!r} == 'omegaconf' or 'omegaconf' not in sys.modules\n"
+    script += f"import {second}, omegaconf\nassert omegaconf.OmegaConf.has_resolver('at')"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def test_typed_names_are_the_same_as_ever() -> None:
+    typed = ["experiment=ahn/theorem3", "optimizer.schedule.every=7", "model.path=tokens"]
+    settings = ours.compose(Configs(), "train", typed).settings
+    assert settings["optimizer"]["schedule"] == {"_target_": "icl.training.schedules.StepHalving", "every": 7}
+    assert "schedule" not in settings and "dim" not in settings["model"]
+    assert settings == ours.compose(Configs(), "train", [typed[0], "schedule.every=7", typed[2]]).settings
+    check = ours.compose(Configs(), "check", ["check=xie/ltb", "check.weights=here"]).settings["check"]
+    assert (check["weights"], check["expected"]) == ("here", "fails")
