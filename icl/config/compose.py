@@ -27,12 +27,12 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from hydra.version import setbase
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from icl.config.beside import as_settings, as_typed
 from icl.config.foreign import refuse_foreign
-from icl.config.loader import CHECKS, LEFT_OUT, OTHER_WEIGHTS, Loader, parsed
+from icl.config.loader import LEFT_OUT, MAY_NOT_FIT, Loader, parsed
 from icl.config.places import Configs, conf_dir
 from icl.errors import InputError, nearest
 from icl.resolver import register as register_resolvers
@@ -51,14 +51,14 @@ _lock = threading.RLock()  # Hydra's state is the process's
 @dataclass(frozen=True)
 class Composed:
     """A resolved config: `settings`, which option `choices` names of each group, and if -m was meant.
-    `left_out` are keys of the experiment that belong to other options than those chosen; with `other_weights`
-    its checks were named for another task or model."""
+    `left_out` are keys of the experiment that belong to other options than those chosen; `may_not_fit` were
+    set for another task or model than is chosen."""
 
     settings: dict[str, Any]
     choices: Mapping[str, str | None]
     multirun: bool = False
     left_out: tuple[str, ...] = ()
-    other_weights: bool = False
+    may_not_fit: tuple[str, ...] = ()
 
 
 def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
@@ -84,9 +84,9 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
             return None
         config = copy.deepcopy(base)
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
-        if any(one.key_or_group == CHECKS for one in values):
-            with open_dict(config.hydra.runtime.choices):
-                config.hydra.runtime.choices.pop(OTHER_WEIGHTS, None)
+        choices, typed = config.hydra.runtime.choices, {one.key_or_group for one in values}
+        if MAY_NOT_FIT in choices:
+            choices[MAY_NOT_FIT] = [key for key in choices[MAY_NOT_FIT] if key not in typed]
         own, job = [one for one in given if not one.is_hydra_override()], config.hydra.job
         config.hydra.overrides.task = [one.input_line for one in own]
         job.override_dirname = get_overrides_dirname(own, **job.config.override_dirname)
@@ -147,8 +147,8 @@ def plain_apart_from_hydra(cfg: DictConfig) -> Composed:
 
 def _of(settings: dict[str, Any], chosen: Any, multirun: bool = False) -> Composed:
     choices: Any = OmegaConf.to_container(OmegaConf.create(chosen))
-    left_out, other = tuple(choices.pop(LEFT_OUT, ())), choices.pop(OTHER_WEIGHTS, False)
-    return Composed(as_settings(settings), choices, multirun, left_out, other)
+    left_out, may_not_fit = (tuple(choices.pop(name, ())) for name in (LEFT_OUT, MAY_NOT_FIT))
+    return Composed(as_settings(settings), choices, multirun, left_out, may_not_fit)
 
 
 def _resolved(cfg: DictConfig, key: str) -> Any:

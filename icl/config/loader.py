@@ -22,16 +22,10 @@ from icl.config.beside import BESIDE, as_composed
 from icl.errors import InputError
 
 _WITHOUT_CLIP = "torch.optim.LBFGS"
-CHECKS = "checks"
-OTHER_WEIGHTS = "experiment/other_weights"  # and whether its checks were named for others
+FITTED = ("checks", "train.estimator", "train.batch", "train.coordinates")  # to a task and a model
+MAY_NOT_FIT = "experiment/may_not_fit"  # and which of these are for others than those chosen
 LEFT_OUT = "experiment/left_out"  # where a config keeps what was, among its choices
-_GROUPS = (
-    "task",
-    "model",
-    "optimizer",
-    "schedule",
-    "callbacks",
-)  # groups whose options differ in them
+_GROUPS = ("task", "model", "optimizer", "schedule", "callbacks")  # their options differ in settings
 
 
 def parsed(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> list[Override]:
@@ -73,8 +67,8 @@ class Loader(ConfigLoaderImpl):
             if self._left_out:
                 config.hydra.runtime.choices[LEFT_OUT] = self._left_out
             typed = {override.key_or_group for override in self._overrides}
-            if self._chosen_otherwise & {"task", "model"} and CHECKS not in typed:
-                config.hydra.runtime.choices[OTHER_WEIGHTS] = True
+            if self._chosen_otherwise & {"task", "model"}:
+                config.hydra.runtime.choices[MAY_NOT_FIT] = [key for key in FITTED if key not in typed]
         return config
 
     def _otherwise(self, config_name: str | None, overrides: list[str]) -> set[str]:

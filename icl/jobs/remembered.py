@@ -46,7 +46,13 @@ class Memory:
         composed = compose(configs, verb, overrides)
         content = [composed.settings, dict(composed.choices)]
         is_plain = to_json(content) == content == redact(content)  # as it is read again; no secret
-        if "${" not in asked and not composed.multirun and not composed.left_out and is_plain:
+        if (
+            "${" not in asked
+            and not composed.multirun
+            and not composed.left_out
+            and not composed.may_not_fit
+            and is_plain
+        ):
             self.kept[asked] = content
         return composed
 

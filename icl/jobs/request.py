@@ -64,7 +64,9 @@ def prepare(request: Request, session: Session) -> Document | None:
 
 def obtain(request: Request, session: Session) -> Document:
     """The stored document, or a fresh one; nothing where another process says it."""
-    if note := getattr(request, "note", ""):  # of training runs alone
+    note = getattr(request, "note", "")  # of training runs alone
+    if note and (obtain, request.id, note) not in session.known:  # once for all jobs of a sweep
+        session.known[obtain, request.id, note] = True
         session.say(f"icl: {request.id}: {note}")
     shared = getattr(request, "is_shared", False)  # of training runs alone
     return request.share(session) if shared else obtain_alone(request, session)  # type: ignore[attr-defined]

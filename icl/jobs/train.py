@@ -379,17 +379,18 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         raise InputError(f"optimized_metric={config['optimized_metric']}: must be the name of a metric")
     if not isinstance(config["checkpoint"], bool):
         raise InputError(f"checkpoint={config['checkpoint']}: must be true or false")
-    science = {key: by_content(config[key]) for key in SCIENCE}
-    science["precision"] = config["trainer"].get("precision")
-    count = processes(config["trainer"].get("devices", 1), config["trainer"].get("num_nodes", 1))
     for key in ("task", "model", "optimizer"):
         target_of(key, config[key])
-    science |= {"callbacks": shaping} if (shaping := _shaping(config["callbacks"])) else {}
-    roots = (*targets({**{key: config[key] for key in SCIENCE}, "callbacks": shaping}), *TRAINING)
     names, scale = config["checks"] or [], str(config["scale"])
     about = targets(config["task"], config["model"])
     asked = questions([names] if isinstance(names, str) else names, scale, about, session)
-    fitting = _answerable(asked, config, seeds, session) if composed.other_weights else asked
+    fitting, instead = _fitting(asked, composed.may_not_fit, config, seeds, session)
+    config["train"] = {**config["train"], **instead}
+    science = {key: by_content(config[key]) for key in SCIENCE}
+    science["precision"] = config["trainer"].get("precision")
+    count = processes(config["trainer"].get("devices", 1), config["trainer"].get("num_nodes", 1))
+    science |= {"callbacks": shaping} if (shaping := _shaping(config["callbacks"])) else {}
+    roots = (*targets({**{key: config[key] for key in SCIENCE}, "callbacks": shaping}), *TRAINING)
     return TrainRequest(
         id=_experiment_name(config["name"]),
         identity=_identity(science, seeds, count),
@@ -402,24 +403,44 @@ def request(composed: Composed, session: Session) -> TrainRequest:
         processes=count,
         science=science,
         questions=fitting,
-        note=_note(composed.left_out, [one.check for one in asked if one not in fitting]),
+        note=_note(composed.left_out, [one.check for one in asked if one not in fitting], instead),
     )
 
 
-def _answerable(
-    asked: tuple[Question, ...], config: Mapping[str, Any], seeds: Sequence[int], session: Session
-) -> tuple[Question, ...]:
-    """Those that can be asked of such weights, of the checks that an experiment names for its own."""
-    about = (config["task"], config["model"])
-    names = tuple(one.fingerprint for one in asked)
-    key = (_answerable, names, json.dumps(about, sort_keys=True, default=str))
-    if asked and key not in session.known:
+def _fitting(
+    asked: tuple[Question, ...],
+    keys: Sequence[str],
+    config: Mapping[str, Any],
+    seeds: Sequence[int],
+    session: Session,
+) -> tuple[tuple[Question, ...], dict[str, Any]]:
+    """Those that can be asked of such weights, and settings of `train` in the place of those that cannot be;
+    `keys` were set for another task or model."""
+    if not keys:
+        return asked, {}
+    train = config["train"]
+    about = [keys, config["task"], config["model"], train, [one.fingerprint for one in asked]]
+    key = (_fitting, json.dumps(about, sort_keys=True, default=str))
+    if key not in session.known:
+        from icl.training.estimators import make_estimator
         from icl.training.restored import law_and_model
 
         law, model = law_and_model(config, seeds)
         model.parametrization.initialise(seeds)
-        session.known[key] = tuple(one for one in asked if _can_judge(one, model, law))
-    found: tuple[Question, ...] = session.known[key] if asked else ()
+        kept = tuple(one for one in asked if "checks" not in keys or _can_judge(one, model, law))
+        instead: dict[str, Any] = {}
+        if "train.estimator" in keys:
+            try:
+                make_estimator(train["estimator"], model, law)
+            except InputError:
+                instead["estimator"] = next(iter(law.estimators(model)))
+                if train["batch"] is None and "train.batch" in keys:
+                    instead["batch"] = session.compose("train", []).settings["train"]["batch"]
+        may_be_whitened = set(model.parametrization.shapes()) <= set(law.coordinates(model))
+        if "train.coordinates" in keys and train["coordinates"] != "plain" and not may_be_whitened:
+            instead["coordinates"] = "plain"
+        session.known[key] = kept, instead
+    found: tuple[tuple[Question, ...], dict[str, Any]] = session.known[key]
     return found
 
 
@@ -431,10 +452,13 @@ def _can_judge(question: Question, model: Any, law: Any) -> bool:
     return True
 
 
-def _note(settings: Sequence[str], checks: Sequence[str]) -> str:
+def _note(settings: Sequence[str], checks: Sequence[str], instead: Mapping[str, Any]) -> str:
     """What of an experiment does not belong to the options chosen instead of its own."""
-    parts = [", ".join(settings)] if settings else []
+    left_out = [*settings, *(f"train.{name}" for name in instead)]
+    parts = [", ".join(left_out)] if left_out else []
     parts += [f"checks {', '.join(checks)}"] if checks else []
+    new = ", ".join(f"train.{name}={value}" for name, value in instead.items())
+    parts += [f"with {new}"] if new else []
     why = "left out, since other options are chosen than the experiment's"
     return f"{why}: {'; '.join(parts)}" if parts else ""
 

@@ -69,5 +69,6 @@ class LinearTransformer(Transformer):
         self, gram_RPPB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, *, read_out: int
     ) -> Tensor:
         """Risk of any stack given each context and task, the query integrated out: (R, B)."""
-        family, drawn = self.parametrization, (gram_RPPB, w_RDB, query_root_RPK)
-        return gram.stack_expected_risk(*family.stack(), *drawn, read_out, *family.ends())
+        columns_RPKB = query_root_RPK[..., None].expand(-1, -1, -1, gram_RPPB.shape[-1])
+        out_RKB = self.parametrization.columns(gram_RPPB, columns_RPKB)
+        return gram.query_risk(out_RKB, w_RDB, query_root_RPK, read_out)

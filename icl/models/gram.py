@@ -133,6 +133,11 @@ def stack_expected_risk(
     columns_RPK = query_root_RPK if read_in_RPP is None else read_in_RPP @ query_root_RPK
     columns_RPKB = columns_RPK[..., None].expand(-1, -1, -1, gram_RPPB.shape[-1])
     out_RKB = stack_output(P_RLHPP, Q_RLHPP, gram_RPPB, columns_RPKB, output_RP)
+    return query_risk(out_RKB, w_RDB, query_root_RPK, read_out)
+
+
+def query_risk(out_RKB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, read_out: int) -> Tensor:
+    """Of what a stack makes of the columns of the query's root: (R, B)."""
     target_RKB = query_root_RPK[:, : w_RDB.shape[1]].mT @ w_RDB
     return (read_out * out_RKB - target_RKB).square().sum(1)
 

@@ -234,9 +234,10 @@ class LinearRegressionLaw(TokenLaw):
         }
 
     def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
-        """Linear attention sees Gram matrices alone, which leaves less to sample."""
+        """Linear attention sees Gram matrices alone, which leaves less to sample, where it is linear in the
+        query: with a mask."""
         sampled = super().estimators(model)
-        if model.path == "tokens":
+        if model.path == "tokens" or not model.parametrization.mask:
             return sampled
         expected = ExpectedSparse if model.parametrization.sparse and not self.guesses else ExpectedStack
         return {

@@ -44,3 +44,12 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
     constant = compose(configs, "train", [*mine, "schedule=constant"])
     assert constant.settings["optimizer"]["schedule"] == {"_target_": "icl.training.schedules.Constant"}
     assert constant.left_out == ("schedule.every",)
+
+
+def test_what_may_not_fit_another_model_unless_it_is_typed() -> None:
+    every = ("checks", "train.estimator", "train.batch", "train.coordinates")
+    for typed in ((), ("checks=[]",), ("train.estimator=sampled", "train.batch=7")):
+        found = compose(Configs(), "train", ["experiment=xie/heads", "model=lsa", *typed])
+        keys = {one.partition("=")[0] for one in typed}
+        assert found.may_not_fit == tuple(key for key in every if key not in keys)
+    assert not compose(Configs(), "train", ["experiment=xie/heads", "model=multihead"]).may_not_fit
