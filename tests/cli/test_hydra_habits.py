@@ -41,7 +41,7 @@ def test_a_mode_is_as_good_as_a_flag(tiny: Run, many: list[str]) -> None:
 def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fails = [*DIVERGES[:-1], "optimizer.lr=1e20"]
     failed = tiny(*fails)
-    assert (failed.code, failed.out, failed.err.count("\n")) == (4, "", 1)
+    assert (failed.code, failed.out, failed.err.count("\n")) == (4, "", 2)  # what is left out, and the error
     (trace,) = outputs.glob("runs/ahn/theorem3/*/traceback.txt")
     assert "Traceback" in trace.read_text() and "Traceback" not in tiny("-m", *fails).err
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
