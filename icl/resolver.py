@@ -1,15 +1,13 @@
 """`${at:smoke,laptop,paper}` in a config: the value for the scale in force.
 
-OmegaConf knows it as soon as both it and icl are imported, in whatever order, so that a notebook's own Hydra
-resolves the configs of icl. To import OmegaConf here would take ten times as long as `icl --help` does.
+It is registered where OmegaConf is imported before icl, and by icl's Hydra plugin, which Hydra imports before it
+composes anything; so a notebook's own Hydra resolves the configs of icl. To import OmegaConf here would take ten
+times as long as `icl --help` does.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 from icl.errors import InputError, one_of
@@ -39,26 +37,5 @@ def at(*values: Any, _root_: Any) -> Any:
     return OmegaConf.create(value)
 
 
-class _OnceThere:
-    """Among the finders of modules until OmegaConf is looked for."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != "omegaconf":
-            return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_register(module: ModuleType) -> None:
-                load(module)
-                register()
-
-            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
-        return spec
-
-
 if "omegaconf" in sys.modules:
     register()
-else:
-    sys.meta_path.insert(0, _OnceThere())  # type: ignore[arg-type]

@@ -85,8 +85,9 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
         config = copy.deepcopy(base)
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         choices, typed = config.hydra.runtime.choices, {one.key_or_group for one in values}
-        if MAY_NOT_FIT in choices:
-            choices[MAY_NOT_FIT] = [key for key in choices[MAY_NOT_FIT] if key not in typed]
+        for name in (LEFT_OUT, MAY_NOT_FIT):
+            if name in choices:
+                choices[name] = [key for key in choices[name] if key not in typed]
         own, job = [one for one in given if not one.is_hydra_override()], config.hydra.job
         config.hydra.overrides.task = [one.input_line for one in own]
         job.override_dirname = get_overrides_dirname(own, **job.config.override_dirname)

@@ -64,9 +64,8 @@ class Loader(ConfigLoaderImpl):
         self._chosen_otherwise, self._left_out = self._otherwise(config_name, overrides), []
         config = super()._load_configuration_impl(config_name, overrides, run_mode, *rest, **more)
         with open_dict(config.hydra.runtime.choices):
-            if self._left_out:
-                config.hydra.runtime.choices[LEFT_OUT] = self._left_out
-            typed = {override.key_or_group for override in self._overrides}
+            typed = {override.key_or_group for override in self._overrides if not override.is_delete()}
+            config.hydra.runtime.choices[LEFT_OUT] = [key for key in self._left_out if key not in typed]
             if self._chosen_otherwise & {"task", "model"}:
                 config.hydra.runtime.choices[MAY_NOT_FIT] = [key for key in FITTED if key not in typed]
         return config

@@ -64,19 +64,24 @@ def prepare(request: Request, session: Session) -> Document | None:
 
 def obtain(request: Request, session: Session) -> Document:
     """The stored document, or a fresh one; nothing where another process says it."""
-    note = getattr(request, "note", "")  # of training runs alone
-    if note and (obtain, request.id, note) not in session.known:  # once for all jobs of a sweep
-        session.known[obtain, request.id, note] = True
-        session.say(f"icl: {request.id}: {note}")
     shared = getattr(request, "is_shared", False)  # of training runs alone
     return request.share(session) if shared else obtain_alone(request, session)  # type: ignore[attr-defined]
 
 
 def obtain_alone(request: Request, session: Session) -> Document:
     stored = prepare(request, session)
+    say_what_is_left_out(request, session)
     if stored is not None:
         return stored
     try:
         return request.make(session)
     finally:
         give_back()
+
+
+def say_what_is_left_out(request: Request, session: Session) -> None:
+    """Of the experiment of a training run: after its validation, and once for all jobs of a sweep."""
+    note = getattr(request, "note", "")
+    if note and (say_what_is_left_out, request.id, note) not in session.known:
+        session.known[say_what_is_left_out, request.id, note] = True
+        session.say(f"icl: {request.id}: {note}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl.config.session import Session
 from icl.jobs.memory import available_bytes
-from icl.jobs.request import Document, obtain
+from icl.jobs.request import Document, obtain, say_what_is_left_out
 from icl.jobs.train import TrainRequest
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def _alone(request: TrainRequest, session: Session) -> Document | Exception:
 def _trained(requests: Sequence[TrainRequest], session: Session) -> list[Document | Exception]:
     from icl.training.together import Part, run_together
 
+    for request in requests:
+        say_what_is_left_out(request, session)
     plans = [request.plan(session) for request in requests]
     parts = [
         Part(plan, request.judge, functools.partial(request.followers, plan, session), session.say)

@@ -28,8 +28,8 @@ EXACT_WHERE = (
 def exact_risk(model: Model, law: LinearRegressionLaw) -> RiskFunction | None:
     """A differentiable (R,) risk at any weights of this model, or None where no exact form is at hand."""
     family = model.parametrization
-    if model.activation != "identity":
-        return None
+    if model.activation != "identity" or not family.mask or getattr(family, "reads_constant", False):
+        return None  # the sums have the query in them, or tokens have other entries than those drawn
     if family.layers == 1 and law.dim <= EXACT_LAYER_DIM:
         return _one_layer(law)
     centred = law.label_noise == 0 and not law.mean_RD.any() and not law.guesses

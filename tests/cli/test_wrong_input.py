@@ -128,7 +128,7 @@ WRONG = {
     "train experiment=xie/heads scale=smoke model.heads=1000000": "model.heads=1000000: must be",
     # of the third kind of run that the figure wants
     "figure figure=xie/fig3 scale=smoke figure.experiment.minibatch_steps=1000000000000": "rows of metrics",
-    "check check=ahn/softmax scale=smoke check.samples=1000000000000": "the tokens fill the memory",
+    "check check=ahn/softmax scale=smoke check.samples=1000000000000": "tokens and scores fill the memory",
     f"{T} logger.mode={{a:1}}": "logger.mode={'a': 1}: is a setting of W&B's, and no group",
     f"{T} optimizer.schedule=5": "optimizer.schedule=5: must be a group of settings",
     f"{T} hydra/env=[1]": "no config can be composed of this",
