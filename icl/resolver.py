@@ -1,8 +1,8 @@
 """`${at:smoke,laptop,paper}` in a config: the value for the scale in force.
 
-It is registered where OmegaConf is imported before icl, and by icl's Hydra plugin, which Hydra imports before it
-composes anything; so a notebook's own Hydra resolves the configs of icl. To import OmegaConf here would take ten
-times as long as `icl --help` does.
+It is registered where OmegaConf is imported before icl, and by icl's Hydra plugin, which Hydra imports before
+it composes anything; so a notebook resolves the configs of icl. To import OmegaConf here would take
+ten times as long as `icl --help` does.
 """
 
 from __future__ import annotations

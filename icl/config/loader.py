@@ -65,7 +65,8 @@ class Loader(ConfigLoaderImpl):
         config = super()._load_configuration_impl(config_name, overrides, run_mode, *rest, **more)
         with open_dict(config.hydra.runtime.choices):
             typed = {override.key_or_group for override in self._overrides if not override.is_delete()}
-            config.hydra.runtime.choices[LEFT_OUT] = [key for key in self._left_out if key not in typed]
+            if left_out := [key for key in self._left_out if key not in typed]:
+                config.hydra.runtime.choices[LEFT_OUT] = left_out
             if self._chosen_otherwise & {"task", "model"}:
                 config.hydra.runtime.choices[MAY_NOT_FIT] = [key for key in FITTED if key not in typed]
         return config
