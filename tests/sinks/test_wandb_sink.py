@@ -219,10 +219,10 @@ def test_what_wandb_collects_by_itself_is_off(offline):
 
 
 def test_settings_turn_it_on_again(offline):
-    """System metrics are sampled at times that nobody can wait for: of them the setting is tested."""
+    """W&B stores the machine's metrics and metadata at times of its own, in a short run perhaps never: the
+    script tests that they are set."""
     log = log_of(offline[0], "own-1")
     assert "spoken again" in "".join(line.line for line in told(log, "output_raw"))
-    assert list(told(log, "environment")[0].args)[1:] == ["offline", ARGUMENT]
     (run,) = told(log, "run")
     assert len(run.git.commit) == 40
 
