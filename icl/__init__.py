@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from icl.events import Listener
-    from icl.jobs.document import Shown
+    from icl.notebook import ResultDict
     from icl.runs.sweeps import Table
-    from icl.training.restored import TrainedRun
+    from icl.training.load import TrainedRun
 
     Folder = str | PathLike[str]
 
@@ -41,14 +41,14 @@ def check(
     config_dir: Folder | None = None,
     tell: Listener | None = None,
     **settings: Any,
-) -> Shown:
+) -> ResultDict:
     """`icl check check=NAME check.KEY=VALUE ...` as a dict: the verdict and all that it rests on.
 
     Nothing is written unless `outputs` names a folder to keep the record in. Besides the check's own settings
     there are `scale`, `force` and `logger`, as for every verb; `config_dir` is a folder of your own configs,
     `tell` a listener (icl.events).
     """
-    from icl.jobs.python import run
+    from icl.api import run
 
     return run("check", name, settings, outputs, config_dir, tell)
 
@@ -60,13 +60,13 @@ def train(
     config_dir: Folder | None = None,
     tell: Listener | None = None,
     **settings: Any,
-) -> Shown:
+) -> ResultDict:
     """`icl train experiment=EXPERIMENT KEY=VALUE ...` as a dict: where the run is, its metrics, its verdicts.
 
     Dotted settings come in a dict: `icl.train("ahn/theorem3", **{"model.layers": 2})`. A finished run is
     found and not repeated; `icl.load_run(found["run_dir"])` reads it.
     """
-    from icl.jobs.python import run
+    from icl.api import run
 
     return run("train", experiment, settings, outputs, config_dir, tell)
 
@@ -78,9 +78,9 @@ def figure(
     config_dir: Folder | None = None,
     tell: Listener | None = None,
     **settings: Any,
-) -> Shown:
+) -> ResultDict:
     """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts."""
-    from icl.jobs.python import run
+    from icl.api import run
 
     return run("figure", name, settings, outputs, config_dir, tell)
 
@@ -91,9 +91,9 @@ def reproduce(
     config_dir: Folder | None = None,
     tell: Listener | None = None,
     **settings: Any,
-) -> Shown:
+) -> ResultDict:
     """`icl reproduce only=[...] scale=...` as a dict: all checks, all figures, and where the report is."""
-    from icl.jobs.python import run_all
+    from icl.api import run_all
 
     return run_all(settings, outputs, config_dir, tell)
 
@@ -110,7 +110,7 @@ def sweep(path: Folder) -> Table:
 def load_run(path: Folder) -> TrainedRun:
     """The finished run in folder `path`: `.model(x, y, x_query)` predicts, `.law` draws prompts; `.A` of
     shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`."""
-    from icl.training.restored import load_run as load
+    from icl.training.load import load_run as load
 
     return load(path)  # type: ignore[arg-type]
 
@@ -121,6 +121,6 @@ def exact_risk(P: ArrayLike, Q: ArrayLike, **task: Any) -> float:
 
     Raises icl.errors.InputError where no exact form exists.
     """
-    from icl.models.given import exact_risk as risk
+    from icl.models.exact_risk import exact_risk as risk
 
     return risk(P, Q, **task)

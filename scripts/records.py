@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.jobs.plan import parts_of
-from icl.jobs.report import SKIPPED, ReportRequest
-from icl.report.book import Entry
+from icl.jobs.execution.plan import plan_parts
+from icl.jobs.stored.report import SKIPPED, ReportRequest
+from icl.report.book import ReportEntry
 from icl.runs.documents import read_json
 
 RECORDS = Path(__file__).parents[1] / "docs" / "records"
@@ -34,7 +34,7 @@ CHECK = (
 CLAIM = ("claim", "measured", "kind", "bound", "verdict", "expected", "remarks")
 
 
-def kept(entry: Entry) -> dict[str, Any]:
+def kept(entry: ReportEntry) -> dict[str, Any]:
     """What the docs show of a finished check or figure."""
     document, made_by = entry.document or {}, entry.record["provenance"]
     git, hardware = made_by["git"], made_by["hardware"]
@@ -48,7 +48,7 @@ def kept(entry: Entry) -> dict[str, Any]:
 
 
 def of_paper(
-    entries: Sequence[Entry], before: Mapping[str, Any], skipped: Mapping[str, str]
+    entries: Sequence[ReportEntry], before: Mapping[str, Any], skipped: Mapping[str, str]
 ) -> dict[str, Any]:
     told: dict[str, Any] = {plural: {} for plural in PLURAL.values()}
     for entry in entries:
@@ -62,7 +62,7 @@ def of_paper(
     return told
 
 
-def renew_picture(entry: Entry) -> None:
+def renew_picture(entry: ReportEntry) -> None:
     """Of a figure that a page shows, which is called docs/img/PAPER-FIG.png there."""
     shown = RECORDS.parent / "img" / f"{entry.id.replace('/', '-')}.png"
     if entry.group == "figure" and entry.state == "done" and shown.is_file():
@@ -100,9 +100,9 @@ def main() -> None:
         parser.error(f"{outputs}: no such folder")
     if given.paper_scale:
         return renew_paper_scale(outputs)
-    session = Session(outputs, configs=Configs.of(None))
+    session = Session(outputs, configs=ConfigDirs.of(None))
     entries = sorted(
-        (part.entry for part in parts_of(ReportRequest("laptop"), session)), key=lambda entry: entry.id
+        (part.entry for part in plan_parts(ReportRequest("laptop"), session)), key=lambda entry: entry.id
     )
     for entry in entries:
         renew_picture(entry)

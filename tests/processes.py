@@ -16,7 +16,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["icl.cli.verbs", "icl.jobs.train", "icl.training.together", "tests.processes"])
+SERVER.set_forkserver_preload(
+    ["icl.cli.dispatch", "icl.jobs.requests.train", "icl.training.ensemble", "tests.processes"]
+)
 
 
 class Command:
@@ -90,7 +92,7 @@ def _live(
     if prepare is not None:
         prepare()
     from icl.cli import main
-    from icl.jobs import workers
+    from icl.jobs.execution import workers
 
     workers.get_context = lambda _: Workers()  # type: ignore[attr-defined]
     forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]  it does: this is its child
@@ -111,7 +113,7 @@ def jobs_are_forked() -> None:
 
 
 class Workers:
-    """What `icl.jobs.workers` asks of a context that spawns, without the seconds that imports take."""
+    """A context that spawns for `icl.jobs.execution.workers`, without the seconds that imports take."""
 
     Pipe = staticmethod(SERVER.Pipe)
 

@@ -42,19 +42,26 @@ LAYERS = {
     "algorithms": {"algorithms", "tasks", "theory"} | BOTTOM,
     "models": {"models", "tasks", "theory"} | BOTTOM,
     "constructions": {"constructions", "models", "tasks", "theory"} | BOTTOM,
-    "training": {"training", "tasks", "models", "theory", "runs", "config"} | BOTTOM,
-    "callbacks": {"callbacks", "training", "sinks", "tasks", "models", "theory", "runs", "config"} | BOTTOM,
+    "training": {
+        "training", "tasks", "models", "theory", "runs", "config",
+        "callbacks", "figures",  # the loop runs callbacks, one of which draws heatmaps
+    } | BOTTOM,
+    "callbacks": {
+        "callbacks", "training", "sinks", "tasks", "models", "theory", "runs", "config",
+        "figures",  # draws the heatmaps
+    } | BOTTOM,
     "checks": {"checks", "theory", "tasks", "models", "constructions", "algorithms"} | BOTTOM,
     "experiments": {
         "experiments", "theory", "tasks", "models", "constructions", "algorithms", "training", "checks",
         "runs", "config",  # a stored run's config becomes its model again
     } | BOTTOM,
     "figures": {"figures", "runs"} | BOTTOM,
+    "notebook": {"notebook", "runs"} | BOTTOM,
     "report": {"report", "figures", "runs"} | BOTTOM,
     "config": {"config"} | BOTTOM,
     "jobs": {"jobs", "report", "sinks", "config", "runs"} | BOTTOM,
 }  # fmt: skip
-FREE = {"cli", "bench"}  # the top: may import anything
+FREE = {"cli", "bench", "api"}  # the top: may import anything
 HEAVY = {  # lightest first: one process imports them in turn
     "runs": {"torch", "numpy", "yaml"},
     "report": {"torch", "numpy"},

@@ -31,8 +31,8 @@ CONFIGS = {
 # What a user's own code stands on, by file.
 PYTHON: dict[str, tuple[str, ...]] = {
     "icl/__init__.py": ("check", "train", "figure", "reproduce", "sweep", "load_run", "exact_risk"),
-    "icl/training/restored.py": ("TrainedRun",),
-    "icl/jobs/document.py": ("Shown",),
+    "icl/training/load.py": ("TrainedRun",),
+    "icl/notebook.py": ("Shown",),
     "icl/errors.py": ("InputError", "Unavailable", "whole", "one_of"),
     "icl/checks/verdict.py": (),
     "icl/tasks/law.py": (),

@@ -14,13 +14,13 @@ class Before(Launcher):
         self.hands_on_to: Any = (hydra_context, task_function)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from icl.config.multirun import current
+        from icl.jobs.execution.hydra_multirun import current
 
         return current().launch([list(job) for job in job_overrides], initial_job_idx, *self.hands_on_to)
 
 
 class Vectorized(Launcher):
-    """Jobs that differ in numbers of single replicas only train as one ensemble (icl.jobs.together)."""
+    """Train jobs that differ in numbers per replica only as one ensemble: icl.jobs.execution.vectorized."""
 
     def __init__(self, max_replicas: int | None = None) -> None:
         self.max_replicas = max_replicas
@@ -29,6 +29,6 @@ class Vectorized(Launcher):
         """All that is needed was seen when the jobs were validated."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from icl.config.multirun import current
+        from icl.jobs.execution.hydra_multirun import current
 
-        return current().together([list(job) for job in job_overrides], self.max_replicas)
+        return current().run_vectorized([list(job) for job in job_overrides], self.max_replicas)

@@ -17,7 +17,7 @@ class Search(Sweeper):
         self.params = params
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        from icl.jobs.search import settings
+        from icl.jobs.execution.search import settings
 
         if "search" not in config:
             from icl.errors import InputError
@@ -28,7 +28,7 @@ class Search(Sweeper):
         self.launcher = Plugins.instance().instantiate_launcher(hydra_context, task_function, config)
 
     def sweep(self, arguments: list[str]) -> None:
-        from icl.jobs.search import dimension, method
+        from icl.jobs.execution.search import dimension, method
 
         parser = OverridesParser.create(config_loader=self.loader)
         parsed = parser.parse_overrides([*(f"{k}={v}" for k, v in self.params.items()), *arguments])

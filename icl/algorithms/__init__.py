@@ -13,7 +13,7 @@ On points, not prompts: damped Newton and gradient descent of the logistic loss,
 from icl.algorithms.conjugate_gradient import ConjugateGradient
 from icl.algorithms.descent import GDPlusPlus, GradientDescent, chebyshev_steps
 from icl.algorithms.kalman import KalmanFilter
-from icl.algorithms.least_squares import LeastSquares, Ridge
+from icl.algorithms.least_squares import LeastSquares, RidgeRegression
 from icl.algorithms.newton import NewtonIteration, newton_iteration
 from icl.algorithms.step_search import Contexts, Steps, search_gd, search_gd_plus_plus
 from icl.theory.logistic import LogisticLoss, damped_newton, gradient_descent
@@ -27,7 +27,7 @@ __all__ = [
     "LeastSquares",
     "LogisticLoss",
     "NewtonIteration",
-    "Ridge",
+    "RidgeRegression",
     "Steps",
     "chebyshev_steps",
     "damped_newton",

@@ -16,7 +16,7 @@ from icl.errors import InputError
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 
-class Moments(NamedTuple):
+class ContextMoments(NamedTuple):
     """S = (1/N) sum x x^T, g = (1/N) sum y x, and the query's x."""
 
     S_RBDD: Tensor
@@ -24,18 +24,18 @@ class Moments(NamedTuple):
     x_RBD: Tensor
 
 
-def moments(prompt: GramPrompt | TokenPrompt, root_RDD: Tensor | None) -> Moments:
+def moments(prompt: GramPrompt | TokenPrompt, root_RDD: Tensor | None) -> ContextMoments:
     """In float64 and in the coordinates C^T x, C = `root_RDD`; None is the identity."""
     gram = (prompt.gram() if isinstance(prompt, TokenPrompt) else prompt).to(torch.float64)
     S_RBDD, g_RBD = gram.gram_RBPP[..., :-1, :-1], gram.gram_RBPP[..., -1, :-1]
     x_RBD = gram.query_RBP[..., :-1]
     if root_RDD is None:
-        return Moments(S_RBDD, g_RBD, x_RBD)
+        return ContextMoments(S_RBDD, g_RBD, x_RBD)
     R, _, D = x_RBD.shape
     if root_RDD.shape[-1] != D:
         raise InputError(f"algorithm has covariances of {root_RDD.shape[-1]} covariates, prompts have {D}")
     root_RDD = per_replica("covariances", root_RDD, R)
-    return Moments(
+    return ContextMoments(
         torch.einsum("rbij,rik,rjl->rbkl", S_RBDD, root_RDD, root_RDD), g_RBD @ root_RDD, x_RBD @ root_RDD
     )
 

@@ -42,7 +42,7 @@ class LeastSquares:
         return (g_RB1D * inverse_RBD[:, :, None] * x_RB1D).sum((-1, -2))
 
 
-class Ridge:
+class RidgeRegression:
     """The minimum of (1/2N) sum_i (<w, x_i> - y_i)^2 + (lam/2) |w - mean|^2.
 
     With `Sigma_w_RDD` the norm is that of Sigma_w^{-1}. `lam` is one positive number, or each replica's own.

@@ -21,7 +21,7 @@ from icl.random import generator
 from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
 from icl.training.estimators import make_estimator
-from icl.training.restored import TrainedRun, load_run
+from icl.training.load import TrainedRun, load_run
 
 FIGURES_SECONDS, FIGURES_MB = 300, 1536
 BATCH, BATCHES = 1000, 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icl.bench.timing import Comparison, compare
+from icl.bench.timing import SpeedComparison, compare
 from icl.models import LinearTransformer, Parametrization
 from icl.random import generator
 from icl.tasks.law import Law
@@ -19,7 +19,7 @@ def sampled_over_exact(
     batch: int,
     repeats: int,
     at_least: float | None = None,
-) -> Comparison:
+) -> SpeedComparison:
     """`batch` prompts for each seed, drawn for every gradient."""
     family.initialise(seeds)
     model = LinearTransformer(family)

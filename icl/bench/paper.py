@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from torch.utils.flop_counter import FlopCounterMode
 
-from icl.config import packages
+from icl.config import allowed_packages
 from icl.config.compose import compose
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.jobs import train
+from icl.jobs.requests import train
 
 FEW, MORE = 2, 5  # steps
 FLOPS = 1e13  # of a GPU in a second, in single precision
@@ -55,7 +55,7 @@ PLANS = (
 
 def run(repeats: int) -> Iterator[dict[str, Any]]:
     """Rows as they are measured."""
-    with packages.fixed(packages.allowed()):
+    with allowed_packages.frozen_allowlist(allowed_packages.allowed()):
         for plan in PLANS:
             yield estimated(plan, repeats, "paper")
 
@@ -85,7 +85,7 @@ def estimated(plan: Plan, repeats: int, scale: str) -> dict[str, Any]:
 
 
 def _settings(verb: str, asked: str, scale: str) -> dict[str, Any]:
-    return dict(compose(Configs(), verb, [asked, f"scale={scale}"]).settings)
+    return dict(compose(ConfigDirs(), verb, [asked, f"scale={scale}"]).settings)
 
 
 def _over(depths: Sequence[int], ends: Sequence[int], values: Sequence[float]) -> float:
@@ -119,6 +119,6 @@ def _train(plan: Plan, scale: str, layers: int, steps: int) -> None:
         schedule = ("optimizer.schedule.warmup=1", f"optimizer.schedule.decay={steps - 1}")
         given = (*LEAST, *plan.settings)
         where = f"paths.outputs={folder}"
-        composed = compose(Configs(), "train", [*asked, f"train.steps={steps}", *schedule, *given, where])
+        composed = compose(ConfigDirs(), "train", [*asked, f"train.steps={steps}", *schedule, *given, where])
         session = Session(Path(folder))
-        train.request(composed, session).run(session)
+        train.parse(composed, session).run(session)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from icl.bench.command import Ran, run_icl
-from icl.config import packages
+from icl.config import allowed_packages
 from icl.config.compose import Composed, compose
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.jobs import train
+from icl.jobs.requests import train
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 
@@ -57,20 +57,20 @@ def _looked_at(outputs: Path, runs: int) -> Iterator[tuple[str, str, Ran]]:
 
 def fill(outputs: Path, runs: int) -> list[str]:
     """So many finished runs; the overrides of the sweep that they are the jobs of."""
-    with packages.fixed(packages.allowed()):
+    with allowed_packages.frozen_allowlist(allowed_packages.allowed()):
         return _filled(outputs, runs)
 
 
 def _filled(outputs: Path, runs: int) -> list[str]:
-    configs, session = Configs(), Session(outputs)
+    configs, session = ConfigDirs(), Session(outputs)
     composed = compose(configs, "train", [*TRAINED, "logger=none", f"paths.outputs={outputs}"])
-    trained = train.request(_with(composed, 0, RATES[0]), session).run(session)
+    trained = train.parse(_with(composed, 0, RATES[0]), session).run(session)
     rates, seeds = RATES[:runs], -(-runs // len(RATES))
     if seeds * len(rates) != runs:
         raise ValueError(f"runs={runs}: must be a multiple of {len(RATES)}, or fewer")
     for rate in rates:
         for seed in range(seeds):
-            _store(train.request(_with(composed, seed, rate), session), trained, outputs)
+            _store(train.parse(_with(composed, seed, rate), session), trained, outputs)
     values = ",".join(map(str, rates))
     return [*TRAINED, f"optimizer.lr={values}", f"seed=range({seeds})", "hydra/launcher=vectorized"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SpeedComparison:
     """Medians of two pieces of work, the ratio slow / fast pair by pair, and what the ratio must reach.
 
     CPU time is that of all threads: what the work costs where others share the cores.
@@ -35,7 +35,7 @@ def compare(
     *,
     at_least: float | None = None,
     at_most: float | None = None,
-) -> Comparison:
+) -> SpeedComparison:
     """A B A B ... after one warm-up each; the ratio A / B is the median over pairs."""
     first[1](), second[1]()
     wall_A, cpu_A, wall_B, cpu_B = zip(
@@ -48,7 +48,7 @@ def compare(
     a_ms, b_ms, a_cpu_ms, b_cpu_ms = (
         statistics.median(column) * 1e3 for column in (wall_A, wall_B, cpu_A, cpu_B)
     )
-    return Comparison(name, first[0], second[0], a_ms, b_ms, a_cpu_ms, b_cpu_ms, ratio, target, met)
+    return SpeedComparison(name, first[0], second[0], a_ms, b_ms, a_cpu_ms, b_cpu_ms, ratio, target, met)
 
 
 def _seconds(work: Callable[[], object]) -> tuple[float, float]:

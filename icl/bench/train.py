@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from icl.bench.command import run_icl
-from icl.bench.timing import Comparison, compare
+from icl.bench.timing import SpeedComparison, compare
 from icl.callbacks import (
     Checkpoints,
     CriticalPointGradient,
@@ -48,16 +48,14 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
     yield _laptop_run()
 
 
-def _comparisons(repeats: int) -> Iterator[Comparison]:
+def _comparisons(repeats: int) -> Iterator[SpeedComparison]:
     tokens, gram = Step(SparseA, path="tokens"), Step(SparseA)
-    yield compare(
-        "tokens / Gram, sampled", ("tokens", tokens.take), ("Gram", gram.take), repeats, at_least=10
-    )
+    yield compare("tokens / Gram, sampled", ("tokens", tokens.add), ("Gram", gram.add), repeats, at_least=10)
     expected = Step(SparseA, estimator="expected")
     yield compare(
         "tokens / Gram, task and query integrated out",
-        ("tokens", tokens.take),
-        ("Gram", expected.take),
+        ("tokens", tokens.add),
+        ("Gram", expected.add),
         repeats,
         at_least=10,
     )
@@ -71,15 +69,15 @@ def _comparisons(repeats: int) -> Iterator[Comparison]:
         at_most=1.1,
     )
     with_b, without = Step(SparseAB, estimator="expected"), expected
-    yield compare("sparse_ab / sparse_a", ("sparse_ab", with_b.take), ("sparse_a", without.take), repeats)
+    yield compare("sparse_ab / sparse_a", ("sparse_ab", with_b.add), ("sparse_a", without.add), repeats)
     for batch in (500, 2000, 20_000):
         five = Step(SparseA, estimator="expected", batch=batch, seeds=range(5))
         one = Step(SparseA, estimator="expected", batch=batch)
         limit = 2.5 if batch <= 1000 else 6.0
         yield compare(
             f"5 seeds / 1 seed, batch {batch}",
-            ("5 seeds", five.take),
-            ("1 seed", one.take),
+            ("5 seeds", five.add),
+            ("1 seed", one.add),
             repeats,
             at_most=limit,
         )
@@ -94,7 +92,7 @@ def overhead(repeats: int) -> dict[str, Any]:
     settings = TrainSettings(total, SMALL, STEPS, "expected", clip=0.01)
     module = EnsembleModule(model, bare.law, settings, bare.spec, (0,), torch.float32)
     stream = PromptStream(bare.estimator, (0,), SMALL, STEPS, total, 0, torch.float32)
-    turns = Turns(bare.take, STEPS)
+    turns = Turns(bare.add, STEPS)
     watching = [
         DistanceToSet(), ExactRisk(0), CriticalPointGradient(0), WeightHeatmaps(0), Progress(), Checkpoints()
     ]  # fmt: skip
@@ -169,7 +167,7 @@ class Step:
         prompts = {k: v.float() for k, v in self.estimator.draw(streams, self.batch).items()}
         self.pieces = self.estimator.pieces(prompts)
 
-    def take(self) -> None:
+    def add(self) -> None:
         self.optimizer.clear_gradients()
         for share, piece in self.pieces:
             (self.estimator.risk(self.model, piece) * share).sum().backward()
@@ -179,7 +177,7 @@ class Step:
 
     def draw_and_take(self) -> None:
         self.draw()
-        self.take()
+        self.add()
 
 
 def _laptop_run() -> dict[str, Any]:

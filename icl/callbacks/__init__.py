@@ -5,20 +5,26 @@ icl.training.module): `on_weights` and `on_step_end`; `on_rows(trainer, pl_modul
 metrics, one for each seed.
 """
 
+from icl.callbacks.checkpoints import Checkpoints
 from icl.callbacks.curriculum import Curriculum
+from icl.callbacks.metrics import (
+    CriticalPointGradient,
+    DistanceToSet,
+    ExactRisk,
+    MetricCallback,
+    StepCallback,
+)
 from icl.callbacks.progress import Progress
 from icl.callbacks.weight_heatmaps import WeightHeatmaps
-from icl.training.checkpoints import Checkpoints
-from icl.training.measures import AtSteps, CriticalPointGradient, DistanceToSet, ExactRisk, Measure
 
 __all__ = [
-    "AtSteps",
     "Checkpoints",
     "CriticalPointGradient",
     "Curriculum",
     "DistanceToSet",
     "ExactRisk",
-    "Measure",
+    "MetricCallback",
     "Progress",
+    "StepCallback",
     "WeightHeatmaps",
 ]

@@ -15,7 +15,7 @@ class Curriculum(pl.Callback):
     As published with giannou: dimension 2 to 10 by 1 and points 11 to 51 by 5, the query among them, every
     5,000 steps; only w is cut, x keeps all its coordinates. What is drawn is a function of the step, so a
     run that resumes goes on with the same prompts. `every`: null for no curriculum. Whoever makes the prompts
-    asks for `lesson` (icl.training.job).
+    asks for `lesson` (icl.training.loop).
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Curriculum(pl.Callback):
         dims, points = self.dims + stage * self.dims_by, self.points + stage * self.points_by
         return law.lesson(min(dims, law.dim), min(points, *law.context_R))
 
-    def insist_it_fits(self, law: Any) -> None:
-        """That the law has easier ones."""
+    def validate_law(self, law: Any) -> None:
+        """Refuse a law that has no easier prompts."""
         if self.every is not None and not hasattr(law, "lesson"):
             raise InputError(f"callbacks.curriculum: {type(law).__name__} has no lessons; set every to null")

@@ -1,4 +1,4 @@
-"""How far a run is, for who listens to its session: a bar in a terminal."""
+"""Progress of a run, for the listener of its session: a bar in a terminal."""
 
 from __future__ import annotations
 

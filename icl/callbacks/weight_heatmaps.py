@@ -13,12 +13,12 @@ from typing import Any
 import pytorch_lightning as pl
 from torch import Tensor
 
+from icl.callbacks.metrics import Matrices, StepCallback, run_recorders
 from icl.errors import InputError, one_of
-from icl.sinks.heatmaps import Panels, free_of, heatmap_png, panels_of, root_of
-from icl.training.measures import AtSteps, Matrices, recorders_of
+from icl.figures.heatmaps import Panels, free_of, heatmap_png, panels_of, root_of
 
 
-class WeightHeatmaps(AtSteps):
+class WeightHeatmaps(StepCallback):
     """Heatmaps at `count` log-spaced steps, or at `steps`: of all matrices or of `which`, of each seed or of
     their mean.
 
@@ -45,7 +45,7 @@ class WeightHeatmaps(AtSteps):
         self.matrices = matrices
 
     def at(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
-        if recorders_of(trainer):
+        if run_recorders(trainer):
             return  # who follows a run draws what is set here, all steps on one scale
         free = free_of(self._arrays(pl_module))
         for name, labelled in self.panels(pl_module).items():
@@ -56,7 +56,7 @@ class WeightHeatmaps(AtSteps):
     def panels(self, pl_module: Any) -> Panels:
         if self.matrices is None and not hasattr(pl_module, "look"):
             raise InputError("WeightHeatmaps.matrices: missing; a function of the module that names matrices")
-        found = pl_module.look.matrices if self.matrices is None else self.matrices(pl_module)
+        found = pl_module.snapshot.matrices if self.matrices is None else self.matrices(pl_module)
         arrays = {name: _stack(tensor).numpy() for name, tensor in self.chosen_of(found).items()}
         of_law = self._arrays(pl_module)
         return panels_of(
@@ -64,12 +64,12 @@ class WeightHeatmaps(AtSteps):
         )
 
     def _arrays(self, pl_module: Any) -> Mapping[str, Any]:
-        """What the law says of how a run's own matrices are seen."""
+        """Return the law's arrays that say how a run's own matrices are shown."""
         law = getattr(pl_module, "law", None)
         return {} if law is None or self.matrices is not None else law.arrays()
 
     def chosen_of(self, matrices: Mapping[str, Any]) -> dict[str, Any]:
-        """Those that are shown."""
+        """Return the matrices that are shown."""
         for name in self.which or ():
             if name not in matrices:
                 raise InputError(f"WeightHeatmaps.which: no matrix {name} (there are {', '.join(matrices)})")
@@ -77,13 +77,13 @@ class WeightHeatmaps(AtSteps):
 
 
 def _stack(tensor: Tensor) -> Tensor:
-    """With a replica axis and one of matrices, on the CPU."""
+    """Return a stack with a replica axis and one of matrices, on the CPU."""
     M = tensor.detach().cpu().double()
     return M[None, None] if M.ndim == 2 else M[:, None] if M.ndim == 3 else M
 
 
 def show(logger: Any, step: int, name: str, png: bytes) -> None:
-    """In the way the logger can."""
+    """Show a picture in the way the logger supports."""
     import numpy as np
     from PIL import Image
 

@@ -11,26 +11,26 @@ HELD = 2**27  # numbers of one array: a gigabyte, of which a check holds a few
 MOST_STARTS, MOST_DRAWN = 10**5, 10**9  # days
 
 
-def limited(key: str, value: Any, low: int, high: int, reason: str) -> int:
+def in_range(key: str, value: Any, low: int, high: int, reason: str) -> int:
     """`value` as an int from `low` to `high`; `reason` says what goes wrong beyond."""
     if whole(key, value, low) > high:
         raise InputError(f"{key}={value}: must be from {low} to {high}; beyond, {reason}")
     return int(value)
 
 
-def held(samples: Any, low: int, each: int) -> int:
+def fits_in_memory(samples: Any, low: int, each: int) -> int:
     """`check.samples`, where each takes so many numbers of an array that is held as a whole."""
-    return limited("check.samples", samples, low, max(low, HELD // each), "they fill the memory")
+    return in_range("check.samples", samples, low, max(low, HELD // each), "they fill the memory")
 
 
-def drawn(samples: Any, low: int) -> int:
+def affordable_samples(samples: Any, low: int) -> int:
     """`check.samples`, drawn and forgotten in parts."""
-    return limited("check.samples", samples, low, MOST_DRAWN, "drawing them takes days")
+    return in_range("check.samples", samples, low, MOST_DRAWN, "drawing them takes days")
 
 
-def searched(key: str, value: Any, low: int) -> int:
+def affordable_starts(key: str, value: Any, low: int) -> int:
     """How often a search begins."""
-    return limited(key, value, low, MOST_STARTS, "the search takes days")
+    return in_range(key, value, low, MOST_STARTS, "the search takes days")
 
 
 def law_of(dim: int, context: int, seed: int, **covariances: Any) -> LinearRegressionLaw:

@@ -109,12 +109,12 @@ def at_most(of: str, measured: float, bound: float, source: str) -> Condition:
     return decide(measured, bound), Bound(bound, source, of)
 
 
-def resolved(of: str, measured: float, bound: float, source: str) -> Condition:
+def exceeds(of: str, measured: float, bound: float, source: str) -> Condition:
     """`measured` must exceed what rounding can make of it; where it does not, nothing is decided."""
     return "holds" if measured > bound else "undecided", Bound(bound, source, of, ">")
 
 
-def deciding(conditions: Sequence[Condition]) -> tuple[str, Bound]:
+def combine(conditions: Sequence[Condition]) -> tuple[str, Bound]:
     """The verdict of all conditions together, and the bound of the first of them that decides it."""
     verdict = joint([verdict for verdict, _ in conditions])
     return verdict, next(bound for its, bound in conditions if its == verdict)

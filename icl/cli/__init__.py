@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from icl import __version__
-from icl.cli.words import VERBS
+from icl.cli.verbs import VERBS
 
 __all__ = ["VERBS", "main"]
 

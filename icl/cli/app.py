@@ -13,10 +13,10 @@ from types import FrameType
 
 from icl.cli.output import silence_stdout
 from icl.cli.process import INTERRUPTED
-from icl.config import packages
+from icl.config import allowed_packages
 from icl.errors import InputError, Interrupted, full_errors, one_line
-from icl.jobs.outcome import FAILED, INPUT, OK
-from icl.runs.atomic import Full
+from icl.jobs.exit_codes import FAILED, INPUT, OK
+from icl.runs.atomic import DiskFull
 from icl.runs.redact import redact
 
 QUICK = {
@@ -37,7 +37,7 @@ def run(verb: str, args: Sequence[str]) -> int:
         if full_errors():
             traceback.print_exception(error)
         print(f"icl: {redact(one_line(error))}", file=sys.stderr)
-        return FAILED if isinstance(error, Full) else INPUT
+        return FAILED if isinstance(error, DiskFull) else INPUT
     except Interrupted as error:
         print(INTERRUPTED, file=sys.stderr)
         return 128 + error.signum
@@ -89,8 +89,8 @@ def _dispatch(verb: str, args: list[str]) -> int:
         from icl.cli.help import show_help
 
         return show_help(verb, args)
-    from icl.cli.verbs import command
+    from icl.cli.dispatch import command
     from icl.config.session import caches_dropped_on_refusal
 
-    with caches_dropped_on_refusal(), packages.fixed(packages.allowed()):
+    with caches_dropped_on_refusal(), allowed_packages.frozen_allowlist(allowed_packages.allowed()):
         return command(verb, args)

@@ -1,4 +1,4 @@
-"""What `icl bench` measured, as lines: speed as ratios with both figures, and error rates."""
+"""Output of `icl bench`: speed as ratios with both figures, and error rates."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from icl.cli.output import emit
 from icl.errors import InputError, one_of
-from icl.jobs.outcome import OK
+from icl.jobs.exit_codes import OK
 
 
 def clean_command(args: Sequence[str]) -> int:

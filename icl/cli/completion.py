@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icl.cli.words import VERBS
+from icl.cli.verbs import VERBS
 from icl.errors import InputError, one_of
 
 _BASH = r"""# eval "$(icl completion bash)"

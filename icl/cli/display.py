@@ -1,4 +1,4 @@
-"""How far it is: on a terminal one bar with what is under way, elsewhere plain lines on stderr."""
+"""Progress: one bar on a terminal, plain lines on stderr elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 
 from icl.cli.show import in_short, needs
 from icl.events import Changed, Event, Item, Planned, Progress, Said
-from icl.jobs.workers import Lines
+from icl.jobs.execution.workers import Lines
 
 
 class Display:
@@ -86,6 +86,6 @@ class Display:
         self._bar.update(self._task, now=self._now())
 
     def _now(self) -> str:
-        """Which of how many, and what: 7/70 check ID."""
+        """Return the position and the name: 7/70 check ID."""
         of_all = f"{self.begun}/{self.total} " if self.total else ""
         return of_all + ", ".join(map(str, self.under_way))

@@ -48,6 +48,6 @@ def _flag(name: str) -> str:
 
 
 def chosen(key: str, overrides: Sequence[str]) -> str | None:
-    """What the last override of `key` says."""
+    """Return the value of the last override of `key`."""
     pairs = [override.partition("=") for override in overrides]
     return next((v.strip("'\"") for k, _, v in reversed(pairs) if k.lstrip("+") == key), None)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from icl.cli.flags import parse_flags
-from icl.cli.words import VERBS
+from icl.cli.verbs import VERBS
 from icl.config import comments
 from icl.config.compose import compose
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.values import flatten, literal
-from icl.jobs.catalog import claim_of
-from icl.jobs.outcome import OK
+from icl.jobs.exit_codes import OK
+from icl.jobs.stored.catalog import claim_of
 
 EXAMPLES = {
     "train": [
@@ -48,9 +48,9 @@ _OF_CHECKS = {  # where a check's own config says no more
 
 
 def show_help(verb: str, args: Sequence[str]) -> int:
-    """With `check=...` or `experiment=...` beside --help, the settings are those of that choice."""
+    """Show the help of a verb; with `check=...` or `experiment=...`, the settings of that choice."""
     flags = parse_flags(verb, [arg for arg in args if arg not in ("--help", "-h")])
-    configs = Configs.of(flags.config_dir)
+    configs = ConfigDirs.of(flags.config_dir)
     composed = compose(configs, verb, flags.overrides)
     width = min(shutil.get_terminal_size().columns, _WIDE)
     print("\n".join(_lines(verb, configs, composed.settings, composed.choices, width)))
@@ -58,7 +58,7 @@ def show_help(verb: str, args: Sequence[str]) -> int:
 
 
 def _lines(
-    verb: str, configs: Configs, settings: Mapping[str, Any], choices: Mapping[str, str | None], width: int
+    verb: str, configs: ConfigDirs, settings: Mapping[str, Any], choices: Mapping[str, str | None], width: int
 ) -> Iterator[str]:
     yield f"icl {verb}: {VERBS[verb]}"
     chosen = choices.get("check") if verb == "check" else None
@@ -85,7 +85,7 @@ def _lines(
     yield "\nflags: " + "   ".join([*many, "--config-dir DIR", "--cfg job", "--info"])
 
 
-def _claim(check: str, configs: Configs, settings: Mapping[str, Any], width: int) -> Iterator[str]:
+def _claim(check: str, configs: ConfigDirs, settings: Mapping[str, Any], width: int) -> Iterator[str]:
     yield f"\n{check}: {comments.of_option(configs, 'check', check)}"
     node = settings.get("check")
     claim = claim_of(str(node.get("_target_", ""))) if isinstance(node, Mapping) else ""
@@ -109,7 +109,7 @@ def _typed(value: Any) -> str:
 
 
 def _columns(rows: Mapping[str, str], width: int, margin: str) -> Iterator[str]:
-    """What is on the left, and beside it what it is for; below it where the left is long."""
+    """Yield rows of two columns, the second below the first where that is long."""
     usual = [len(left) for left in rows if len(left) <= width // 3]
     first = max(usual, default=_SHORT) + 2
     for left, right in rows.items():
@@ -121,7 +121,7 @@ def _columns(rows: Mapping[str, str], width: int, margin: str) -> Iterator[str]:
         yield from (f"{margin}{'':<{first}}{line}" for line in lines[1:])
 
 
-def _groups(verb: str, configs: Configs) -> list[str]:
+def _groups(verb: str, configs: ConfigDirs) -> list[str]:
     """The config groups `verb` has a choice in."""
     found = configs.groups
     shared = {"logger"}

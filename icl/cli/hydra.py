@@ -1,4 +1,4 @@
-"""What Hydra itself shows of `icl VERB`: --cfg, --info, --hydra-help, completion."""
+"""Hydra's own output for `icl VERB`: --cfg, --info, --hydra-help, completion."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 
 from hydra._internal.utils import get_args_parser
 
-from icl.config.compose import hydra_of
-from icl.config.places import Configs
+from icl.config.compose import hydra_session
+from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
 
 FLAGS = ("cfg", "info", "hydra_help", "shell_completion")
 
 
-def show(verb: str, flags: argparse.Namespace, configs: Configs) -> None:
-    with hydra_of(configs, verb, flags.overrides) as hydra:
+def show(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> None:
+    with hydra_session(configs, verb, flags.overrides) as hydra:
         try:
             if flags.hydra_help:
                 hydra.hydra_help(verb, get_args_parser(), flags)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from icl.config.places import SCALES, Configs
+from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, one_of
-from icl.jobs.catalog import KINDS, Known, claim_of, known, listing, target_of
+from icl.jobs.stored.catalog import KINDS, Known, claim_of, known, listing, target_of
 from icl.verdicts import VERDICTS, joint
 
 
@@ -29,11 +29,11 @@ def list_command(args: Sequence[str]) -> int:
         else:
             raise InputError(f"{arg}: icl list takes format=, paths.outputs= and --config-dir")
     one_of("format", settings["format"], ("text", "json"))
-    document = listing(Path(settings["paths.outputs"]).absolute(), Configs.of(folder))
+    document = listing(Path(settings["paths.outputs"]).absolute(), ConfigDirs.of(folder))
     if settings["format"] == "json":
         print(json.dumps(document, indent=2))
     else:
-        _show(document, Path(settings["paths.outputs"]).absolute(), Configs.of(folder))
+        _show(document, Path(settings["paths.outputs"]).absolute(), ConfigDirs.of(folder))
     return 0
 
 
@@ -41,7 +41,7 @@ LEGEND = "\u2713 holds   \u2717 fails   ? undecided   \u00b7 nothing stored here
 GLYPHS = dict(zip(VERDICTS, "\u2713\u2717?", strict=True))
 
 
-def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, configs: Configs) -> None:
+def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, configs: ConfigDirs) -> None:
     """One line each: what came of it, at which scale, and what it says, as far as the line goes."""
     width = shutil.get_terminal_size().columns
     print(LEGEND)

@@ -24,7 +24,7 @@ def emit(document: Mapping[str, Any], show: Callable[[], None], form: str) -> No
 
 
 def silence_stdout() -> None:
-    """Or the interpreter complains again when it flushes on exit."""
+    """Point stdout at nothing, so that the interpreter's flush on exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icl.runs.kinds import RISKS, kind_of, of_one_matrix
+from icl.runs.metric_kinds import RISKS, kind_of, of_one_matrix
 from icl.text import brief, inequality, kind_in_words, measurement, outcome, relation
 from icl.verdicts import KINDS, VERDICTS, error_of
 
@@ -90,7 +90,7 @@ def _against_bound(document: Mapping[str, Any]) -> Any:
 
 
 def _of_claim(claim: Mapping[str, Any]) -> str:
-    """What a figure's claim measured, which kind of number that is, and its bound."""
+    """Return a figure's claim as text: the measurement, its kind and its bound."""
     kind = KINDS.get(claim.get("kind", ""), "")
     return f"{brief(claim['measured'])} ({f'{kind}; ' if kind else ''}bound: {claim['bound']})"
 
@@ -102,7 +102,7 @@ def coloured(document: Mapping[str, Any]) -> str:
 
 
 def _colour(claim: Mapping[str, Any]) -> str:
-    """What is undecided is no success, whether it was to be expected or not."""
+    """Return the colour of a verdict. Undecided is no success, expected or not."""
     if claim["verdict"] != claim["expected"]:
         return "bold red"
     return "yellow" if claim["verdict"] == "undecided" else "green"
@@ -292,7 +292,7 @@ def multirun(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def report(document: Mapping[str, Any], told: Book) -> None:
-    """What the page says, in a line, and where it is."""
+    """Print a summary of the page in one line, and its path."""
     from icl.report.page import summary
 
     missing = sum(entry.document is None for entry in told.entries)

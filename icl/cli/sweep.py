@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from icl.cli import show as shown
-from icl.jobs.multirun import Sweep
-from icl.runs.kinds import RISKS
+from icl.jobs.execution.multirun import Sweep
+from icl.runs.metric_kinds import RISKS
 from icl.runs.sweeps import STATES
 
 METRICS = (*RISKS, "loss", "dist_preconditioned")  # of a table, as many as fit; sweep.csv has them all
@@ -21,7 +21,7 @@ _COLOURS = {"running": "cyan", "failed": "red", "interrupted": "yellow"}
 
 
 def show(document: Mapping[str, Any]) -> None:
-    """What each job (of a few) and each configuration came to, which is best, what failed and where."""
+    """Show the result of each job (of a few) and configuration, the best, and what failed."""
     from rich.console import Console
 
     console = Console()
@@ -107,7 +107,7 @@ class Watch:
                     break
 
     def table(self) -> Any:
-        """How many jobs are in each state, and the first of those that are not over or went wrong."""
+        """Return a table of the number of jobs in each state, and the first that are unfinished or failed."""
         from rich.console import Group
         from rich.text import Text
 

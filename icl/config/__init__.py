@@ -1,7 +1,7 @@
-"""From YAML to objects: configs are composed here, and end here as plain settings."""
+"""Composition of configs, from YAML to plain settings."""
 
 from icl.config.objects import instantiate, target_class
-from icl.config.places import SCALES, Configs, conf_dir
+from icl.config.search_path import SCALES, ConfigDirs, conf_dir
 from icl.config.values import resolved_seeds
 
-__all__ = ["SCALES", "Configs", "conf_dir", "instantiate", "resolved_seeds", "target_class"]
+__all__ = ["SCALES", "ConfigDirs", "conf_dir", "instantiate", "resolved_seeds", "target_class"]

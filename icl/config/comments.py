@@ -1,4 +1,4 @@
-"""What the configs say of themselves: the comment beside each key, and of each file its first line."""
+"""Comments in the configs: beside each key, and the first line of each file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from icl.config.beside import as_typed
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 
 _KEY = re.compile(r"^(\s*)([\w.-]+):(?=\s|$)(.*)$")
 _COMMENT = re.compile(r"(?:^|\s)#\s*(.*)$")
@@ -18,7 +18,7 @@ _HEADER = re.compile(r"^#\s*(@package|paper:|formula:)")
 _REFERENCE = re.compile(r"^#\s*reference:\s*")
 
 
-def of_keys(configs: Configs, verb: str, choices: Mapping[str, str | None]) -> dict[str, str]:
+def of_keys(configs: ConfigDirs, verb: str, choices: Mapping[str, str | None]) -> dict[str, str]:
     """Comments by dotted key, of conf/VERB.yaml, base.yaml and the options chosen; those of a user's win."""
     names = {"base": "_global_", verb: "_global_"}
     names |= {f"{group}/{option}": group for group, option in choices.items() if option}
@@ -31,8 +31,8 @@ def of_keys(configs: Configs, verb: str, choices: Mapping[str, str | None]) -> d
     return {as_typed(key): comment for key, comment in found.items()}
 
 
-def of_option(configs: Configs, group: str, option: str) -> str:
-    """What an option is, in a line: the reference of a check or figure, else its file's first sentence."""
+def of_option(configs: ConfigDirs, group: str, option: str) -> str:
+    """Return an option's description: the reference of a check or figure, else its file's first sentence."""
     for folder in reversed(configs.folders):
         path = folder / group / f"{option}.yaml"
         if path.is_file():

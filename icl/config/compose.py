@@ -31,9 +31,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from icl.config.beside import as_settings, as_typed
-from icl.config.foreign import refuse_foreign
+from icl.config.hydra_policy import validate_hydra
 from icl.config.loader import LEFT_OUT, MAY_NOT_FIT, Loader, parsed
-from icl.config.places import Configs, conf_dir
+from icl.config.search_path import ConfigDirs, conf_dir
 from icl.errors import InputError, nearest
 from icl.resolver import register as register_resolvers
 
@@ -61,23 +61,23 @@ class Composed:
     may_not_fit: tuple[str, ...] = ()
 
 
-def compose(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
+def compose(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
     """conf/VERB.yaml with `overrides`."""
-    with hydra_of(configs, verb, overrides) as hydra:
+    with hydra_session(configs, verb, overrides) as hydra:
         config = with_values(configs, verb, overrides)
-        return _composed(hydra, verb, overrides) if config is None else plain(config)
+        return _composed(hydra, verb, overrides) if config is None else resolve(config)
 
 
-def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictConfig | None:
+def with_values(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> DictConfig | None:
     """The config that Hydra composes, its own part with it, in a fraction of its time where this process has
     seen one with the same options: values are set as Hydra sets them. None where Hydra's own part has a say.
-    Within `hydra_of`."""
+    Within `hydra_session`."""
     if any("${hydra" in override for override in overrides):
         return None
-    with asked_of_hydra():
+    with wrap_hydra_errors():
         loader: Any = GlobalHydra.instance().config_loader()
         given = parsed(loader, overrides)
-        values = [one for one in given if not _decides(one, loader)]
+        values = [one for one in given if not _selects_group(one, loader)]
         options = tuple(str(one.input_line) for one in given if one not in values)
         base = _with_options(configs, _state(configs), verb, options)
         if base is None:
@@ -95,7 +95,7 @@ def with_values(configs: Configs, verb: str, overrides: Sequence[str]) -> DictCo
         return config
 
 
-def _decides(override: Override, loader: ConfigLoaderImpl) -> bool:
+def _selects_group(override: Override, loader: ConfigLoaderImpl) -> bool:
     """Whether it chooses an option, deletes, is about Hydra or an error: then Hydra has to see it."""
     is_group = loader.repository.group_exists(override.key_or_group)
     is_for_hydra = override.is_hydra_override() or override.is_sweep_override() or override.is_delete()
@@ -104,7 +104,7 @@ def _decides(override: Override, loader: ConfigLoaderImpl) -> bool:
 
 @functools.lru_cache(maxsize=128)
 def _with_options(
-    configs: Configs, state: tuple[Any, ...], verb: str, options: tuple[str, ...]
+    configs: ConfigDirs, state: tuple[Any, ...], verb: str, options: tuple[str, ...]
 ) -> DictConfig | None:
     loader: Any = GlobalHydra.instance().config_loader()
     config = loader.load_configuration(verb, list(options), RunMode.RUN)
@@ -114,8 +114,8 @@ def _with_options(
     return None if speaks else config
 
 
-def _state(configs: Configs) -> tuple[Any, ...]:
-    """Of the files, and of the variables that they name: what is composed from the same is the same."""
+def _state(configs: ConfigDirs) -> tuple[Any, ...]:
+    """Return the state of the files and of the variables they name, on which composed configs depend."""
     stats = ((str(path), path.stat()) for path, _ in configs.files())
     files = tuple((path, found.st_mtime_ns, found.st_size) for path, found in stats)
     return files, tuple((name, os.environ.get(name)) for name in _named_in(files))
@@ -127,20 +127,20 @@ def _named_in(files: tuple[tuple[str, int, int], ...]) -> list[str]:
     return sorted({name for text in texts for name in re.findall(r"oc\.env:\s*(\w+)", text)})
 
 
-def multirun_meant(configs: Configs, verb: str, overrides: Sequence[str]) -> bool:
-    """Whether hydra.mode is MULTIRUN, which an experiment may say as well: then a,b are several values."""
-    with hydra_of(configs, verb, overrides) as hydra:
+def multirun_meant(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> bool:
+    """Return whether hydra.mode is MULTIRUN, which an experiment may set too: then a,b are several values."""
+    with hydra_session(configs, verb, overrides) as hydra:
         return _is_multirun(hydra.get_mode(verb, list(overrides)))
 
 
-def plain(cfg: DictConfig) -> Composed:
+def resolve(cfg: DictConfig) -> Composed:
     """A config with Hydra's own part still in it."""
-    with in_force(cfg):
-        refuse_foreign(cfg)
-        return plain_apart_from_hydra(cfg)
+    with hydra_config_set(cfg):
+        validate_hydra(cfg)
+        return resolve_without_hydra(cfg)
 
 
-def plain_apart_from_hydra(cfg: DictConfig) -> Composed:
+def resolve_without_hydra(cfg: DictConfig) -> Composed:
     """Such a config, where no value speaks of Hydra's own part or that is in force."""
     settings = {str(key): _resolved(cfg, str(key)) for key in cfg if key != "hydra"}
     return _of(settings, cfg.hydra.runtime.choices, _is_multirun(cfg.hydra.mode))
@@ -158,8 +158,8 @@ def _resolved(cfg: DictConfig, key: str) -> Any:
 
 
 @contextlib.contextmanager
-def in_force(cfg: DictConfig) -> Iterator[None]:
-    """For ${hydra:...}."""
+def hydra_config_set(cfg: DictConfig) -> Iterator[None]:
+    """Install `cfg` as HydraConfig, which ${hydra:...} reads."""
     held = HydraConfig.instance().cfg
     HydraConfig.instance().set_config(cfg)
     try:
@@ -168,22 +168,22 @@ def in_force(cfg: DictConfig) -> Iterator[None]:
         HydraConfig.instance().cfg = held
 
 
-def plain_in_job(cfg: DictConfig) -> Composed:
-    """What a launcher hands to a job: Hydra's part has become HydraConfig."""
+def resolve_in_job(cfg: DictConfig) -> Composed:
+    """Resolve the config a launcher hands to a job, whose Hydra part is HydraConfig."""
     register_resolvers()  # a worker process starts without them
     settings: Any = OmegaConf.to_container(cfg, resolve=True)
     return _of(settings, HydraConfig.get().runtime.choices)
 
 
 def _composed(hydra: Hydra, verb: str, overrides: Sequence[str]) -> Composed:
-    with asked_of_hydra():
+    with wrap_hydra_errors():
         config = hydra.compose_config(verb, list(overrides), RunMode.RUN)
-    return plain(config)
+    return resolve(config)
 
 
 @contextlib.contextmanager
-def asked_of_hydra() -> Iterator[None]:
-    """What else it fails of, while it composes, is what it was given."""
+def wrap_hydra_errors() -> Iterator[None]:
+    """Turn any other exception during composition into an InputError."""
     try:
         yield
     except (*ERRORS, InputError, RecursionError):
@@ -195,10 +195,10 @@ def asked_of_hydra() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[Hydra]:
+def hydra_session(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Iterator[Hydra]:
     """Hydra over these configs, to be asked about `overrides`; what it has against them is one line."""
     try:
-        with _hydra_of(configs, verb) as hydra:
+        with _hydra_session(configs, verb) as hydra:
             yield hydra
     except ERRORS as error:
         raise InputError(explain(configs, verb, overrides, error)) from error
@@ -214,8 +214,8 @@ def hydra_of(configs: Configs, verb: str, overrides: Sequence[str]) -> Iterator[
 
 
 @contextlib.contextmanager
-def _hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
-    """What the process already has of Hydra is put aside meanwhile."""
+def _hydra_session(configs: ConfigDirs, verb: str) -> Iterator[Hydra]:
+    """Set the process's own Hydra state aside meanwhile."""
     register_resolvers()
     setbase("1.3")
     search = create_config_search_path(str(conf_dir()))
@@ -227,7 +227,7 @@ def _hydra_of(configs: Configs, verb: str) -> Iterator[Hydra]:
         try:
             hydra = Hydra.create_main_hydra2(f"icl {verb}", search)
             hydra.config_loader = Loader(hydra.config_loader)  # type: ignore[arg-type]
-            with _each_file_read_once(hydra):
+            with _cached_file_reads(hydra):
                 yield hydra
         finally:
             HydraConfig.instance().cfg = config  # a launcher has left its last job's
@@ -240,7 +240,7 @@ _read: dict[tuple[str, ...], tuple[tuple[int, ...], Any]] = {}  # as it was when
 
 
 @contextlib.contextmanager
-def _each_file_read_once(hydra: Hydra) -> Iterator[None]:
+def _cached_file_reads(hydra: Hydra) -> Iterator[None]:
     """Parsing is a third of composing, and a process composes many configs of the same files."""
     loader: Any = hydra.config_loader
     source = next(type(one) for one in loader.repository.get_sources() if one.scheme() == "file")
@@ -267,7 +267,7 @@ def _is_multirun(mode: Any) -> bool:
     return getattr(mode, "name", mode) == RunMode.MULTIRUN.name
 
 
-def explain(configs: Configs, verb: str, overrides: Sequence[str], error: Exception) -> str:
+def explain(configs: ConfigDirs, verb: str, overrides: Sequence[str], error: Exception) -> str:
     """One line for an error of Hydra or OmegaConf, with the nearest choice where there is one."""
     text, cause = str(error), error.__cause__ or error.__context__
     while cause is not None:  # of a value that a resolver refused
@@ -311,7 +311,7 @@ def _group_and_option(path: str) -> tuple[str, str]:
 
 
 def _not_installed(group: str, option: str) -> str | None:
-    """What a launcher or sweeper of Hydra's needs, where it is not here."""
+    """Return the package that a launcher or sweeper of Hydra's needs, if it is missing."""
     kind = group.removeprefix("hydra/")
     if kind not in ("launcher", "sweeper"):
         return None
@@ -325,11 +325,11 @@ def _not_installed(group: str, option: str) -> str | None:
     return f"{group}={option}: no such {kind} is installed{nearest(option, here)} (one of: {', '.join(here)})"
 
 
-def _keys(configs: Configs, verb: str, overrides: Sequence[str]) -> list[str]:
+def _keys(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> list[str]:
     """The keys of the config with the groups as chosen: what a misspelt key could have meant."""
     groups = configs.groups
     for kept in ([o for o in overrides if o.partition("=")[0].lstrip("+") in groups], []):
-        with contextlib.suppress(*ERRORS), _hydra_of(configs, verb) as hydra:
+        with contextlib.suppress(*ERRORS), _hydra_session(configs, verb) as hydra:
             return [*leaves(_composed(hydra, verb, kept).settings), *groups]
     return sorted(groups)
 

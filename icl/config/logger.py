@@ -39,7 +39,7 @@ _ELSEWHERE = {
 
 
 def under_agent() -> bool:
-    """Whether a W&B agent has started this process, for a run of its sweep."""
+    """Return whether a W&B agent has started this process for a run of its sweep."""
     return bool(os.environ.get("WANDB_SWEEP_ID"))
 
 

@@ -1,4 +1,4 @@
-"""From settings to objects.
+"""Objects from settings.
 
 `instantiate` is the only function that turns a `_target_` into an object, and only of allowed packages;
 components take typed arguments and never see a config.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from icl.config import packages
+from icl.config import allowed_packages
 from icl.errors import InputError, nearest
 
 T = TypeVar("T")
@@ -21,9 +21,9 @@ _HYDRAS_OWN = ("_partial_", "_args_", "_recursive_", "_convert_")
 
 def allowed_target(key: str, name: Any) -> str:
     """`name` if it lies in an allowed package, as that package has it."""
-    name = packages.canonical(name) if isinstance(name, str) else name
-    if not isinstance(name, str) or not packages.are_let_in(name) or "._" in name:
-        known = ", ".join(packages.allowed())
+    name = allowed_packages.canonical(name) if isinstance(name, str) else name
+    if not isinstance(name, str) or not allowed_packages.is_allowed(name) or "._" in name:
+        known = ", ".join(allowed_packages.allowed())
         raise InputError(
             f"{key}._target_={name}: must be in one of {known} (ICL_PACKAGES=mylab adds a package)"
         )
@@ -54,7 +54,7 @@ def target_class(key: str, name: Any) -> type:
     except (ImportError, AttributeError) as error:
         raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
     is_part = isinstance(found, type) and not issubclass(found, BaseException)
-    if not is_part or not packages.is_own(name, found.__module__):
+    if not is_part or not allowed_packages.is_own(name, found.__module__):
         raise InputError(f"{key}._target_={name}: is not a class of parts")
     return found
 

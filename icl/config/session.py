@@ -1,4 +1,4 @@
-"""What every verb understands, as one typed value: where it writes, whom it tells, and where configs lie."""
+"""The session: settings that every verb understands, such as outputs, logger and config folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from icl.config.compose import Composed, compose
 from icl.config.logger import LoggerSettings, logger_of
-from icl.config.places import SCALES, Configs
+from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, nearest, one_of
 from icl.events import Listener, Said, quiet
 
@@ -25,24 +25,24 @@ _made: set[Path] = set()  # the caches' folders, and those above, that were not 
 
 @dataclass(frozen=True)
 class Session:
-    """Where a job works. No number depends on it."""
+    """Outputs, logger, configs and listener of a job. No number depends on it."""
 
     outputs: Path
     logger: LoggerSettings = field(default_factory=lambda: LoggerSettings(mode="none"))
     force: bool = False
-    configs: Configs = field(default_factory=Configs)
+    configs: ConfigDirs = field(default_factory=ConfigDirs)
     tell: Listener = quiet
     group: str = ""  # of W&B's, of all jobs of a sweep; else each has its own
-    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         self.tell(Said(line))
 
     def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
         return compose(self.configs, verb, overrides)
 
 
-def session_of(verb: str, own: Sequence[str], composed: Composed, configs: Configs) -> Session:
+def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: ConfigDirs) -> Session:
     """Checks what every verb understands, and that there is nothing else but `own`."""
     settings = composed.settings
     known = [*COMMON, *own]
@@ -64,7 +64,7 @@ def session_of(verb: str, own: Sequence[str], composed: Composed, configs: Confi
 
 
 def _outputs(paths: Any) -> Path:
-    """Where everything is written, absolute; it need not exist."""
+    """Return the outputs folder as an absolute path, which need not exist."""
     if not isinstance(paths, Mapping) or list(paths) != ["outputs"]:
         raise InputError("paths: must have the key outputs and no other")
     value = paths["outputs"]
@@ -99,7 +99,7 @@ def keep_caches_in(outputs: Path) -> None:
 
 @contextlib.contextmanager
 def caches_dropped_on_refusal() -> Iterator[None]:
-    """Where input turns out to be unusable, folders that are there for caches alone go again."""
+    """Remove empty cache folders again if the input is refused."""
     _made.clear()
     try:
         yield

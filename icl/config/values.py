@@ -22,7 +22,7 @@ def resolved_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
 
 
 def processes(devices: Any, num_nodes: Any) -> int:
-    """How many share a run: one for each device of each node, `devices` being their number or their list."""
+    """Return the number of processes of a run: devices (a number or a list) times nodes."""
     if isinstance(devices, Sequence) and not isinstance(devices, str) and devices:
         count = len({whole("trainer.devices", device, 0) for device in devices})
     elif isinstance(devices, int) and not isinstance(devices, bool) and devices >= 1:

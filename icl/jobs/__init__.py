@@ -1,1 +1,1 @@
-"""What a verb does, as typed functions over a request and a session; none knows argv or a terminal."""
+"""The work of each verb, as typed functions over a request and a session, without argv or a terminal."""

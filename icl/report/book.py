@@ -1,4 +1,4 @@
-"""What a report is made of: plain values, collected by the command line."""
+"""Content of a report as plain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATES = ("done", "stale", "failed", "skipped", "running", "waiting")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """One check or figure. `document` is what `icl check` or `icl figure` prints with format=json."""
 
     group: str  # check | figure
@@ -40,7 +40,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Story:
+class PaperStory:
     """Something a theorist would repeat: sentences with numbers from records, and what they stand on."""
 
     title: str
@@ -63,19 +63,19 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Paper:
-    """How a paper is named and found, and what it is told with. Text may have LaTeX between dollar signs."""
+    """Title, links, terms and stories of a paper. Text may have LaTeX between dollar signs."""
 
     id: str
     title: str
     citation: str = ""
     link: str = ""
     terms: Sequence[Term] = ()
-    stories: Sequence[Story] = ()
+    stories: Sequence[PaperStory] = ()
     closed_forms: Sequence[ClosedForm] = ()
 
 
 @dataclass(frozen=True)
-class Numbers:
+class MetricSummary:
     """A metric of several seeds: its mean, an interval for it, and what kind of number it is."""
 
     metric: str
@@ -86,12 +86,12 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """A training run, or one configuration of a sweep."""
 
     name: str
     place: str  # below the outputs folder
-    metrics: Sequence[Numbers]
+    metrics: Sequence[MetricSummary]
     state: str = "done"
     seeds: Sequence[int] = ()
     steps: int = 0
@@ -105,7 +105,7 @@ class SweptRuns:
     name: str
     place: str
     states: Mapping[str, int]
-    configurations: Sequence[Run]
+    configurations: Sequence[ReportedRun]
     best: str = ""
     members: Sequence[str] = ()  # places of its runs
     more: int = 0  # configurations that are not shown
@@ -117,14 +117,14 @@ class Book:
 
     scale: str
     papers: Sequence[Paper]
-    entries: Sequence[Entry]
+    entries: Sequence[ReportEntry]
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of the page itself, with `written`
     only: Sequence[str] = ()  # the papers that were asked for, where not all were
-    runs: Sequence[Run] = ()
+    runs: Sequence[ReportedRun] = ()
     more_runs: int = 0  # that are not shown
     sweeps: Sequence[SweptRuns] = ()
 
     @property
     def name(self) -> str:
-        """Of its page: one for each scale and choice of papers."""
+        """Name of its page: one for each scale and choice of papers."""
         return re.sub(r"[^\w.-]", "_", "-".join([self.scale, *self.only]))

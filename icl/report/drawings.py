@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from icl.report.book import Entry
+from icl.report.book import ReportEntry
 from icl.runs import atomic, documents
 
 FOLDER = "files"
@@ -64,7 +64,7 @@ class Picture:
         }
 
 
-def picture(entry: Entry, folder: Path, page: str) -> Picture:
+def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
     """Brings the figure's files up to date below `folder`, where `page` has a place of its own."""
     place, files = _place(folder, page, entry), {}
     for extension, source in ((entry.document or {}).get("files") or {}).items():
@@ -100,7 +100,7 @@ def _vector(path: Path | None) -> str:
 
 
 def _is_newer(path: Path, source: Path) -> bool:
-    """What is made from a copy, which keeps the time of its original."""
+    """Return whether `path` is newer than a copy, which keeps the time of its original."""
     return path.is_file() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
@@ -125,7 +125,7 @@ def part(vector: str, name: str, box: Sequence[float]) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def record(entry: Entry, folder: Path, page: str) -> str:
+def record(entry: ReportEntry, folder: Path, page: str) -> str:
     """The whole document and its provenance, beside the page; the link to it."""
     path = _place(folder, page, entry) / "record.json"
     _write(path, documents.dumps({"document": entry.document, "record": entry.record}))
@@ -146,7 +146,7 @@ def _numbers(text: str) -> list[float]:
     return [float(number) for number in text.split()]
 
 
-def _place(folder: Path, page: str, entry: Entry) -> Path:
+def _place(folder: Path, page: str, entry: ReportEntry) -> Path:
     parts = [re.sub(r"[^\w.-]|^\.+", "_", part) for part in (page, entry.group, *entry.id.split("/"))]
     return folder.joinpath(FOLDER, *parts)
 
@@ -162,7 +162,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _copied(source: Path, target: Path) -> bool:
-    """Whether `target` is `source` now. One of the same size and time is not copied again."""
+    """Copy `source` to `target` unless size and time agree; return whether `target` is `source` now."""
     try:
         ours, theirs = target.stat() if target.exists() else None, source.stat()
         if ours is None or (ours.st_size, ours.st_mtime_ns) != (theirs.st_size, theirs.st_mtime_ns):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.report import diagram, drawings, mathematics, pages, ruler, stories
-from icl.report.book import Book, Entry, Paper, Story, Term
+from icl.report.book import Book, Paper, PaperStory, ReportEntry, Term
 from icl.report.statements import Counts, Statement, anchor, counted, statements
 from icl.runs import atomic, documents
 from icl.text import typeset
@@ -27,7 +27,7 @@ _HERE = Path(__file__).parent
 class Figure:
     """A figure as shown: its picture, its caption, and the runs it is drawn from."""
 
-    entry: Entry
+    entry: ReportEntry
     anchor: str
     picture: drawings.Picture
     caption: str
@@ -36,7 +36,7 @@ class Figure:
 
     @property
     def alt(self) -> str:
-        """What the picture shows, in words, and what came of its claims."""
+        """Alternative text: what the picture shows, and the verdicts of its claims."""
         shown = f"{self.entry.reference or self.entry.id}. {self.caption}".strip()
         return f"{shown} {_sentence(counted(self.statements, []))}".strip()
 
@@ -56,10 +56,10 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Told:
+class ShownStory:
     """A story as shown: its sentences, the statements it stands on, and its figure."""
 
-    story: Story
+    story: PaperStory
     text: Sequence[str]
     statements: Sequence[Statement]
     figure: Figure | None
@@ -77,9 +77,9 @@ class Section:
     paper: Paper
     checks: Sequence[Statement]
     figures: Sequence[Figure]
-    waiting: Sequence[Entry]  # figures without a drawing
+    waiting: Sequence[ReportEntry]  # figures without a drawing
     counts: Counts
-    stories: Sequence[Told]
+    stories: Sequence[ShownStory]
 
 
 def write_report(folder: Path, book: Book) -> Path:
@@ -124,15 +124,15 @@ def _section(folder: Path, paper: Paper, book: Book) -> Section:
     return Section(paper, checks, drawn, waiting, counted(every, entries), told)
 
 
-def _figure(folder: Path, entry: Entry, found: Sequence[Statement], page: str) -> Figure:
+def _figure(folder: Path, entry: ReportEntry, found: Sequence[Statement], page: str) -> Figure:
     document, shown = entry.document or {}, drawings.picture(entry, folder, page)
     caption, drawn_from = str(document.get("caption", "")), document.get("drawn_from") or []
     return Figure(entry, anchor(entry), shown, caption, drawn_from, found)
 
 
 def _story(
-    story: Story, entries: Sequence[Entry], checks: Sequence[Statement], figures: Sequence[Figure]
-) -> Iterator[Told]:
+    story: PaperStory, entries: Sequence[ReportEntry], checks: Sequence[Statement], figures: Sequence[Figure]
+) -> Iterator[ShownStory]:
     """The story, if its figure or all its statements are here, and came out as it tells."""
     text = stories.sentences(story.text, {entry.id: entry for entry in entries})
     by_name = {statement.entry.id: statement for statement in checks if statement.verdict}
@@ -142,11 +142,11 @@ def _story(
         by_name[name].verdict == verdict for name, verdict in story.statements.items() if name in by_name
     )
     if text and told and (figure or len(on) == len(story.statements)):
-        yield Told(story, text, on, figure)
+        yield ShownStory(story, text, on, figure)
 
 
 def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
-    """What the template is given."""
+    """Return the variables of the template."""
     every = [s for section in sections for s in [*section.checks, *_claims(section)]]
     counts = counted(every, book.entries)
     untrue = [s for s in every if s.verdict == "fails" and s.as_expected]
@@ -200,9 +200,9 @@ def _sentence(counts: Counts) -> str:
     return f"{listed}; {counts.unexpected} other than expected." if counts.unexpected else f"{listed}."
 
 
-def _made(entries: Sequence[Entry]) -> list[tuple[dict[str, str], list[Entry]]]:
+def _made(entries: Sequence[ReportEntry]) -> list[tuple[dict[str, str], list[ReportEntry]]]:
     """The records by the code, versions and hardware they were made with, most first."""
-    groups: dict[str, tuple[dict[str, str], list[Entry]]] = {}
+    groups: dict[str, tuple[dict[str, str], list[ReportEntry]]] = {}
     for entry in entries:
         if entry.document is not None:
             told = _environment(entry.record.get("provenance") or {})
@@ -303,5 +303,5 @@ def _file(name: str) -> Any:
 
 
 def _digest(text: str) -> str:
-    """As a Content-Security-Policy names what may run."""
+    """Return the hash by which a Content-Security-Policy allows a script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

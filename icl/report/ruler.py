@@ -1,4 +1,4 @@
-"""What was measured, its bound and the control on one small axis: logarithmic where no number is negative."""
+"""A small axis with the measurement, its bound and the control: logarithmic if no number is negative."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def svg(marks: Marks, verdict: str) -> str:
 
 
 def _scale(values: Sequence[float]) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
-    """Where a value lies, and the axis's labels. On a logarithmic one 0 lies at the left end."""
+    """Return the position of a value, and the axis's labels. On a logarithmic axis 0 lies at the left end."""
     if min(values) < 0:
         low, high = min(values), max(*values, 0.0)
         ends = [(low, typeset(low, 2)), (high, typeset(high, 2))]

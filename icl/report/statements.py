@@ -1,4 +1,4 @@
-"""What a book says: its statements, one for each check and each claim of a figure, and what it found."""
+"""Statements of a report, one for each check and each claim of a figure, and their counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from icl.report.book import Book, Entry
+from icl.report.book import Book, ReportEntry
 from icl.report.ruler import Marks
 from icl.text import Relation, is_number, kind_in_words, named_values, relation, typeset, typeset_inequality
 from icl.verdicts import KINDS
@@ -22,7 +22,7 @@ _PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
 
 @dataclass(frozen=True)
-class Control:
+class ReportedControl:
     description: str
     measured: str
     rejected: bool
@@ -34,7 +34,7 @@ class Statement:
     """One line of a paper's table. `verdict` is empty where nothing is known yet."""
 
     anchor: str
-    entry: Entry
+    entry: ReportEntry
     claim: str
     verdict: str = ""
     expected: str = ""
@@ -42,7 +42,7 @@ class Statement:
     bound: float | None = None
     decided: Relation | None = None  # of a check: the inequality it rests on
     source: str = ""  # of the bound; of a figure's claim, the bound in words
-    control: Control | None = None
+    control: ReportedControl | None = None
     remarks: Sequence[str] = ()  # on the paper's own text
     notes: Sequence[str] = ()  # the other notes: how it was measured
     is_own: bool = False  # a sentence that this project adds to the paper's
@@ -76,14 +76,14 @@ class Statement:
 
     @property
     def reason(self) -> str:
-        """In one line: of what is false, what is found about it; else what was measured."""
+        """The reason in one line: for what is false, the finding about it; else the measurement."""
         if self.verdict == "fails" and self.remarks:
             return re.split(r"(?<=[a-z)\d]\.) ", self.remarks[0], maxsplit=1)[0]
         return self.inequality
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """Of a figure's claim: the panels that it begins with, such as (a)-(c)."""
+        """Panels named at the beginning of a figure's claim, such as (a)-(c)."""
         match = _PANELS.match(self.claim)
         if match is None:
             return ()
@@ -94,7 +94,7 @@ class Statement:
 
     @property
     def marks(self) -> Marks | None:
-        """What a ruler shows: the side on which the statement would be true, and the control where it lies on
+        """Marks of a ruler: the side on which the statement would be true, and the control where it lies on
         the other side of the bound than what was measured."""
         if self.decided is None or not _finite(self.decided.value) or not _finite(self.bound):
             return None
@@ -114,7 +114,7 @@ class Statement:
 
     @property
     def kind(self) -> str:
-        """What the filters know it by."""
+        """Its name in the page's filters."""
         return self.verdict or "open"
 
     @property
@@ -136,7 +136,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many statements have which verdict; how many checks and figures wait, failed or were skipped."""
+    """Numbers of statements by verdict, and of checks and figures that wait, failed or were skipped."""
 
     holds: int
     fails: int
@@ -162,7 +162,7 @@ def statements(book: Book) -> list[Statement]:
     return [statement for entry in book.entries for statement in _statements(entry)]
 
 
-def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
+def counted(found: Sequence[Statement], entries: Sequence[ReportEntry]) -> Counts:
     verdicts = Counter(statement.verdict for statement in found)
     states = Counter(entry.state for entry in entries)
     unexpected = sum(bool(s.verdict) and not s.as_expected for s in found)
@@ -181,12 +181,12 @@ def counted(found: Sequence[Statement], entries: Sequence[Entry]) -> Counts:
     )
 
 
-def anchor(entry: Entry) -> str:
+def anchor(entry: ReportEntry) -> str:
     """The entry's place on the page."""
     return re.sub(r"[^\w.-]", "-", f"{entry.group}-{entry.id}")
 
 
-def _statements(entry: Entry) -> Iterator[Statement]:
+def _statements(entry: ReportEntry) -> Iterator[Statement]:
     document, place = entry.document, anchor(entry)
     if document is None:
         yield Statement(place, entry, "")
@@ -197,7 +197,7 @@ def _statements(entry: Entry) -> Iterator[Statement]:
             yield _of_claim(entry, claim, f"{place}-{index}")
 
 
-def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statement:
+def _of_check(entry: ReportEntry, document: Mapping[str, Any], place: str) -> Statement:
     bound, control = document.get("bound") or {}, document.get("control")
     remarks = [str(remark) for remark in document.get("remarks") or []]
     notes = [str(note) for note in document.get("notes") or []]
@@ -220,7 +220,7 @@ def _of_check(entry: Entry, document: Mapping[str, Any], place: str) -> Statemen
     )
 
 
-def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
+def _of_claim(entry: ReportEntry, claim: Mapping[str, Any], place: str) -> Statement:
     bound, control = claim.get("bound"), claim.get("control")
     return Statement(
         place,
@@ -240,9 +240,11 @@ def _of_claim(entry: Entry, claim: Mapping[str, Any], place: str) -> Statement:
     )
 
 
-def _control(control: Mapping[str, Any]) -> Control:
+def _control(control: Mapping[str, Any]) -> ReportedControl:
     described, measured = str(control.get("description", "")), typeset(control.get("measured"), nested=True)
-    return Control(described, measured, bool(control.get("rejected")), _number(control.get("measured")))
+    return ReportedControl(
+        described, measured, bool(control.get("rejected")), _number(control.get("measured"))
+    )
 
 
 def _number(value: Any) -> float | None:

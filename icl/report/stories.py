@@ -6,18 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icl.report.book import Entry
+from icl.report.book import ReportEntry
 from icl.text import typeset
 
 _NUMBER = re.compile(r"\{([\w.-]+/[\w.-]+) ([^{}]+)\}")  # {PAPER/ID optimal_risk}
 
 
-def sentences(text: Sequence[str], entries: Mapping[str, Entry]) -> list[str]:
-    """With the numbers that are known; a sentence that lacks one is left out."""
+def sentences(text: Sequence[str], entries: Mapping[str, ReportEntry]) -> list[str]:
+    """Fill in the numbers that are known; leave out sentences that lack one."""
     return [told for told in (_filled(paragraph, entries) for paragraph in text) if told]
 
 
-def _filled(paragraph: str, entries: Mapping[str, Entry]) -> str:
+def _filled(paragraph: str, entries: Mapping[str, ReportEntry]) -> str:
     kept = []
     for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", paragraph):
         found = {match[0]: value_of(entries.get(match[1]), match[2]) for match in _NUMBER.finditer(sentence)}
@@ -26,7 +26,7 @@ def _filled(paragraph: str, entries: Mapping[str, Entry]) -> str:
     return " ".join(kept)
 
 
-def value_of(entry: Entry | None, name: str) -> Any:
+def value_of(entry: ReportEntry | None, name: str) -> Any:
     """A measured value of a check, its `bound`, `control` or `settings.KEY`; of a figure, the first that one
     of its claims measured under this name. None where it is not there."""
     document = (entry.document if entry is not None else None) or {}

@@ -1,4 +1,4 @@
-"""From seeds to one number."""
+"""Aggregation over seeds."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Unwritable(InputError):
     """The outputs folder takes no more: no permission, read-only, or full."""
 
 
-class Full(Unwritable):
+class DiskFull(Unwritable):
     """The outputs folder has no room left, or its user no quota: nothing is wrong with what was asked."""
 
 
@@ -37,13 +37,13 @@ def writing(outputs: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _OF_THE_USER:
             raise
-        kind = Full if error.errno in _NO_ROOM else Unwritable
+        kind = DiskFull if error.errno in _NO_ROOM else Unwritable
         raise kind(f"paths.outputs={outputs}: cannot be written ({error.strerror})") from error
 
 
 @contextlib.contextmanager
 def with_room(outputs: Path) -> Iterator[None]:
-    """Around what writes to `outputs` among much else: a full disk is said as `writing` says it."""
+    """Report a full disk as `writing` does, around code that writes to `outputs` among much else."""
     try:
         yield
     except OSError as error:

@@ -54,7 +54,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def _insist_plain(key: str, value: Any, tensors: tuple[type, ...]) -> None:
-    """By exact type: numpy's float64 is a float too, and would not load."""
+    """Refuse what is not plain data, by exact type: numpy's float64 is a float too, and would not load."""
     kind = type(value)
     if kind in _PLAIN or isinstance(value, tensors):
         return
@@ -70,7 +70,7 @@ def _insist_plain(key: str, value: Any, tensors: tuple[type, ...]) -> None:
 
 
 def _numbered(folder: Path) -> list[tuple[int, Path]]:
-    """All checkpoints with their numbers, newest first."""
+    """Return all checkpoints with their numbers, newest first."""
     try:
         matches = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
     except OSError:

@@ -1,4 +1,4 @@
-"""What `icl clean` may remove: records that no longer count, and what crashes left behind.
+"""Records that `icl clean` may remove: those that no longer count, and what crashes left behind.
 
 Never touched: a record somebody works on, a finished record of the current code, an interrupted run that can
 continue, anything outside the outputs folder, anything behind a symbolic link.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from icl.errors import InputError
 from icl.runs import atomic, checkpoint, documents, json_records, layout
-from icl.runs.code import todays_digest
+from icl.runs.code import current_digest
 from icl.runs.lock import Lock, is_live
 from icl.runs.record import complaint, find_done
 
@@ -29,8 +29,8 @@ class Garbage(NamedTuple):
     stamp: int  # when it was last changed: what has changed since it was shown is left alone
 
 
-def find_garbage(outputs: str | Path, digest_of: Digest = todays_digest) -> list[Garbage]:
-    """What may go. `digest_of(record, outputs)` is the digest it would have if it were made now; None if
+def find_garbage(outputs: str | Path, digest_of: Digest = current_digest) -> list[Garbage]:
+    """List what may be removed. `digest_of(record, outputs)` is the digest a record would have now; None if
     that is not known."""
     top = Path(outputs).resolve()
     found: list[Garbage] = []
@@ -139,7 +139,7 @@ def _stamp(path: Path) -> int:
 
 
 def _is_inside(top: Path, path: Path) -> bool:
-    """Whether `path` is no link and really lies below `top`, three levels down or deeper, as records do."""
+    """Return whether `path` is no link and lies below `top`, three levels down or deeper, as records do."""
     real = path.resolve()
     return not path.is_symlink() and top in real.parents and len(real.relative_to(top).parts) >= 3
 

@@ -1,4 +1,4 @@
-"""Which code a record depends on: the modules its own class can reach by imports, found without importing.
+"""The code a record depends on: the modules its own class can reach by imports, found without importing.
 
 A record names its roots, the classes or modules that determine it: a check its class, a training run its
 task, model, optimizer, schedule and the engine, a figure what computes and what draws it. The digest is that
@@ -29,7 +29,7 @@ from icl.runs import documents
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 
-TRAINING = ("icl.training.job", "icl.models.attention")  # with these a run's own classes become numbers
+TRAINING = ("icl.training.loop", "icl.models.attention")  # with these a run's own classes become numbers
 DRAWING = ("icl.figures.files",)  # and a figure's a picture
 _INSTALLED = ("torch", "pytorch_lightning")  # what else a target may come from; their versions are recorded
 _WORDS = ("icl.errors", "icl.text")
@@ -48,11 +48,11 @@ class Import(NamedTuple):
 
 
 class Module(NamedTuple):
-    """What a source file says of itself."""
+    """Imports and names of a source file."""
 
     digest: bytes
     imports: tuple[Import, ...]
-    offers: Mapping[str, Import] | None  # of an __init__ that only offers names: where they come from
+    reexports: Mapping[str, Import] | None  # of an __init__ that only offers names: where they come from
 
 
 class Sources:
@@ -64,7 +64,7 @@ class Sources:
         self._read = functools.cache(read_module)
 
     def digest(self, roots: Iterable[str]) -> str:
-        """Of the modules `roots` reach."""
+        """Return the digest of the modules that `roots` reach."""
         total = hashlib.sha256()
         for name, path in sorted(self.closure(roots).items()):
             total.update(f"{name}\0".encode() + self._read(name, path).digest)
@@ -101,18 +101,18 @@ class Sources:
         if name is None:
             return [module]
         path = self._file(module)
-        offers = {} if path is None else self._read(module, path).offers
-        if offers is not None and name in offers and wish not in seen:
-            return self._modules(offers[name], seen | {wish})
+        reexports = {} if path is None else self._read(module, path).reexports
+        if reexports is not None and name in reexports and wish not in seen:
+            return self._modules(reexports[name], seen | {wish})
         submodule = f"{module}.{name}"
         inside = self._file(submodule) is not None
-        if inside and offers is not None:
+        if inside and reexports is not None:
             return [submodule]
         return [module, submodule] if inside else [module]
 
     def _does_something(self, package: str) -> bool:
         path = self._file(package)
-        return path is not None and self._read(package, path).offers is None
+        return path is not None and self._read(package, path).reexports is None
 
     def _look_up(self, module: str) -> Path | None:
         """The file of a module, without the import of its package that importlib.util.find_spec makes."""
@@ -150,7 +150,7 @@ def _parents(module: str) -> Iterator[str]:
 
 
 def read_module(name: str, path: Path) -> Module:
-    """What the file of module `name` imports and offers."""
+    """Read what the file of module `name` imports and re-exports."""
     source = path.read_bytes()
     digest = hashlib.sha256(source).digest()
     try:
@@ -162,12 +162,12 @@ def read_module(name: str, path: Path) -> Module:
     found = list(_imports(tree.body, here))
     if b"import_module" in source:
         found += _literal_imports(tree)
-    offers = _offered(tree.body, here) if is_package else None
-    return Module(digest, tuple(dict.fromkeys(found)), offers)
+    reexports = _offered(tree.body, here) if is_package else None
+    return Module(digest, tuple(dict.fromkeys(found)), reexports)
 
 
 def _imports(body: Sequence[ast.AST], here: str) -> Iterator[Import]:
-    """Of all statements however deep. Expressions hold no statements, so none is looked into."""
+    """Yield the imports of all statements, however deep. Expressions hold no statements."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from (wish for _, wish in _bound(node, here))
@@ -213,15 +213,15 @@ def _literal_imports(tree: ast.Module) -> Iterator[Import]:
 
 def _offered(body: Sequence[ast.stmt], here: str) -> dict[str, Import] | None:
     """The names an `__init__` takes from elsewhere; None where its import does more than offer names."""
-    offers: dict[str, Import] = {}
+    reexports: dict[str, Import] = {}
     for node in body:
         if isinstance(node, ast.ImportFrom) and all(alias.name != "*" for alias in node.names):
-            offers |= dict(_bound(node, here))
+            reexports |= dict(_bound(node, here))
         elif isinstance(node, ast.Import) and all("." not in alias.name for alias in node.names):
             continue
         elif not _is_inert(node):
             return None
-    return offers
+    return reexports
 
 
 def _is_inert(node: ast.stmt) -> bool:
@@ -270,13 +270,13 @@ def _targets(node: Any) -> Iterator[str]:
         yield from (name for value in node for name in _targets(value))
 
 
-def made_from(digest: str, runs: Mapping[str, Mapping[str, Any]]) -> str:
+def derived_digest(digest: str, runs: Mapping[str, Mapping[str, Any]]) -> str:
     """Digest of what is drawn by code of this digest from runs with these marks."""
     return fingerprint({"code": digest, "made": {name: run["mark"] for name, run in runs.items()}})
 
 
-def noted(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
-    """What a record keeps of the runs it is made from: where they lie below outputs, and their marks."""
+def run_marks(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
+    """Return the paths below outputs and the marks of the runs that a record is made from."""
     return {
         name: {
             "run": f"runs/{record.run['experiment']}/{record.run['fingerprint']}",
@@ -286,8 +286,8 @@ def noted(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
     }
 
 
-def todays_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
-    """What `record` (of a run, a check, a figure) would carry if it were made by today's code.
+def current_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
+    """Return the digest that `record` (a run, a check, a figure) would have if it were made by today's code.
 
     None where that cannot be known, since its package is not here: that makes no record stale.
     """
@@ -303,10 +303,10 @@ def todays_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
         return digest
     found = {name: _todays_run(outputs / run["run"], outputs) for name, run in record["made"].items()}
     there = {name: run for name, run in found.items() if run is not None}
-    return made_from(digest, there) if len(there) == len(found) else "gone"
+    return derived_digest(digest, there) if len(there) == len(found) else "gone"
 
 
 def _todays_run(folder: Path, outputs: Path) -> Mapping[str, Any] | None:
     run = documents.read_json(folder / "run.json")
-    record = None if run is None else find_done(folder, todays_digest(run, outputs))
+    record = None if run is None else find_done(folder, current_digest(run, outputs))
     return None if record is None else {"mark": record.mark}

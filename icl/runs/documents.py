@@ -44,7 +44,7 @@ def dumps(document: Any, indent: int | None = 2) -> str:
 
 
 def same(told: Any, asked: Any) -> bool:
-    """Whether two settings are the same to the letter: unlike a fingerprint this tells 5 from 5.0, which
+    """Return whether two settings are identical: unlike a fingerprint this tells 5 from 5.0, which
     validation may do as well."""
     return json.dumps(to_json(told), sort_keys=True) == json.dumps(to_json(asked), sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""What a record is filed under."""
+"""Fingerprints: the names that records are filed under."""
 
 from __future__ import annotations
 

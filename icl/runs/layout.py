@@ -1,4 +1,4 @@
-"""Where records lie under the outputs folder, and how to walk over them.
+"""Paths of records below the outputs folder, and a walk over them.
 
 runs/EXPERIMENT/FINGERPRINT/run.json     kind "runs",    id EXPERIMENT, like ahn/theorem3
 checks/PAPER/ID/FINGERPRINT.json         kind "checks",  id PAPER/ID

@@ -81,7 +81,7 @@ class Lock:
         self._descriptor = None
 
     def is_held(self) -> bool:
-        """Whether the lock is still ours. After a long sleep another host may have it."""
+        """Return whether the lock is still ours. After a long sleep another host may have it."""
         return self._descriptor is not None and _same_file(self._descriptor, self.path)
 
     def __enter__(self) -> Lock:
@@ -155,7 +155,7 @@ class Lock:
 
 
 def is_live(path: Path, stale_after: float = STALE_AFTER) -> bool:
-    """Whether a living process holds the lock at `path`. Changes nothing."""
+    """Return whether a living process holds the lock at `path`. Changes nothing."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:

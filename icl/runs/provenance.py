@@ -1,4 +1,4 @@
-"""Which code, which versions and which machine made a record."""
+"""Provenance of a record: code, versions and machine."""
 
 from __future__ import annotations
 

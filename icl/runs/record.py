@@ -26,7 +26,7 @@ DATA_FILES = ("config.yaml", *_NUMBERS)
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What a run left. `run` is its run.json; config, metrics and weights are read when first asked for."""
+    """A finished run. `run` is its run.json; config, metrics and weights are read on first access."""
 
     path: Path
     run: Mapping[str, Any] = field(repr=False)
@@ -59,7 +59,7 @@ class RunRecord:
 
     @property
     def mark(self) -> list[Any]:
-        """What is made from the run is filed under it: the same of a run that was made again with the same
+        """Identity of the numbers, for what is made from the run: unchanged if it is made again with the same
         numbers."""
         files = {name: self.run["files"][name] for name in _NUMBERS if name in self.run.get("files", {})}
         contents = {name: w if isinstance(w, int) else w["digest"] for name, w in files.items()}
@@ -124,7 +124,7 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """Of a file that is there; asked for once, since a server far away may hold it."""
+    """Return the state of an existing file with one call, since it may lie on a remote server."""
     try:
         found = path.stat()
     except OSError:

@@ -231,7 +231,7 @@ class ActiveRun:
             _discard(self.path / name)
 
     def _prepare(self, config: Mapping[str, Any]) -> None:
-        """Also what an earlier session, killed at any moment, left undone."""
+        """Prepare the folder, and finish what an earlier session, killed at any moment, left undone."""
         for name in ("traceback.txt", "verdicts.json", "weights.npz"):
             _discard(self.path / name)
         _write_yaml(self.path / "config.yaml", redact(config))
@@ -289,7 +289,7 @@ class ActiveRun:
         documents.write_record(self.path / "run.json", redact(documents.to_json(document)))
 
     def _is_done(self) -> bool:
-        """By the file itself, since an interruption may fall between its rename and the next statement."""
+        """Return whether run.json is there, since an interruption may fall right after its rename."""
         return (documents.read_json(self.path / "run.json") or {}).get("status") == "done"
 
     def _insist(self) -> None:
@@ -300,7 +300,7 @@ class ActiveRun:
 
 
 def _damage(folder: Path) -> str | None:
-    """What is wrong with a record that was finished once."""
+    """Return what is damaged in a finished record."""
     root = documents.read_json(folder / "run.json")
     if root is None:
         return complaint(folder, root) if (folder / "run.json").exists() else None
@@ -308,7 +308,7 @@ def _damage(folder: Path) -> str | None:
 
 
 def _can_continue(error: BaseException) -> bool:
-    """Whether the last checkpoint is as good as before: the run was stopped, or the disk filled up."""
+    """Return whether the last checkpoint is still valid: the run was stopped, or the disk filled up."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return full or isinstance(error, Interrupted | KeyboardInterrupt | atomic.Unwritable)
 

@@ -54,7 +54,7 @@ class SweptJob:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a job is; its numbers by metric and seed ("" where there are no seeds), once it is done."""
+    """State of a job; its numbers by metric and seed ("" where there are no seeds), once it is done."""
 
     state: str
     path: Path
@@ -247,7 +247,7 @@ def _of_document(path: Path) -> Outcome:
 
 
 def _last_line(path: Path) -> str:
-    """Of a traceback: what went wrong."""
+    """Return the last line of a traceback."""
     try:
         lines = path.read_text(encoding="utf-8").strip().splitlines()
     except OSError:

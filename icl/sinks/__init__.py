@@ -1,1 +1,1 @@
-"""Where records are told beside the store. Nothing here changes a number; training knows nothing of it."""
+"""Loggers beside the run store. Nothing here changes a number; training does not depend on it."""

@@ -45,7 +45,7 @@ class LightningSink:
             self.logger.log_metrics(known, step)
 
     def images(self, step: int, name: str, pictures: Pictures) -> None:
-        """To TensorBoard."""
+        """Log images to TensorBoard."""
         from PIL import Image
 
         logger: Any = self.logger

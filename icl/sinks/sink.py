@@ -1,4 +1,4 @@
-"""What a sink is: somewhere to tell of a record beside the store. Never the source of a figure."""
+"""The interface of loggers beside the run store. A logger is never the source of a figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pictures = Iterable[tuple[str, bytes]]  # a caption and a PNG each, drawn when t
 
 
 class Sink(Protocol):
-    """Where a run reports to. Steps never decrease."""
+    """A logger of one run. Steps never decrease."""
 
     def log(self, step: int, scalars: Mapping[str, float | None]) -> None:
         """Curves; None and NaN leave a gap."""

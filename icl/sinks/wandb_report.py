@@ -17,7 +17,7 @@ CURVES = ("exact_risk", "risk_estimate", "loss", "gradient_norm", "dist_precondi
 WEIGHTS = ("A", "B", "P", "Q", "v")
 
 
-def insist_on_workspaces() -> Any:
+def require_workspaces() -> Any:
     """The library, or how to get it."""
     try:
         import wandb_workspaces.reports.v2 as library
@@ -36,14 +36,14 @@ def saved(report: wr.Report, outputs: Path) -> str:
 
 def drafted(logger: LoggerSettings, outputs: Path, scale: str, figures: Mapping[str, list[str]]) -> wr.Report:
     """`report`, where the server can be reached."""
-    insist_on_workspaces()
+    require_workspaces()
     with kept_under(outputs / "wandb"):
         return report(logger, scale, figures)
 
 
 def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]]) -> wr.Report:
-    """As it would be saved: a part for each paper, whose `figures` there are."""
-    wr = insist_on_workspaces()
+    """Build the report, with a part for each paper that has some of these `figures`."""
+    wr = require_workspaces()
     where = {"entity": _entity(logger.entity), "project": logger.project}
 
     def grid(paper: str, kind: str, panels: list[Any]) -> Any:

@@ -22,9 +22,9 @@ from icl.config.logger import LoggerSettings, under_agent
 from icl.config.session import process_tree
 from icl.runs.fingerprint import fingerprint
 from icl.runs.redact import redact
-from icl.sinks.guarded import Say
+from icl.sinks.safe import Say
 from icl.sinks.sink import NullSink, Pictures, Sink
-from icl.sinks.written import held_within
+from icl.sinks.wandb_file import held_within
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -75,7 +75,7 @@ class WandbSink:
         self._publish(path, name, [alias, "latest"], made_here=True)
 
     def uses(self, path: Path, name: str, alias: str) -> None:
-        """As `run.use_artifact` does of a file, but also offline. The same file under the same name is one
+        """Declare an input as `run.use_artifact` does, also offline. The same file under the same name is one
         version."""
         self._publish(path, name, [alias], made_here=False)
 
@@ -200,15 +200,15 @@ def _open(
             # earlier copy's.
             private["resume"] = "allow" if mode == "online" else None
             run: Any = wandb.init(settings=wandb.Settings(**private), config=config)
-            run._cached_public_api = _NoQuestions()
+            run._cached_public_api = _OfflineApiStub()
             return run
 
         run_id = identity["run_id"]
-        if settings.mode == "offline" or _given_up(settings, home).exists():
+        if settings.mode == "offline" or _offline_marker(settings, home).exists():
             return opened("offline", run_id)
         if under_agent():
             return opened("online", os.environ.get("WANDB_RUN_ID", run_id))
-        if reason := _unusable():
+        if reason := _offline_reason():
             _give_up(settings, home)
             return _say_offline(say, reason, opened("offline", run_id))
         before = set(home.glob(f"run-*-{run_id}"))
@@ -223,20 +223,20 @@ def _open(
             return _say_offline(say, _first_line(error), run, f"--id {shlex.quote(run_id)} ")
 
 
-def _given_up(settings: LoggerSettings, home: Path) -> Path:
-    """Is there once the server has failed this process, or one that shares its tree: none waits again."""
+def _offline_marker(settings: LoggerSettings, home: Path) -> Path:
+    """Return the marker that exists once the server failed this process tree, so that none waits again."""
     return home / "given_up" / f"{process_tree()}-{fingerprint(asdict(settings))}"
 
 
 def _give_up(settings: LoggerSettings, home: Path) -> None:
-    path = _given_up(settings, home)
+    path = _offline_marker(settings, home)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
 
 
-class _NoQuestions:
-    """In place of what W&B asks the server with before it logs a table or an artifact: a server that has died
-    would not answer, and the copy on disk would lack them."""
+class _OfflineApiStub:
+    """Replaces the queries W&B sends before it logs a table or an artifact: a server that has died would
+    not answer, and the copy on disk would lack them."""
 
     settings: ClassVar[dict[str, str]] = {"entity": "", "project": ""}
 
@@ -245,7 +245,7 @@ class _NoQuestions:
     def _set_artifact_save_handle(self, *_: object) -> None: ...
 
 
-def _unusable() -> str | None:
+def _offline_reason() -> str | None:
     """Why this process cannot log online, asked before `wandb.init`: that would prompt for a key in a
     terminal, and keep the id of a run whose server does not answer."""
     import wandb
@@ -300,7 +300,7 @@ def _close(settings: LoggerSettings, home: Path, run: Any, exit_code: int, say: 
 
 
 def _finish(run: Any, exit_code: int, seconds: float) -> bool:
-    """Whether all has been taken in time. W&B's own limit does not hold for artifacts; what is left it tries
+    """Return whether all was uploaded in time. W&B's own limit does not hold for artifacts; the rest it tries
     to upload for as long as this process lives."""
     raised: list[Exception] = []
 

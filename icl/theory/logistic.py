@@ -75,7 +75,7 @@ class LogisticLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
+class LogisticMinimum:
     """Where an iteration stopped: x, the gradient's norm there, the steps it took, problem by problem."""
 
     x_BD: Tensor
@@ -83,21 +83,23 @@ class Minimum:
     steps_B: Tensor
 
 
-def damped_newton(loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-12, most: int = 200) -> Minimum:
+def damped_newton(
+    loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-12, most: int = 200
+) -> LogisticMinimum:
     """Damped Newton steps until |grad f| <= tolerance, each problem for itself, at most `most`."""
     return _until(loss, loss.damped_step, x_BD, tolerance, most)
 
 
 def gradient_descent(
     loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-8, most: int = 10_000
-) -> Minimum:
+) -> LogisticMinimum:
     """The same by gradient descent: kappa log(1/tolerance) steps."""
     return _until(loss, loss.descent_step, x_BD, tolerance, most)
 
 
 def _until(
     loss: LogisticLoss, step: Callable[[Tensor, Tensor], Tensor], x_BD: Tensor, tolerance: float, most: int
-) -> Minimum:
+) -> LogisticMinimum:
     steps_B = torch.zeros(len(x_BD), dtype=torch.int64)
     gradient_BD = loss.gradient(x_BD)
     for _ in range(most):
@@ -107,4 +109,4 @@ def _until(
         x_BD = torch.where(left_B[:, None], step(x_BD, gradient_BD), x_BD)
         steps_B += left_B
         gradient_BD = loss.gradient(x_BD)
-    return Minimum(x_BD, gradient_BD.norm(dim=-1), steps_B)
+    return LogisticMinimum(x_BD, gradient_BD.norm(dim=-1), steps_B)

@@ -39,7 +39,7 @@ class Derivatives(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
+class PolynomialMinimum:
     """A local minimum on S. `found` of the starts ended here.
 
     The Hessian's eigenvalues are in units of each variable in which its second derivative is 1 (or -1);
@@ -145,7 +145,7 @@ class InvariantRisk:
         """
         return smallest_square(self.moments, self.degree)
 
-    def optimum(self) -> Minimum:
+    def optimum(self) -> PolynomialMinimum:
         """Theorem 3's set: the global minimum on S, unique up to the order of the layers.
 
         The risk is the integral of q^2 over polynomials with q(0) = 1; the best one is orthogonal to s
@@ -163,7 +163,7 @@ class InvariantRisk:
         rng: np.random.Generator,
         starts: int = 64,
         follow: Callable[[range], Iterable[int]] = iter,  # type: ignore[assignment]
-    ) -> list[Minimum]:
+    ) -> list[PolynomialMinimum]:
         """All distinct local minima reached from random starts, best first; layers of (8) sorted ascending.
 
         Levenberg-Marquardt on the sum of squares, then Newton. A list of what was found, not a proof of no
@@ -171,7 +171,7 @@ class InvariantRisk:
         """
         if starts < 1:
             raise ValueError(f"starts={starts}: must be at least 1")
-        minima: list[Minimum] = []
+        minima: list[PolynomialMinimum] = []
         for _ in follow(range(starts)):
             theta_V = self._polish(self._descend(self._start(rng)))
             new = self._minimum(theta_V if self.with_b else np.sort(theta_V), found=1)
@@ -218,13 +218,13 @@ class InvariantRisk:
             theta_V, now = theta_V - step_V, after
         return theta_V
 
-    def _minimum(self, theta_V: Array, found: int) -> Minimum:
+    def _minimum(self, theta_V: Array, found: int) -> PolynomialMinimum:
         value, gradient_V, hessian_VV = self._derivatives(theta_V)
         unit_V = 1 / np.sqrt(np.abs(np.diag(hessian_VV)))
         scaled_V, scaled_VV = unit_V * gradient_V, unit_V[:, None] * hessian_VV * unit_V
         spectrum_V, axes_VV = np.linalg.eigh(scaled_VV)
         gain = float(np.sum((axes_VV.T @ scaled_V) ** 2 / np.abs(spectrum_V))) / 2
-        return Minimum(
+        return PolynomialMinimum(
             a_L=theta_V[: self.layers],
             beta_L=theta_V[self.layers :],
             risk=value,
@@ -234,7 +234,7 @@ class InvariantRisk:
             found=found,
         )
 
-    def _distance(self, one: Minimum, other: Minimum) -> float:
+    def _distance(self, one: PolynomialMinimum, other: PolynomialMinimum) -> float:
         here, there = np.concatenate([one.a_L, one.beta_L]), np.concatenate([other.a_L, other.beta_L])
         return float(np.linalg.norm(here - there) / np.linalg.norm(here))
 

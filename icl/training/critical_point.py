@@ -36,7 +36,7 @@ class GradientNorms:
 
 
 class CriticalPoint:
-    """How far weights are from a critical point of the population risk: its gradient's norm, by matrix."""
+    """Distance to a critical point of the population risk: the norm of its gradient, by matrix."""
 
     def __init__(self, model: Transformer, law: Law, seeds: Sequence[int], samples: int) -> None:
         self.seeds, self.samples = tuple(seeds), samples
@@ -54,7 +54,7 @@ class CriticalPoint:
         return replace(norms, plain=self._plain(model, step))
 
     def _plain(self, model: Transformer, step: int) -> tuple[Tensor, Tensor] | None:
-        """What a batch of the law's own prompts shows of the risk."""
+        """Return the risk on a batch of the law's own prompts."""
         plain = self.estimator.plain
         if plain is None:
             return None

@@ -29,9 +29,9 @@ from icl.models.fused import fused_risk
 from icl.random import generator
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
-from icl.training.company import Company
+from icl.training.distributed import ProcessGroup
 from icl.training.estimators import make_estimator
-from icl.training.optimizers import OneByOne, OptimizerSpec, ReplicaOptimizer
+from icl.training.optimizers import OptimizerSpec, PerReplicaOptimizer, ReplicaOptimizer
 from icl.training.settings import TrainSettings
 from icl.training.stream import PromptStream
 
@@ -43,15 +43,15 @@ class Diverged(RuntimeError):
     """The loss of every seed stopped being a number."""
 
 
-def told_of(diverged: Mapping[int, int]) -> str:
-    """Which seeds, when, and what helps."""
+def divergence_message(diverged: Mapping[int, int]) -> str:
+    """Return the message for diverged seeds: which, when, and what may help."""
     last = max(diverged.values())
     advice = "lower optimizer.lr or set train.clip" if last else "its prompts or first weights are too large"
     return f"the loss of seeds {sorted(diverged)} is not finite at step {last}: {advice}"
 
 
-class Look:
-    """What can be seen of the weights at a step, in float64 on the CPU; worked out once, for who asks."""
+class WeightsSnapshot:
+    """Weights at a step and what follows from them, in float64 on the CPU, computed once on demand."""
 
     def __init__(self, module: EnsembleModule, step: int, loss_R: Callable[[], Tensor]) -> None:
         self._module, self._loss_R, self.step = module, loss_R, step
@@ -62,7 +62,7 @@ class Look:
 
     @functools.cached_property
     def weights(self) -> dict[str, Tensor]:
-        """As they are, numbers or not."""
+        """The weights, including non-finite ones."""
         return {name: M.detach().cpu().double() for name, M in self._module.matrices().items()}
 
     @functools.cached_property
@@ -75,14 +75,14 @@ class Look:
 
     @functools.cached_property
     def model(self) -> Transformer:
-        """Of the same kind, with these weights."""
+        """A model of the same kind with these weights."""
         model = model_in_float64(self._module.model)
         model.parametrization.load(self.matrices)
         return model
 
     @functools.cached_property
     def exact_risk_R(self) -> Tensor:
-        """Where the law has one; differentiable."""
+        """The exact risk, if the law has one; differentiable."""
         assert self._module.exact_risk is not None
         return self._module.exact_risk(self.model)
 
@@ -92,7 +92,7 @@ class Look:
 
     @property
     def reliability(self) -> Mapping[str, Tensor]:
-        """Of the prompts in use."""
+        """Reliability measures of the prompts in use."""
         return self._module.reliable
 
 
@@ -104,8 +104,8 @@ def model_in_float64(model: Transformer) -> Transformer:
     return model.on(copy)
 
 
-class OfLaw:
-    """What a law has for a model: asked for once, since some of it takes a while to make."""
+class LawCache:
+    """Exact risk and observables of a law for a model, cached since some take a while to build."""
 
     law: Law
     model: Transformer
@@ -119,7 +119,7 @@ class OfLaw:
         return self.law.observe(self.model)
 
 
-class EnsembleModule(OfLaw, pl.LightningModule):
+class EnsembleModule(LawCache, pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
     It begins with the weights that `model` has. `backend`: of torch.compile, for the risk. `kernel`: auto
@@ -143,7 +143,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         self.settings = settings
         self.coordinates = Coordinates(settings.maps(model, law), dtype)
         self.trained = nn.ParameterDict(self.coordinates.parameters_of(model.parametrization.matrices()))
-        alone = [law.replica(r) for r in range(len(seeds))] if spec.couples_replicas else []
+        alone = [law.replica(r) for r in range(len(seeds))] if spec.needs_per_replica_step else []
         made = [make_estimator(settings.estimator, model, of).to(dtype) for of in (law, *alone)]
         self._estimators = nn.ModuleList(made)  # moves with the module
         self.cut, self.reliability = made[0].pieces, made[0].reliability
@@ -156,13 +156,13 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
-        self.company = Company()
+        self.company = ProcessGroup()
         self.measured: dict[str, Tensor] = {}  # (R,) by name, since prompts were last drawn
-        self.look: Look
+        self.snapshot: WeightsSnapshot
         self.register_load_state_dict_pre_hook(_without_constants)
 
     def load(self, parameters: Mapping[str, Tensor]) -> None:
-        """What a checkpoint holds of `trained`."""
+        """Load the trained parameters of a checkpoint."""
         with torch.no_grad():
             for name, saved in parameters.items():
                 self.trained[name].copy_(saved)
@@ -235,9 +235,9 @@ class EnsembleModule(OfLaw, pl.LightningModule):
 
     def on_train_start(self) -> None:
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
-        pass_over(self, pl.LightningModule)
+        disable_noop_hooks(self, pl.LightningModule)
         for callback in callbacks:
-            pass_over(callback, pl.Callback)
+            disable_noop_hooks(callback, pl.Callback)
         self._is_recorded = any(hasattr(callback, "row_steps") for callback in callbacks)
         self._diverged: dict[int, int] = {}
         self._on_weights, self._on_step_end = (
@@ -254,14 +254,14 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         if self.estimate is not self._fused:
             self._choose_kernel(draw)
         self.reliable = self.reliability(draw)
-        take = self._one_by_one(draw) if self.spec.couples_replicas else self._together(draw)
+        take = self._step_each(draw) if self.spec.needs_per_replica_step else self._step_all(draw)
         for step in steps:
             self.replicas.set_rates(step)
             take(step)
             for hook in self._on_step_end:
                 hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
-            self._show(self.total_steps, self._of_all(lambda: self._loss(draw)))
+            self._show(self.total_steps, self._averaged(lambda: self._loss(draw)))
             self.trainer.should_stop = True  # a further epoch would be of the same prompts
         self._log_means()
 
@@ -278,21 +278,23 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         measured since the last. Callbacks find them where Lightning puts what a module logs. A run's loggers
         have its rows already."""
         measured, self.measured = self.measured, {}
-        loss_R = self.look.loss_R
+        loss_R = self.snapshot.loss_R
         sound_R = torch.isfinite(loss_R)
         found = {"loss": loss_R, **measured}
         means = {name: float(value_R[sound_R].mean()) for name, value_R in found.items()}
         self.log_dict(means, logger=False)
-        if self._is_recorded or not self.company.leads:
+        if self._is_recorded or not self.company.is_rank_zero:
             return
         for logger in self.trainer.loggers:
-            logger.log_metrics({"loss": means["loss"]}, self.look.step)  # what is measured has been logged
+            logger.log_metrics(
+                {"loss": means["loss"]}, self.snapshot.step
+            )  # what is measured has been logged
         new = [s for s, sound in zip(self.seeds, sound_R.tolist(), strict=True) if not sound]
         if set(new) - set(self._diverged):
-            self._diverged |= {seed: self.look.step for seed in new}
+            self._diverged |= {seed: self.snapshot.step for seed in new}
             half = self.trained_dtype == torch.float16
             more = "; float16 weights are too coarse for it: use precision 32-true" if half else ""
-            logging.getLogger(__name__).warning("%s", told_of(self._diverged) + more)
+            logging.getLogger(__name__).warning("%s", divergence_message(self._diverged) + more)
 
     def validation_step(self, batch: dict[str, Any], _: int) -> None:
         """`val_loss`: the mean over the seeds of the risk on prompts that training never sees."""
@@ -319,7 +321,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         if self.kernel == "eager":
             return
         try:
-            if self.spec.couples_replicas:
+            if self.spec.needs_per_replica_step:
                 raise NotRecordable("the optimizer steps one seed after another")
             self.estimate = self._fused = fused_risk(self.estimate, self._model(), draw)  # type: ignore[assignment]
             self.cut = lambda draw: [(1.0, draw)]
@@ -330,7 +332,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
                 raise InputError(f"trainer.kernel=tile: {reason} ({begun})") from reason
             self.kernel = "eager"
 
-    def _together(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
+    def _step_all(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
         pieces, optimizer = self.cut(draw), self._optimizer()
 
         def take(step: int) -> None:
@@ -342,21 +344,21 @@ class EnsembleModule(OfLaw, pl.LightningModule):
                 losses.append(loss_R.detach())
             stacks = self.replicas.stacks.values()
             gradients = [stack.grad for stack in stacks if stack.grad is not None]
-            self._show(step, self._of_all(lambda: torch.stack(losses).sum(0), gradients))
+            self._show(step, self._averaged(lambda: torch.stack(losses).sum(0), gradients))
             self.replicas.attach_gradients()
             optimizer.step()
 
         return take
 
-    def _one_by_one(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
+    def _step_each(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
         """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
         engine, optimizer = self.replicas.engine, self._optimizer()
-        assert isinstance(engine, OneByOne)
+        assert isinstance(engine, PerReplicaOptimizer)
         draws = [{name: t[r : r + 1] for name, t in draw.items()} for r in range(len(self.seeds))]
         pieces_R = [self.cut(own) for own in draws]
 
         def closure() -> float:
-            r, total = engine.turn, 0.0
+            r, total = engine.current_replica, 0.0
             engine.engines[r].zero_grad()
             for share, piece in pieces_R[r]:
                 model = self._model(self.replicas.views[r], r)
@@ -372,7 +374,7 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         return take
 
     def _optimizer(self) -> LightningOptimizer:
-        """As the trainer's precision and counting want it stepped."""
+        """Return the optimizer as Lightning wraps it, for its precision and step counts."""
         optimizer = self.optimizers()
         assert isinstance(optimizer, LightningOptimizer)
         return optimizer
@@ -381,7 +383,9 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         with torch.no_grad():
             return self.estimate(self._model(), draw)
 
-    def _of_all(self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()) -> Callable[[], Tensor]:
+    def _averaged(
+        self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()
+    ) -> Callable[[], Tensor]:
         """The loss over all processes, whose gradients become those of all. One alone need not ask."""
         if self.company.size == 1:
             return loss_R
@@ -390,12 +394,12 @@ class EnsembleModule(OfLaw, pl.LightningModule):
         return lambda: mean_R
 
     def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:
-        self.look = Look(self, step, loss_R)
+        self.snapshot = WeightsSnapshot(self, step, loss_R)
         for hook in self._on_weights:
             hook(self.trainer, self, step)
 
 
-def pass_over(owner: object, base: type) -> None:
+def disable_noop_hooks(owner: object, base: type) -> None:
     """Hooks of each step that `owner` has as `base` has them. Lightning enters a profile for every hook,
     empty or not, but passes over None."""
     for name in EACH_STEP:

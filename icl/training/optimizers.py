@@ -38,24 +38,25 @@ class OptimizerSpec:
             raise InputError("optimizer.lr: missing")
 
     @property
-    def couples_replicas(self) -> bool:
+    def needs_per_replica_step(self) -> bool:
         return issubclass(self.cls, torch.optim.LBFGS)
 
     def per_replica(self, replicas: int) -> list[dict[str, Any]]:
         """The options of each replica; the constructor's own complaints become input errors."""
         options = [
-            {k: _of_replica(k, v, r, replicas) for k, v in self.options.items()} for r in range(replicas)
+            {k: _option_of_replica(k, v, r, replicas) for k, v in self.options.items()}
+            for r in range(replicas)
         ]
         tried: list[dict[str, Any]] = []
         for chosen in options:
             real("optimizer.lr", chosen["lr"], 0, open_low=True)
             self.schedule.rate(chosen["lr"], 0)
             if chosen not in tried[-1:]:
-                self._try_out(chosen)
+                self._validate_options(chosen)
                 tried.append(chosen)
         return options
 
-    def _try_out(self, chosen: Mapping[str, Any]) -> None:
+    def _validate_options(self, chosen: Mapping[str, Any]) -> None:
         """Three steps on one number: what options are worth shows only when they are used."""
         known = inspect.signature(self.cls).parameters
         for key, value in chosen.items():
@@ -82,7 +83,7 @@ class OptimizerSpec:
             raise InputError(f"optimizer: with these options {self.cls.__name__} moves nothing")
 
 
-def _of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:
+def _option_of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:
     """Scalars serve all replicas; a list is one entry per replica (for betas, a list of pairs)."""
     if isinstance(value, Mapping):
         raise InputError(f"optimizer.{key}={dict(value)}: must be a number, or a list")
@@ -102,17 +103,17 @@ def _pair(key: str, value: Any) -> tuple[float, ...]:
     return tuple(reals(f"optimizer.{key}", value, 2))
 
 
-class OneByOne(torch.optim.Optimizer):
+class PerReplicaOptimizer(torch.optim.Optimizer):
     """An optimizer for each replica, as one. Its closure gives the loss of replica `turn`."""
 
     def __init__(self, engines: Sequence[torch.optim.Optimizer]) -> None:
-        self.engines, self.turn = list(engines), 0
+        self.engines, self.current_replica = list(engines), 0
         super().__init__([group for engine in engines for group in engine.param_groups], {})
         self._share_groups()
 
     def step(self, closure: Callable[[], float]) -> None:  # type: ignore[override]
         for r, engine in enumerate(self.engines):
-            self.turn = r
+            self.current_replica = r
             engine.step(closure)
 
     def state_dict(self) -> dict[str, Any]:
@@ -124,7 +125,7 @@ class OneByOne(torch.optim.Optimizer):
         self._share_groups()
 
     def _share_groups(self) -> None:
-        """What is set in a group is set for its engine."""
+        """Share parameter groups with the engines, so that what is set in a group is set for its engine."""
         self.param_groups = [group for engine in self.engines for group in engine.param_groups]
 
 
@@ -147,9 +148,9 @@ class ReplicaOptimizer:
         groups = [
             {"params": views, **options} for views, options in zip(self.views, self.options, strict=True)
         ]
-        if spec.couples_replicas:
+        if spec.needs_per_replica_step:
             apart = [spec.cls(g["params"], **o) for g, o in zip(groups, self.options, strict=True)]
-            self.engine: torch.optim.Optimizer = OneByOne(apart)
+            self.engine: torch.optim.Optimizer = PerReplicaOptimizer(apart)
         else:
             self.engine = spec.cls(groups, **self._fused(first.device), **self.options[0])
 

@@ -1,4 +1,4 @@
-"""What is written down while a run trains. State is plain data, so that a checkpoint can hold it.
+"""The recorder of a run. Its state is plain data, so that a checkpoint can hold it.
 
 R replicas.
 """
@@ -13,10 +13,10 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from icl.callbacks.metrics import DistanceToSet, ExactRisk, MetricCallback, Row
 from icl.models import Transformer
 from icl.runs.steps import log_spaced_steps
-from icl.training.measures import DistanceToSet, ExactRisk, Measure, Row
-from icl.training.module import Diverged, EnsembleModule, Look, told_of
+from icl.training.module import Diverged, EnsembleModule, WeightsSnapshot, divergence_message
 
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
@@ -32,7 +32,7 @@ class Recorder(pl.Callback):
         seeds: Sequence[int],
         total_steps: int,
         log_every: int,
-        measures: Sequence[Measure],
+        measures: Sequence[MetricCallback],
         reliability_names: Sequence[str] = (),
         history_count: int = 40,
     ) -> None:
@@ -41,7 +41,7 @@ class Recorder(pl.Callback):
         self.row_steps = {*range(0, total_steps, log_every), total_steps}
         self.row_steps |= {step for measure in measures for step in measure.chosen(total_steps)}
         self.history_steps = {0, *log_spaced_steps(total_steps, history_count)}
-        self.keep_rows: Callable[[list[Row]], None] = lambda rows: None
+        self.on_rows_written: Callable[[list[Row]], None] = lambda rows: None
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}
         self.diverged: dict[int, int] = {}  # seeds, and the row at which their loss was no number any more
@@ -49,14 +49,14 @@ class Recorder(pl.Callback):
         self._found: dict[str, Tensor] = {}
         self._at_end: dict[str, list[float | None]] = {}
 
-    def take(self, found: Mapping[str, Tensor]) -> None:
+    def add(self, found: Mapping[str, Tensor]) -> None:
         self._found |= found
 
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        look = pl_module.look
+        snapshot = pl_module.snapshot
         if step in self.history_steps:
             self.history["steps"].append(step)
-            for name, tensor in look.weights.items():
+            for name, tensor in snapshot.weights.items():
                 self.history.setdefault(name, []).append(tensor.clone())
         if step in self.row_steps:
             self._write(trainer, pl_module, step)
@@ -64,37 +64,37 @@ class Recorder(pl.Callback):
             self._end(pl_module)
 
     def _write(self, trainer: pl.Trainer, module: EnsembleModule, step: int) -> None:
-        look = module.look
-        for seed, loss in zip(self.seeds, look.loss_R.tolist(), strict=True):
+        snapshot = module.snapshot
+        for seed, loss in zip(self.seeds, snapshot.loss_R.tolist(), strict=True):
             if not math.isfinite(loss):
                 self.diverged.setdefault(seed, step)
         if len(self.diverged) == len(self.seeds):
-            raise Diverged(told_of(self.diverged))
-        columns = {"loss": look.loss_R, "lr": look.rates_R, **look.reliability, **self._found}
+            raise Diverged(divergence_message(self.diverged))
+        columns = {"loss": snapshot.loss_R, "lr": snapshot.rates_R, **snapshot.reliability, **self._found}
         self._found = {}
         rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
         for name, value_R in columns.items():
-            for row, value in zip(rows, _numbers(value_R), strict=True):
+            for row, value in zip(rows, _finite_or_none(value_R), strict=True):
                 row[name] = None if row["seed"] in self.diverged else value
         self.rows += rows
-        self.keep_rows(rows)
+        self.on_rows_written(rows)
         for callback in trainer.callbacks:  # type: ignore[attr-defined]
             if hasattr(callback, "on_rows"):
                 callback.on_rows(trainer, module, rows)
 
     def _end(self, module: EnsembleModule) -> None:
         """A record has these numbers of its final weights, whatever was measured on the way."""
-        self.final_model = module.look.model
+        self.final_model = module.snapshot.model
         for kind in (DistanceToSet, ExactRisk):
             if not any(isinstance(measure, kind) for measure in self.measures):
                 found = kind().measure(module, self.total_steps)
-                self._at_end |= {name: _numbers(value_R) for name, value_R in found.items()}
+                self._at_end |= {name: _finite_or_none(value_R) for name, value_R in found.items()}
 
-    def see_the_end(self, module: EnsembleModule) -> None:
-        """Of a run that was stopped between its last row and its record; `module` has its last weights."""
+    def finalize_from(self, module: EnsembleModule) -> None:
+        """Finalize a run that was interrupted after its last step; `module` holds the final weights."""
         last = self.rows[-len(self.seeds) :]
         loss_R = torch.tensor([math.nan if row["loss"] is None else row["loss"] for row in last])
-        module.look = Look(module, self.total_steps, lambda: loss_R)
+        module.snapshot = WeightsSnapshot(module, self.total_steps, lambda: loss_R)
         self._end(module)
 
     def columns(self, module: EnsembleModule) -> list[str]:
@@ -128,5 +128,5 @@ class Recorder(pl.Callback):
         }
 
 
-def _numbers(value_R: Tensor) -> list[float | None]:
+def _finite_or_none(value_R: Tensor) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in value_R.tolist()]

@@ -22,7 +22,7 @@ from icl.errors import InputError, one_line, one_of, whole
 from icl.kernel.library import why_none
 from icl.models import Transformer
 from icl.tasks.law import Law
-from icl.training.company import Company
+from icl.training.distributed import ProcessGroup
 from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
 
@@ -68,7 +68,7 @@ class TrainSettings:
                 f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
             )
 
-    def insist_it_is_shared(self, reliability: Sequence[str], processes: int) -> None:
+    def validate_for_processes(self, reliability: Sequence[str], processes: int) -> None:
         """Evenly among processes, by an estimator whose mean over parts is its mean over all."""
         if processes == 1:
             return
@@ -82,8 +82,8 @@ class TrainSettings:
                 f"none of {processes} processes sees; use expected or sampled"
             )
 
-    def insist_it_fits(self, model: Transformer, replicas: int) -> None:
-        """That the Gram matrices of one batch, at least, have room in this machine."""
+    def validate_memory(self, model: Transformer, replicas: int) -> None:
+        """Refuse a batch whose Gram matrices do not fit in this machine's memory."""
         if self.batch is None or not hasattr(os, "sysconf"):
             return
         needed = 8 * replicas * self.batch * model.parametrization.dim**2
@@ -95,7 +95,7 @@ class TrainSettings:
             )
 
     def maps(self, model: Transformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
-        """Of icl.models.coordinates, by matrix of the model."""
+        """Return the maps of icl.models.coordinates, by matrix of the model."""
         if self.coordinates == "plain":
             return {}
         known, names = law.coordinates(model), model.parametrization.shapes()
@@ -173,15 +173,15 @@ def make_trainer(
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
     root: str | Path | None = None,
-    company: Company | None = None,
+    company: ProcessGroup | None = None,
 ) -> pl.Trainer:
-    """For one pass over a prompt stream. What Lightning would add by itself is left out, unless listed."""
+    """Build the trainer for one pass over a prompt stream, without Lightning's extras unless listed."""
 
     def listed(kind: type[pl.Callback]) -> bool:
         return any(isinstance(callback, kind) for callback in callbacks)
 
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    company = company or Company(settings.processes)
+    company = company or ProcessGroup(settings.processes)
     among = {"strategy": company.strategy()} if company.size > 1 else {"plugins": [LightningEnvironment()]}
     try:
         return pl.Trainer(

@@ -3,7 +3,7 @@ import pytest
 import scipy.linalg
 import torch
 
-from icl.algorithms import LeastSquares, Ridge
+from icl.algorithms import LeastSquares, RidgeRegression
 from icl.random import generator
 from icl.tasks import GramPrompt, LinearRegression
 
@@ -65,8 +65,8 @@ def test_ridge_against_augmented_lstsq(context):
     task = law(context, label_noise=0.2, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
     prompt = task.token_prompts(streams(), 20)
     lam = [0.3, 0.05]
-    plain = Ridge(lam).predict(prompt)
-    full = Ridge(lam, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
+    plain = RidgeRegression(lam).predict(prompt)
+    full = RidgeRegression(lam, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
     for r, b, x, y, x_q in each(prompt):
         weight = (context * lam[r]) ** 0.5
         rows = weight * np.linalg.inv(np.linalg.cholesky(task.Sigma_w_RDD[r].numpy()))
@@ -85,7 +85,7 @@ def test_bayes_is_the_conditional_mean_and_tends_to_minimum_norm(context):
     noise = 0.4
     task = law(context, label_noise=noise, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
     prompt = task.token_prompts(streams(), 20)
-    predicted = Ridge.bayes(noise, context, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
+    predicted = RidgeRegression.bayes(noise, context, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
     for r, b, x, y, x_q in each(prompt):
         K, mean = task.Sigma_w_RDD[r].numpy(), task.mean_RD[r].numpy()
         covariance = x @ K @ x.T + noise * np.eye(context)
@@ -93,7 +93,7 @@ def test_bayes_is_the_conditional_mean_and_tends_to_minimum_norm(context):
         assert float(predicted[r, b]) == pytest.approx(expected, rel=1e-9, abs=1e-10)
     noiseless = law(3)
     prompt = noiseless.gram_prompts(streams(), 50)
-    limit = Ridge.bayes(1e-9, 3, noiseless.Sigma_w_RDD).predict(prompt)
+    limit = RidgeRegression.bayes(1e-9, 3, noiseless.Sigma_w_RDD).predict(prompt)
     by_norm = LeastSquares(3, noiseless.Sigma_RDD).predict(prompt)
     torch.testing.assert_close(limit, by_norm, rtol=1e-4, atol=1e-4)
 

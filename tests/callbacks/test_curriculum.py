@@ -11,7 +11,7 @@ from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.runs.store import RunStore
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw, LinearRegression
-from icl.training.job import TrainingPlan, train
+from icl.training.loop import TrainingPlan, train
 from tests.training.conftest import MakePlan, make_plan
 
 __all__ = ["make_plan"]
@@ -62,6 +62,6 @@ def test_it_draws_from_the_steps_law(make_plan: MakePlan) -> None:
 
 def test_wrong_input() -> None:
     with pytest.raises(InputError, match="LinearRegressionLaw has no lessons"):
-        Curriculum().insist_it_fits(LinearRegression().law([0]))
+        Curriculum().validate_law(LinearRegression().law([0]))
     with pytest.raises(InputError, match=r"Curriculum\.every=0"):
         Curriculum(every=0)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from icl.checks.verdict import Bound, Control, Finding, deciding
-from icl.jobs.verdicts import verdict_document
+from icl.checks.verdict import Bound, Control, Finding, combine
+from icl.jobs.requests.weight_checks import verdict_document
 
 
 class Stated:
@@ -46,5 +46,5 @@ def test_a_control_that_passes_leaves_the_verdict_undecided(verdict):
 )
 def test_the_bound_shown_is_that_of_the_first_condition_that_decides(verdicts, joint, of):
     bounds = (Bound(1.0, "rounding", "first"), Bound(2.0, "rounding", "second", ">"))
-    verdict, bound = deciding(list(zip(verdicts, bounds, strict=True)))
+    verdict, bound = combine(list(zip(verdicts, bounds, strict=True)))
     assert (verdict, bound.of) == (joint, of)

@@ -84,7 +84,7 @@ def test_what_a_check_prints_stays_off_stdout(icl: Run, monkeypatch: pytest.Monk
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all checks, two quick ones."""
-    monkeypatch.setattr("icl.jobs.many._ids", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
+    monkeypatch.setattr("icl.jobs.execution.run_all._ids", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
 
 
 def test_many(icl: Run, two_checks: None) -> None:
@@ -141,7 +141,7 @@ def theirs(written: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 def test_worker_processes(icl: Run, theirs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's check that crashes in a worker: the others finish, and exit 4."""
-    monkeypatch.setattr("icl.jobs.workers.get_context", lambda _: Workers())
+    monkeypatch.setattr("icl.jobs.execution.workers.get_context", lambda _: Workers())
     result = icl("check", *theirs, "check=mine/all", "jobs=2", "format=json")
     assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["mine/good"]
     assert "mine/bad failed: ZeroDivisionError" in result.err

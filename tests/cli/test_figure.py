@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
-from icl.sinks.written import records
+from icl.sinks.wandb_file import records
 from tests.cli.conftest import Run, write
 
 FIG3 = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from icl.runs.lock import is_live
-from icl.sinks.written import records
+from icl.sinks.wandb_file import records
 from tests.cli.conftest import Run, tiny_argv
 from tests.processes import ROOT, Command, jobs_are_forked
 

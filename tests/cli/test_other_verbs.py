@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from icl.cli import VERBS, main
-from icl.config.places import Configs
-from icl.jobs.catalog import KINDS, Known, known
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored.catalog import KINDS, Known, known
 from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 from tests.cli.conftest import Run, tiny_argv
@@ -86,7 +86,7 @@ def test_list(icl: Run, tiny: Run) -> None:
 
 
 def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
-    kind, configs = KINDS[0], Configs()
+    kind, configs = KINDS[0], ConfigDirs()
     shipped = {"dim": 5, "context": 20, "layers": 3, "starts": 4, "seed": 0, "weights": None}
     folder = outputs / "checks/ahn/global_optimum"
     folder.mkdir(parents=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from icl.config import packages
-from icl.config.places import Configs
+from icl.config import allowed_packages
+from icl.config.search_path import ConfigDirs
 from tests.cli.conftest import Run, write
 
 CODE = '''
@@ -63,7 +63,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_found_without_being_imported(site: Path, icl: Run) -> None:
-    assert packages.conf_of("mylab_icl") == site / "mylab_icl" / "conf"
+    assert allowed_packages.conf_of("mylab_icl") == site / "mylab_icl" / "conf"
     listed = icl("list", "format=json").json
     assert "mylab/sum" in [item["id"] for item in listed["checks"]]
     assert "mylab/wider" in [item["id"] for item in listed["experiments"]]
@@ -86,7 +86,7 @@ def test_its_checks_tasks_and_experiments_run(site: Path, tiny: Run, icl: Run, t
 def test_one_that_is_broken_is_not_in_the_way(site: Path, tiny: Run) -> None:
     entries = "[icl.packages]\ngone = no_such_package\nmodule = os.path\n"
     (site / "mylab-1.0.dist-info" / "entry_points.txt").write_text(entries)
-    assert Configs.of(None).installed == ()
+    assert ConfigDirs.of(None).installed == ()
     assert tiny("train.steps=1").code == 0
 
 
@@ -102,10 +102,12 @@ FOREIGN = {  # what an experiment may say below its defaults, and what is said t
     "a task": ("task: {popen}", "task._target_=subprocess.Popen: must be in one of icl"),
     "what a task holds": ("task: {{law: {popen}}}", "task.law._target_=subprocess.Popen: must be in one"),
     "a class that a module of ours has imported": (
-        "model: {{_target_: icl.jobs.workers.Connection}}", "icl.jobs.workers.Connection: is not a class",
+        "model: {{_target_: icl.jobs.execution.workers.Connection}}",
+        "icl.jobs.execution.workers.Connection: is not a class",
     ),
     "a class that is private": (
-        "model: {{_target_: icl.jobs.workers._Worker}}", "icl.jobs.workers._Worker: must be in one of",
+        "model: {{_target_: icl.jobs.execution.workers._Worker}}",
+        "icl.jobs.execution.workers._Worker: must be in one of",
     ),
     "a callback of Lightning's": ("callbacks: {{x: {popen}}}", "callbacks.x._target_=subprocess.Popen: must"),
     "a command line of Lightning's": (
@@ -176,11 +178,11 @@ def test_no_secret_of_the_environment_is_said(
 
 def test_in_a_job_the_environment_lets_nothing_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """What hydra.job.env_set sets comes after the list."""
-    from icl.config.multirun import Task
+    from icl.jobs.execution.hydra_multirun import HydraTask
 
-    monkeypatch.setattr("icl.config.multirun.plain_in_job", lambda cfg: cfg)
+    monkeypatch.setattr("icl.jobs.execution.hydra_multirun.resolve_in_job", lambda cfg: cfg)
     monkeypatch.setenv("ICL_PACKAGES", "mylab")
-    task = Task(lambda _: packages.allowed())
+    task = HydraTask(lambda _: allowed_packages.allowed())
     monkeypatch.setenv("ICL_PACKAGES", "subprocess")
     assert "subprocess" not in task({}) and "mylab" in task({})
-    assert "subprocess" in packages.allowed()
+    assert "subprocess" in allowed_packages.allowed()

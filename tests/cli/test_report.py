@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from icl.config import conf_dir
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.jobs import report
-from icl.jobs.catalog import papers
+from icl.jobs.stored import report
+from icl.jobs.stored.catalog import papers
 from icl.runs.documents import digest, read_json, write_record
 from tests.cli.conftest import Run, write
 
@@ -25,7 +25,7 @@ def page(outputs: Path) -> str:
 
 
 def entries(outputs: Path, *only: str, scale: str = "smoke") -> dict[str, Any]:
-    document, told = report.make(report.ReportRequest(scale, only), Session(outputs))
+    document, told = report.build_report(report.ReportRequest(scale, only), Session(outputs))
     assert told.provenance["written"].endswith("UTC") and Path(document["report"]).is_file()
     return {entry.id: entry for entry in told.entries}
 
@@ -157,8 +157,8 @@ def test_a_third_partys_paper(
 
 
 def test_every_paper_that_is_shipped_is_described() -> None:
-    ids = {*papers(Configs()), *(path.stem for path in (conf_dir() / "paper").iterdir())}
-    for paper in report.papers(sorted(ids), Configs()):
+    ids = {*papers(ConfigDirs()), *(path.stem for path in (conf_dir() / "paper").iterdir())}
+    for paper in report.papers(sorted(ids), ConfigDirs()):
         assert paper.title != paper.id and paper.citation and paper.link.startswith("https://"), paper
 
 

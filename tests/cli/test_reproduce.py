@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from icl.checks.ahn.lemma1 import Lemma1
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.errors import Unavailable
-from icl.jobs.report import ReportRequest, blanks
-from icl.sinks.written import records
+from icl.jobs.stored.report import ReportRequest, blanks
+from icl.sinks.wandb_file import records
 from tests.cli.conftest import Run, write
 from tests.processes import ROOT, Command
 
@@ -244,10 +244,10 @@ def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of everything there is, two quick checks."""
-    every = blanks(ReportRequest("smoke"), Configs())
+    every = blanks(ReportRequest("smoke"), ConfigDirs())
     kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
-    monkeypatch.setattr("icl.jobs.plan.blanks", lambda *asked: kept)
-    monkeypatch.setattr("icl.jobs.many._ids", lambda *asked: [entry.id for entry in kept])
+    monkeypatch.setattr("icl.jobs.execution.plan.blanks", lambda *asked: kept)
+    monkeypatch.setattr("icl.jobs.execution.run_all._ids", lambda *asked: [entry.id for entry in kept])
 
 
 SMOKE = ("reproduce", "scale=smoke", "format=json")
@@ -259,7 +259,7 @@ def test_a_report_that_cannot_be_written_stops_nothing(
     def refuse(*args: object) -> Path:
         raise OSError("no paper left")
 
-    monkeypatch.setattr("icl.jobs.reproduce.write", refuse)
+    monkeypatch.setattr("icl.jobs.execution.reproduce.write", refuse)
     result = icl(*SMOKE)
     assert result.code == 4 and len(result.json["checks"]) == 2 and result.json["report"] is None
     assert result.json["failures"] == [{"group": "report", "id": "report", "error": "OSError: no paper left"}]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from icl.errors import InputError
-from icl.jobs import search
-from icl.jobs.multirun import Sweep
-from icl.jobs.search import Dimension
+from icl.jobs.execution import search
+from icl.jobs.execution.multirun import Sweep
+from icl.jobs.execution.search import Dimension
 from tests.cli.conftest import Run
 from tests.cli.test_multirun import DIVERGES
 

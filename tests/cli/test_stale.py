@@ -100,11 +100,11 @@ ON_THE_WAY = (
     "icl.events",
     "icl.progress",
     "icl.sinks",
-    "icl.callbacks",  # that watch; those whose numbers are recorded are in icl.training.measures
-    "icl.training.listed",  # trainer, callbacks and optimizer as the config says, or why not
-    "icl.training.beside",  # which processes there are; what they do differently is in icl.training.company
-    "icl.training.restored",  # law and model as the config says, no more: the config is what names a record
-    "icl.training.stored",
+    "icl.callbacks",  # that watch; those whose numbers are recorded are in icl.callbacks.metrics
+    "icl.training.build",  # trainer, callbacks and optimizer as the config says, or why not
+    "icl.training.launch",  # which processes there are; icl.training.distributed has what they do differently
+    "icl.training.load",  # law and model as the config says, no more: the config is what names a record
+    "icl.training.run",
     "icl.training.threads",
 )
 

@@ -14,10 +14,10 @@ import icl as package
 from icl.cli.sweep import Watch
 from icl.config import session
 from icl.config.compose import _with_options
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.errors import Unavailable
-from icl.jobs import multirun
-from icl.jobs.multirun import Sweep
+from icl.jobs.execution import multirun
+from icl.jobs.execution.multirun import Sweep
 from icl.runs.sweeps import read_sweep
 from tests.cli.conftest import Run, write
 from tests.cli.test_multirun import DIVERGES
@@ -61,7 +61,7 @@ def test_best_and_failed(tiny: Run, icl: Run) -> None:
     found = icl("sweep", f"sweep={document['sweep']}")
     assert found.code == 4 and failure["run_dir"] in found.out and "Diverged: the loss of seeds" in found.out
     stored = read_sweep(document["sweep"])  # and while it runs
-    sweep = Sweep("train", Configs())
+    sweep = Sweep("train", ConfigDirs())
     sweep.outputs, sweep.fingerprint, sweep.jobs = stored.outputs, stored.folder.name, list(stored.jobs)
     console = Console(width=100, file=io.StringIO(), record=True)
     console.print(Watch(sweep).table())

@@ -15,8 +15,8 @@ from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
 from hydra.plugins.sweeper import Sweeper
 
-from icl.config.multirun import Multirun
-from icl.jobs import multirun
+from icl.jobs.execution import multirun
+from icl.jobs.execution.hydra_multirun import Multirun
 from tests.cli.conftest import Run, write
 from tests.cli.test_check import theirs, written  # noqa: F401  fixtures
 from tests.cli.test_multirun import DIVERGES

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from icl.config.compose import compose
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.jobs import train
+from icl.jobs.requests import train
 from tests.cli.conftest import TINY, Run
 from tests.cli.test_multirun import told_to_wandb
 
@@ -59,8 +59,8 @@ OTHERWISE = {
 
 def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
     def identity(*more: str) -> str:
-        composed = compose(Configs(), "train", [*TINY, "logger=none", *more])
-        return train.request(composed, Session(Path("/nowhere"))).identity
+        composed = compose(ConfigDirs(), "train", [*TINY, "logger=none", *more])
+        return train.parse(composed, Session(Path("/nowhere"))).identity
 
     assert identity() == tiny("format=json").json["fingerprint"]
     assert {more: identity(more) == identity() for more in OTHERWISE} == OTHERWISE
@@ -130,7 +130,7 @@ def test_wandb_is_told_once_and_again_when_asked_elsewhere(
     tiny()
     assert not (outputs / "wandb").exists()
     with monkeypatch.context() as patched:
-        patched.setattr("icl.sinks.telling.held_within", lambda seconds, logs: False)
+        patched.setattr("icl.sinks.logged_once.held_within", lambda seconds, logs: False)
         unwritten = tiny(logger="wandb_offline")
     assert (unwritten.code, told()) == (0, 1) and "W&B's copy is not whole" in unwritten.err
     for expected, more in ((2, []), (2, []), (3, ["logger.project=other"]), (4, ["checks=[ahn/lemma1]"])):

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import icl as package
-from icl.jobs import together
+from icl.jobs.execution import vectorized
 from icl.runs.store import ActiveRun
-from icl.training import job
-from icl.training import together as training
+from icl.training import ensemble as training
+from icl.training import loop
 from icl.training.optimizers import ReplicaOptimizer
 from tests.cli.conftest import Run, tiny_argv
 from tests.cli.test_multirun import DIVERGES
@@ -128,14 +128,14 @@ def test_a_replica_that_diverges_fails_alone(tiny: Run, elsewhere: Elsewhere, en
 
 
 def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish = job.finish
+    finish = loop.finish
 
     def breaks(plan: Any, *rest: Any) -> Any:
         if plan.seeds == (1,):
             raise RuntimeError("made to raise")
         return finish(plan, *rest)
 
-    monkeypatch.setattr(job, "finish", breaks)
+    monkeypatch.setattr(loop, "finish", breaks)
     ended = tiny(*VECTORIZED, "seed=range(64)")
     assert ended.code == 4 and ended.json["done"] == 63
     (failure,) = ended.json["failures"]
@@ -152,12 +152,12 @@ def test_interrupted_and_continued_by_either_launcher(
     swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03"]
     whole = elsewhere(*VECTORIZED, *swept)
 
-    def at_17(self: job.Stop, trainer: Any, module: Any, step: int) -> None:
+    def at_17(self: loop.Stop, trainer: Any, module: Any, step: int) -> None:
         self.interrupts.signum = signal.SIGTERM if step >= 16 else None  # so that 17 is saved
         if step == 17:
-            raise job.Interrupted(signal.SIGTERM)
+            raise loop.Interrupted(signal.SIGTERM)
 
-    monkeypatch.setattr(job.Stop, "on_step_end", at_17)
+    monkeypatch.setattr(loop.Stop, "on_step_end", at_17)
     stopped = tiny(*VECTORIZED, *swept)
     assert (stopped.code, stopped.out) == (143, "")
     monkeypatch.undo()
@@ -178,7 +178,7 @@ def test_stopped_between_two_records(
     """What is not recorded yet needs no training, and is to the bit what it would have been."""
     swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03"]
     whole = elsewhere(*VECTORIZED, *swept)
-    finish, finished = job.finish, []
+    finish, finished = loop.finish, []
 
     def stops(*args: Any) -> Any:
         if finished:
@@ -186,10 +186,10 @@ def test_stopped_between_two_records(
         finished.append(finish(*args))
         return finished[0]
 
-    monkeypatch.setattr(job, "finish", stops)
+    monkeypatch.setattr(loop, "finish", stops)
     assert tiny(*VECTORIZED, *swept).code == 130
-    monkeypatch.setattr(job, "finish", finish)
-    monkeypatch.setattr(job, "fit", None)  # nothing is left to train
+    monkeypatch.setattr(loop, "finish", finish)
+    monkeypatch.setattr(loop, "fit", None)  # nothing is left to train
     rest = tiny(*DOUBLE, f"hydra/launcher={finishes}", *swept).json
     assert rest["done"] == 4 and rest["cached"] == 1
     assert_same(run_dirs(rest), run_dirs(whole), 0)
@@ -206,7 +206,7 @@ def test_stopped_while_checkpoints_are_written(
     def stops(self: ActiveRun, state: Any) -> None:
         saved.append(state["step"])
         if len(saved) in (3, 25):
-            raise job.Interrupted(signal.SIGTERM)
+            raise loop.Interrupted(signal.SIGTERM)
         save(self, state)
 
     monkeypatch.setattr(ActiveRun, "save_checkpoint", stops)
@@ -217,17 +217,17 @@ def test_stopped_while_checkpoints_are_written(
 
 
 def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 1e6 < together.available_bytes() < 1e15
-    monkeypatch.setattr(together, "available_bytes", lambda: 100.0)
-    monkeypatch.setattr(together, "_bytes_of_replica", lambda request: 10.0)
+    assert 1e6 < vectorized.available_bytes() < 1e15
+    monkeypatch.setattr(vectorized, "available_bytes", lambda: 100.0)
+    monkeypatch.setattr(vectorized, "_bytes_of_replica", lambda request: 10.0)
 
     class Request:
         def __init__(self, count: int) -> None:
             self.seeds = range(count)
 
     requests: Any = [Request(count) for count in (2, 2, 2, 7, 1)]
-    assert together._chunks(requests, None) == [[0, 1], [2], [3], [4]]  # half of it is five replicas
-    assert together._chunks(requests, 100) == [[0, 1, 2, 3, 4]]
+    assert vectorized._chunks(requests, None) == [[0, 1], [2], [3], [4]]  # half of it is five replicas
+    assert vectorized._chunks(requests, 100) == [[0, 1, 2, 3, 4]]
 
 
 def _slowly() -> None:

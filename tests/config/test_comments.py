@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from icl.config import comments
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 
 
 def test_comments_by_key_where_the_option_is_put_and_the_users_own_win(tmp_path: Path) -> None:
@@ -12,7 +12,7 @@ def test_comments_by_key_where_the_option_is_put_and_the_users_own_win(tmp_path:
         "# @package optimizer.schedule\n# Steps of two sizes. More about them.\n_target_: mylab.Mine\n"
         "sizes: ['#1', 2] # one after the other\nnested:\n  deep: null # at the bottom\nbare: 1\n"
     )
-    configs = Configs(tmp_path)
+    configs = ConfigDirs(tmp_path)
     found = comments.of_keys(
         configs, "train", {"schedule": "mine", "task": "linear_regression", "model": None}
     )
@@ -28,7 +28,7 @@ def test_comments_by_key_where_the_option_is_put_and_the_users_own_win(tmp_path:
 
 
 def test_every_shipped_option_says_what_it_is() -> None:
-    configs = Configs()
+    configs = ConfigDirs()
     for group in sorted(configs.groups - {"hydra", "paper", "paths"}):
         for option in configs.options(group):
             assert comments.of_option(configs, group, option), (group, option)

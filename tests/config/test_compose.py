@@ -8,16 +8,16 @@ import pytest
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from icl.config.compose import Composed, _with_options, compose, hydra_of, plain
-from icl.config.multirun import QuickLoader
-from icl.config.places import Configs
+from icl.config.compose import Composed, _with_options, compose, hydra_session, resolve
+from icl.config.search_path import ConfigDirs
+from icl.jobs.execution.hydra_multirun import QuickLoader
 
 FILE = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\nname: mylab/{}\nseeds: [{}]\n"
 
 
-def by_hydra(configs: Configs, verb: str, overrides: Sequence[str]) -> Composed:
-    with hydra_of(configs, verb, overrides) as hydra:
-        return plain(hydra.compose_config(verb, list(overrides), RunMode.RUN))
+def by_hydra(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
+    with hydra_session(configs, verb, overrides) as hydra:
+        return resolve(hydra.compose_config(verb, list(overrides), RunMode.RUN))
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,18 @@ def test_it_is_what_hydra_composes(overrides: list[str]) -> None:
 
     def end(how: object) -> object:
         try:
-            return how(Configs(), "train", overrides)  # type: ignore[operator]
+            return how(ConfigDirs(), "train", overrides)  # type: ignore[operator]
         except Exception as error:
             return type(error), str(error)
 
-    compose(Configs(), "train", [one for one in overrides if one.startswith("experiment=")])
+    compose(ConfigDirs(), "train", [one for one in overrides if one.startswith("experiment=")])
     assert end(compose) == end(compose) == end(by_hydra)
 
 
 def test_a_file_or_variable_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "experiment" / "mine.yaml"
     path.parent.mkdir()
-    configs = Configs(tmp_path)
+    configs = ConfigDirs(tmp_path)
     for number in (1, 2):
         path.write_text(FILE.format("first", number))
         os.utime(path, ns=(number, number))
@@ -73,7 +73,7 @@ def test_a_file_or_variable_that_changes(tmp_path: Path, monkeypatch: pytest.Mon
 def test_values_are_no_new_composition() -> None:
     _with_options.cache_clear()
     for layers in range(1, 4):
-        found = compose(Configs(), "train", ["model=full", f"model.layers={layers}"])
+        found = compose(ConfigDirs(), "train", ["model=full", f"model.layers={layers}"])
         assert found.settings["model"]["layers"] == layers
     assert _with_options.cache_info().misses == 1
 
@@ -89,10 +89,10 @@ def test_values_are_no_new_composition() -> None:
 )  # fmt: skip
 def test_the_config_of_a_job_is_hydras(own: list[str], jobs: list[list[str]]) -> None:
     """To the last setting of Hydra's own."""
-    with hydra_of(Configs(), "train", own) as hydra:
+    with hydra_session(ConfigDirs(), "train", own) as hydra:
         overrides = ["seed=1,2", "hydra.mode=MULTIRUN", *own]
         master = hydra.compose_config("train", overrides, RunMode.MULTIRUN)
-        quick = QuickLoader(hydra.config_loader, Configs())
+        quick = QuickLoader(hydra.config_loader, ConfigDirs())
         for job in jobs * 2:
             found, wanted = (
                 OmegaConf.to_container(loader.load_sweep_config(master, job), enum_to_str=True)

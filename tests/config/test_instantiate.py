@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from icl.config import compose as ours
-from icl.config.places import Configs, conf_dir
+from icl.config.search_path import ConfigDirs, conf_dir
 from icl.models import LinearTransformer, Transformer
 
 EXPERIMENTS = ["ahn/theorem3", "ahn/tail", "giannou/lsa", "giannou/logistic", "lds/ar2", "xie/heads"]
@@ -58,9 +58,9 @@ def test_values_by_scale_are_known_in_any_order_of_imports(imports: str) -> None
 
 def test_typed_names_are_the_same_as_ever() -> None:
     typed = ["experiment=ahn/theorem3", "optimizer.schedule.every=7", "model.path=tokens"]
-    settings = ours.compose(Configs(), "train", typed).settings
+    settings = ours.compose(ConfigDirs(), "train", typed).settings
     assert settings["optimizer"]["schedule"] == {"_target_": "icl.training.schedules.StepHalving", "every": 7}
     assert "schedule" not in settings and "dim" not in settings["model"]
-    assert settings == ours.compose(Configs(), "train", [typed[0], "schedule.every=7", typed[2]]).settings
-    check = ours.compose(Configs(), "check", ["check=xie/ltb", "check.weights=here"]).settings["check"]
+    assert settings == ours.compose(ConfigDirs(), "train", [typed[0], "schedule.every=7", typed[2]]).settings
+    check = ours.compose(ConfigDirs(), "check", ["check=xie/ltb", "check.weights=here"]).settings["check"]
     assert (check["weights"], check["expected"]) == ("here", "fails")

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 
-from icl.config.compose import plain, register_resolvers
-from icl.config.places import SCALES, conf_dir
+from icl.config.compose import register_resolvers, resolve
+from icl.config.search_path import SCALES, conf_dir
 
 NOT_THE_CLASS_OWN = {"_target_", "expected", "weights", "schedule", "path", "activation"}
 
@@ -60,7 +60,7 @@ def _composed(group: str, name: str) -> dict[str, dict[str, Any]]:
     found = {}
     for scale in SCALES:
         cfg.scale = scale
-        found[scale] = plain(cfg).settings
+        found[scale] = resolve(cfg).settings
     return found
 
 

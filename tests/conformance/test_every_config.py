@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from icl.config.objects import instantiate
-from icl.config.places import SCALES
+from icl.config.search_path import SCALES
 from icl.errors import InputError
 from tests.conformance.configs import (
     NOT_THE_CLASS_OWN,

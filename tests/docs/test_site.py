@@ -16,12 +16,12 @@ import pytest
 import icl
 from icl.cli import VERBS, main
 from icl.config.compose import compose
-from icl.config.places import Configs
-from icl.jobs.catalog import entries, papers
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored.catalog import entries, papers
 from tests.report.browser import browser, find
 
 ROOT = Path(__file__).parents[2]
-CONFIGS = Configs.of(None)
+CONFIGS = ConfigDirs.of(None)
 WORDS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^icl (train|check|figure|reproduce|report) [^\n]*$", re.MULTILINE)
 NUMBER = re.compile(r"([\d.]+)<!-- (\S+) (\S+) -->")

@@ -25,15 +25,15 @@ from typing import Any
 
 from icl.cli import main as icl
 from icl.config.compose import compose, leaves
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from tests.faults.forked import Ended, started
 
 REFUSED_WITHIN, DONE_WITHIN = 5, 40  # CPU seconds
 SMALL = ["train.steps=2", "train.batch=4", "train.steps_per_batch=2", "train.log_every=1",
          "callbacks.gradient.count=0", "checks=[]"]  # fmt: skip
 COMMON = ["scale=smoke", "logger=none", "format=json"]
-_OPTIONS = {"train": Configs().options("experiment"), "check": Configs().options("check"),
-            "figure": Configs().options("figure")}  # fmt: skip
+_OPTIONS = {"train": ConfigDirs().options("experiment"), "check": ConfigDirs().options("check"),
+            "figure": ConfigDirs().options("figure")}  # fmt: skip
 _OURS = ("TypeError", "KeyError", "AttributeError", "IndexError", "NameError", "AssertionError",
          "UnboundLocalError", "RecursionError", "UnicodeEncodeError", "UnicodeDecodeError")  # fmt: skip
 ANY = [
@@ -113,7 +113,7 @@ HYDRA = [
 
 @functools.cache
 def _settings(verb: str, overrides: tuple[str, ...]) -> dict[str, Any]:
-    return dict(compose(Configs(), verb, overrides).settings)
+    return dict(compose(ConfigDirs(), verb, overrides).settings)
 
 
 def command(rng: random.Random) -> list[str]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from icl.config.places import Configs
-from icl.jobs.catalog import KINDS, has_result, listing
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored.catalog import KINDS, has_result, listing
 from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 
@@ -46,7 +46,7 @@ def test_no_run_is_read_twice(done: bool, tmp_path: Path, monkeypatch: pytest.Mo
         return read(path)
 
     monkeypatch.setattr(Path, "read_bytes", counted)
-    document = listing(tmp_path, Configs())
+    document = listing(tmp_path, ConfigDirs())
     assert 0 < len(reads) <= (1 if done else 2 * runs)
     found = {item["id"]: item["done"] for item in document["experiments"]}
     assert found["ahn/theorem3"] is done

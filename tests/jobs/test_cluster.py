@@ -11,10 +11,10 @@ import pytest
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.events import Changed, Event
-from icl.jobs.cluster import Cluster, cluster_here, cluster_of
-from icl.jobs.request import Document
-from icl.jobs.task import Task
-from icl.jobs.workers import carry_out
+from icl.jobs.execution.cluster import Cluster, cluster_here, cluster_of
+from icl.jobs.execution.task import QueuedRequest
+from icl.jobs.execution.workers import run_tasks
+from icl.jobs.requests.request import Document
 
 pytest.importorskip("submitit", reason="the slurm extra is not installed")
 LOCAL = Cluster("local", minutes=5, parallel=2)
@@ -30,12 +30,12 @@ class Counts:
     then: str = "ends"
     identity: str = "0"
 
-    def found(self, session: Session) -> None:
+    def lookup(self, session: Session) -> None:
         return None
 
     def validate(self) -> None: ...
 
-    def make(self, session: Session) -> Document:
+    def execute(self, session: Session) -> Document:
         with Path(session.outputs, f"{self.id}.txt").open("a") as file:
             print(os.getpid(), file=file)
         started = len(Path(session.outputs, f"{self.id}.txt").read_text().split())
@@ -55,8 +55,11 @@ def test_jobs_end_fail_die_and_are_queued_again(tmp_path: Path) -> None:
         Counts("fails", then="fails"),
         Counts("dies", then="dies"),
     ]
-    tasks = [Task(request, Session(tmp_path), alike="one" if i else "") for i, request in enumerate(requests)]
-    carry_out(tasks, 1, heard.append, LOCAL)
+    tasks = [
+        QueuedRequest(request, Session(tmp_path), runs_key="one" if i else "")
+        for i, request in enumerate(requests)
+    ]
+    run_tasks(tasks, 1, heard.append, LOCAL)
     changed = [event for event in heard if isinstance(event, Changed)]
     ended = {event.item.id: event for event in changed if event.state != "running"}
     assert ended["again"].document == {"started": 2, "by zero": None}

@@ -9,30 +9,30 @@ from typing import Any
 
 import pytest
 
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.events import Changed, Event
-from icl.jobs.figure import FigureRequest
-from icl.jobs.kinds import named
-from icl.jobs.many import tasks_of
-from icl.jobs.plan import Part, as_text, parts_of
-from icl.jobs.report import ReportRequest
-from icl.jobs.reproduce import Page
-from icl.jobs.task import Task
-from icl.jobs.workers import carry_out, following
-from icl.report.book import Book, Entry
+from icl.jobs.execution.plan import PlannedItem, as_text, plan_parts
+from icl.jobs.execution.reproduce import Page
+from icl.jobs.execution.run_all import tasks_of
+from icl.jobs.execution.task import QueuedRequest
+from icl.jobs.execution.workers import following, run_tasks
+from icl.jobs.requests.figure import FigureRequest
+from icl.jobs.requests.parse import parse_named
+from icl.jobs.stored.report import ReportRequest
+from icl.report.book import Book, ReportEntry
 from icl.runs.atomic import Unwritable
 from icl.runs.code import TRAINING, code_digest
 from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 
 
-def part(group: str, id: str, **more: Any) -> Part:
-    return Part(Entry(group, id, "mylab", "", ""), **more)
+def part(group: str, id: str, **more: Any) -> PlannedItem:
+    return PlannedItem(ReportEntry(group, id, "mylab", "", ""), **more)
 
 
-def task(name: str, alike: str = "") -> Task:
-    return Task(FigureRequest(name, "smoke", {}), Session(Path("/out")), alike)
+def task(name: str, runs_key: str = "") -> QueuedRequest:
+    return QueuedRequest(FigureRequest(name, "smoke", {}), Session(Path("/out")), runs_key)
 
 
 def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> None:
@@ -57,7 +57,7 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
     """Of records of the same settings; of a figure's runs only those of other code."""
 
     def record(kind: str, id: str, document: dict[str, Any]) -> None:
-        request, _ = named(kind, id, ["scale=laptop"], Configs())
+        request, _ = parse_named(kind, id, ["scale=laptop"], ConfigDirs())
         place = f"figures/{id}/laptop" if kind == "figure" else f"checks/{id}"
         file = tmp_path / place / f"{request.identity}.json"
         file.parent.mkdir(parents=True)
@@ -74,22 +74,24 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
     drawn = {"drawing_seconds": 2.0, "configs": "", "contents": {}, "runs": runs}
     drawn["drawn_from"] = [{"run": Path(path).name} for path in runs]
     record("figure", "ahn/fig7", {"files": {"png": "/gone"}, **drawn})
-    parts = parts_of(ReportRequest("laptop", ("ahn",)), Session(tmp_path))
+    parts = plan_parts(ReportRequest("laptop", ("ahn",)), Session(tmp_path))
     groups = [found.entry.group for found in parts]
     assert groups == sorted(groups) and all(found.entry.state == "waiting" for found in parts)
     checks = [(found.entry.id, found.past) for found in parts if found.entry.group == "check"]
-    others = [(id, None) for id in Configs().options("check") if id.startswith("ahn/") and id != "ahn/lemma4"]
+    others = [
+        (id, None) for id in ConfigDirs().options("check") if id.startswith("ahn/") and id != "ahn/lemma4"
+    ]
     assert checks == [("ahn/lemma4", {"ahn/lemma4": 7.0}), *others]
     figures = [found for found in parts if found.entry.group == "figure"]
     assert figures[0].entry.id == "ahn/fig7" and figures[1].past is None
     assert figures[0].past == {"ahn/fig7": 2.0, runs[0]: 100.0}
-    alike = {found.entry.id: found.task.alike for found in figures if found.task}
-    assert alike["ahn/fig1"] == alike["ahn/fig2"] != alike["ahn/fig3"]
+    runs_key = {found.entry.id: found.task.runs_key for found in figures if found.task}
+    assert runs_key["ahn/fig1"] == runs_key["ahn/fig2"] != runs_key["ahn/fig3"]
     by_name = {
-        task.request.id: task.alike
-        for task in tasks_of("figure", "ahn/all", [f"paths.outputs={tmp_path}"], Configs())
+        task.request.id: task.runs_key
+        for task in tasks_of("figure", "ahn/all", [f"paths.outputs={tmp_path}"], ConfigDirs())
     }
-    assert by_name["ahn/fig1"] == alike["ahn/fig1"] and by_name["ahn/fig3"] == by_name["ahn/fig5"]
+    assert by_name["ahn/fig1"] == runs_key["ahn/fig1"] and by_name["ahn/fig3"] == by_name["ahn/fig5"]
 
 
 def test_the_page_keeps_up_without_being_written_for_each_of_many(
@@ -101,7 +103,7 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
         written.append(told.entries[0].state)
         return outputs / "report"
 
-    monkeypatch.setattr("icl.jobs.reproduce.write", write)
+    monkeypatch.setattr("icl.jobs.execution.reproduce.write", write)
     only = part("check", "mylab/a")
     page = Page([only], ReportRequest("smoke"), Session(tmp_path))
     ends: queue.Queue[bool] = queue.Queue()  # of a pause: whether all is over
@@ -138,10 +140,10 @@ def test_tasks_that_want_the_same_run_are_kept_apart() -> None:
 def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Event] = []
 
-    def full(task: Task) -> Changed:
+    def full(task: QueuedRequest) -> Changed:
         return Changed(task.item, "unwritable", text="full")
 
-    monkeypatch.setattr("icl.jobs.workers.attempt", full)
+    monkeypatch.setattr("icl.jobs.execution.workers.run_task", full)
     with pytest.raises(Unwritable, match="full"):
-        carry_out([task("a"), task("b")], 1, heard.append)
+        run_tasks([task("a"), task("b")], 1, heard.append)
     assert [event.state for event in heard if isinstance(event, Changed)] == ["running"]

@@ -12,9 +12,9 @@ import pytest
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.events import Changed, Item, Progress, Said
-from icl.jobs.request import Document
-from icl.jobs.task import Task
-from icl.jobs.workers import carry_out, jobs_of
+from icl.jobs.execution.task import QueuedRequest
+from icl.jobs.execution.workers import jobs_of, run_tasks
+from icl.jobs.requests.request import Document
 from tests.processes import ROOT
 
 
@@ -26,14 +26,14 @@ class Talks:
     id: str = "mylab/talks"
     identity: str = "0"
 
-    def found(self, session: Session) -> None:
+    def lookup(self, session: Session) -> None:
         return None
 
     def validate(self) -> None: ...
 
-    def make(self, session: Session) -> Document:
+    def execute(self, session: Session) -> Document:
         session.tell(Progress(Item("train", self.id), 0.5, "step 1/2"))
-        session.say("said")
+        session.info("said")
         print("printed", file=sys.stderr)
         return {"here": "we are"}
 
@@ -41,8 +41,8 @@ class Talks:
 def test_progress_too_and_each_line_with_its_item(tmp_path: Path) -> None:
     heard: list[Any] = []
     requests: list[Any] = [Talks(), Talks("mylab/whispers")]
-    tasks = [Task(request, Session(tmp_path)) for request in requests]
-    carry_out(tasks, 2, heard.append)
+    tasks = [QueuedRequest(request, Session(tmp_path)) for request in requests]
+    run_tasks(tasks, 2, heard.append)
     for task in tasks:
         assert [event for event in heard if event.item.id == task.item.id] == [
             Changed(task.item, "running"),
@@ -59,7 +59,7 @@ def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(5)), raising=False)
     monkeypatch.setattr("joblib.externals.loky.backend.context._cpu_count_cgroup", lambda most: most)
     free = 64e9
-    monkeypatch.setattr("icl.jobs.workers.available_bytes", lambda: free)
+    monkeypatch.setattr("icl.jobs.execution.workers.available_bytes", lambda: free)
     assert jobs_of(None) == 5 and jobs_of(3) == 3
     free = 4e9
     assert jobs_of(None) == 2 and jobs_of(3) == 3
@@ -76,13 +76,13 @@ def test_a_script_need_not_ask_for_its_name(tmp_path: Path) -> None:
 import multiprocessing, sys
 print("begun")
 from icl.config.session import Session
-from icl.jobs.task import Task
-from icl.jobs.workers import carry_out, jobs_of
+from icl.jobs.execution.task import QueuedRequest
+from icl.jobs.execution.workers import run_tasks, jobs_of
 from pathlib import Path
 from tests.jobs.test_workers import Talks
 heard = []
-tasks = [Task(Talks(f"mylab/{name}"), Session(Path(sys.argv[1]))) for name in "ab"]
-carry_out(tasks, 2, heard.append)
+tasks = [QueuedRequest(Talks(f"mylab/{name}"), Session(Path(sys.argv[1]))) for name in "ab"]
+run_tasks(tasks, 2, heard.append)
 print(sum(getattr(event, "state", "") == "done" for event in heard))
 multiprocessing.current_process()._config["daemon"] = True
 print(jobs_of(None))
@@ -98,5 +98,5 @@ print(jobs_of(None))
 def test_one_alone_needs_no_other_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request: Any = Talks()
     heard: list[Any] = []
-    carry_out([Task(request, Session(tmp_path))], 2, heard.append)
+    run_tasks([QueuedRequest(request, Session(tmp_path))], 2, heard.append)
     assert capsys.readouterr().err == "printed\n" and heard[-1].document == {"here": "we are"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icl.report.book import Book, Entry, Paper
+from icl.report.book import Book, Paper, ReportEntry
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>'&"
 REMARKS = ["With (3) as printed the sign is wrong."]
@@ -19,7 +19,7 @@ PROVENANCE = {
     "hardware": {"cpu": "A processor", "cores": 2, "gpu": None, "memory_bytes": 2**33},
     "threads": 1,
 }
-Make = Callable[..., Entry]
+Make = Callable[..., ReportEntry]
 
 
 def png(path: Path, width: int = 120, height: int = 60) -> Path:
@@ -36,7 +36,7 @@ def png(path: Path, width: int = 120, height: int = 60) -> Path:
     return path
 
 
-def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> Entry:
+def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> ReportEntry:
     document = {
         "check": id, "paper": id.partition("/")[0], "reference": "Theorem 1", "claim": "The minimum is at A.",
         "verdict": verdict, "expected": verdict, "settings": {"dim": 5, "covariance": None, "seed": 3},
@@ -51,7 +51,7 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> E
     record = {"fingerprint": "0" * 12, "date": "2026-01-01 00:00 UTC", "provenance": PROVENANCE, "seeds": [3]}
     told = {"command": f"icl check check={id} scale=laptop", "reference": "Theorem 1"}
     told |= {"state": "done", "document": document, "record": record, "paper": document["paper"], **changes}
-    return Entry("check", id, **told)
+    return ReportEntry("check", id, **told)
 
 
 FAILS = {"verdict": "fails", "expected": "fails"}
@@ -69,7 +69,7 @@ def figure(tmp_path: Path) -> Make:
         caption: str = "A curve.",
         vector: str = "",
         **changes: Any,
-    ) -> Entry:
+    ) -> ReportEntry:
         folder, name = tmp_path / "outputs/figures" / id / "laptop", "fig1"
         files = {extension: folder / f"{name}.{extension}" for extension in ("png", "pdf", "csv", "md")}
         png(files["png"])
@@ -87,17 +87,17 @@ def figure(tmp_path: Path) -> Make:
             "runs": [], "seconds": 1.0, "cached": False, "caption": caption, "drawn_from": drawn_from,
         }  # fmt: skip
         told = {"command": f"icl figure figure={id}", "reference": "Figure 1", "paper": id.partition("/")[0]}
-        return Entry("figure", id, **{**told, "state": "done", "document": document, **changes})
+        return ReportEntry("figure", id, **{**told, "state": "done", "document": document, **changes})
 
     return make
 
 
-def waiting(group: str = "check", id: str = "one/theorem9", **changes: Any) -> Entry:
-    return Entry(
+def waiting(group: str = "check", id: str = "one/theorem9", **changes: Any) -> ReportEntry:
+    return ReportEntry(
         group, id, id.partition("/")[0], f"Reference of {id}", f"icl {group} {group}={id}", **changes
     )
 
 
-def book(*entries: Entry, papers: Sequence[Paper] = (), **changes: Any) -> Book:
+def book(*entries: ReportEntry, papers: Sequence[Paper] = (), **changes: Any) -> Book:
     scale, only = changes.pop("scale", "laptop"), changes.pop("only", ())
     return Book(scale, papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}, only)

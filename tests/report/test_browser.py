@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from icl.config.places import Configs
-from icl.jobs.report import papers
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored.report import papers
 from icl.report.book import Paper
 from icl.report.page import write_report
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
@@ -240,8 +240,8 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
 
 
 def test_the_closed_forms_have_the_values_of_the_library(tab: Browser, tmp_path: Path) -> None:
-    paper = next(paper for paper in papers(["ahn"], Configs()))
-    forms = [form for name in ("ahn", "xie") for form in papers([name], Configs())[0].closed_forms]
+    paper = next(paper for paper in papers(["ahn"], ConfigDirs()))
+    forms = [form for name in ("ahn", "xie") for form in papers([name], ConfigDirs())[0].closed_forms]
     told = book(check(), papers=[replace(paper, id="one", closed_forms=forms)])
     tab.open(write_report(tmp_path / "report", told))
 

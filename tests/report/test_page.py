@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from icl.config.places import Configs
-from icl.jobs import catalog, report
-from icl.report.book import Entry, Numbers, Paper, Run, Story, SweptRuns, Term
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored import catalog, report
+from icl.report.book import MetricSummary, Paper, PaperStory, ReportedRun, ReportEntry, SweptRuns, Term
 from icl.report.mathematics import mathml, prose
 from icl.report.page import summary, write_report
 from icl.runs import atomic
@@ -59,14 +59,14 @@ class Page(HTMLParser):
         return (attributes for name, attributes in self.tags if name == tag)
 
 
-def page(folder: Path, *entries: Entry, **changes: Any) -> Page:
+def page(folder: Path, *entries: ReportEntry, **changes: Any) -> Page:
     told = book(*entries, **changes)
     path = write_report(folder / "report", told)
     assert path == folder / f"report/{told.name}.html"
     return Page(path.read_text())
 
 
-def text_of(folder: Path, *entries: Entry, **changes: Any) -> str:
+def text_of(folder: Path, *entries: ReportEntry, **changes: Any) -> str:
     return page(folder, *entries, **changes).flat
 
 
@@ -112,7 +112,7 @@ def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, fig
 def test_findings_come_first_with_their_evidence_theorems_before_figures(
     tmp_path: Path, figure: Make
 ) -> None:
-    def findings(*entries: Entry) -> str:
+    def findings(*entries: ReportEntry) -> str:
         text = text_of(tmp_path, *entries)
         return text[text.index("Not true as stated") : text.index("Statements of ")]
 
@@ -277,7 +277,7 @@ def test_a_module_of_the_report_needs_no_torch_and_jinja_only_to_write() -> None
 def test_no_paper_is_named_in_the_code() -> None:
     papers = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}
     assert len(papers) >= 4
-    for path in [*(ROOT / "icl/report").glob("*.*"), ROOT / "icl/jobs/report.py"]:
+    for path in [*(ROOT / "icl/report").glob("*.*"), ROOT / "icl/jobs/stored/report.py"]:
         words = set(re.findall(r"[a-z]+", path.read_text().lower()))
         assert not words & papers, path
 
@@ -302,9 +302,9 @@ def test_a_claim_is_shown_in_mathematics_and_nothing_else_comes_in_with_it(tmp_p
 
 
 def test_every_shipped_formula_and_text_becomes_mathml() -> None:
-    formulas = [entry.formula for entry in catalog.entries("check", Configs()) if entry.formula]
+    formulas = [entry.formula for entry in catalog.entries("check", ConfigDirs()) if entry.formula]
     assert len(formulas) >= 50
-    papers = report.papers(catalog.papers(Configs()), Configs())
+    papers = report.papers(catalog.papers(ConfigDirs()), ConfigDirs())
     formulas += [form.formula for paper in papers for form in paper.closed_forms]
     texts = [term.text for paper in papers for term in paper.terms]
     texts += [text for paper in papers for story in paper.stories for text in story.text]
@@ -317,7 +317,7 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
 ) -> None:
     of_check = "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$."
     words = [f"{of_check} It fell from {{one/fig1 from}}.", "Nobody has {one/theorem2 risk}."]
-    story = Story("Half", words, {"one/theorem1": "holds"})
+    story = PaperStory("Half", words, {"one/theorem1": "holds"})
     terms = [Term("minimum", "where $f$ is least", "the least")]
     paper = Paper("one", "A paper", terms=terms, stories=[story])
     text = text_of(tmp_path, check(), figure(), papers=[paper])
@@ -340,9 +340,11 @@ def test_a_term_in_a_claim_leads_to_its_definition(tmp_path: Path) -> None:
 
 
 def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:
-    numbers = [Numbers("exact_risk", "exact", 0.25, 0.2, 0.3)]
-    run = Run("mine/first", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
-    sweep = SweptRuns("train mine/first", "sweeps/4567", {"done": 2}, [Run("lr=0.1", "", numbers)], "lr=0.1")
+    numbers = [MetricSummary("exact_risk", "exact", 0.25, 0.2, 0.3)]
+    run = ReportedRun("mine/first", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
+    sweep = SweptRuns(
+        "train mine/first", "sweeps/4567", {"done": 2}, [ReportedRun("lr=0.1", "", numbers)], "lr=0.1"
+    )
     told = replace(book(check()), runs=[run], sweeps=[sweep])
     text = Page(write_report(tmp_path, told).read_text()).flat
     assert "best: lr=0.1" in text and text.count("exact_risk (exact) 0.25 [0.2, 0.3]") == 2

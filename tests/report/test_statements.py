@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from icl.report.book import Entry
+from icl.report.book import ReportEntry
 from icl.report.statements import counted, statements
 from tests.report.conftest import NOTES, REMARKS, Make, book, check, waiting
 
@@ -88,7 +88,7 @@ def test_theorems_rank_before_lemmas_and_these_before_what_a_figure_shows(figure
 
 
 def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) -> None:
-    bare = Entry("check", "x/y", "x", "", "", "done", {"verdict": "holds"})
+    bare = ReportEntry("check", "x/y", "x", "", "", "done", {"verdict": "holds"})
     (statement,) = statements(book(bare))
     assert (statement.claim, statement.control, statement.inequality) == ("", None, "–")
     assert (statement.remarks, statement.notes) == ([], [])

@@ -8,11 +8,20 @@ import yaml
 
 import icl
 from icl.config.compose import compose
-from icl.config.places import Configs, conf_dir
+from icl.config.search_path import ConfigDirs, conf_dir
 from icl.errors import InputError
 from icl.experiments.xie.fig6 import ASKING
 from icl.runs import code
-from icl.runs.code import DRAWING, TRAINING, NotHere, Sources, code_digest, made_from, targets, todays_digest
+from icl.runs.code import (
+    DRAWING,
+    TRAINING,
+    NotHere,
+    Sources,
+    code_digest,
+    current_digest,
+    derived_digest,
+    targets,
+)
 
 ICL = Path(icl.__file__).parent
 NOT_NUMBERS = ("icl.cli", "icl.jobs", "icl.sinks", "icl.report", "icl.errors", "icl.runs.store")
@@ -30,7 +39,7 @@ RECORDS = [(group, name) for group in ("check", "figure", "experiment") for name
 @functools.cache
 def roots_of(group: str, name: str) -> tuple[str, ...]:
     if group == "experiment":
-        settings = compose(Configs(), "train", [f"experiment={name}"]).settings
+        settings = compose(ConfigDirs(), "train", [f"experiment={name}"]).settings
         return (*targets(*(settings[key] for key in ("task", "model", "optimizer"))), *TRAINING)
     own = yaml.safe_load((conf_dir() / group / f"{name}.yaml").read_text())
     return (*targets(own), *(DRAWING if group == "figure" else ()))
@@ -210,17 +219,17 @@ def test_what_the_papers_proofs_and_algorithms_say_counts() -> None:
 
 def test_todays_digest(tmp_path: Path) -> None:
     record = {"code": list(ASKING)}
-    assert todays_digest(record, tmp_path) == code_digest(ASKING)
-    assert todays_digest({"code": ["not_installed.check.X"]}, tmp_path) is None, "nothing calls it stale"
+    assert current_digest(record, tmp_path) == code_digest(ASKING)
+    assert current_digest({"code": ["not_installed.check.X"]}, tmp_path) is None, "nothing calls it stale"
     for gone in ({}, {"code": []}, {"code": ["icl.checks.gone.Check"]}):
-        assert todays_digest(gone, tmp_path) not in (None, code_digest(ASKING))
+        assert current_digest(gone, tmp_path) not in (None, code_digest(ASKING))
 
 
 def test_a_drawing_is_of_these_numbers() -> None:
     run = {"mark": ["f", "d", {"weights.npz": "1"}]}
-    one = made_from("c", {"a": run})
-    assert one == made_from("c", {"a": {**run, "run": "runs/x", "more": 1}})
+    one = derived_digest("c", {"a": run})
+    assert one == derived_digest("c", {"a": {**run, "run": "runs/x", "more": 1}})
     others = [("d", {"a": run}), ("c", {"b": run}), ("c", {})]
     others += [("c", {"a": {"mark": ["f", "d", {"weights.npz": "2"}]}})]
     others += [("c", {"a": {"mark": ["g", "d", {"weights.npz": "1"}]}})]  # another run by the same code
-    assert one not in {made_from(digest, runs) for digest, runs in others}
+    assert one not in {derived_digest(digest, runs) for digest, runs in others}

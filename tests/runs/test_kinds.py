@@ -1,4 +1,4 @@
-from icl.runs.kinds import RISKS, kind_of
+from icl.runs.metric_kinds import RISKS, kind_of
 
 
 def test_every_risk_says_what_it_is():

@@ -152,7 +152,7 @@ def test_a_block_that_ends_without_finish_is_a_failure(store, begin):
     "stop", [Interrupted(signal.SIGTERM), KeyboardInterrupt(), OSError(errno.ENOSPC, "full")]
 )
 def test_what_is_stopped_continues(store, path, begin, finish, stop):
-    with pytest.raises(atomic.Full if isinstance(stop, OSError) else type(stop)), begin(store) as run:
+    with pytest.raises(atomic.DiskFull if isinstance(stop, OSError) else type(stop)), begin(store) as run:
         run.save_checkpoint({"step": 1})
         run.save_checkpoint({"step": 2})
         raise stop

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icl.sinks.guarded import Guarded
+from icl.sinks.safe import SafeSink
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def opened(fails: str, calls: list[str]) -> Iterator[Any]:
 def test_each_stage(fails: str, reached: int) -> None:
     calls: list[str] = []
     said: list[str] = []
-    guarded = Guarded(opened(fails, calls), "ahn/theorem3: W&B", said.append)
+    guarded = SafeSink(opened(fails, calls), "ahn/theorem3: W&B", said.append)
     with guarded as sink:
         sink.log(0, {"loss": 1.0})
         sink.log(1, {"loss": 1.0})
@@ -41,14 +41,14 @@ def test_each_stage(fails: str, reached: int) -> None:
 
 
 def test_the_runs_own_failure_passes() -> None:
-    guarded = Guarded(opened("none", []), "x", print)
+    guarded = SafeSink(opened("none", []), "x", print)
     with pytest.raises(ZeroDivisionError), guarded:
         raise ZeroDivisionError
     assert not guarded.has_failed
 
 
 def test_strict_is_the_runs_own_failure() -> None:
-    with pytest.raises(ConnectionResetError), Guarded(opened("open", []), "x", print, strict=True):
+    with pytest.raises(ConnectionResetError), SafeSink(opened("open", []), "x", print, strict=True):
         pass
-    with pytest.raises(ConnectionResetError), Guarded(opened("close", []), "x", print, strict=True):
+    with pytest.raises(ConnectionResetError), SafeSink(opened("close", []), "x", print, strict=True):
         pass

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from icl.sinks.written import records
+from icl.sinks.wandb_file import records
 from tests.cli.conftest import TINY
 from tests.processes import Command
 from tests.sinks.loopback import Loopback
@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 import icl.sinks.wandb_sink as module
 from icl.config.logger import LoggerSettings
-from icl.sinks.guarded import Guarded
+from icl.sinks.safe import SafeSink
 
 module.FINISH_TIMEOUT = module.AGENTS_FINISH_TIMEOUT = float(os.environ.get("FINISH_WITHIN", 3600))
 init_timeout = float(os.environ.get("BEGIN_WITHIN", 3600))

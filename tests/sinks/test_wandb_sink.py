@@ -17,10 +17,10 @@ from PIL import Image
 
 from icl.config.compose import compose
 from icl.config.logger import PRIVATE, LoggerSettings
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
+from icl.sinks.wandb_file import records
 from icl.sinks.wandb_sink import WandbSink
-from icl.sinks.written import records
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
@@ -306,7 +306,7 @@ def no_wandb_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(*overrides: str) -> LoggerSettings:
-    return LoggerSettings(**compose(Configs(), "train", overrides).settings["logger"])
+    return LoggerSettings(**compose(ConfigDirs(), "train", overrides).settings["logger"])
 
 
 def test_wandbs_own_variables_are_respected_and_overridden(
@@ -350,7 +350,7 @@ def test_names_and_tags_are_wandbs_variables_or_given(
 
 
 def test_what_is_off_is_so_in_the_config(no_wandb_variables: None) -> None:
-    shown = compose(Configs(), "train", []).settings["logger"]["settings"]
+    shown = compose(ConfigDirs(), "train", []).settings["logger"]["settings"]
     assert shown == PRIVATE and settings().settings == PRIVATE
     found = settings("logger.settings.x_disable_stats=false", "logger.settings.console=wrap")
     assert found.settings == PRIVATE | {"x_disable_stats": False, "console": "wrap"}

@@ -17,9 +17,9 @@ import pytest
 import icl as package
 from icl.config.session import Session
 from icl.events import Changed, Event
-from icl.jobs.cluster import Cluster
-from icl.jobs.task import Task
-from icl.jobs.workers import carry_out
+from icl.jobs.execution.cluster import Cluster
+from icl.jobs.execution.task import QueuedRequest
+from icl.jobs.execution.workers import run_tasks
 from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401  fixtures
 from tests.jobs.test_cluster import Counts
 
@@ -131,7 +131,7 @@ def test_items_of_a_reproduce(tmp_path: Path) -> None:
     heard: list[Event] = []
     requests: list[Any] = [Counts("again", ends=1), Counts("fails", then="fails")]
     cluster = Cluster("slurm", minutes=5, memory_gb=1)
-    carry_out([Task(request, Session(tmp_path)) for request in requests], 1, heard.append, cluster)
+    run_tasks([QueuedRequest(request, Session(tmp_path)) for request in requests], 1, heard.append, cluster)
     ended = {e.item.id: e for e in heard if isinstance(e, Changed) and e.state != "running"}
     assert ended["again"].document == {"started": 2, "by zero": None}
     assert ended["fails"].text == "ZeroDivisionError: division by zero"

@@ -12,12 +12,12 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
+from icl.callbacks.checkpoints import Checkpoints
+from icl.callbacks.metrics import CriticalPointGradient, DistanceToSet, ExactRisk
 from icl.errors import Interrupted
 from icl.models import LinearTransformer, Parametrization, SparseA
 from icl.tasks import LinearRegression
-from icl.training.checkpoints import Checkpoints
-from icl.training.job import TrainingPlan
-from icl.training.measures import CriticalPointGradient, DistanceToSet, ExactRisk
+from icl.training.loop import TrainingPlan
 from icl.training.optimizers import OptimizerSpec
 from icl.training.schedules import Constant, Schedule
 from icl.training.settings import TrainerSettings, TrainSettings

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from icl.callbacks import DistanceToSet, Measure
+from icl.callbacks import DistanceToSet, MetricCallback
 from icl.errors import Interrupted
 from icl.models import LinearTransformer
 from icl.random import generator
-from icl.training import job
+from icl.training import loop
 from icl.training.module import EACH_STEP
-from icl.training.stored import run_plan
+from icl.training.run import find_or_train
 from icl.training.stream import PromptStream
 from tests.training.conftest import QUIET, stopped_at
 
@@ -40,7 +40,7 @@ class Counts(pl.Callback):
 
     def on_weights(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
         self.calls["on_weights"] += 1
-        assert pl_module.look.step == step == trainer.global_step
+        assert pl_module.snapshot.step == step == trainer.global_step
 
     def on_step_end(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
         self.calls["on_step_end"] += 1
@@ -51,12 +51,12 @@ HOOKS = [name for name in dir(pl.Callback) if name.startswith("on_")]
 
 
 def fit(
-    plan: job.TrainingPlan, counts: Counts, others: Sequence[pl.Callback] = (), **options: Any
+    plan: loop.TrainingPlan, counts: Counts, others: Sequence[pl.Callback] = (), **options: Any
 ) -> tuple[Any, pl.Trainer]:
     """The module under a stock trainer, without a run."""
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    module = job.make_module(plan)
-    estimator = job.make_estimator(plan.train.estimator, plan.model, plan.law)
+    module = loop.make_module(plan)
+    estimator = loop.make_estimator(plan.train.estimator, plan.model, plan.law)
     train = plan.train
     stream = PromptStream(
         estimator, plan.seeds, train.batch, train.steps_per_batch, train.steps, 0, plan.trainer.dtype
@@ -148,25 +148,25 @@ def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., An
 
 def test_a_resumed_run_goes_on_counting(make_plan: Callable[..., Any]) -> None:
     with stopped_at(7) as first:
-        run_plan(make_plan())
+        find_or_train(make_plan())
     with stopped_at(12) as rest:  # as good as done
-        run_plan(make_plan())
+        find_or_train(make_plan())
         raise Interrupted(signal.SIGTERM)
     assert first + rest == [(step, step) for step in range(1, 13)]
 
 
-class Largest(Measure):
+class Largest(MetricCallback):
     """A user's own column."""
 
     def columns(self, pl_module: Any) -> list[str]:
         return ["largest"]
 
     def measure(self, pl_module: Any, step: int) -> Mapping[str, Tensor]:
-        return {"largest": torch.linalg.matrix_norm(pl_module.look.matrices["A"], 2).amax(-1)}
+        return {"largest": torch.linalg.matrix_norm(pl_module.snapshot.matrices["A"], 2).amax(-1)}
 
 
 def test_a_users_own_column(make_plan: Any) -> None:
-    record = run_plan(make_plan(callbacks={"more": [Largest(steps=[0, 12])]})).record
+    record = find_or_train(make_plan(callbacks={"more": [Largest(steps=[0, 12])]})).record
     steps, seeds, column = (record.metrics[name] for name in ("step", "seed", "largest"))
     for step, seed, value in zip(steps, seeds, column, strict=True):
         if step not in (0, 12):
@@ -180,8 +180,8 @@ def test_a_users_own_column(make_plan: Any) -> None:
 def test_a_record_has_its_last_numbers_whoever_was_listening(make_plan: Callable[..., Any]) -> None:
     """Columns are those of the callbacks; the metrics at the end are not."""
     plan = make_plan(name="bare")
-    bare = run_plan(dataclasses.replace(plan, callbacks=())).record
-    full = run_plan(make_plan()).record
+    bare = find_or_train(dataclasses.replace(plan, callbacks=())).record
+    full = find_or_train(make_plan()).record
     assert set(bare.metrics) == {"step", "seed", "loss", "lr"}
     assert {"dist_preconditioned", "exact_risk"} <= set(full.metrics)
     for name in ("loss", "exact_risk", "dist_preconditioned", "dist_plain", "dist_plain_A1"):
@@ -195,4 +195,4 @@ def test_a_run_that_is_stopped_early_is_no_record(make_plan: Callable[..., Any])
             trainer.should_stop = True
 
     with pytest.raises(RuntimeError, match=r"stopped before train\.steps"):
-        run_plan(make_plan(callbacks={"more": [Impatient()]}))
+        find_or_train(make_plan(callbacks={"more": [Impatient()]}))

@@ -15,18 +15,18 @@ from torch.utils.data import DataLoader, TensorDataset
 from icl.callbacks import ExactRisk
 from icl.config.objects import target_class
 from icl.random import generator
-from icl.training import job
-from icl.training.restored import Predictor
-from icl.training.stored import run_plan
+from icl.training import loop
+from icl.training.load import Predictor
+from icl.training.run import find_or_train
 from icl.training.stream import PromptStream
 from tests.training.conftest import QUIET
 
 STEPS = 12  # of conftest's plan, 5 on each set of prompts
 
 
-def module_of(plan: job.TrainingPlan) -> Any:
+def module_of(plan: loop.TrainingPlan) -> Any:
     plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    return job.make_module(plan)
+    return loop.make_module(plan)
 
 
 def trainer_of(*callbacks: pl.Callback, **options: Any) -> pl.Trainer:
@@ -97,7 +97,7 @@ def test_a_loader_serves_two_trainings(make_plan: Callable[..., Any], tmp_path: 
 
 def test_callbacks_that_monitor(make_plan: Callable[..., Any], tmp_path: Path) -> None:
     """Every batch of prompts; the means of the rows that a run has at these steps."""
-    record = run_plan(make_plan(callbacks={"count": 0})).record
+    record = find_or_train(make_plan(callbacks={"count": 0})).record
     seen: dict[int, dict[str, float]] = {}
 
     class Sees(pl.Callback):
@@ -124,13 +124,13 @@ def test_callbacks_that_monitor(make_plan: Callable[..., Any], tmp_path: Path) -
 
 def test_they_work_in_a_run(make_plan: Callable[..., Any], tmp_path: Path) -> None:
     """And change nothing in it."""
-    plain = run_plan(make_plan()).record
+    plain = find_or_train(make_plan()).record
     monitors = [
         EarlyStopping("loss"),
         EarlyStopping("exact_risk"),
         ModelCheckpoint(tmp_path / "best", monitor="loss"),
     ]
-    watched = run_plan(make_plan(name="watched", callbacks={"more": monitors})).record
+    watched = find_or_train(make_plan(name="watched", callbacks={"more": monitors})).record
     assert plain.metrics == watched.metrics
     assert (plain.weights["A"] == watched.weights["A"]).all()
     assert list((tmp_path / "best").glob("*.ckpt"))
@@ -148,7 +148,7 @@ def test_validation_is_on_prompts_of_its_own(make_plan: Callable[..., Any], esti
     trainer_of(max_epochs=1, limit_val_batches=0).fit(alone)
     assert torch.equal(validated.trained["A"], alone.trained["A"])
     (found,) = trainer.validate(validated, verbose=False)
-    made = job.make_estimator(estimator, plan.model, plan.law)
+    made = loop.make_estimator(estimator, plan.model, plan.law)
     draw = made.draw([generator(seed, "eval") for seed in plan.seeds], batch or 0)
     with torch.no_grad():
         expected = float(made.risk(validated._model(), draw).mean())

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from icl.callbacks import Measure
+from icl.callbacks import MetricCallback
 from mylab.task import best_step
 
 
-class DistanceToBestStep(Measure):
+class DistanceToBestStep(MetricCallback):
     def columns(self, pl_module: Any) -> list[str]:
         return ["distance_to_best_step"]
 

@@ -23,11 +23,11 @@ from scipy.stats import binom
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.points_of_s import Point, starts_tracked
-from icl.checks.ahn.settings import MAX_DIM, Prompts
+from icl.checks.ahn.support.critical_set import Point, starts_tracked
+from icl.checks.ahn.support.settings import MAX_DIM, PromptSettings
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import held, limited, searched
-from icl.checks.verdict import CONFIDENCE, Bound, Condition, Control, Finding, at_most, deciding
+from icl.checks.settings import affordable_starts, fits_in_memory, in_range
+from icl.checks.verdict import CONFIDENCE, Bound, Condition, Control, Finding, at_most, combine
 from icl.errors import InputError
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
@@ -49,7 +49,7 @@ MOST_PROMPTS = (
 
 
 @dataclass(eq=False)
-class Conditioning(Prompts):
+class Conditioning(PromptSettings):
     """Settings: of the prompts, their number (`samples`), the layers, and the starts of the search on S."""
 
     context: int = 10
@@ -67,17 +67,17 @@ class Conditioning(Prompts):
     )
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 2, MAX_DIM, "a prompt takes dim^3 operations")
+        in_range("check.dim", self.dim, 2, MAX_DIM, "a prompt takes dim^3 operations")
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
-        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
         if self.context < self.dim:
             raise InputError(
                 f"check.context={self.context}: must be at least check.dim={self.dim}, or no Gram matrix has "
                 "an inverse"
             )
-        searched("check.starts", self.starts, 1)
-        held(self.samples, MIN_SAMPLES, self.dim**2)
+        affordable_starts("check.starts", self.starts, 1)
+        fits_in_memory(self.samples, MIN_SAMPLES, self.dim**2)
         attention.affordable(TOKENS * self.layers, self.context)
         self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 
@@ -93,7 +93,7 @@ class Conditioning(Prompts):
         error, rounding = self._error_on_tokens(Point(self.risk, self.law, chosen.a_L, chosen.b_L))
         control, _ = better_conditioned(-chosen.beta_L, s_BD)
         least = float(binom.ppf(CONFIDENCE, self.samples, 0.5)) / self.samples
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 self._most(worst, least),
                 ("holds" if chosen.beta_L.min() > 0 else "fails", Bound(0.0, "a sign", "least_beta", ">")),

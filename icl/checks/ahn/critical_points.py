@@ -14,10 +14,10 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 
-from icl.checks.ahn.points_of_s import Point, starts_tracked
-from icl.checks.ahn.settings import MAX_DIM, Prompts
-from icl.checks.settings import limited, searched
-from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
+from icl.checks.ahn.support.critical_set import Point, starts_tracked
+from icl.checks.ahn.support.settings import MAX_DIM, PromptSettings
+from icl.checks.settings import affordable_starts, in_range
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 
@@ -30,7 +30,7 @@ GRADIENT = (
 
 
 @dataclass(eq=False)
-class CriticalPoints(Prompts):
+class CriticalPoints(PromptSettings):
     """Settings: of the prompts, the layers (two at least), and the starts of the search on S of (11)."""
 
     context: int = 10
@@ -43,11 +43,11 @@ class CriticalPoints(Prompts):
     claim = "The in-context loss of several layers has more than one critical point."
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, MAX_DIM, "the Wishart moments' terms grow with the dimension")
+        in_range("check.dim", self.dim, 1, MAX_DIM, "the Wishart moments' terms grow with the dimension")
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
-        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
-        searched("check.starts", self.starts, 1)
+        affordable_starts("check.starts", self.starts, 1)
 
     def measure(self) -> Finding:
         orders, minima = self._orders(), self._minima()
@@ -58,7 +58,7 @@ class CriticalPoints(Prompts):
         apart = min(distance(*pair) for some in (orders, minima) for pair in combinations(some, 2))
         between = share_of_rounding(halfway(orders[0], orders[1]))
         count = len(points)
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 at_most("largest_gradient", max(shares), 1.0, GRADIENT),
                 ("holds" if apart > APART else "fails", Bound(APART, "of the search", "least_distance", ">")),

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import law_of, limited
+from icl.checks.settings import in_range, law_of
 from icl.checks.verdict import Control, Finding, decide
 from icl.errors import whole
 from icl.models.parametrizations import sparse_stack
@@ -47,7 +47,7 @@ class GdPlusPlus:
     def __post_init__(self) -> None:
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
         reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
         whole("check.samples", self.samples, 1, 100_000)
         attention.affordable(self.samples * self.layers, self.context)
 

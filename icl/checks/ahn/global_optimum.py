@@ -18,10 +18,10 @@ from itertools import pairwise, product
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.search import descend
+from icl.checks.ahn.support.search import descend
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import limited, searched
-from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
+from icl.checks.settings import affordable_starts, in_range
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.equivariant_bound import equivariant_optimum
@@ -56,12 +56,12 @@ class GlobalOptimum:
     claim = "With w ~ N(0, Sigma^-1) the best point of S is the global minimum of eq. (8) over all A."
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 2, MAX_DIM, "words of length 6 in dim x dim matrices take minutes")
-        limited(
+        in_range("check.dim", self.dim, 2, MAX_DIM, "words of length 6 in dim x dim matrices take minutes")
+        in_range(
             "check.context", self.context, 1, MAX_CONTEXT, "the risk falls into the rounding of its terms"
         )
-        limited("check.layers", self.layers, 2, MAX_LAYERS, "the risk has words longer than 6")
-        searched("check.starts", self.starts, 1)
+        in_range("check.layers", self.layers, 2, MAX_LAYERS, "the risk has words longer than 6")
+        affordable_starts("check.starts", self.starts, 1)
         whole("check.seed", self.seed, 0)
 
     def measure(self) -> Finding:
@@ -80,7 +80,7 @@ class GlobalOptimum:
         one_layer, slope_rounding = self._one_layer_excess(), ROUNDING * self.dim
         optima = {depth: InvariantRisk(self.dim, self.context, depth).optimum().risk for depth in excess}
         control = self._control()
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 ("fails" if lower else "undecided", Bound(-max(shares), SOURCE, "lowest_excess", ">")),
                 at_most("certificate_error", error, rounding, CERTIFIED),

@@ -23,10 +23,10 @@ import torch
 from scipy.stats import beta, norm
 from torch import Tensor
 
-from icl.checks.ahn.ensemble import Risk, descend_each
-from icl.checks.ahn.near_s import minimum_below
-from icl.checks.ahn.points_of_s import nearest_point, starts_tracked, whitened
-from icl.checks.settings import HELD, held, law_of, limited
+from icl.checks.ahn.support.critical_set import nearest_point, starts_tracked, whitened
+from icl.checks.ahn.support.ensemble import Risk, descend_each
+from icl.checks.ahn.support.judge_critical_set import minimum_below
+from icl.checks.settings import HELD, fits_in_memory, in_range, law_of
 from icl.checks.verdict import CONFIDENCE, Bound, Control, Finding
 from icl.errors import InputError, reals
 from icl.models.gram import sparse_expected_risk
@@ -35,7 +35,7 @@ from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.theory.distance import distance_to_identity
-from icl.theory.polynomial import InvariantRisk, Minimum
+from icl.theory.polynomial import InvariantRisk, PolynomialMinimum
 from icl.weighted import stratified_error
 
 MOST = 0.5
@@ -78,18 +78,18 @@ class Landscape:
     )
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, 10, "all starts are trained at once")
-        limited("check.layers", self.layers, 2, 3, "deeper stacks take many more weighted prompts")
-        limited("check.starts", self.starts, 1, 1024, "all starts are trained at once")
-        limited("check.iterations", self.iterations, 1, 100_000, "training takes days")
-        held(self.samples, 1000, 4 * self.layers * self.dim**2)
+        in_range("check.dim", self.dim, 1, 10, "all starts are trained at once")
+        in_range("check.layers", self.layers, 2, 3, "deeper stacks take many more weighted prompts")
+        in_range("check.starts", self.starts, 1, 1024, "all starts are trained at once")
+        in_range("check.iterations", self.iterations, 1, 100_000, "training takes days")
+        fits_in_memory(self.samples, 1000, 4 * self.layers * self.dim**2)
         count = len(self.init_stds) if isinstance(self.init_stds, Sequence) else 1
         self.init_stds = reals("check.init_stds", self.init_stds, count, 0, open_low=True)
         if not 0 < count <= self.starts:
             raise InputError(f"check.init_stds: has {count} sizes for {self.starts} starts")
         self.law = law_of(self.dim, self.context, self.seed, task_covariance="inverse")  # refuses the rest
         most = max(300, HELD // (self.starts * self.dim**2))
-        limited("check.prompts", self.prompts, 300, most, "those of all starts fill the memory")
+        in_range("check.prompts", self.prompts, 300, most, "those of all starts fill the memory")
         self.inflations = inflations_for(3**self.layers - 1, self.context, self.dim)
 
     def measure(self) -> Finding:
@@ -201,7 +201,7 @@ class Landscape:
             minimum_below(nearest_point((A_LDD, B_LDD), self._white())),
         )
 
-    def _control(self, best: Minimum) -> Control:
+    def _control(self, best: PolynomialMinimum) -> Control:
         """Weights at the best minimum on S, disturbed: they must not be taken for another's."""
         rng, identity_DD = generator(self.seed, "control"), torch.eye(self.dim, dtype=torch.float64)
         scalars = (torch.from_numpy(-best.a_L), torch.from_numpy(best.b_L))

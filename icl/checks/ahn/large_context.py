@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.settings import Eigenvalues, Matrix
+from icl.checks.ahn.support.settings import Eigenvalues, Matrix
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import law_of, limited
-from icl.checks.verdict import Control, Finding, at_most, deciding
+from icl.checks.settings import in_range, law_of
+from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.errors import InputError
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
@@ -50,7 +50,7 @@ class LargeContext:
     claim = "As n grows the preconditioner of the best single layer, eq. (6), approaches Sigma^-1."
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, MAX_DIM, "the risk's words take dim^3 operations each")
+        in_range("check.dim", self.dim, 1, MAX_DIM, "the risk's words take dim^3 operations each")
         if (
             isinstance(self.contexts, str)
             or not isinstance(self.contexts, Sequence)
@@ -58,7 +58,7 @@ class LargeContext:
         ):
             raise InputError(f"check.contexts={self.contexts}: must be a list of at least 2 context lengths")
         reason = "1 / context falls into the rounding of the gradient"
-        self.contexts = [limited("check.contexts", N, 1, MAX_CONTEXT, reason) for N in self.contexts]
+        self.contexts = [in_range("check.contexts", N, 1, MAX_CONTEXT, reason) for N in self.contexts]
         if any(later <= N for N, later in zip(self.contexts, self.contexts[1:], strict=False)):
             raise InputError(f"check.contexts={self.contexts}: must be in rising order")
         given = {"eigenvalues": self.eigenvalues, "covariance": self.covariance}
@@ -85,7 +85,7 @@ class LargeContext:
         gradient = max(self._gradient(N) for N in self.contexts)
         long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
         control = long * self._difference(_trace_undivided, long)
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 at_most("largest_context_times_distance", max(scaled), rate, RATE),
                 at_most("largest_difference", difference, ROUNDING * condition, DIFFERENCE),

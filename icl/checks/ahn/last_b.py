@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.settings import Prompts
+from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
+from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, decide
 from icl.errors import whole
 from icl.models.parametrizations import sparse_stack
@@ -27,7 +27,7 @@ MAX_LAYERS = 4
 
 
 @dataclass(eq=False)
-class LastB(Prompts):
+class LastB(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers, two at least."""
 
     layers: int = 3
@@ -40,7 +40,7 @@ class LastB(Prompts):
         super().__post_init__()
         whole("check.samples", self.samples, 1, 100_000)
         reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         attention.affordable(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:

@@ -17,11 +17,17 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.descent import descent_entries, label_entries, operations, random_steps, sizes_of_terms
-from icl.checks.ahn.settings import Prompts
+from icl.checks.ahn.support.descent import (
+    descent_entries,
+    label_entries,
+    operations,
+    random_steps,
+    sizes_of_terms,
+)
+from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.given_weights import require_family
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
+from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, Weights, decide
 from icl.errors import InputError, whole
 from icl.random import generator
@@ -38,7 +44,7 @@ REMARKS = [
 
 
 @dataclass(eq=False)
-class Lemma1(Prompts):
+class Lemma1(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers."""
 
     layers: int = 4
@@ -53,7 +59,7 @@ class Lemma1(Prompts):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("check.samples", self.samples, 1, 100_000)
-        limited("check.layers", self.layers, 1, MAX_LAYERS, "the bound on rounding doubles with each layer")
+        in_range("check.layers", self.layers, 1, MAX_LAYERS, "the bound on rounding doubles with each layer")
         attention.affordable(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn import swaps
-from icl.checks.ahn.settings import Prompts
+from icl.checks.ahn.support import rotation_test
+from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import held, limited
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.settings import fits_in_memory, in_range
+from icl.checks.verdict import Bound, Control, Finding, combine, decide
 from icl.random import generator
 from icl.tasks import TokenPrompt
 
@@ -38,7 +38,7 @@ REMARKS = [
 
 
 @dataclass(eq=False)
-class Lemma4(Prompts):
+class Lemma4(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers."""
 
     layers: int = 3
@@ -53,7 +53,7 @@ class Lemma4(Prompts):
     )
 
     def __post_init__(self) -> None:
-        limited(
+        in_range(
             "check.dim",
             self.dim,
             1,
@@ -61,9 +61,9 @@ class Lemma4(Prompts):
             "the Gram matrices of all prompts, held at once, fill the memory",
         )
         reason = "the alternating product of the layers loses its digits"
-        limited("check.layers", self.layers, 2, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
-        held(self.samples, 1, (self.dim + 1) ** 2)
+        fits_in_memory(self.samples, 1, (self.dim + 1) ** 2)
         self.whitened = replace(
             self.law,
             root_RDD=torch.eye(self.dim, dtype=torch.float64)[None],
@@ -77,17 +77,17 @@ class Lemma4(Prompts):
         A_LDD = torch.tensor(a_L)[:, None, None] * torch.eye(law.dim, dtype=torch.float64)
         gram, (tokens, notes) = law.gram_prompts([rng], self.samples), self._token_prompts(rng)
         parts = {
-            "polynomial_error": swaps.on_the_polynomial(law, a_L),
-            "gram_error": swaps.on_predictions(law, A_LDD, a_L, gram),
-            "token_error": swaps.on_predictions(law, A_LDD, a_L, tokens),
+            "polynomial_error": rotation_test.on_the_polynomial(law, a_L),
+            "gram_error": rotation_test.on_predictions(law, A_LDD, a_L, gram),
+            "token_error": rotation_test.on_predictions(law, A_LDD, a_L, tokens),
         }
         if law.dim <= WORDS_DIM:
-            parts["words_error"] = swaps.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
+            parts["words_error"] = rotation_test.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
         source = (
             "rounding: 64 eps times what the terms would add up to with all signs equal, over what they add "
             "up to"
         )
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 (decide(error, allowed), Bound(allowed, source, name))
                 for name, (error, allowed) in parts.items()
@@ -118,17 +118,17 @@ class Lemma4(Prompts):
         law = self.whitened
         if law.dim > WORDS_DIM:
             prompt = law.gram_prompts([generator(self.seed, "control", 1)], self.samples)
-            change = swaps.on_predictions(law, self._off_s(A_LDD), a_L, prompt)
+            change = rotation_test.on_predictions(law, self._off_s(A_LDD), a_L, prompt)
             text = "layers off S swapped (a random matrix added to A_0), largest change of a prediction"
         elif law.dim == 1:
             longer = torch.cat([1.1 * A_LDD[:1], A_LDD[1:2]])
             change = (
-                swaps.relative_change(law, [A_LDD[:2], longer]),
-                ROUNDING * swaps.growth(law, a_L[:2]),
+                rotation_test.relative_change(law, [A_LDD[:2], longer]),
+                ROUNDING * rotation_test.growth(law, a_L[:2]),
             )
             text = "a_0 a tenth larger instead of a swap (every A is on S at dim 1), exact risk, L = 2"
         else:
-            change = swaps.on_words(law, self._off_s(A_LDD[:2]), a_L[:2])
+            change = rotation_test.on_words(law, self._off_s(A_LDD[:2]), a_L[:2])
             text = "two layers off S swapped (a random matrix added to A_0), exact risk, L = 2"
         return Control(text, change[0], decide(*change) == "fails")
 

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.settings import Prompts
+from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, at_most, deciding
+from icl.checks.settings import in_range
+from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.models import Full, LinearTransformer, Parametrization, SparseAB
 from icl.random import generator
@@ -32,7 +32,7 @@ PARTS = ("form_error", "lemma6_x", "lemma6_context_labels", "lemma6_query_label"
 
 
 @dataclass(eq=False)
-class Lemma5(Prompts):
+class Lemma5(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers."""
 
     layers: int = 3
@@ -47,7 +47,7 @@ class Lemma5(Prompts):
         super().__post_init__()
         whole("check.samples", self.samples, 1, 100_000)
         reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
         attention.affordable(self.samples, self.context)
 
     def measure(self) -> Finding:
@@ -65,7 +65,7 @@ class Lemma5(Prompts):
             at_most(name, error, bound.value, bound.source)
             for name, error in (("max_error", max_error), ("max_error_outside_11", outside_error))
         ]
-        verdict, shown = deciding(conditions)
+        verdict, shown = combine(conditions)
         return Finding(
             verdict,
             {"max_error": max_error, **sparse, "max_error_outside_11": outside_error},

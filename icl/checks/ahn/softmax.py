@@ -20,7 +20,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from icl.checks.settings import law_of, limited, searched
+from icl.checks.settings import affordable_starts, in_range, law_of
 from icl.checks.verdict import CONFIDENCE, QUANTILE, Bound, Control, Finding
 from icl.errors import InputError, whole
 from icl.random import generator
@@ -54,13 +54,13 @@ class Softmax:
     )
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, 32, "a search in (dim + 1)^2 variables a head takes minutes")
+        in_range("check.dim", self.dim, 1, 32, "a search in (dim + 1)^2 variables a head takes minutes")
         if isinstance(self.heads, str) or not isinstance(self.heads, Sequence) or 1 not in self.heads:
             raise InputError(f"check.heads={self.heads}: must be a list of numbers of heads with 1 in it")
-        self.heads = [limited("check.heads", H, 1, 16, "a search takes minutes") for H in self.heads]
+        self.heads = [in_range("check.heads", H, 1, 16, "a search takes minutes") for H in self.heads]
         if len(set(self.heads)) < len(self.heads):
             raise InputError(f"check.heads={self.heads}: has duplicates")
-        searched("check.starts", self.starts, 2)
+        affordable_starts("check.starts", self.starts, 2)
         whole("check.samples", self.samples, 500)
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
         # Tokens, and of each head the scores and their softmax with their gradients.

@@ -5,8 +5,9 @@ minimises the in-context loss over all P and Q, up to P <- gamma P, Q <- Q / gam
 
 Measured: the gradient at (6), and its exact risk against the least value of a convex form in which every
 P and Q has its place; the same for eq. (7), Sigma = I; and Lemma 3, column by column of Q. Gradients are
-those of whitened tokens (icl.checks.ahn.linear_layer). The form itself is held to prompts drawn as tokens, at
-weights of eq. (8) and at others, and so are the library's own Wishart draws and its two paths.
+those of whitened tokens (icl.checks.ahn.support.linear_layer). The form itself is compared with prompts
+drawn as tokens, at weights of eq. (8) and at others, and so are the library's own Wishart draws and its
+two paths.
 
 R seeds, B prompts, D covariates, N = `context` tokens, P = D + 1 token width, L = H = 1.
 """
@@ -18,9 +19,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.linear_layer import LinearLayer, layer_of, symmetric_products
-from icl.checks.ahn.linear_layer_tokens import held_to_tokens, paths_errors
-from icl.checks.ahn.settings import Prompts
+from icl.checks.ahn.support.linear_layer import LinearLayer, layer_of, symmetric_products
+from icl.checks.ahn.support.linear_layer_tokens import held_to_tokens, paths_errors
+from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.given_weights import (
     DISTANCE,
     EXCESS,
@@ -31,9 +32,9 @@ from icl.checks.given_weights import (
     single_layer,
 )
 from icl.checks.sequential import KINDS, Comparison
-from icl.checks.settings import limited
+from icl.checks.settings import in_range
 from icl.checks.token_evidence import affordable_context
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, Weights, combine, decide
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
 
@@ -56,7 +57,7 @@ UNIQUE = (
 
 
 @dataclass(eq=False)
-class Theorem1(Prompts):
+class Theorem1(PromptSettings):
     """Settings: of the prompts."""
 
     reference = "Theorem 1, eqs. (6) and (7); Lemmas 2 and 3"
@@ -65,7 +66,7 @@ class Theorem1(Prompts):
     claim_of_weights = "These weights are at eq. (6), up to P <- gamma P, Q <- Q / gamma."
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
+        in_range("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
         super().__post_init__()
         self.token_context = affordable_context(self.context, self.dim)
 
@@ -100,7 +101,7 @@ class Theorem1(Prompts):
             Bound(isotropic.risk_rounding, RISK, "eq7_risk_gap"),
             *(Bound(bound, PATHS, name) for name, (_, bound) in paths.items()),
         ]
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [(decide(measured[bound.of], bound.value), bound) for bound in bounds]
             + [found.condition(prefix) for prefix, found in held.items()]
             + [("holds" if layer.resolved else "undecided", bounds[3])]
@@ -125,7 +126,7 @@ class Theorem1(Prompts):
         law = weights.regression("Theorem 1")
         require_family(weights, "Theorem 1", list(FAMILIES))
         require_law(law, "Theorem 1", {"w ~ N(0, I)": law.Sigma_w_RDD})
-        limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
+        in_range("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
         P_RPP, Q_RPP = single_layer(weights, "Theorem 1")
         layers = [LinearLayer(*problem) for problem in zip(law.Sigma_RDD, law.context_R, strict=True)]
         return judge_rows(

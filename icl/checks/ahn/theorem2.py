@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.search import FAMILIES, Optimum, search
+from icl.checks.ahn.support.search import FAMILIES, Optimum, search
 from icl.checks.sequential import KINDS, Comparison
-from icl.checks.settings import law_of, limited, searched
+from icl.checks.settings import affordable_starts, in_range, law_of
 from icl.checks.token_evidence import PRECISION, affordable_context, hold_eq_8, paths_error
-from icl.checks.verdict import Bound, Control, Finding, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, combine, decide
 from icl.errors import whole
 from icl.models import SparseA
 from icl.random import generator
@@ -51,10 +51,10 @@ class Theorem2:
     def __init__(self, dim: int = 5, context: int = 20, starts: int = 8, seed: int = 0) -> None:
         # Every 1 x 1 matrix is diagonal.
         reason = "the Hessian in 2 dim^2 variables takes over 1 GB"
-        self.dim = limited("check.dim", dim, 2, MAX_DIM, reason)
+        self.dim = in_range("check.dim", dim, 2, MAX_DIM, reason)
         reason = "the risk falls as 1/context^2 into the rounding of its terms"
-        self.context = limited("check.context", context, 1, MAX_CONTEXT, reason)
-        self.starts, self.seed = searched("check.starts", starts, 1), whole("check.seed", seed, 0)
+        self.context = in_range("check.context", context, 1, MAX_CONTEXT, reason)
+        self.starts, self.seed = affordable_starts("check.starts", starts, 1), whole("check.seed", seed, 0)
         self.token_context = affordable_context(context, dim, layers=2)
         # Roundings of one term of the risk: products of 8 matrices, sums over 105 pairings and 10 words.
         self.rounding = EPSILON * (8 * dim + 105 + 10)
@@ -91,7 +91,7 @@ class Theorem2:
             Bound(accuracy, ACCURACY, "scalar_risk_by_pairings_minus_polynomial"),
             Bound(paths_bound, ROUNDED, "paths_error"),
         ]
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [("holds" if np.isfinite(accuracy) else "undecided", bounds[0])]
             + [(decide(measured[bound.of], bound.value), bound) for bound in bounds]
             + [found.condition(prefix) for prefix, found in held.items()]

@@ -5,7 +5,8 @@ minimum on S is a critical point of the whole family. Directions are measured on
 orbit of one drawn prompt under rotations, for any L; and Wishart, exactly, by words (L <= 3). The size is
 that of the exact polynomial's derivative, at the minimum on S, which is known in closed form.
 
-P points, L layers, D covariates. A has the sign of (8) in results and of (11) in icl.checks.ahn.points_of_s.
+P points, L layers, D covariates. A has the sign of (8) in results and of (11) in
+icl.checks.ahn.support.critical_set.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from icl.checks.ahn import by_tokens, critical_point, orbits
-from icl.checks.ahn.by_words import directions_by_words, gradient_norm_by_words, has_words
-from icl.checks.ahn.critical_point import Held
-from icl.checks.ahn.near_s import row_against_optimum, stacks_of
-from icl.checks.ahn.points_of_s import Point, directions, off_direction, starts_tracked
-from icl.checks.ahn.settings import OnS
+from icl.checks.ahn.support import critical_point, orbits, token_stacks
+from icl.checks.ahn.support.critical_point import Held
+from icl.checks.ahn.support.critical_set import Point, directions, off_direction, starts_tracked
+from icl.checks.ahn.support.judge_critical_set import row_against_optimum, stacks_of
+from icl.checks.ahn.support.settings import CriticalSetSettings
+from icl.checks.ahn.support.trace_words import directions_by_words, gradient_norm_by_words, has_words
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Control, Finding, Weights, combine
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk, Minimum
+from icl.theory.polynomial import InvariantRisk, PolynomialMinimum
 
 POINTS = 3  # random points of S
 STARTS = 8  # of the search that must find the closed-form optimum again
@@ -41,7 +42,7 @@ NOTES = [
 
 
 @dataclass(eq=False)
-class Theorem3(OnS):
+class Theorem3(CriticalSetSettings):
     """Settings: sizes, covariance of x in one of three ways, prompts of the sampled test, seed."""
 
     reference = "Theorem 3"
@@ -57,7 +58,7 @@ class Theorem3(OnS):
 
     def __post_init__(self) -> None:
         reason = "the alternating product of the layers loses its digits"
-        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
         super().__post_init__()
         self.risk = InvariantRisk(self.dim, self.context, self.layers)
 
@@ -73,12 +74,12 @@ class Theorem3(OnS):
         }
         for part in evidence:
             measured |= part.entries
-        verdict, bound = deciding([(part.verdict, part.bound) for part in evidence])
+        verdict, bound = combine([(part.verdict, part.bound) for part in evidence])
         control = self._control(best.a_L, rng)
         kinds = {"*": "exact", **critical_point.KINDS, "search_below_optimum": "searched"}
         return Finding(verdict, measured, bound, control, NOTES, self._remarks(best.risk), kinds=kinds)
 
-    def _evidence(self, best: Minimum, rng: np.random.Generator) -> list[Held]:
+    def _evidence(self, best: PolynomialMinimum, rng: np.random.Generator) -> list[Held]:
         optimum, a_PL = self._point(best.a_L), rng.uniform(0.1, 0.6, (POINTS, self.layers)) * best.a_L
         points = [self._point(a_L) for a_L in a_PL]
         worst = directions(points, orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim)))
@@ -96,7 +97,7 @@ class Theorem3(OnS):
             critical_point.value("lower_bound_error", abs(best.risk / lower - 1), rounding),
             critical_point.value("search_below_optimum", below, rounding),
             *critical_point.sampled_directions(sampled, rounding),
-            *by_tokens.evidence(optimum, rng),
+            *token_stacks.evidence(optimum, rng),
         ]
 
     def judge(self, weights: Weights) -> Finding:

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.checks.ahn import by_tokens, critical_point, orbits
-from icl.checks.ahn.batch_loss import BATCH, against_the_risk
-from icl.checks.ahn.near_s import least_risk, row_against_minima, stacks_of
-from icl.checks.ahn.points_of_s import Point, directions, off_direction, starts_tracked
-from icl.checks.ahn.settings import OnS
+from icl.checks.ahn.support import critical_point, orbits, token_stacks
+from icl.checks.ahn.support.batch_loss import BATCH, against_the_risk
+from icl.checks.ahn.support.critical_set import Point, directions, off_direction, starts_tracked
+from icl.checks.ahn.support.judge_critical_set import least_risk, row_against_minima, stacks_of
+from icl.checks.ahn.support.settings import CriticalSetSettings
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.settings import limited, searched
-from icl.checks.verdict import Bound, Control, Finding, Weights, deciding
+from icl.checks.settings import affordable_starts, in_range
+from icl.checks.verdict import Bound, Control, Finding, Weights, combine
 from icl.random import generator
 from icl.theory.polynomial import InvariantRisk
 
@@ -47,7 +47,7 @@ KINDS = {
 
 
 @dataclass(eq=False)
-class Theorem4(OnS):
+class Theorem4(CriticalSetSettings):
     """Settings: as of Theorem 3, and the starts of the search for local minima on S."""
 
     context: int = 10
@@ -66,9 +66,9 @@ class Theorem4(OnS):
 
     def __post_init__(self) -> None:
         reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
-        limited("check.layers", self.layers, 1, MAX_LAYERS, reason)
+        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
         super().__post_init__()
-        searched("check.starts", self.starts, 1)
+        affordable_starts("check.starts", self.starts, 1)
         self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 
     def measure(self) -> Finding:
@@ -87,7 +87,7 @@ class Theorem4(OnS):
             critical_point.task_covariance(self.law),
             critical_point.value("value_error", point.value_error(best.risk), point.value_bound()),
             *critical_point.sampled_directions(sampled, point.value_bound()),
-            *by_tokens.evidence(point, rng),
+            *token_stacks.evidence(point, rng),
         ]
         measured = {
             "a": best.a_L.tolist(),
@@ -102,7 +102,7 @@ class Theorem4(OnS):
         }
         for part in evidence:
             measured |= part.entries
-        verdict, bound = deciding([(part.verdict, part.bound) for part in evidence])
+        verdict, bound = combine([(part.verdict, part.bound) for part in evidence])
         control = self._control(point, rng)
         return Finding(verdict, measured, bound, control, self._notes(measured), REMARKS, kinds=KINDS)
 

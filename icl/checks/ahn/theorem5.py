@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.relu_layer import (
+from icl.checks.ahn.support.relu_layer import (
     convex_bound,
     diagonal_point,
     gradient_norm,
@@ -33,8 +33,8 @@ from icl.checks.given_weights import (
 )
 from icl.checks.rounding import ROUNDING
 from icl.checks.sequential import KINDS
-from icl.checks.settings import drawn, law_of, limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide, deciding
+from icl.checks.settings import affordable_samples, in_range, law_of
+from icl.checks.verdict import Bound, Control, Finding, Weights, combine, decide
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import ReluRisk, isotropic_step
@@ -66,9 +66,9 @@ class Theorem5:
 
     def __init__(self, dim: int = 5, context: int = 20, seed: int = 0, samples: int = 100000) -> None:
         reason = "the formula is held to tokens, N D numbers per prompt"
-        self.dim = limited("check.dim", dim, 1, MAX_DIM, reason)
-        self.context = limited("check.context", context, 1, MAX_CONTEXT, reason)
-        self.seed, self.samples = seed, drawn(samples, MIN_SAMPLES)
+        self.dim = in_range("check.dim", dim, 1, MAX_DIM, reason)
+        self.context = in_range("check.context", context, 1, MAX_CONTEXT, reason)
+        self.seed, self.samples = seed, affordable_samples(samples, MIN_SAMPLES)
         self.law = law_of(dim, context, seed, eigenvalues=[1.0] * dim, rotation="none")
         self.risk = ReluRisk(dim, context)
 
@@ -98,7 +98,7 @@ class Theorem5:
                 error_bound, "rounding: 2^-52 times a prediction's additions and products", "prediction_error"
             ),
         ]
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [(decide(measured[bound.of], bound.value), bound) for bound in conditions]
             + [tokens.condition("token")]
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.errors import whole
 
 SIXTH = 1 / 7  # s at x = 1/6
@@ -53,7 +53,7 @@ class AppendixE1:
             "certificate_excess": max(least_G - least_on_grid(), 0.0),
             "own_z_off": own_z_off(),
         }
-        sound, wrong_bound = deciding(
+        sound, wrong_bound = combine(
             [
                 at_most("h_off_printed", off["h_off_printed"], ROUNDING, "rounding"),
                 at_most("slope_off", off["slope_off"], ROUNDING, "rounding"),

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.logistic_rounding import step_off
-from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.verdict import Control, Finding, at_most, deciding
+from icl.checks.giannou.support.logistic_rounding import step_off
+from icl.checks.giannou.support.problems import LogisticProblems
+from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
@@ -66,7 +66,7 @@ class CorollaryE2(LogisticProblems):
         off = step_off(loss, x_BD)
         shares = {"inverse": inverse, "condition": condition}
         source = "the claim, and rounding by condition"
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 *(at_most(name, share, 1 + slack, source) for name, share in shares.items()),
                 at_most("step_off", off, 1.0, "rounding, of the step in two ways"),

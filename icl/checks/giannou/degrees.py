@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from icl.algorithms.newton import transpose_start
-from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine, decide
 from icl.errors import real, whole
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
@@ -66,7 +66,7 @@ class Degrees:
         most = 3**self.layers + 1
         spread = (self.condition + 1) / (self.condition - 1)
         rounding = EPSILON * (4 * most**2 * spread + 16 * most)
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 (decide(wrong + disordered, 0.5), counted),
                 at_most("residuals_off", residuals_off, rounding, "rounding of powers, and of roots"),

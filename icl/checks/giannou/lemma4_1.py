@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.mutants import least_wrong, mutants, or_infinite
-from icl.checks.giannou.problems import MAX_DIM, condition_of, conditioned
+from icl.checks.giannou.support.mutants import least_wrong, mutants, or_infinite
+from icl.checks.giannou.support.problems import MAX_DIM, condition_of, conditioned
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
-from icl.checks.verdict import Finding, at_most, decide, deciding
+from icl.checks.settings import in_range
+from icl.checks.verdict import Finding, at_most, combine, decide
 from icl.constructions.giannou import inversion
 from icl.constructions.giannou.describe import describe
 from icl.errors import whole
@@ -37,7 +37,7 @@ class Lemma4_1:
     )
 
     def __init__(self, dim: int = 5, condition: float = 100.0, seed: int = 0, samples: int = 32) -> None:
-        self.dim = limited("check.dim", dim, 1, MAX_DIM, "the random problems take minutes")
+        self.dim = in_range("check.dim", dim, 1, MAX_DIM, "the random problems take minutes")
         self.condition = condition_of(condition, 1e12)
         self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 10_000)
 
@@ -62,7 +62,7 @@ class Lemma4_1:
             wrong["A^T stored for the two layers"] = as_stated
         max_error = max(errors.values())
         sizes_off = int((len(two.layers), two.heads, two.width, len(one.layers)) != (2, 2, 4 * self.dim, 1))
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 (decide(max_error, bound.value), bound),
                 at_most("sizes_off", sizes_off, 0.5, "the claim: 2 layers, 2 heads, width 4 d; one layer"),

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.logistic_rounding import step_off
-from icl.checks.giannou.one_step import (
+from icl.checks.giannou.support.logistic_rounding import step_off
+from icl.checks.giannou.support.one_step import (
     bend_off,
     beyond,
     constant_of,
@@ -24,8 +24,8 @@ from icl.checks.giannou.one_step import (
     outside_bounds,
     units,
 )
-from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, decide, deciding
+from icl.checks.giannou.support.problems import LogisticProblems
+from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, combine, decide
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss
@@ -86,9 +86,9 @@ class LemmaB10(LogisticProblems):
             )
             rounding = 16 * EPSILON
             sound.append(at_most("constant_off", measured["constant_off"], rounding, "rounding: 16 * 2^-52"))
-        verdict, bound = deciding(sound)
+        verdict, bound = combine(sound)
         if verdict == "holds":
-            verdict, bound = deciding([main])
+            verdict, bound = combine([main])
         elif constant is None:
             verdict = "undecided"  # what is wrong is not the lemma
         wrong, rounded = self._growth(beyond(self.mu, TOO_LARGE), TOO_LARGE)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from icl.checks.giannou.logistic_rounding import decrement_rounding, step_off
-from icl.checks.giannou.problems import LogisticProblems
+from icl.checks.giannou.support.logistic_rounding import decrement_rounding, step_off
+from icl.checks.giannou.support.problems import LogisticProblems
 from icl.checks.verdict import Bound, Control, Finding, at_most
 from icl.errors import whole
 from icl.random import generator

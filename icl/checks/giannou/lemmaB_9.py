@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import torch
 
-from icl.checks.giannou.logistic_rounding import step_off
-from icl.checks.giannou.one_step import (
+from icl.checks.giannou.support.logistic_rounding import step_off
+from icl.checks.giannou.support.one_step import (
     bend_off,
     beyond,
     constant_of,
@@ -24,8 +24,8 @@ from icl.checks.giannou.one_step import (
     outside_bounds,
     units,
 )
-from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
+from icl.checks.giannou.support.problems import LogisticProblems
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
@@ -74,7 +74,7 @@ class LemmaB9(LogisticProblems):
         if constant is not None:
             its, source = constant_off(self.mu, error, constant), "rounding: 16 * 2^-52"
             parts.append(at_most("constant_off", its, 16 * EPSILON, source))
-        sound, shown = deciding(parts)
+        sound, shown = combine(parts)
         # The bounds on one step tend to the limit from both sides: its sign decides, if the bounds are right.
         claim = Bound(0.0, "the claim; |x'| - |x| tends to mu^2 - 2, by bounds from both sides", "limit")
         if sound != "holds":

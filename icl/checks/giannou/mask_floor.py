@@ -22,9 +22,9 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from icl.checks.giannou.mutants import or_infinite
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.checks.giannou.support.mutants import or_infinite
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine, decide
 from icl.errors import InputError, whole
 from icl.models.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
@@ -58,17 +58,17 @@ class MaskFloor:
     def __init__(
         self, dim: int = 5, context: int = 25, layers: int = 4, seed: int = 0, samples: int = 10_000
     ) -> None:
-        self.dim = limited("check.dim", dim, 1, 50, "the search over step sizes takes minutes")
-        self.context = limited("check.context", context, 1, 5000, "drawing the contexts takes minutes")
+        self.dim = in_range("check.dim", dim, 1, 50, "the search over step sizes takes minutes")
+        self.context = in_range("check.context", context, 1, 5000, "drawing the contexts takes minutes")
         if context <= dim:
             raise InputError(
                 f"check.context={context}: must be above check.dim={dim}, so that S is invertible"
             )
-        self.layers = limited(
+        self.layers = in_range(
             "check.layers", layers, 1, MOST_LAYERS, "the search over step sizes takes minutes"
         )
         self.seed = whole("check.seed", seed, 0)
-        self.samples = limited("check.samples", samples, 200, 10**6 // dim, "the spectra take a gigabyte")
+        self.samples = in_range("check.samples", samples, 200, 10**6 // dim, "the spectra take a gigabyte")
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
@@ -97,7 +97,7 @@ class MaskFloor:
         token_error = self._token_error()
         # in one dimension the two are the same function
         nearly_least = least - EPSILON * (self.dim + 16) * 64
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 (decide(-lower, 0.0), Bound(0.0, "the claim: a floor is above 0", "floor_lower", ">")),
                 *(at_most(name, value, 1.0, "rounding") for name, value in off.items()),

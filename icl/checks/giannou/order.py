@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from icl.algorithms.newton import newton_iteration, transpose_start
-from icl.checks.giannou.mutants import least_wrong, or_infinite
-from icl.checks.giannou.problems import MAX_DIM, condition_of, conditioned
+from icl.checks.giannou.support.mutants import least_wrong, or_infinite
+from icl.checks.giannou.support.problems import MAX_DIM, condition_of, conditioned
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
-from icl.checks.verdict import Finding, at_most, deciding
+from icl.checks.settings import in_range
+from icl.checks.verdict import Finding, at_most, combine
 from icl.errors import InputError, real, whole
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
@@ -52,7 +52,7 @@ class Order:
         samples: int = 16,
     ) -> None:
         self.order = whole("check.order", order, 2, MAX_ORDER)
-        self.dim = limited("check.dim", dim, 1, MAX_DIM, "the random problems take minutes")
+        self.dim = in_range("check.dim", dim, 1, MAX_DIM, "the random problems take minutes")
         self.condition = condition_of(condition, 1e4)
         self.steps = whole("check.steps", steps, 1, 64)
         self.accuracy = real("check.accuracy", accuracy, 0, open_low=True)
@@ -68,7 +68,7 @@ class Order:
         bound = along_a_path(4 * self.order * (self.dim + 2))
         exact = exact_identity(self.order, 2 if self.order < 5 else 1)
         steps_by_condition, counted = self._steps()
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 at_most("max_error", max_error, bound.value, bound.source),
                 at_most("exact_mismatches", 0 if exact else 1, 0.5, "rational arithmetic"),

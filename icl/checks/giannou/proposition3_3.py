@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from icl.checks.giannou.problems import regularisation
+from icl.checks.giannou.support.problems import regularisation
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine, decide
 from icl.errors import whole
 from icl.random import generator
 
@@ -38,8 +38,8 @@ class Proposition3_3:
         self, mu: float = 0.1, dim: int = 3, context: int = 6, seed: int = 0, samples: int = 8
     ) -> None:
         self.mu = regularisation(mu)
-        self.dim = limited("check.dim", dim, 1, 20, "the search over points takes minutes")
-        self.context = limited("check.context", context, 1, 100, "the search over points takes minutes")
+        self.dim = in_range("check.dim", dim, 1, 20, "the search over points takes minutes")
+        self.context = in_range("check.context", context, 1, 100, "the search over points takes minutes")
         self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 1000)
 
     def measure(self) -> Finding:
@@ -50,7 +50,7 @@ class Proposition3_3:
         rounding, source = ROUNDING * supremum, "rounding: 64 * 2^-52 of the supremum"
         claims = Bound(1 / self.mu**0.5, "f/(4 mu) standard: 2 M with M = 1/(2 sqrt(mu))", "supremum")
         off, excess = abs(attained - supremum), max(max(searched), attained) - supremum
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 (decide(supremum, claims.value, rounding), claims),
                 at_most("off_closed_form", off, rounding, source),

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.mutants import mutants, or_infinite
-from icl.checks.giannou.step_error import Setting
+from icl.checks.giannou.support.mutants import mutants, or_infinite
+from icl.checks.giannou.support.step_error import StepSetting
 from icl.constructions.giannou.logistic import Approximations
 from icl.constructions.giannou.piecewise import Function, Piecewise, sigmoid
 from icl.models.columns import ColumnStack, Layer, forward
@@ -33,7 +33,7 @@ class Operations:
     relu: list[Operation]
 
     @classmethod
-    def of(cls, setting: Setting, by: Approximations) -> Operations:
+    def of(cls, setting: StepSetting, by: Approximations) -> Operations:
         D, N, mu = setting.dim, setting.context, setting.mu
         alpha = 2 / (mu**2 + (mu + 0.25) ** 2)
 
@@ -119,7 +119,7 @@ class LayerByLayer:
     states: list[Tensor]  # before each layer, (P, M)
 
     @classmethod
-    def of(cls, step: ColumnStack, setting: Setting, by: Approximations, H_PM: Tensor) -> LayerByLayer:
+    def of(cls, step: ColumnStack, setting: StepSetting, by: Approximations, H_PM: Tensor) -> LayerByLayer:
         return cls(step, Operations.of(setting, by), step.every_layer(H_PM)[:-1])
 
     def over_rounding(self) -> float:

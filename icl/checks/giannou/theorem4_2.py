@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icl.checks.giannou.iteration import Regressions, compared
+from icl.checks.giannou.support.iteration import Regressions, compared
 from icl.checks.verdict import Finding
 
 REMARKS = [

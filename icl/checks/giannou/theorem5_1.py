@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.logistic_rounding import direction_rounding, step_off
-from icl.checks.giannou.mutants import or_infinite
-from icl.checks.giannou.step_error import MAX_STEPS, NewtonSteps, Trajectory, inversion_steps
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, at_most, deciding
+from icl.checks.giannou.support.logistic_rounding import direction_rounding, step_off
+from icl.checks.giannou.support.mutants import or_infinite
+from icl.checks.giannou.support.step_error import MAX_STEPS, NewtonSteps, Trajectory, inversion_steps
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.constructions.giannou.logistic import radius_of_iterates
 from icl.models.columns import ColumnStack
 from icl.random import generator
@@ -47,7 +47,7 @@ class Theorem5_1(NewtonSteps):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        limited("check.samples", self.samples, 1, 100, "the stacks take minutes")
+        in_range("check.samples", self.samples, 1, 100, "the stacks take minutes")
         self.affordable(self.samples)
 
     def measure(self) -> Finding:
@@ -68,7 +68,7 @@ class Theorem5_1(NewtonSteps):
         source = "the claim, its constant taken to be 1"
         certified = max(run.distance_over_certificate for run in runs)
         off = step_off(loss, start_BD)
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 (
                     "holds" if share <= 1 else "undecided",

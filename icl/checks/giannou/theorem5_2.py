@@ -13,18 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.mutants import least_wrong, or_infinite
-from icl.checks.giannou.step_error import (
+from icl.checks.giannou.step_layers import LayerByLayer, interpolation_off, knots_end_off
+from icl.checks.giannou.support.mutants import least_wrong, or_infinite
+from icl.checks.giannou.support.step_error import (
     MAX_STEPS,
     NewtonSteps,
-    Setting,
+    StepSetting,
     Trajectory,
     inversion_steps,
     rounding,
     step_error_bound,
 )
-from icl.checks.giannou.step_layers import LayerByLayer, interpolation_off, knots_end_off
-from icl.checks.verdict import Bound, Finding, at_most, decide, deciding
+from icl.checks.verdict import Bound, Finding, at_most, combine, decide
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.logistic import prompt_of_theorem
 from icl.errors import whole
@@ -101,7 +101,7 @@ class Theorem5_2(NewtonSteps):
         neurons = [layer.relu.width for layer in step.layers if layer.relu is not None]
         sizes_off = int((len(step.layers), step.heads, step.width, neurons) != stated)
         ends_off = knots_end_off(by, self.mu, 1.0)
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 at_most("error_over_bound", ratio, 1.0, source),
                 at_most("sizes_off", sizes_off, 0.5, "11 + 2k layers, 3 heads, 6d + 4 rows, d N + 2 neurons"),
@@ -185,7 +185,7 @@ class Theorem5_2(NewtonSteps):
         }
 
 
-def fitted_slope(setting: Setting, widths: list[int], errors: list[float]) -> float:
+def fitted_slope(setting: StepSetting, widths: list[int], errors: list[float]) -> float:
     """Of log error against log width, where errors are above rounding; nan for fewer than two."""
     kept = [
         (w, e)
@@ -197,7 +197,7 @@ def fitted_slope(setting: Setting, widths: list[int], errors: list[float]) -> fl
     return float(np.polyfit(np.log([w for w, _ in kept]), np.log([e for _, e in kept]), 1)[0])
 
 
-def _error(setting: Setting, width: int, loss: LogisticLoss, x_BD: Tensor) -> float:
+def _error(setting: StepSetting, width: int, loss: LogisticLoss, x_BD: Tensor) -> float:
     """Of one step from x."""
     its = Trajectory.of(setting.step(width), loss.A_BND, loss.y_BN, x_BD, 1)
     return or_infinite(float(its.step_errors(loss).max()))

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.logistic_rounding import decrement_rounding, step_off, value_rounding
-from icl.checks.giannou.problems import LogisticProblems
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, at_most, decide, deciding
+from icl.checks.giannou.support.logistic_rounding import decrement_rounding, step_off, value_rounding
+from icl.checks.giannou.support.problems import LogisticProblems
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Control, Finding, at_most, combine, decide
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
@@ -68,7 +68,7 @@ class Theorem5_4(LogisticProblems):
         super().__post_init__()
         if self.steps is not None:
             whole("check.steps", self.steps, 1, MOST_STEPS)
-        limited("check.samples", self.samples, 1, 100_000, "the problems take minutes")
+        in_range("check.samples", self.samples, 1, 100_000, "the problems take minutes")
 
     def measure(self) -> Finding:
         found, wrong = self._run(1.0), self._run(10.0)
@@ -78,7 +78,7 @@ class Theorem5_4(LogisticProblems):
         ratio = Bound(1.0, "the claim, with C' of the module's derivation", "max_ratio_phase2")
         final = Bound(1.0, "the claim", "final_gap_over_eps")
         guaranteed = guaranteed_decrease(self.mu)
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 (decide(-found.measured["min_decrease_phase1"], -0.01, drops), decrease),
                 (decide(-found.measured["min_decrease_exact"], -0.02, drops), exact),

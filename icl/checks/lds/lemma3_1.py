@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from icl.checks.lds.sequences import Windows
-from icl.checks.settings import held
+from icl.checks.lds.support.sequences import Windows
+from icl.checks.settings import fits_in_memory
 from icl.checks.verdict import Control, Finding, at_most
 from icl.random import generator
 
@@ -52,7 +52,7 @@ class Lemma31(Windows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        held(self.samples, 1, self.length * (self.window + 1))
+        fits_in_memory(self.samples, 1, self.length * (self.window + 1))
 
     def measure(self) -> Finding:
         y_BT = self.law.sequences([generator(self.seed, "check")], self.samples)[0]

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from icl.checks.lds import evidence
-from icl.checks.lds.population import (
+from icl.checks.lds.support import evidence
+from icl.checks.lds.support.population import (
     LEVEL,
     Population,
     enough,
@@ -31,9 +31,9 @@ from icl.checks.lds.population import (
     of_mean_square_one,
     quantile,
 )
-from icl.checks.lds.sequences import Windows
-from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, at_most, deciding
+from icl.checks.lds.support.sequences import Windows
+from icl.checks.settings import in_range
+from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.random import generator
 from icl.theory.dynamical_system import Covariances, Moments, coefficients, moments, pairs, parity_mask
 from icl.theory.quadratic import EPSILON
@@ -53,7 +53,7 @@ class Lemma41(Windows):
     samples: int = 4000
 
     def __post_init__(self) -> None:
-        limited("check.window", self.window, 1, MAX_WINDOW, "the searches take minutes")
+        in_range("check.window", self.window, 1, MAX_WINDOW, "the searches take minutes")
         super().__post_init__()
         enough(self.samples, self.length)
 
@@ -71,7 +71,7 @@ class Lemma41(Windows):
             "grid_error": grid,
             **self._at_the_best_head(),
         }
-        verdict, decisive = deciding(
+        verdict, decisive = combine(
             [
                 at_most(f"left_{name}", left, bound, source),
                 at_most(f"right_{name}", right, bound, source),

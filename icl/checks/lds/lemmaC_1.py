@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.sequences import law_of
-from icl.checks.settings import held, limited
-from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
+from icl.checks.lds.support.sequences import law_of
+from icl.checks.settings import fits_in_memory, in_range
+from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
 from icl.random import generator
 from icl.tasks.dynamical_system import SETTINGS
 from icl.theory.quadratic import EPSILON
@@ -34,10 +34,10 @@ class LemmaC1:
 
     def __init__(self, setting: str | None = None, dim: int = 5, seed: int = 0, samples: int = 4000) -> None:
         reason = "O's smallest singular value is lost in rounding"
-        self.dim, self.seed = limited("check.dim", dim, 1, MAX_DIM, reason), seed
+        self.dim, self.seed = in_range("check.dim", dim, 1, MAX_DIM, reason), seed
         settings = SETTINGS if setting is None else (setting,)
         self.laws = {name: law_of(name, 1, 3, dim, seed) for name in settings}
-        self.samples = held(samples, 1, self.dim**3)
+        self.samples = fits_in_memory(samples, 1, self.dim**3)
 
     def measure(self) -> Finding:
         ratios, hautus, off, worst = {}, {}, {}, 1.0
@@ -58,10 +58,10 @@ class LemmaC1:
             "systems": self.samples,
         }
         threshold = self.dim * EPSILON
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
-                resolved("least_ratio", worst, threshold, SOURCE),
-                resolved("least_hautus", min(hautus.values()), threshold, SOURCE),
+                exceeds("least_ratio", worst, threshold, SOURCE),
+                exceeds("least_hautus", min(hautus.values()), threshold, SOURCE),
                 at_most("systems_off", max(off.values()), 1.0, "rounding, of the systems by LAPACK"),
             ]
         )

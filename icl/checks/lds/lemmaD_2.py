@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.evidence import lemma_d_2
-from icl.checks.lds.sequences import NoisySequences
+from icl.checks.lds.support.evidence import lemma_d_2
+from icl.checks.lds.support.sequences import NoisySequences
 from icl.checks.sequential import KINDS, Comparison, compare
-from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
+from icl.checks.verdict import Condition, Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.random import generator
 from icl.tasks.dynamical_system import HALF_WIDTH, Systems
@@ -60,7 +60,7 @@ class LemmaD2(NoisySequences):
             conditions.append(at_most("mean_error", error, bound, source))
         sampled, control = self._sampled(1.0, "eval"), self._sampled(LEFT, "control")
         measured |= sampled.measured("sampled")
-        verdict, decisive = deciding([*conditions, sampled.condition("sampled")])
+        verdict, decisive = combine([*conditions, sampled.condition("sampled")])
         return Finding(
             verdict,
             measured,

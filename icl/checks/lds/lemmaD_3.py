@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.population import covariances_of, of_mean_square_one
-from icl.checks.lds.sequences import Sequences
+from icl.checks.lds.support.population import covariances_of, of_mean_square_one
+from icl.checks.lds.support.sequences import Sequences
 from icl.checks.sequential import KINDS, Comparison, compare
-from icl.checks.verdict import Condition, Control, Finding, at_most, deciding
+from icl.checks.verdict import Condition, Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw
@@ -60,7 +60,7 @@ class LemmaD3(Sequences):
         sampled = self._sampled(self.law, tuples, "eval", self.samples)
         control = self._sampled(self.violated, tuples, "control", self.samples // 8)
         measured |= sampled.measured("sampled")
-        verdict, bound = deciding([*conditions, sampled.condition("sampled")])
+        verdict, bound = combine([*conditions, sampled.condition("sampled")])
         return Finding(
             verdict,
             measured,

@@ -23,11 +23,11 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from icl.checks.lds import evidence
-from icl.checks.lds.population import CONFIDENCE, Population, balanced, enough
-from icl.checks.lds.sequences import Windows
-from icl.checks.settings import limited, searched
-from icl.checks.verdict import Bound, Control, Finding, deciding
+from icl.checks.lds.support import evidence
+from icl.checks.lds.support.population import CONFIDENCE, Population, balanced, enough
+from icl.checks.lds.support.sequences import Windows
+from icl.checks.settings import affordable_starts, in_range
+from icl.checks.verdict import Bound, Control, Finding, combine
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.dynamical_system import Moments, coefficients, half_squared_error, parity_mask
@@ -54,10 +54,10 @@ class OptimumS(Windows):
     def __post_init__(self) -> None:
         if self.window == 1:
             raise InputError("check.window=1: is Theorem 4.1's (lds/theorem4_1); this check is about s >= 2")
-        limited("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
+        in_range("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
         super().__post_init__()
         enough(self.samples, self.length)
-        searched("check.restarts", self.restarts, 1)
+        affordable_starts("check.restarts", self.restarts, 1)
 
     def measure(self) -> Finding:
         population = Population(self.law, self.samples, self.seed)
@@ -112,7 +112,7 @@ class OptimumS(Windows):
             else f"rounding; drawn systems add a 99.9 % interval of +- {error:.2g}"
         )
         decisive_first = (verdict, Bound(rounding, source, "pattern_excess"))
-        shown, decisive = deciding([decisive_first, *conditions])
+        shown, decisive = combine([decisive_first, *conditions])
         attained = not self._all_above(population, mask_P, pattern.value + excess / 2, excess)
         return Finding(
             shown,

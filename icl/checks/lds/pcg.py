@@ -24,12 +24,12 @@ from scipy.stats import binom
 from torch import Tensor
 
 from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter
-from icl.checks.lds.evidence import on_tokens, without_signs
-from icl.checks.lds.population import PARTS, Population, balanced
-from icl.checks.lds.sequences import Windows
+from icl.checks.lds.support.evidence import on_tokens, without_signs
+from icl.checks.lds.support.population import PARTS, Population, balanced
+from icl.checks.lds.support.sequences import Windows
 from icl.checks.sequential import ALPHA
-from icl.checks.settings import held, limited
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, deciding
+from icl.checks.settings import fits_in_memory, in_range
+from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, combine
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks.dynamical_system import gram_prompts, token_prompts
@@ -67,9 +67,9 @@ class Pcg(Windows):
             raise InputError(
                 "check.window=1: two PCG steps on one weight are least squares, and (13) is Theorem 4.1's"
             )
-        limited("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
+        in_range("check.window", self.window, 2, MAX_WINDOW, "the searches take minutes")
         super().__post_init__()
-        held(self.samples, LEAST_SAMPLES, self.dim**2 + self.length)
+        fits_in_memory(self.samples, LEAST_SAMPLES, self.dim**2 + self.length)
 
     def measure(self) -> Finding:
         population = Population(self.law, max(self.samples // 5, 3 * PARTS), self.seed)
@@ -93,7 +93,7 @@ class Pcg(Windows):
             "both medians, between order statistics"
         )
         # The identities are the algebra of the claim; where they stand, the distances are what it says.
-        verdict, decisive = deciding(
+        verdict, decisive = combine(
             [
                 (nearer, Bound(measured["distance_gd"], beaten, "distance_pcg")),
                 at_most("identity_error", measured["identity_error"], bound, source),
@@ -122,7 +122,7 @@ class Pcg(Windows):
         s = self.window
         prompt, gram = token_prompts(y_RBT, s), gram_prompts(y_RBT, s)
         x_BD, G_BPP = gram.query_RBP[0, :, :s], gram.gram_RBPP[0]
-        layer = Layer(b_P, a_KP, G_BPP)
+        layer = PcgLayer(b_P, a_KP, G_BPP)
         out_B = on_tokens(b_P, a_KP, prompt)
         size_B = on_tokens(b_P.abs(), a_KP.abs(), without_signs(prompt)) * layer.spread_B
 
@@ -164,7 +164,7 @@ class Pcg(Windows):
     ) -> str:
         """Median distances with their intervals; is that of the PCG steps the smaller?"""
         s, prompt = self.window, gram_prompts(y_RBT, self.window)
-        layer = Layer(b_P, a_KP, prompt.gram_RBPP[0])
+        layer = PcgLayer(b_P, a_KP, prompt.gram_RBPP[0])
         out_B = (layer.predictor() * prompt.query_RBP[0, :, :s]).sum(-1)
         size = _mean_square(population, coefficients(b_P, a_KP)) ** 0.5
         others: dict[str, ConjugateGradient | GradientDescent] = {
@@ -245,7 +245,7 @@ def _mean_square(population: Population, x_KS: Tensor) -> float:
     return float(torch.einsum("ks,kslr,lr->", x_KS, population.moments.form_KSKS, x_KS))
 
 
-class Layer:
+class PcgLayer:
     """The blocks of Section 5: P, p of W_QK and q, c_N of W_V, on Gram matrices (B, P, P)."""
 
     def __init__(self, b_P: Tensor, a_KP: Tensor, G_BPP: Tensor) -> None:

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from icl.algorithms import GradientDescent
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family, single_layer
-from icl.checks.lds import evidence
-from icl.checks.lds.population import (
+from icl.checks.lds.support import evidence
+from icl.checks.lds.support.population import (
     CONFIDENCE,
     LEVEL,
     Population,
@@ -35,10 +35,10 @@ from icl.checks.lds.population import (
     of_mean_square_one,
     quantile,
 )
-from icl.checks.lds.sequences import NoisySequences
+from icl.checks.lds.support.sequences import NoisySequences
 from icl.checks.rounding import along_a_path
 from icl.checks.sequential import KINDS, Comparison, compare
-from icl.checks.verdict import Bound, Condition, Control, Finding, Weights, at_most, deciding
+from icl.checks.verdict import Bound, Condition, Control, Finding, Weights, at_most, combine
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw, TokenPrompt
@@ -98,7 +98,7 @@ class Theorem41(NoisySequences):
         conditions += self._head(measured, c)
         conditions += self._one_step(measured, c)
         conditions += self._tokens(measured, c)
-        verdict, decisive = deciding(conditions)
+        verdict, decisive = combine(conditions)
         return Finding(
             verdict,
             measured,

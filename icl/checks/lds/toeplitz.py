@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.population import CONFIDENCE, Population, enough, mean_over
-from icl.checks.lds.sequences import Windows
-from icl.checks.settings import limited
+from icl.checks.lds.support.population import CONFIDENCE, Population, enough, mean_over
+from icl.checks.lds.support.sequences import Windows
+from icl.checks.settings import in_range
 from icl.checks.verdict import Bound, Control, Finding, decide
 from icl.tasks import DynamicalSystemLaw
 from icl.theory.dynamical_system import Covariances, covariance_of_modes, gram_moments, pairs
@@ -40,8 +40,8 @@ class Toeplitz(Windows):
     samples: int = 2000
 
     def __post_init__(self) -> None:
-        limited("check.length", self.length, 1, MAX_LENGTH, "sequences four times as long fill the memory")
-        limited("check.dim", self.dim, 1, MAX_DIM, "systems of long sequences take minutes")
+        in_range("check.length", self.length, 1, MAX_LENGTH, "sequences four times as long fill the memory")
+        in_range("check.dim", self.dim, 1, MAX_DIM, "systems of long sequences take minutes")
         super().__post_init__()
         enough(self.samples, 4 * self.length)
         self.lengths = [self.length, 2 * self.length, 4 * self.length]

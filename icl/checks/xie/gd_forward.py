@@ -17,10 +17,10 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
+from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, decide
-from icl.checks.xie.initial_guess import AroundPrior
-from icl.checks.xie.yq_lsa import descent_from, path_length
+from icl.checks.xie.support.initial_guess import AroundPrior
+from icl.checks.xie.support.yq_lsa import descent_from, path_length
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import real, reals
 from icl.models import Full, LinearTransformer
@@ -55,7 +55,7 @@ class GDForward(AroundPrior):
         self.contexts = sorted({1, self.context, 2 * self.dim + 1})
         scores = (self.contexts[-1] + 1) ** 2
         reason = f"attention between all tokens takes samples * {scores} numbers"
-        limited("check.samples", self.samples, 1, attention.MAX_SCORES // scores, reason)
+        in_range("check.samples", self.samples, 1, attention.MAX_SCORES // scores, reason)
 
     def measure(self) -> Finding:
         settings = [(C, eta) for C in self.contexts for eta in self.etas]

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
-from icl.checks.xie.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCESSES
-from icl.checks.xie.initial_guess import ROUNDING_OF_GAPS as OF_THE_GAP
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS as SOURCE
-from icl.checks.xie.initial_guess import AroundPrior, worst
-from icl.checks.xie.saturation import BLUR, Saturation, given_heads, with_guess
+from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, combine, decide
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCESSES
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS as OF_THE_GAP
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS as SOURCE
+from icl.checks.xie.support.initial_guess import AroundPrior, worst
+from icl.checks.xie.support.saturation import BLUR, Saturation, given_heads, with_guess
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
@@ -56,7 +56,7 @@ class GdLowerBound(AroundPrior):
         error, undercut = abs(case.gap - predicted), case.gap - around
         off = max(abs(case.least.value - risks), case.risks_error)
         none = self._excesses_without_gap(case)
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 (_strict(case.gap, case.gap_rounding), Bound(case.gap_rounding, OF_THE_GAP, "gap", ">")),
                 at_most("gap_error", error, case.gap_rounding, OF_THE_GAP),

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
-from icl.checks.xie.convexity import violation
-from icl.checks.xie.initial_guess import AroundPrior, risk_under
+from icl.checks.settings import in_range
+from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
+from icl.checks.xie.support.convexity import violation
+from icl.checks.xie.support.initial_guess import AroundPrior, risk_under
 from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
@@ -51,7 +51,7 @@ class Lemma1(AroundPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        limited("check.heads", self.heads, 1, MAX_HEADS, "more only cost memory")
+        in_range("check.heads", self.heads, 1, MAX_HEADS, "more only cost memory")
         self.risk = risk_under(self.law)
 
     def measure(self) -> Finding:
@@ -63,9 +63,9 @@ class Lemma1(AroundPrior):
         bound = least.rounding + ROUNDING * nothing
         in_X, eigenvalue, rounding = self._in_X(least.X_KPP)
         wrong = abs(measured - (nothing - expected))
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
-                resolved("violation", measured, bound, SOURCE),  # two points without it prove nothing
+                exceeds("violation", measured, bound, SOURCE),  # two points without it prove nothing
                 at_most("violation_error", wrong, bound, SOURCE),
             ]
         )

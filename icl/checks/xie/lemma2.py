@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
-from icl.checks.xie.convexity import violation
-from icl.checks.xie.initial_guess import AroundPrior, risk_under
-from icl.checks.xie.yq_lsa import read_in
+from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
+from icl.checks.xie.support.convexity import violation
+from icl.checks.xie.support.initial_guess import AroundPrior, risk_under
+from icl.checks.xie.support.yq_lsa import read_in
 from icl.constructions.initial_guess import one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
@@ -58,9 +58,9 @@ class Lemma2(AroundPrior):
         predicted = self.dim - gd_risk(self.dim, self.context)
         bound = 2 * self.risk.convex_bound(free_direct=True).rounding + ROUNDING * self.dim
         wrong = max(abs(measured - predicted), abs(midpoint - self.dim))
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
-                resolved("violation", measured, bound, SOURCE),  # two points without it prove nothing
+                exceeds("violation", measured, bound, SOURCE),  # two points without it prove nothing
                 at_most("violation_error", wrong, bound, SOURCE),
             ]
         )

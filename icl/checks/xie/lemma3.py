@@ -17,10 +17,10 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.rounding import along_a_path
-from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, at_most, decide, deciding
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, AroundPrior
-from icl.checks.xie.yq_lsa import ExactRisk, descent_from, path_length
+from icl.checks.settings import in_range
+from icl.checks.verdict import Control, Finding, at_most, combine, decide
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS, AroundPrior
+from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
 from icl.constructions.initial_guess import block_of_yq_lsa, yq_lsa_of_block
 from icl.errors import whole
 from icl.models import LinearTransformer, LinearTransformerBlock, Parametrization, YqLSA
@@ -51,7 +51,7 @@ class Lemma3(AroundPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        limited("check.hidden", self.hidden, 1, MAX_HIDDEN, "rounding grows with the width")
+        in_range("check.hidden", self.hidden, 1, MAX_HIDDEN, "rounding grows with the width")
         whole("check.samples", self.samples, 1, 100_000)
         attention.affordable(self.samples, self.context)
 
@@ -67,7 +67,7 @@ class Lemma3(AroundPrior):
         risks, risk_bound = self._least_risks()
         spread = max(risks.values()) - min(risks.values())
         control = float(np.min([error(lsa, wrong, prompt) for wrong in wrong_blocks(lsa)]))
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 (decide(max_error, of_outputs.value), of_outputs),
                 at_most("max_error_converse", converse, of_outputs.value, of_outputs.source),
@@ -100,7 +100,7 @@ class Lemma3(AroundPrior):
 
     def _least_risks(self) -> tuple[dict[str, float], float]:
         """Least risk over every (X_k, v); that of descent as y_q-LSA, and as a block; their rounding."""
-        risk = ExactRisk(self.law)
+        risk = LayerRisk(self.law)
         lsa = descent_from(self.law.mean_RD[0], isotropic_step(self.dim, self.context))
         least = risk.quadratic.convex_bound(free_direct=True)
         risks = {

@@ -18,10 +18,10 @@ from torch import Tensor
 from icl.checks import attention
 from icl.checks.rounding import along_a_path
 from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.xie.initial_guess import ROUNDING_OF_EXCESSES, AroundPrior, worst
 from icl.checks.xie.lemma3 import block_of, wrong_blocks
-from icl.checks.xie.saturation import Saturation
-from icl.checks.xie.yq_lsa import ExactRisk, descent_from, path_length
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES, AroundPrior, worst
+from icl.checks.xie.support.saturation import Saturation
+from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
 from icl.errors import InputError, whole
 from icl.models import LinearTransformer, Parametrization
 from icl.random import generator
@@ -49,7 +49,7 @@ class Ltb(AroundPrior):
         attention.affordable(self.samples, self.context)
 
     def measure(self) -> Finding:
-        case, risk = Saturation(self.law), ExactRisk(self.law)
+        case, risk = Saturation(self.law), LayerRisk(self.law)
         eta = isotropic_step(self.dim, self.context)
         descent = descent_from(case.w_star_D, eta)
         block, least = block_of(descent), risk.quadratic.convex_bound(free_direct=True)

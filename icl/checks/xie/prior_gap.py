@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 from icl.checks.sequential import KINDS, Comparison
-from icl.checks.verdict import Control, Finding, at_most, deciding, resolved
-from icl.checks.xie import tokens
-from icl.checks.xie.initial_guess import ROUNDING_OF_GAPS, ROUNDING_OF_RISKS, WithGuess, setting
-from icl.checks.xie.saturation import BLUR, Saturation, with_guess
-from icl.checks.xie.tokens import Layer, Quantity
+from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
+from icl.checks.xie.support import tokens
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS, ROUNDING_OF_RISKS, WithGuess, setting
+from icl.checks.xie.support.saturation import BLUR, Saturation, with_guess
+from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
@@ -67,11 +67,11 @@ class PriorGap(WithGuess):
         ]
         control = float(np.min(rivals))
         on_tokens = self._on_tokens()
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 at_most("largest_error_over_rounding", largest, 1.0, f"worst {source}"),
                 at_most("largest_risk_error_over_rounding", risks, 1.0, of_risks),
-                resolved("least_gap_over_rounding", smallest, 1.0, source),
+                exceeds("least_gap_over_rounding", smallest, 1.0, source),
                 *tokens.conditions(on_tokens),
             ]
         )
@@ -125,7 +125,9 @@ class PriorGap(WithGuess):
         laws = (self.law, self.with_vector, self.with_bias)
         cases = [Saturation(tokens.cut(_scaled(law, _enlarging(law)))) for law in laws]
         quantities = [
-            Quantity([Layer(case.law, case.heads()), Layer(*case.step(), -1.0)], case.gap, case.rounding)
+            Quantity(
+                [GuessLayer(case.law, case.heads()), GuessLayer(*case.step(), -1.0)], case.gap, case.rounding
+            )
             for case in cases
         ]
         return tokens.hold_to_tokens(quantities, generator(self.seed, "check", 1))

@@ -18,13 +18,13 @@ from torch import Tensor
 
 from icl.checks.given_weights import EXCESS, about_the_theorem
 from icl.checks.sequential import KINDS, Comparison
-from icl.checks.settings import limited, searched
-from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
-from icl.checks.xie import tokens
-from icl.checks.xie.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCESSES
-from icl.checks.xie.initial_guess import ROUNDING_OF_RISKS, WithGuess, worst
-from icl.checks.xie.saturation import BLUR, Saturation, given_heads, with_guess
-from icl.checks.xie.tokens import Layer, Quantity
+from icl.checks.settings import affordable_starts, in_range
+from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, combine, decide
+from icl.checks.xie.support import tokens
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCESSES
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS, WithGuess, worst
+from icl.checks.xie.support.saturation import BLUR, Saturation, given_heads, with_guess
+from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.initial_guess import fewest_heads, gap, gd_risk, lost_slope
@@ -52,11 +52,11 @@ class Theorem1(WithGuess):
     claim_of_weights = "These weights have the least ICL risk of all numbers of heads."
 
     def __post_init__(self) -> None:
-        limited("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
+        in_range("check.dim", self.dim, 1, MAX_DIM, TOO_LARGE)
         super().__post_init__()
         self.linear = with_guess(self.law, self.guess_D)
         self.biased = with_guess(self.law, self.guess_D, self.guess_bias)
-        searched("check.restarts", self.restarts, 1)
+        affordable_starts("check.restarts", self.restarts, 1)
 
     def measure(self) -> Finding:
         cases = [Saturation(law) for law in (self.law, self.linear, self.biased)]
@@ -71,7 +71,7 @@ class Theorem1(WithGuess):
         beyond = [_largest_beyond(case) for case in cases]
         errors = [abs(case.least.value - _predicted(case)) for case in cases]
         wrong = worst([(error, case.rounding) for error, case in zip(errors, cases, strict=True)])
-        verdict, shown = deciding(
+        verdict, shown = combine(
             [
                 *(
                     at_most(f"largest_difference_beyond_d{name}", *difference, OF_EXCESSES)
@@ -203,8 +203,8 @@ class Theorem1(WithGuess):
         beside = biased.beside(generator(self.seed, "check", 1))
         at_beside = float(biased.risk.value_of_layer(*beside))
         quantities = [
-            Quantity([Layer(zero.law, zero.heads())], zero.least.value, zero.rounding),
-            Quantity([Layer(biased.law, beside)], at_beside, 2 * biased.rounding),
+            Quantity([GuessLayer(zero.law, zero.heads())], zero.least.value, zero.rounding),
+            Quantity([GuessLayer(biased.law, beside)], at_beside, 2 * biased.rounding),
         ]
         return tokens.hold_to_tokens(quantities, generator(self.seed, "check"))
 

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.settings import limited
-from icl.checks.verdict import Control, Finding, at_most, deciding
-from icl.checks.xie.initial_guess import Vector, law_around
-from icl.checks.xie.saturation import Saturation
+from icl.checks.settings import in_range
+from icl.checks.verdict import Control, Finding, at_most, combine
+from icl.checks.xie.support.initial_guess import Vector, law_around
+from icl.checks.xie.support.saturation import Saturation
 from icl.constructions.initial_guess import one_step_gd
 from icl.errors import InputError
 from icl.random import generator
@@ -58,7 +58,7 @@ class Theorem2:
         if isinstance(contexts, str) or not isinstance(contexts, Sequence) or len(contexts) < 2:
             raise InputError(f"check.contexts={contexts}: must be a list of at least 2 context lengths")
         reason = "the risk at fixed weights falls into the rounding of its terms"
-        self.contexts = [limited("check.contexts", C, 1, MAX_CONTEXT, reason) for C in contexts]
+        self.contexts = [in_range("check.contexts", C, 1, MAX_CONTEXT, reason) for C in contexts]
         if any(later <= C for C, later in zip(self.contexts, self.contexts[1:], strict=False)):
             raise InputError(f"check.contexts={self.contexts}: must be in rising order")
         self.dim, self.seed = dim, seed
@@ -88,7 +88,7 @@ class Theorem2:
         shares = [norm and norm / its for norm, its in zip(at_least, own_bounds, strict=True)]
         largest_gradient = float(np.max(shares))
         largest_excess = float(np.max(excess))
-        vanishes, shown = deciding(
+        vanishes, shown = combine(
             [
                 at_most("gradient_norm_in_the_limit", gradient, bound, SOURCE),
                 at_most("risk_in_the_limit", risk, risk_bound, RISK_SOURCE),

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import limited
-from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, decide, deciding
-from icl.checks.xie.initial_guess import (
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, combine, decide
+from icl.checks.xie.support.initial_guess import (
     MAX_DIM,
     ROUNDING_OF_RISKS,
     TOO_LARGE,
@@ -28,8 +28,8 @@ from icl.checks.xie.initial_guess import (
     bounded,
     worst,
 )
-from icl.checks.xie.saturation import BLUR
-from icl.checks.xie.yq_lsa import ExactRisk, descent_from, loaded, predictor
+from icl.checks.xie.support.saturation import BLUR
+from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, loaded, predictor
 from icl.errors import InputError
 from icl.models import YqLSA
 from icl.tasks import LinearRegressionLaw
@@ -69,11 +69,11 @@ class Theorem4(AroundPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        limited("check.context", self.context, 1, MAX_CONTEXT, "the gradient is lost in rounding")
+        in_range("check.context", self.context, 1, MAX_CONTEXT, "the gradient is lost in rounding")
 
     def measure(self) -> Finding:
         D, w_star_D, contexts = self.dim, self.law.mean_RD[0], [k * self.context for k in CONTEXTS]
-        risks = [ExactRisk(replace(self.law, context_R=(C,))) for C in contexts]
+        risks = [LayerRisk(replace(self.law, context_R=(C,))) for C in contexts]
         best = [isotropic_step(D, C) for C in contexts]
         at_one = [risk.gradient(descent_from(w_star_D, 1.0)) for risk in risks]
         at_best = [risk.gradient(descent_from(w_star_D, eta)) for risk, eta in zip(risks, best, strict=True)]
@@ -84,7 +84,7 @@ class Theorem4(AroundPrior):
         predicted = [unit_step_gradient(w_star_D, C) for C in contexts]
         off = [(abs(norm - its), rounding) for (norm, rounding), its in zip(at_one, predicted, strict=True)]
         largest_norm, largest_error = worst(at_best), worst(off)
-        verdict, bound = deciding(
+        verdict, bound = combine(
             [
                 at_most("gradient_norm_best_eta", *largest_norm, SOURCE),
                 at_most("gradient_error_unit_eta", *largest_error, SOURCE),
@@ -116,7 +116,7 @@ class Theorem4(AroundPrior):
             kinds={"*": "exact"},
         )
 
-    def _control(self, risks: Sequence[ExactRisk], contexts: Sequence[int], of_risks: float) -> Control:
+    def _control(self, risks: Sequence[LayerRisk], contexts: Sequence[int], of_risks: float) -> Control:
         """The step twice as long, and the step of the same length with no guess: neither may pass. Nor may
         errors of 1e-10 in the terms of the gradient and the risk."""
         w_star_D, best = self.law.mean_RD[0], isotropic_step(self.dim, self.context)
@@ -142,7 +142,7 @@ class Theorem4(AroundPrior):
         law = weights.regression("Theorem 4")
         require_family(weights, "Theorem 4", ["yq_lsa"])
         require_setting(law)
-        limited("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
+        in_range("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
         matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
         seeds = range(len(law.context_R))
         models = [
@@ -181,7 +181,7 @@ def row_of(law: LinearRegressionLaw, model: YqLSA) -> dict[str, float]:
     """One seed's weights, held against the best step."""
     w_star_D, C = law.mean_RD[0], law.context_R[0]
     step = descent_from(w_star_D, isotropic_step(law.dim, C))
-    exact, gd = ExactRisk(law), gd_risk(law.dim, C)
+    exact, gd = LayerRisk(law), gd_risk(law.dim, C)
     risk = exact.value(model)
     (v_D, X_DPP), (step_D, step_DPP) = predictor(model), predictor(step)
     difference = torch.cat([v_D - step_D, (X_DPP - step_DPP).flatten()])

@@ -31,7 +31,7 @@ from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
 from icl.tasks.prompts import GramPrompt
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
-from icl.training.restored import restored
+from icl.training.load import restored
 
 CHUNK = 200  # contexts at a time: their prompts are D * D as many
 STARTS = 32  # of the search for the best point of eq. (11) on S
@@ -39,7 +39,7 @@ STARTS = 32  # of the search for the best point of eq. (11) on S
 PUBLISHED_ETAS = (0.001, 0.002, 0.004, 0.008, 0.01, 0.02, 0.04, 0.08, 0.16)
 
 
-class Predictor(Protocol):
+class PairedPredictor(Protocol):
     def predict(self, prompt: GramPrompt) -> Tensor: ...
 
 
@@ -91,7 +91,7 @@ def comparison(
     assert isinstance(tilted, Tilted)
     streams = [generator(seed, "eval") for seed in seeds]
     S_RCDD, weight_RC = law.tilted_grams(streams, sizes.test, tilted.inflations_R)
-    predictors: dict[str, Predictor] = {"trained": model, "plain": restored(plain).transformer}
+    predictors: dict[str, PairedPredictor] = {"trained": model, "plain": restored(plain).transformer}
     for name, eta_RL in etas_RL.items():
         predictors[name] = GradientDescent(eta_RL, layers, law.Sigma_RDD if name.startswith("pgd") else None)
     if least_squares:
@@ -138,7 +138,7 @@ def searched_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dic
 
 
 def context_losses(
-    predictors: Mapping[str, Predictor], law: LinearRegressionLaw, S_RCDD: Tensor
+    predictors: Mapping[str, PairedPredictor], law: LinearRegressionLaw, S_RCDD: Tensor
 ) -> dict[str, np.ndarray]:
     """The loss of each predictor on each context, (R, C): all meet the same prompts."""
     found: dict[str, list[Tensor]] = {name: [] for name in predictors}

@@ -12,7 +12,7 @@ from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.polynomial import InvariantRisk
-from icl.training.restored import restored
+from icl.training.load import restored
 
 
 class Theorem3:

@@ -24,7 +24,7 @@ from icl.tasks.law import Draw, Estimator
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.polynomial import InvariantRisk
 from icl.training.estimators import make_estimator
-from icl.training.restored import TrainedRun, restored
+from icl.training.load import TrainedRun, restored
 from icl.weighted import stratified_error
 
 BATCH = 20_000  # prompts of the paper's batch

@@ -8,8 +8,8 @@ from icl.errors import whole
 from icl.experiments.giannou.regression import (
     KEY,
     PUBLISHED_LARGEST,
-    Law,
-    Size,
+    PromptLaw,
+    RegressionSize,
     baselines,
     layernorm,
     losses,
@@ -40,11 +40,11 @@ class Fig2:
         layernorm_steps: int,
     ) -> None:
         whole(f"{KEY}.started_steps", started_steps, 10)
-        self.size = Size(dim, context, layers, seeds, steps, prompts, started_steps)
-        self.layernorm = Size(
+        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts, started_steps)
+        self.layernorm = RegressionSize(
             dim, context, layernorm_layers, seeds, layernorm_steps, min(prompts, TOKENS), name="layernorm_"
         )
-        self.law = Law(1.0, PUBLISHED_LARGEST, 0.0)
+        self.law = PromptLaw(1.0, PUBLISHED_LARGEST, 0.0)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         size, law, depths = self.size, self.law, self.size.depths

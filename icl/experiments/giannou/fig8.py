@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from icl.errors import InputError, real
-from icl.experiments.giannou.regression import KEY, Size, baselines, laws, losses, trained
+from icl.experiments.giannou.regression import KEY, RegressionSize, baselines, laws, losses, trained
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
 
@@ -24,7 +24,7 @@ class Fig8:
         conditions: Sequence[float],
         noises: Sequence[float],
     ) -> None:
-        self.size = Size(dim, context, layers, seeds, steps, prompts)
+        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts)
         self.laws = laws(numbers("conditions", conditions, 1), numbers("noises", noises, 0))
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:

@@ -18,7 +18,7 @@ from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.logistic_regression import LogisticRegression, LogisticRegressionLaw
 from icl.theory.logistic import LogisticLoss
-from icl.training.restored import restored
+from icl.training.load import restored
 from icl.training.threads import threads
 
 KEY = "figure.experiment"

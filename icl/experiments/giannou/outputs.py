@@ -23,8 +23,8 @@ from icl.experiments.giannou.regression import (
     KEY,
     PUBLISHED_LARGEST,
     TEXT_LARGEST,
-    Law,
-    Size,
+    PromptLaw,
+    RegressionSize,
     identity,
     store,
     trained,
@@ -34,7 +34,7 @@ from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression, TokenPrompt
-from icl.training.restored import restored
+from icl.training.load import restored
 
 GROUPS = 20  # of contexts, for the errors of means
 NEAR_POINTS, FAR_POINTS = 61, 41
@@ -58,13 +58,13 @@ class Outputs:
         near: float,
         far: float,
     ) -> None:
-        self.size = Size(dim, context, layers, seeds, steps, 100)
+        self.size = RegressionSize(dim, context, layers, seeds, steps, 100)
         self.contexts = whole(f"{KEY}.contexts", contexts, CLIPPED, 10**6)
         if contexts % GROUPS:
             raise InputError(f"{KEY}.contexts={contexts}: must be a multiple of {GROUPS}")
         self.near = real(f"{KEY}.near", near, 0, open_low=True)
         self.far = real(f"{KEY}.far", far, self.near, open_low=True)
-        self.law = Law(1.0, PUBLISHED_LARGEST, 0.0)
+        self.law = PromptLaw(1.0, PUBLISHED_LARGEST, 0.0)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         runs: dict[str, RunRecord] = {}
@@ -111,7 +111,9 @@ class OutputsLayerNorm:
         tokens: int,
     ) -> None:
         self.plain = Outputs(dim, context, layers, seeds, steps, contexts, near, far)
-        self.size = Size(dim, context, layernorm_layers, seeds, layernorm_steps, 100, name="layernorm_")
+        self.size = RegressionSize(
+            dim, context, layernorm_layers, seeds, layernorm_steps, 100, name="layernorm_"
+        )
         self.tokens = whole(f"{KEY}.tokens", tokens, GROUPS, contexts)
         if tokens % GROUPS:
             raise InputError(f"{KEY}.tokens={tokens}: must be a multiple of {GROUPS}")
@@ -143,7 +145,7 @@ class OutputsLayerNorm:
 class _Given:
     """The prompts: contexts with one w, and the queries."""
 
-    def __init__(self, size: Size, law: Law, contexts: int, near: float, far: float) -> None:
+    def __init__(self, size: RegressionSize, law: PromptLaw, contexts: int, near: float, far: float) -> None:
         self.D, self.n, self.contexts = size.dim, size.context, contexts
         rng = generator(EVALUATED, "eval", 3)
         self.w_D = torch.from_numpy(rng.standard_normal(self.D))

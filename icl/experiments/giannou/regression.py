@@ -22,7 +22,7 @@ from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw
-from icl.training.restored import restored
+from icl.training.load import restored
 from icl.training.threads import threads
 from icl.weighted import tail_share
 
@@ -38,7 +38,7 @@ TEXT_LARGEST = (1.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Law:
+class PromptLaw:
     """One law of prompts: kappa, the range of lambda_max, the noise's variance."""
 
     condition: float
@@ -60,7 +60,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Size:
+class RegressionSize:
     """d, n, depths, seeds and budgets. `steps`: of training from random weights; `started_steps`: of runs
     that begin at the family's best point; null: none of these. `name`: what the settings begin with."""
 
@@ -94,7 +94,7 @@ class Size:
     def depths(self) -> list[int]:
         return sorted(self.layers)
 
-    def law(self, law: Law) -> ConditionedRegressionLaw:
+    def law(self, law: PromptLaw) -> ConditionedRegressionLaw:
         """Without the constant: what Newton and the family see."""
         return ConditionedRegression(self.dim, self.context, **law.settings, prefix=KEY).law([0])
 
@@ -102,7 +102,7 @@ class Size:
         self,
         runner: Runner,
         layers: int,
-        law: Law,
+        law: PromptLaw,
         mask: bool,
         scalars: Sequence[float] | None = None,
     ) -> RunRecord:
@@ -126,11 +126,11 @@ class Size:
             }
         return runner.train("giannou/lsa", settings)
 
-    def train_layernorm(self, runner: Runner, layers: int, law: Law) -> RunRecord:
+    def train_layernorm(self, runner: Runner, layers: int, law: PromptLaw) -> RunRecord:
         """Over tokens, without a mask."""
         return runner.train("giannou/lsa_ln", self._common(law, self.steps) | {"model.layers": layers})
 
-    def _common(self, law: Law, steps: int) -> dict[str, Any]:
+    def _common(self, law: PromptLaw, steps: int) -> dict[str, Any]:
         warmup = max(1, steps // 10)
         return {
             "seeds": list(self.seeds),
@@ -147,7 +147,11 @@ class Size:
 
 
 def baselines(
-    runner: Runner, size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool] = (False, True)
+    runner: Runner,
+    size: RegressionSize,
+    law: PromptLaw,
+    depths: Sequence[int],
+    masks: Sequence[bool] = (False, True),
 ) -> RunRecord:
     """Newton's losses, and the best points of the family with and without a mask."""
     science = {
@@ -160,7 +164,9 @@ def baselines(
     return store(runner, "giannou/baselines", science, lambda: _baselines(size, law, depths, masks))
 
 
-def _baselines(size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool]) -> dict[str, np.ndarray]:
+def _baselines(
+    size: RegressionSize, law: PromptLaw, depths: Sequence[int], masks: Sequence[bool]
+) -> dict[str, np.ndarray]:
     of, found = size.law(law), {"depths_L": np.array(depths)}
     for name, loss_TB in newton_losses(of, EVALUATED, size.prompts, max(depths)).items():
         found |= _mean(f"newton_{name}", loss_TB)
@@ -171,14 +177,16 @@ def _baselines(size: Size, law: Law, depths: Sequence[int], masks: Sequence[bool
     return found
 
 
-def trained(runner: Runner, size: Size, law: Law, mask: bool, depths: Sequence[int]) -> dict[str, RunRecord]:
+def trained(
+    runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, depths: Sequence[int]
+) -> dict[str, RunRecord]:
     """Runs by depth, from random weights."""
     name = f"{law.name}_{_masked(mask)}"
     return {f"{name}_L{layers}": size.train(runner, layers, law, mask) for layers in depths}
 
 
 def started(
-    runner: Runner, size: Size, law: Law, mask: bool, known: RunRecord, depths: Sequence[int]
+    runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, known: RunRecord, depths: Sequence[int]
 ) -> dict[str, RunRecord]:
     """Runs by depth that begin at the family's best points; none where no steps are given them."""
     if size.started_steps is None:
@@ -193,7 +201,7 @@ def started(
 
 
 def losses(
-    runner: Runner, size: Size, law: Law, runs: Mapping[str, RunRecord], known: RunRecord
+    runner: Runner, size: RegressionSize, law: PromptLaw, runs: Mapping[str, RunRecord], known: RunRecord
 ) -> RunRecord:
     """Of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean that the
     hundred largest terms carry, and `NAME_more_mean`, `NAME_more_error`: by how much the loss is above that
@@ -207,7 +215,7 @@ def losses(
     return store(runner, "giannou/losses", science, lambda: _losses(size, law, runs, known.weights))
 
 
-def layernorm(runner: Runner, size: Size, law: Law) -> dict[str, RunRecord]:
+def layernorm(runner: Runner, size: RegressionSize, law: PromptLaw) -> dict[str, RunRecord]:
     """Runs with LayerNorm by depth, and their losses on the same prompts as all others."""
     runs = {
         f"{law.name}_layernorm_L{layers}": size.train_layernorm(runner, layers, law) for layers in size.depths
@@ -230,7 +238,7 @@ def layernorm(runner: Runner, size: Size, law: Law) -> dict[str, RunRecord]:
 
 
 def _losses(
-    size: Size, law: Law, runs: Mapping[str, RunRecord], known: Mapping[str, np.ndarray]
+    size: RegressionSize, law: PromptLaw, runs: Mapping[str, RunRecord], known: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     beside: dict[tuple[bool, int], np.ndarray] = {}
@@ -245,7 +253,9 @@ def _losses(
     return found
 
 
-def best_model(size: Size, known: Mapping[str, np.ndarray], mask: bool, layers: int) -> LinearTransformer:
+def best_model(
+    size: RegressionSize, known: Mapping[str, np.ndarray], mask: bool, layers: int
+) -> LinearTransformer:
     """The scalar family's best point as weights of LSA."""
     at = known["depths_L"].tolist().index(layers)
     scalars = known[f"family_{_masked(mask)}_theta_LV"][at, : 2 * layers].tolist()
@@ -254,7 +264,7 @@ def best_model(size: Size, known: Mapping[str, np.ndarray], mask: bool, layers: 
     return LinearTransformer(family)
 
 
-def prompt_losses(model: Any, R: int, size: Size, law: Law) -> np.ndarray:
+def prompt_losses(model: Any, R: int, size: RegressionSize, law: PromptLaw) -> np.ndarray:
     """Squared errors over d, (R, B), on prompts that are the same for every seed and every model."""
     reads_constant = getattr(model.parametrization, "reads_constant", False)
     of = ConditionedRegression(size.dim, size.context, **law.settings, constant=reads_constant).law([0])
@@ -306,10 +316,10 @@ def _masked(mask: bool) -> str:
     return "masked" if mask else "unmasked"
 
 
-def laws(conditions: Iterable[float], noises: Iterable[float]) -> list[Law]:
+def laws(conditions: Iterable[float], noises: Iterable[float]) -> list[PromptLaw]:
     """N(0, I) where kappa = 1, as the published code draws, else lambda_max as in the text."""
     return [
-        Law(float(kappa), PUBLISHED_LARGEST if kappa == 1 else TEXT_LARGEST, float(noise))
+        PromptLaw(float(kappa), PUBLISHED_LARGEST if kappa == 1 else TEXT_LARGEST, float(noise))
         for noise in noises
         for kappa in conditions
     ]

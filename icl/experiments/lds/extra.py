@@ -16,7 +16,7 @@ from torch import Tensor
 
 from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter, LeastSquares
 from icl.errors import InputError, one_of, whole
-from icl.experiments.lds.protocol import KEY, Size
+from icl.experiments.lds.protocol import KEY, ProtocolSize
 from icl.experiments.lds.weights import of_window, store
 from icl.experiments.runner import Runner
 from icl.random import generator
@@ -43,7 +43,7 @@ class Extra:
         if not isinstance(settings, list | tuple):
             raise InputError(f"{KEY}.settings={settings}: must be a list of settings")
         named = [one_of(f"{KEY}.settings", setting, SETTINGS) for setting in settings]
-        self.sizes = [Size(setting, dim, length, seeds, steps, systems, fresh) for setting in named]
+        self.sizes = [ProtocolSize(setting, dim, length, seeds, steps, systems, fresh) for setting in named]
         allowed = [size.windows(windows) for size in self.sizes]  # by the tables of every setting
         if not allowed or len(windows) < 2:
             raise InputError(
@@ -64,7 +64,9 @@ class Extra:
             found[f"{size.setting}_test"] = test
         return found
 
-    def _test(self, runner: Runner, size: Size, parts: Sequence[Mapping[str, RunRecord]]) -> RunRecord:
+    def _test(
+        self, runner: Runner, size: ProtocolSize, parts: Sequence[Mapping[str, RunRecord]]
+    ) -> RunRecord:
         science = {
             "of": [part[name].mark for part in parts for name in sorted(part)],
             "judged": size.science,
@@ -74,7 +76,9 @@ class Extra:
         }
         return store(runner, "lds/extra", science, lambda: self._compared(size, parts))
 
-    def _compared(self, size: Size, parts: Sequence[Mapping[str, RunRecord]]) -> dict[str, np.ndarray]:
+    def _compared(
+        self, size: ProtocolSize, parts: Sequence[Mapping[str, RunRecord]]
+    ) -> dict[str, np.ndarray]:
         law, streams = size.law(1), [generator(0, "eval")]
         systems = law.systems(streams, self.sequences)
         y_RBT = law.observations(systems, streams)

@@ -45,7 +45,7 @@ TABLE_2 = {
 
 
 @dataclass(frozen=True)
-class Size:
+class ProtocolSize:
     """One setting, its size, and how long is trained. Runs with the same settings are shared by figures.
 
     `fresh`: new systems at every step, as the paper trained; else on the population risk, exact in settings

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from icl.experiments.lds.gauge import canonical, jaccard, masks, supports
-from icl.experiments.lds.protocol import Size
+from icl.experiments.lds.protocol import ProtocolSize
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
@@ -38,7 +38,7 @@ class Weights:
         systems: int,
         fresh: bool = False,
     ) -> None:
-        self.size = Size(setting, dim, length, seeds, steps, systems, fresh)
+        self.size = ProtocolSize(setting, dim, length, seeds, steps, systems, fresh)
         self.windows = self.size.windows(windows)
         for window in self.windows:
             self.size.law(window)  # refuses what no task can be
@@ -50,14 +50,14 @@ class Weights:
         return found
 
 
-def of_window(runner: Runner, size: Size, window: int) -> dict[str, RunRecord]:
+def of_window(runner: Runner, size: ProtocolSize, window: int) -> dict[str, RunRecord]:
     name, run, optimum = f"AR{window}", size.train(runner, window), best_heads(runner, size, window)
     science = {"run": run.mark, "judged": size.science, "window": window, "seeds": list(size.seeds)}
     exact = store(runner, "lds/weights", science, lambda: judged(run, size, window))
     return {name: run, f"{name}_exact": exact, f"{name}_optimum": optimum}
 
 
-def best_heads(runner: Runner, size: Size, window: int) -> RunRecord:
+def best_heads(runner: Runner, size: ProtocolSize, window: int) -> RunRecord:
     """The optimum of the same law: of one head, of one head of (13), and the bound for any number."""
     science = {**size.science, "window": window, "restarts": RESTARTS}
     return store(runner, "lds/optimum", science, lambda: _optimum(exact_risk(size, window), window))
@@ -76,13 +76,13 @@ def store(
     return runner.store(name, science, alone)
 
 
-def exact_risk(size: Size, window: int) -> QuadraticRisk:
+def exact_risk(size: ProtocolSize, window: int) -> QuadraticRisk:
     risk = size.law(window).quadratic_risk
     assert risk is not None, "exact in (a) and (b), and of systems drawn once"
     return risk
 
 
-def judged(run: RunRecord, size: Size, window: int) -> dict[str, np.ndarray]:
+def judged(run: RunRecord, size: ProtocolSize, window: int) -> dict[str, np.ndarray]:
     """The exact risk and the supports' distances to (13) at every stored step; the final weights."""
     P_RSLPP, Q_RSLPP = run.weights["P_history"], run.weights["Q_history"]
     layers = (torch.from_numpy(np.asarray(M, dtype=np.float64)) for M in (P_RSLPP, Q_RSLPP))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from icl.experiments.runner import Runner
-from icl.experiments.xie.runs import KEY, Size, best_risk, identity, risks, squares, store
+from icl.experiments.xie.runs import KEY, RunSize, best_risk, identity, risks, squares, store
 from icl.runs.record import RunRecord
 from icl.theory.initial_guess import gap_slope, gd_risk
 
@@ -18,7 +18,7 @@ class Fig1:
     """records: the runs at every squared norm of w*, and `exact`: final risks and the lines they lie on."""
 
     def __init__(self, dim: int, context: int, seeds: Sequence[int], squared_norms: Sequence[float]) -> None:
-        self.size = Size(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds)
         self.priors = squares(f"{KEY}.squared_norms", squared_norms, least=2)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:

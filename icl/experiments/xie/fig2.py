@@ -8,7 +8,7 @@ import numpy as np
 
 from icl.errors import real
 from icl.experiments.runner import Runner
-from icl.experiments.xie.runs import KEY, Minibatch, Size, best_risk, curves, identity, store, wholes
+from icl.experiments.xie.runs import KEY, Minibatch, RunSize, best_risk, curves, identity, store, wholes
 from icl.runs.record import RunRecord
 from icl.theory.initial_guess import gd_risk, lost_slope
 
@@ -29,7 +29,7 @@ class Fig2:
         minibatch_steps: int,
         minibatch_size: int,
     ) -> None:
-        self.size = Size(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds)
         self.heads = wholes(f"{KEY}.heads", heads, 1, MAX_HEADS, least=2)
         self.prior = real(f"{KEY}.squared_norm", squared_norm, 0)
         self.minibatch = Minibatch(minibatch_steps, minibatch_size)

@@ -9,7 +9,7 @@ import numpy as np
 from icl.errors import whole
 from icl.experiments.runner import Runner
 from icl.experiments.xie.fig2 import MAX_HEADS
-from icl.experiments.xie.runs import KEY, Minibatch, Size, curves, identity, squares, store
+from icl.experiments.xie.runs import KEY, Minibatch, RunSize, curves, identity, squares, store
 from icl.runs.record import RunRecord
 from icl.theory.initial_guess import gap_slope, gd_risk
 
@@ -28,7 +28,7 @@ class Fig3:
         minibatch_steps: int,
         minibatch_size: int,
     ) -> None:
-        self.size = Size(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds)
         self.heads = whole(f"{KEY}.heads", heads, 1, MAX_HEADS)
         self.priors = squares(f"{KEY}.squared_norms", squared_norms, least=2)
         self.minibatch = Minibatch(minibatch_steps, minibatch_size)

@@ -9,7 +9,7 @@ import numpy as np
 from icl.errors import whole
 from icl.experiments.runner import Runner
 from icl.experiments.xie.fig2 import MAX_HEADS
-from icl.experiments.xie.runs import KEY, Size, identity, risks, squares, store
+from icl.experiments.xie.runs import KEY, RunSize, identity, risks, squares, store
 from icl.runs.record import RunRecord
 from icl.theory.initial_guess import gap_slope, gd_risk
 
@@ -26,7 +26,7 @@ class Fig4:
         squared_norms: Sequence[float],
         squared_biases: Sequence[float],
     ) -> None:
-        self.size = Size(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds)
         self.heads = whole(f"{KEY}.heads", heads, 1, MAX_HEADS)
         self.guesses = squares(f"{KEY}.squared_norms", squared_norms, least=2)
         self.biases = squares(f"{KEY}.squared_biases", squared_biases, least=2)

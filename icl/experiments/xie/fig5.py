@@ -16,7 +16,7 @@ from icl.experiments.runner import Runner
 from icl.experiments.xie.runs import (
     KEY,
     Minibatch,
-    Size,
+    RunSize,
     curves,
     identity,
     risks,
@@ -31,7 +31,7 @@ from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.initial_guess import gd_risk
-from icl.training.restored import restored
+from icl.training.load import restored
 
 QUANTILES = (0.1, 0.5, 0.9)  # over prompts, all seeds together
 METRICS = ("prediction", "gradient", "cosine")
@@ -53,7 +53,7 @@ class Fig5:
         alignment_squared_norm: float,
         prompts: int,
     ) -> None:
-        self.size = Size(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds)
         self.priors = squares(f"{KEY}.squared_norms", squared_norms)
         self.minibatch = Minibatch(minibatch_steps, minibatch_size)
         self.minibatch_priors = squares(f"{KEY}.minibatch_squared_norms", minibatch_squared_norms, least=0)

@@ -23,7 +23,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.tasks.exact import EXACT_LAYER_DIM
 from icl.theory.quadratic import QuadraticRisk
-from icl.training.restored import restored
+from icl.training.load import restored
 from icl.training.threads import threads
 
 KEY = "figure.experiment"
@@ -31,7 +31,7 @@ RESTARTS = 2  # of alternating least squares, for each number of heads
 
 
 @dataclass(frozen=True)
-class Size:
+class RunSize:
     """d, C and the seeds of every run of a figure. Runs with the same settings are shared by figures."""
 
     dim: int

@@ -42,7 +42,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Run:
+class SimilarityRun:
     """Which query, and which examples of the pool in their order."""
 
     query: int
@@ -64,18 +64,18 @@ class Similarity:
         self.seed = seed
         self._order = generator(seed, "eval").permutation(len(self.queries))
 
-    def run(self, number: int) -> Run:
+    def run(self, number: int) -> SimilarityRun:
         """Runs have different queries; a run does not depend on how many there are."""
         if number >= len(self.queries):
             raise InputError(
                 f"figure.experiment.runs={number + 1}: the data hold {len(self.queries)} queries"
             )
         drawn = generator(self.seed, "task", number).choice(len(self.pool), self.examples, replace=False)
-        return Run(int(self._order[number]), tuple(int(i) for i in drawn))
+        return SimilarityRun(int(self._order[number]), tuple(int(i) for i in drawn))
 
     def prompt(
         self,
-        run: Run,
+        run: SimilarityRun,
         guess_pool: Sequence[float] | np.ndarray | None = None,
         guess_query: Sequence[float] | np.ndarray | None = None,
     ) -> str:

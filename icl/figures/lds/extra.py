@@ -27,7 +27,7 @@ METHODS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class PanelSetting:
     """What was compared on drawn sequences; exact risks of the best head and of the trained layers."""
 
     test: Mapping[str, np.ndarray]
@@ -94,7 +94,7 @@ class Extra:
         return [*claims, _beats_a_step(found), _is_not_pcg(found)]
 
 
-def by_setting(records: Records) -> dict[str, Setting]:
+def by_setting(records: Records) -> dict[str, PanelSetting]:
     found = {}
     for name in [key.removesuffix("_test") for key in records if key.endswith("_test")]:
         test = records[f"{name}_test"].weights
@@ -102,11 +102,11 @@ def by_setting(records: Records) -> dict[str, Setting]:
         optima = [records[f"{name}_AR{s}_optimum"].weights["value"] for s in windows]
         any_heads = [records[f"{name}_AR{s}_optimum"].weights["any_heads"] for s in windows]
         trained = [records[f"{name}_AR{s}_exact"].weights["risk_RS"][:, -1] for s in windows]
-        found[name] = Setting(test, np.array(optima), np.array(any_heads), np.stack(trained, 1))
+        found[name] = PanelSetting(test, np.array(optima), np.array(any_heads), np.stack(trained, 1))
     return found
 
 
-def _falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Claim:
+def _falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
     """The head that a search found is no better than the best, and any number of heads no worse."""
     steps = {name: (np.diff(of.optimum_W) / of.optimum_W[:-1]).tolist() for name, of in found.items()}
     most = [of.optimum_W[1:] / of.any_heads_W[:-1] - 1 for of in found.values()]
@@ -124,7 +124,7 @@ def _falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Claim:
     )
 
 
-def _trained_falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Claim:
+def _trained_falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
     steps = {name: np.diff(of.trained_RW, axis=1) / of.trained_RW[:, :-1] for name, of in found.items()}
     return Claim(
         "so does the trained layer's, seed by seed (exact risk of the weights)",
@@ -139,7 +139,7 @@ def _trained_falls(found: Mapping[str, Setting], windows: Sequence[int]) -> Clai
     )
 
 
-def _above_kalman(found: Mapping[str, Setting]) -> Claim:
+def _above_kalman(found: Mapping[str, PanelSetting]) -> Claim:
     measured, verdicts = {}, []
     for name, of in found.items():
         for method in METHODS:
@@ -161,7 +161,7 @@ def _above_kalman(found: Mapping[str, Setting]) -> Claim:
     )
 
 
-def _one_step(found: Mapping[str, Setting]) -> Claim:
+def _one_step(found: Mapping[str, PanelSetting]) -> Claim:
     off = {name: np.abs(of.trained_RW[:, 0] / of.test["step_exact_W"][0] - 1) for name, of in found.items()}
     return Claim(
         "s = 1: the trained layer is one step of gradient descent on L_AR(1): their exact risks",
@@ -172,7 +172,7 @@ def _one_step(found: Mapping[str, Setting]) -> Claim:
     )
 
 
-def _beats_a_step(found: Mapping[str, Setting]) -> Claim:
+def _beats_a_step(found: Mapping[str, PanelSetting]) -> Claim:
     more = _above_the_layer(found, "step")
     return Claim(
         "s >= 2: the trained layer's test risk is below that of one gradient step",
@@ -184,7 +184,7 @@ def _beats_a_step(found: Mapping[str, Setting]) -> Claim:
     )
 
 
-def _is_not_pcg(found: Mapping[str, Setting]) -> Claim:
+def _is_not_pcg(found: Mapping[str, PanelSetting]) -> Claim:
     more = _above_the_layer(found, "pcg")
     verdicts = [below(difference, 0.0, error) for difference, error in more.values()]
     return Claim(
@@ -198,7 +198,7 @@ def _is_not_pcg(found: Mapping[str, Setting]) -> Claim:
     )
 
 
-def _above_the_layer(found: Mapping[str, Setting], method: str) -> dict[str, tuple[float, float]]:
+def _above_the_layer(found: Mapping[str, PanelSetting], method: str) -> dict[str, tuple[float, float]]:
     """(difference of the test risks, half its interval) for s >= 2 on the same sequences.
 
     Both risks are taken above the Kalman filter's, and their errors add up: the interval is conservative.

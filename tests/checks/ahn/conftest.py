@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from icl.checks.ahn import by_tokens, linear_layer_tokens, theorem2
+from icl.checks.ahn import theorem2
+from icl.checks.ahn.support import linear_layer_tokens, token_stacks
 from icl.checks.token_evidence import hold_to
 
 
@@ -11,7 +12,7 @@ from icl.checks.token_evidence import hold_to
 def no_tokens(monkeypatch):
     agreed = hold_to(lambda batch: [torch.ones(batch, dtype=torch.float64)], [1.0], 1, most=10)
     for module, name in (
-        (by_tokens, "hold"),
+        (token_stacks, "hold"),
         (linear_layer_tokens, "hold_eq_8"),
         (linear_layer_tokens, "hold_to"),
         (theorem2, "hold_eq_8"),

@@ -4,7 +4,7 @@ import torch
 
 from icl.checks.ahn import landscape
 from icl.checks.ahn.landscape import Landscape, share_interval
-from icl.checks.ahn.points_of_s import as_printed
+from icl.checks.ahn.support.critical_set import as_printed
 from icl.theory.polynomial import InvariantRisk
 
 SMALL = {"starts": 16, "init_stds": [0.1], "prompts": 300, "iterations": 30, "samples": 1000}

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import descent, lemma1
+from icl.checks.ahn import lemma1
 from icl.checks.ahn.lemma1 import Lemma1
+from icl.checks.ahn.support import descent
 from icl.checks.verdict import Weights
 from icl.tasks import LinearRegression
 from tests.checks.asking import Mutant, held, holds, refuses, seen

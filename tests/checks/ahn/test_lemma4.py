@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from icl.checks import attention
-from icl.checks.ahn import swaps
 from icl.checks.ahn.lemma4 import Lemma4
+from icl.checks.ahn.support import rotation_test
 from icl.random import generator
 from tests.checks.asking import Mutant, blinded, held, holds, seen
 
@@ -43,11 +43,11 @@ def test_a_long_context_holds():
 def with_one_order(right, *given):
     """With an order that is none: every layer the first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(swaps, "transpositions", lambda layers: [[0] * layers])
+        patch.setattr(rotation_test, "transpositions", lambda layers: [[0] * layers])
         return right(*given)
 
 
-class Bent(swaps.SparseA):
+class Bent(rotation_test.SparseA):
     """Layers off S."""
 
     def load(self, matrices):
@@ -59,8 +59,11 @@ class Bent(swaps.SparseA):
 
 test_every_part_can_fail_and_the_control_must = seen(
     Lemma4,
-    *(Mutant(swaps, f"on_{part}", with_one_order) for part in ("the_polynomial", "predictions", "words")),
-    Mutant(swaps, "SparseA", lambda right, *given: Bent(*given)),
+    *(
+        Mutant(rotation_test, f"on_{part}", with_one_order)
+        for part in ("the_polynomial", "predictions", "words")
+    ),
+    Mutant(rotation_test, "SparseA", lambda right, *given: Bent(*given)),
     blinded(Lemma4, "_off_s", lambda right, check, A: A),
     samples=50,
 )

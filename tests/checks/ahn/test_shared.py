@@ -7,11 +7,11 @@ import pytest
 import torch
 from scipy.optimize import rosen
 
-from icl.checks.ahn import orbits, search
-from icl.checks.ahn.ensemble import descend_each
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.ahn.lemma4 import Lemma4
-from icl.checks.ahn.points_of_s import as_printed, gradient_as_printed, whitened
+from icl.checks.ahn.support import orbits, search
+from icl.checks.ahn.support.critical_set import as_printed, gradient_as_printed, whitened
+from icl.checks.ahn.support.ensemble import descend_each
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.models.gram import sparse_expected_risk

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from icl.checks.ahn import theorem1
-from icl.checks.ahn.linear_layer import LinearLayer
+from icl.checks.ahn.support.linear_layer import LinearLayer
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.verdict import Weights
 from icl.models import gram

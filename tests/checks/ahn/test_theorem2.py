@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import search, theorem2
+from icl.checks.ahn import theorem2
+from icl.checks.ahn.support import search
 from icl.checks.ahn.theorem2 import Theorem2
 from icl.theory.polynomial import InvariantRisk
 from icl.theory.words import sparse_a_risk

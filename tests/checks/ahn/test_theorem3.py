@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from icl.checks.ahn import by_tokens, by_words, critical_point, orbits
+from icl.checks.ahn.support import critical_point, orbits, token_stacks, trace_words
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.verdict import Weights
 from icl.random import generator
@@ -43,8 +43,8 @@ def test_holds(check, finding):
 
 @pytest.fixture(autouse=True)
 def fewer_prompts(monkeypatch):
-    """tests/checks/ahn/test_by_tokens.py and tests/test_smoke.py draw the check's own number."""
-    monkeypatch.setattr(by_tokens, "BUDGET", 20_000_000)
+    """tests/checks/ahn/test_token_stacks.py and tests/test_smoke.py draw the check's own number."""
+    monkeypatch.setattr(token_stacks, "BUDGET", 20_000_000)
 
 
 @pytest.mark.parametrize("layers", [1, 3, 4])
@@ -82,7 +82,7 @@ test_other_scalars_risks_and_prompts_are_seen = seen(
     Mutant(InvariantRisk, "optimum", scalars_off, settings={"layers": 4}),
     Mutant(InvariantRisk, "_query", another_polynomial),
     Mutant(InvariantRisk, "_query", another_polynomial, settings={"layers": 4}),
-    Mutant(by_words, "sparse_a_risk", a_word_more),
+    Mutant(trace_words, "sparse_a_risk", a_word_more),
     Mutant(InvariantRisk, "lower_bound", lambda right, risk: 0.999 * right(risk), of="lower_bound_error"),
     Mutant(orbits, "whitened_prompts", stretched, of="sampled_z", settings={"samples": 5000}),
     # nothing is seen: the control is not rejected, or rounding hides the direction
@@ -121,7 +121,7 @@ def test_the_sampled_risk_and_gradient_agree_with_words(monkeypatch):
     check = Theorem3(samples=40000)
     weights = weights_near_s(2, 0.02, seeds=(0,))
     exact = check.judge(weights).measured
-    monkeypatch.setattr(by_words, "WORDS_LAYERS", 0)
+    monkeypatch.setattr(trace_words, "WORDS_LAYERS", 0)
     sampled = check.judge(weights).measured
     assert sampled["risk_excess_error_by_seed"][0] > 0
     assert abs(sampled["risk_excess"] - exact["risk_excess"]) < sampled["risk_excess_error_by_seed"][0]

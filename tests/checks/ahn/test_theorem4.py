@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from icl.checks.ahn import batch_loss, by_tokens, orbits, points_of_s, theorem4
+from icl.checks.ahn import theorem4
+from icl.checks.ahn.support import batch_loss, critical_set, orbits, token_stacks
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.verdict import Weights
 from icl.models import gram
@@ -21,7 +22,7 @@ def few_steps(monkeypatch):
     """The search on the batch loss, on which no verdict rests, and tokens, which have tests of their own."""
     monkeypatch.setattr(batch_loss, "SEARCH_STEPS", 3)
     monkeypatch.setattr(theorem4, "BATCH", 2000)
-    monkeypatch.setattr(by_tokens, "BUDGET", 20_000_000)
+    monkeypatch.setattr(token_stacks, "BUDGET", 20_000_000)
 
 
 @holds(
@@ -50,7 +51,7 @@ def test_holds(check, finding):
 
 def test_a_batch_hides_the_risk_at_a_nearby_point(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(by_tokens, "BUDGET", 10_000_000)
+    monkeypatch.setattr(token_stacks, "BUDGET", 10_000_000)
     measured = Theorem4(samples=1000, starts=16).measure().measured
     assert measured["nearby_batch_loss_20000"] < measured["batch_loss_20000"]
     assert measured["nearby_risk_over_batch_loss"] > 10 * measured["risk_over_batch_loss"]
@@ -69,7 +70,7 @@ test_other_points_and_other_risks_are_seen = seen(
     Theorem4,
     Mutant(InvariantRisk, "minimise", scalars_off),
     Mutant(InvariantRisk, "_query", another_polynomial),
-    Mutant(points_of_s, "spectral_risk", lambda right, a, b, s: right(a, -b, s)),
+    Mutant(critical_set, "spectral_risk", lambda right, a, b, s: right(a, -b, s)),
     blinded(orbits, "tilted", lambda right, A: A),
     Mutant(InvariantRisk, "minimise", lambda right, *given: [], "undecided"),  # no minimum is reached
     needs="no_tokens",

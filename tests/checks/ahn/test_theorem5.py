@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from icl.checks import token_evidence
-from icl.checks.ahn import relu_layer, theorem5
+from icl.checks.ahn import theorem5
+from icl.checks.ahn.support import relu_layer
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.verdict import Weights
 from icl.models import tokens

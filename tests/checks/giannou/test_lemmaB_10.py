@@ -2,9 +2,10 @@ import pytest
 import torch
 
 from icl.algorithms import LogisticLoss
-from icl.checks.giannou import lemmaB_10, one_step
+from icl.checks.giannou import lemmaB_10
 from icl.checks.giannou.lemmaB_10 import LemmaB10
-from icl.checks.giannou.one_step import BEND, beyond, constant_of, growth_bounds
+from icl.checks.giannou.support import one_step
+from icl.checks.giannou.support.one_step import BEND, beyond, constant_of, growth_bounds
 from tests.checks.asking import Mutant, seen
 from tests.checks.giannou.losses import wrong_losses
 

@@ -1,8 +1,9 @@
 import pytest
 
 from icl.algorithms import LogisticLoss
-from icl.checks.giannou import lemmaB_9, one_step
+from icl.checks.giannou import lemmaB_9
 from icl.checks.giannou.lemmaB_9 import LemmaB9
+from icl.checks.giannou.support import one_step
 from tests.checks.asking import Mutant, seen
 from tests.checks.giannou.losses import wrong_losses
 

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from icl.checks.giannou import iteration
+from icl.checks.giannou.support import iteration
 from icl.checks.giannou.theorem4_2 import Theorem4_2
 from icl.models.columns import ColumnStack, Head, Layer
 from tests.checks.asking import Mutant, holds, seen

@@ -1,6 +1,7 @@
 import pytest
 
-from icl.checks.giannou import step_error, theorem5_1
+from icl.checks.giannou import theorem5_1
+from icl.checks.giannou.support import step_error
 from icl.checks.giannou.theorem5_1 import Theorem5_1
 from tests.checks.asking import Mutant, holds, seen
 from tests.checks.giannou.losses import wrong_losses

@@ -9,9 +9,9 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 
 from icl.algorithms import LogisticLoss
-from icl.checks.giannou import step_error
-from icl.checks.giannou.problems import classified
-from icl.checks.giannou.step_error import Setting, Trajectory, inversion_steps, step_error_bound
+from icl.checks.giannou.support import step_error
+from icl.checks.giannou.support.problems import classified
+from icl.checks.giannou.support.step_error import StepSetting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.constructions.giannou import logistic, piecewise
 from icl.models.columns import ColumnStack, Head
@@ -109,7 +109,7 @@ def test_too_few_inversion_steps_do_not_refute(inversion):
     st.integers(0, 999),
 )
 def test_the_bound_holds_at_random(dim, more, mu, width, seed):
-    setting = Setting(dim, dim + more, mu, 1.0, inversion_steps(mu))
+    setting = StepSetting(dim, dim + more, mu, 1.0, inversion_steps(mu))
     rng = np.random.default_rng(seed)
     loss = LogisticLoss(*classified(rng, 2, dim + more, dim), mu)
     x_BD = torch.from_numpy(rng.standard_normal((2, dim)))

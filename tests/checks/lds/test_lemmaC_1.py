@@ -2,8 +2,9 @@ import itertools
 
 import torch
 
-from icl.checks.lds import lemmaC_1, sequences
+from icl.checks.lds import lemmaC_1
 from icl.checks.lds.lemmaC_1 import LemmaC1
+from icl.checks.lds.support import sequences
 from icl.random import generator
 from icl.tasks import dynamical_system as task
 from tests.checks.asking import Mutant, held, seen

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.lds import optimum_s, population
+from icl.checks.lds import optimum_s
 from icl.checks.lds.optimum_s import OptimumS
+from icl.checks.lds.support import population
 from icl.tasks import dynamical_system as task
 from tests.checks.asking import Mutant, held, seen
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from icl.algorithms import ConjugateGradient, KalmanFilter
-from icl.checks.lds import population, sequences
-from icl.checks.lds.pcg import Layer, Pcg, median_interval
+from icl.checks.lds.pcg import Pcg, PcgLayer, median_interval
+from icl.checks.lds.support import population, sequences
 from icl.theory import dynamical_system as theory
 from icl.theory.value_search import search_values
 from tests.checks.asking import Mutant, held, seen
@@ -22,7 +22,7 @@ def random_layer(window=3, B=5, seed=0):
 
 def test_seventeen_is_right_with_gamma_and_with_e3_and_wrong_as_printed():
     b, a, G = random_layer()
-    layer = Layer(b, a, G)
+    layer = PcgLayer(b, a, G)
     right = layer.predictor()
     assert torch.allclose(right, torch.einsum("kp,bpr,r->bk", a, G, b), rtol=1e-12)
     assert torch.allclose(layer.seventeen(layer.gamma()), right, rtol=1e-10)
@@ -33,7 +33,7 @@ def test_seventeen_is_right_with_gamma_and_with_e3_and_wrong_as_printed():
 
 def test_the_expansion_is_two_steps():
     b, a, G = random_layer(2)
-    layer = Layer(b, a, G)
+    layer = PcgLayer(b, a, G)
     steps = ConjugateGradient(2, layer.P_DD, layer.q_D).weights(layer.H_BDD[None], layer.g_BD[None])[0]
     assert torch.allclose(layer.expansion()[0], steps, rtol=1e-8)
 
@@ -81,7 +81,7 @@ test_pcg_fails_where_the_steps_are_wrong_and_for_the_printed_form = seen(
     Mutant(KalmanFilter, "_first", first_without_noise, of="kalman_error"),
     Mutant(KalmanFilter, "_updated", lambda right, kalman, P, gain: right(kalman, P, 1.01 * gain)),
     Mutant(KalmanFilter, "_predicted", lambda right, kalman, P: kalman.A_RBDD @ P @ kalman.A_RBDD.mT),
-    Mutant(Layer, "gamma", lambda right, layer: right(layer) @ layer.H_BDD),
+    Mutant(PcgLayer, "gamma", lambda right, layer: right(layer) @ layer.H_BDD),
     window=2,
     samples=2000,
 )

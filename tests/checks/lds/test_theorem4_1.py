@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from icl.algorithms import GradientDescent
-from icl.checks.lds import evidence, population, sequences, theorem4_1
+from icl.checks.lds import theorem4_1
+from icl.checks.lds.support import evidence, population, sequences
 from icl.checks.lds.theorem4_1 import Theorem41, constant
 from icl.checks.verdict import Weights
 from icl.errors import InputError

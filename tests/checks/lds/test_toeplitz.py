@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from icl.checks.lds import population, sequences, toeplitz
+from icl.checks.lds import toeplitz
+from icl.checks.lds.support import population, sequences
 from icl.checks.lds.toeplitz import Toeplitz
 from icl.random import generator
 from icl.theory import dynamical_system as theory

@@ -4,8 +4,8 @@ import torch
 from icl.checks.verdict import Weights
 from icl.checks.xie import gd_lower_bound
 from icl.checks.xie.gd_lower_bound import GdLowerBound
-from icl.checks.xie.initial_guess import setting
-from icl.checks.xie.saturation import Saturation
+from icl.checks.xie.support.initial_guess import setting
+from icl.checks.xie.support.saturation import Saturation
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression

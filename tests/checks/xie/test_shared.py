@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from icl.checks.verdict import Weights
-from icl.checks.xie import yq_lsa
-from icl.checks.xie.convexity import violation
-from icl.checks.xie.initial_guess import WithGuess, law_around, setting, worst
-from icl.checks.xie.saturation import Saturation, given_heads
-from icl.checks.xie.yq_lsa import ExactRisk, loaded, predictor, read_in
+from icl.checks.xie.support import yq_lsa
+from icl.checks.xie.support.convexity import violation
+from icl.checks.xie.support.initial_guess import WithGuess, law_around, setting, worst
+from icl.checks.xie.support.saturation import Saturation, given_heads
+from icl.checks.xie.support.yq_lsa import LayerRisk, loaded, predictor, read_in
 from icl.errors import InputError
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
@@ -111,12 +111,12 @@ def test_risk_against_sampled_prompts():
     prompt = law.gram_prompts([generator(1, "eval")], 400_000)
     loss_B = (LinearTransformer(model).predict(prompt) - prompt.target_RB)[0].detach().square()
     error = float(loss_B.std()) / 400_000**0.5
-    assert abs(float(loss_B.mean()) - ExactRisk(law).value(model)) < 5 * error
+    assert abs(float(loss_B.mean()) - LayerRisk(law).value(model)) < 5 * error
 
 
 @pytest.mark.parametrize("mean", [[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]])
 def test_gradient_against_finite_differences(mean):
-    exact, model = ExactRisk(law_around(3, 4, 0, mean, None)), random_model(3)
+    exact, model = LayerRisk(law_around(3, 4, 0, mean, None)), random_model(3)
     squares = 0.0
     for name, matrix in model.matrices().items():
         for index in np.ndindex(*matrix.shape):
@@ -135,15 +135,15 @@ def test_gradient_against_finite_differences(mean):
 def test_the_size_of_a_gradient_has_no_cancellation():
     """Every entry's terms add up: flipping any sign, of w* too, can only make the gradient smaller."""
     law, model = law_around(3, 4, 0, [1.0, -2.0, 0.5], None), random_model(3)
-    largest, rounding = 0.0, ExactRisk(law).gradient(model)[1]
+    largest, rounding = 0.0, LayerRisk(law).gradient(model)[1]
     rng = np.random.default_rng(0)
     for _ in range(20):
         flipped = {
             name: matrix.detach() * torch.from_numpy(rng.choice([-1.0, 1.0], matrix.shape))
             for name, matrix in model.matrices().items()
         }
-        norm, same = ExactRisk(law).gradient(loaded(3, flipped))
+        norm, same = LayerRisk(law).gradient(loaded(3, flipped))
         assert same == rounding
         largest = max(largest, norm)
-    operations = ExactRisk(law).quadratic.longest_sum() + 16 + 30
+    operations = LayerRisk(law).quadratic.longest_sum() + 16 + 30
     assert largest < rounding / (yq_lsa.EPSILON * operations)

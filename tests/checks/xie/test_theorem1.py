@@ -5,7 +5,7 @@ import torch
 
 from icl.checks.verdict import Weights
 from icl.checks.xie import theorem1
-from icl.checks.xie.saturation import Saturation
+from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
 from icl.theory.initial_guess import lost_slope

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from icl.checks.xie import saturation, theorem2
-from icl.checks.xie.saturation import Saturation
+from icl.checks.xie import theorem2
+from icl.checks.xie.support import saturation
+from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.theorem2 import Theorem2
 from tests.checks.asking import Mutant, holds, seen
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from icl.checks.verdict import Weights
-from icl.checks.xie import theorem4, yq_lsa
+from icl.checks.xie import theorem4
+from icl.checks.xie.support import yq_lsa
 from icl.checks.xie.theorem4 import Theorem4
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
@@ -65,7 +66,7 @@ test_another_point_constant_law_or_bound_is_seen = seen(
     Mutant(QuadraticRisk, "linear_regression", lambda right, **law: right(**law | {"label_noise": 1e-9})),
     Mutant(QuadraticRisk, "convex_bound", lower_bound),
     # bounds a million times as wide
-    blinded(yq_lsa.ExactRisk, "gradient", lambda right, *of: (right(*of)[0], 1e6 * right(*of)[1])),
+    blinded(yq_lsa.LayerRisk, "gradient", lambda right, *of: (right(*of)[0], 1e6 * right(*of)[1])),
     blinded(QuadraticRisk, "convex_bound", wide),
 )
 

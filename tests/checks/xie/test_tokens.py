@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from icl.checks.token_evidence import draw_tokens
-from icl.checks.xie import tokens
-from icl.checks.xie.initial_guess import setting
 from icl.checks.xie.prior_gap import PriorGap
-from icl.checks.xie.saturation import Saturation
+from icl.checks.xie.support import tokens
+from icl.checks.xie.support.initial_guess import setting
+from icl.checks.xie.support.saturation import Saturation
+from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.checks.xie.theorem1 import Theorem1
-from icl.checks.xie.tokens import Layer, Quantity
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.theory import quadratic
@@ -29,14 +29,14 @@ def test_the_controls_have_mean_zero(dim, context):
 @pytest.mark.parametrize("factor", [0.985, 1.015])
 def test_a_risk_off_by_one_and_a_half_percent_fails(factor):
     case = Saturation(GUESSING)
-    quantity = Quantity([Layer(case.law, case.heads())], factor * case.least.value, case.rounding)
+    quantity = Quantity([GuessLayer(case.law, case.heads())], factor * case.least.value, case.rounding)
     assert tokens.hold_to_tokens([quantity], generator(0, "check")).verdict == "fails"
 
 
 def test_a_gap_off_by_a_millionth_fails_and_contexts_are_cut():
     case = Saturation(tokens.cut(setting(3, 10**6, prior_mean_norm=0.01)))
     assert case.context == tokens.MOST_TOKENS
-    layers = [Layer(case.law, case.heads()), Layer(*case.step(), -1.0)]
+    layers = [GuessLayer(case.law, case.heads()), GuessLayer(*case.step(), -1.0)]
     for factor, verdict in ((1, "holds"), (1 + 1e-6, "fails")):
         found = tokens.hold_to_tokens(
             [Quantity(layers, factor * case.gap, case.rounding)], generator(0, "check")

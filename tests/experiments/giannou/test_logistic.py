@@ -62,7 +62,7 @@ class Restored:
     """What `restored` makes of a run, without a folder."""
 
     def __init__(self, run):
-        from icl.training.restored import law_and_model
+        from icl.training.load import law_and_model
 
         self.law, self.transformer = law_and_model(run.config, SEEDS)
         matrices = {name: torch.from_numpy(M) for name, M in run.weights.items()}

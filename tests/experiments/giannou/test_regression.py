@@ -8,7 +8,7 @@ from icl.experiments.giannou.fig2 import Fig2
 from icl.experiments.giannou.fig8 import Fig8
 from icl.experiments.giannou.fig9 import Fig9
 from icl.experiments.giannou.outputs import OutputsLayerNorm, clipped_predictions, range_of, share_within
-from icl.experiments.giannou.regression import Law, Size, best_model, prompt_losses
+from icl.experiments.giannou.regression import PromptLaw, RegressionSize, best_model, prompt_losses
 from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
 from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
@@ -18,7 +18,7 @@ from tests.records import Asking, mark, record
 SEEDS = [0, 4]
 SIZE = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
 LAYERNORM = {"layernorm_layers": [1], "layernorm_steps": 10}
-PAPER = Law(1.0, (1.0, 1.0), 0.0)
+PAPER = PromptLaw(1.0, (1.0, 1.0), 0.0)
 
 
 def untrained(experiment, asked):
@@ -87,7 +87,7 @@ def test_losses_beside_the_best_point(second):
 
 
 def test_prompts_are_the_same_for_all():
-    size = Size(**SIZE, prompts=200)
+    size = RegressionSize(**SIZE, prompts=200)
     family = LSA(2, 1, 1, mask=True, init_std=0.0)
     family.initialise(SEEDS)
     loss_RB = prompt_losses(LinearTransformer(family), 2, size, PAPER)

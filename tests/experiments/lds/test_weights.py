@@ -9,13 +9,13 @@ import torch
 from icl.algorithms import GradientDescent
 from icl.checks.lds.theorem4_1 import constant
 from icl.config.compose import compose
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.experiments.lds import extra
 from icl.experiments.lds.extra import Extra
-from icl.experiments.lds.protocol import Size
+from icl.experiments.lds.protocol import ProtocolSize
 from icl.experiments.lds.weights import Weights, best_step, effective_weight, exact_risk, judged
-from icl.jobs.train import request as train_request
+from icl.jobs.requests.train import parse as train_request
 from icl.models import Full, LinearTransformer
 from icl.random import generator
 from icl.tasks.dynamical_system import gram_prompts
@@ -54,7 +54,7 @@ def composed(runner, *more):
     """The one run that `runner` was asked for."""
     ((experiment, asked),) = runner.asked
     overrides = [f"{key}={'null' if value is None else value}" for key, value in asked.items()]
-    return compose(Configs(), "train", [f"experiment={experiment}", *overrides, *more])
+    return compose(ConfigDirs(), "train", [f"experiment={experiment}", *overrides, *more])
 
 
 def test_figures_of_one_setting_share_runs_and_optima():
@@ -76,7 +76,7 @@ def test_runs_follow_the_tables(tmp_path):
         ("c", 7e-3, [0.92, 0.96], 1e-5, 20),
     ):
         runner = FakeRunner()
-        Size(setting, **SIZE).train(runner, 3)
+        ProtocolSize(setting, **SIZE).train(runner, 3)
         made = composed(runner, "scale=laptop")
         train_request(made, session).validate()
         settings = made.settings
@@ -87,7 +87,7 @@ def test_runs_follow_the_tables(tmp_path):
 
 def test_fresh_runs_draw_batches_of_the_tables():
     runner = FakeRunner()
-    Size("d", fresh=True, **SIZE).train(runner, 4)
+    ProtocolSize("d", fresh=True, **SIZE).train(runner, 4)
     for scale in ("smoke", "laptop", "paper"):
         settings = composed(runner, f"scale={scale}").settings
         train = settings["train"]
@@ -96,7 +96,7 @@ def test_fresh_runs_draw_batches_of_the_tables():
 
 
 def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
-    size, window = Size("a", **SIZE), 2
+    size, window = ProtocolSize("a", **SIZE), 2
     run = run_of(window)
     found = judged(run, size, window)
     law = size.law(window)
@@ -117,7 +117,7 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
 
 
 def test_the_best_step_is_the_best_and_one_gradient_step():
-    size, window = Size("b", **SIZE), 2
+    size, window = ProtocolSize("b", **SIZE), 2
     risk = exact_risk(size, window)
     eta, value = best_step(risk, window)
     b, a = torch.tensor([[0.0, 0, 1]]).double(), torch.zeros(1, 3, 3).double()
@@ -134,7 +134,7 @@ def test_the_best_step_is_the_best_and_one_gradient_step():
 
 def test_at_one_window_the_best_step_is_the_constant_of_14():
     """From its moments, and of the best head, whose mirror predicts the same."""
-    size = Size("a", **SIZE)
+    size = ProtocolSize("a", **SIZE)
     law = size.law(1)
     found = moments(covariances_of_independent_modes(**law.mode_arguments()), 1)
     eta, _ = best_step(exact_risk(size, 1), 1)
@@ -158,7 +158,7 @@ def test_comparison():
 
 
 def test_at_the_optimum_no_other_head_is_better():
-    size = Size("c", **SIZE)
+    size = ProtocolSize("c", **SIZE)
     runner = FakeRunner()
     optimum = Weights("c", [2], **SIZE).records(runner)["AR2_optimum"].weights
     risk = exact_risk(size, 2)
@@ -176,9 +176,9 @@ def test_at_the_optimum_no_other_head_is_better():
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
 def test_the_experiments_train_at_paper_scale_as_the_figures_do(window):
     runner, name = FakeRunner(), "lds/ar" if window == 1 else f"lds/ar{window}"
-    Size("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=True).train(runner, window)
+    ProtocolSize("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=True).train(runner, window)
     of_figure = composed(runner, "scale=paper").settings
-    own = compose(Configs(), "train", [f"experiment={name}", "scale=paper"]).settings
+    own = compose(ConfigDirs(), "train", [f"experiment={name}", "scale=paper"]).settings
     for part in ("task", "optimizer", "train", "trainer"):
         for settings in (own, of_figure):
             settings[part].pop("log_every", None)

@@ -8,7 +8,7 @@ import torch
 
 from icl.config.compose import compose
 from icl.config.objects import instantiate
-from icl.config.places import Configs
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.constructions.initial_guess import one_step_gd
 from icl.experiments.xie import fig5
@@ -17,10 +17,10 @@ from icl.experiments.xie.fig2 import Fig2
 from icl.experiments.xie.fig3 import Fig3
 from icl.experiments.xie.fig4 import Fig4
 from icl.experiments.xie.fig5 import Fig5
-from icl.experiments.xie.runs import Size, risks
+from icl.experiments.xie.runs import RunSize, risks
 from icl.figures.curves import metric
-from icl.jobs.figure import Runner
-from icl.jobs.train import request as train_request
+from icl.jobs.requests.figure import FigureRunner
+from icl.jobs.requests.train import parse as train_request
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
@@ -60,7 +60,7 @@ def test_figures_share_their_runs():
 def test_a_figures_run_is_that_of_the_experiment():
     """`icl train experiment=xie/heads` finds what Figures 2 and 3 trained, and they its run."""
     for scale, dim in (("laptop", 10), ("paper", 10)):
-        size = Size(dim, 10, [0, 1, 2] if scale == "laptop" else [0, 1, 2, 3, 4])
+        size = RunSize(dim, 10, [0, 1, 2] if scale == "laptop" else [0, 1, 2, 3, 4])
         chosen = [f"scale={scale}", "logger=none"]
         overrides = size._overrides(prior=10.0) | {"model.heads": 11}
         settings = [f"{key}={value}" for key, value in overrides.items()]
@@ -68,13 +68,13 @@ def test_a_figures_run_is_that_of_the_experiment():
 
 
 def identity(*overrides):
-    composed = compose(Configs(), "train", ["experiment=xie/heads", *overrides])
+    composed = compose(ConfigDirs(), "train", ["experiment=xie/heads", *overrides])
     return train_request(composed, Session(Path("/nowhere"))).identity
 
 
 def test_settings_are_squares_and_runs_take_their_roots():
     """And the exact risk is that of the same prompts: gaps of 2 (|w* - v|^2 + b^2) / (dC + 2)."""
-    size = Size(3, 5, [0])
+    size = RunSize(3, 5, [0])
     overrides = size._overrides(prior=4.0, guess=9.0, bias=16.0)
     names = ("prior_mean_norm", "guess_vector_norm", "guess_bias")
     assert [overrides[f"task.{name}"] for name in names] == [2.0, 3.0, 4.0]
@@ -87,8 +87,8 @@ def test_settings_are_squares_and_runs_take_their_roots():
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
 def test_covariates_are_white_at_any_dim(name):
     """At dim 5 the task's default is ahn's Sigma: the exact lines would not be those of the runs."""
-    settings = [f"{key}={value}" for key, value in Size(5, 5, [0])._overrides(prior=1.0).items()]
-    composed = compose(Configs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
+    settings = [f"{key}={value}" for key, value in RunSize(5, 5, [0])._overrides(prior=1.0).items()]
+    composed = compose(ConfigDirs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
     law = instantiate("task", composed.settings["task"]).law([0])
     assert torch.equal(law.Sigma_RDD[0], torch.eye(5, dtype=torch.float64)) and law.read_out == 1
 
@@ -97,7 +97,7 @@ def test_covariates_are_white_at_any_dim(name):
 def records(tmp_path_factory):
     """Of small figures, trained at smoke as by the command line."""
     outputs = tmp_path_factory.mktemp("outputs")
-    runner = Runner("smoke", Session(outputs))
+    runner = FigureRunner("smoke", Session(outputs))
     figures = {"fig1": Fig1(**FIG1), "fig2": Fig2(**FIG2), "fig4": Fig4(**FIG4), "fig5": Fig5(**FIG5)}
     return {name: figure.records(runner) for name, figure in figures.items()}
 

@@ -1,0 +1,116 @@
+"""Given weights against the sets S of ahn's Theorems 3 and 4: their distance, their risk, their gradient.
+
+A and B in the sign of eq. (11), whitened. R seeds, L layers, D covariates, V variables.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+
+from icl.checks.ahn.support.critical_set import (
+    Point,
+    gradient_as_printed,
+    nearest_point,
+    sampled_near,
+    starts_tracked,
+    whitened,
+)
+from icl.checks.ahn.support.orbits import Stack
+from icl.checks.ahn.support.trace_words import gradient_by_words, has_words, risk_by_words
+from icl.checks.given_weights import require_family, require_law
+from icl.checks.verdict import Weights
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw
+from icl.theory.distance import distance_to_identity
+from icl.theory.polynomial import InvariantRisk
+
+
+def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, LinearRegressionLaw]]:
+    """Each seed's whitened A and B with its law; weights that the theorem does not speak of are refused."""
+    require_family(weights, theorem, [family])
+    law = weights.regression(theorem)
+    whitened_w = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
+    require_law(law, theorem, {"w ~ N(0, Sigma^-1) (task.task_covariance=inverse)": whitened_w})
+    matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
+    A_RLDD = -matrices["A"] if family == "sparse_a" else matrices["A"]
+    B_RLDD = matrices.get("B", A_RLDD[:, :0])
+    without, laws = B_RLDD.shape[1] == 0, [law.replica(r) for r in range(len(A_RLDD))]
+    stacks = [(A_LDD, None if without else B_RLDD[r]) for r, A_LDD in enumerate(A_RLDD)]
+    return [(whitened(stack, law), law) for stack, law in zip(stacks, laws, strict=True)]
+
+
+def row_against_optimum(stack: Stack, law: LinearRegressionLaw, seed: int, samples: int) -> dict[str, float]:
+    """Theorem 3's weights against the optimum on S; exact where words give the risk off S."""
+    A_LDD, point = stack[0], nearest_point(stack, law)
+    on_s, optimum = point.value(), point.risk.optimum().risk
+    if has_words(len(A_LDD), law):
+        risk, error = float(risk_by_words(A_LDD, law.context_R[0])), 0.0
+        white_LDD = gradient_by_words(A_LDD, law.context_R[0])
+        gradient, stderr = float(gradient_as_printed(white_LDD, len(A_LDD), law).norm()), 0.0
+    else:
+        shift, error, gradient, stderr = sampled_near(stack, point, generator(seed, "eval"), samples)
+        risk = on_s + shift
+    return {
+        "distance": _distance_to_s(stack),
+        "risk_excess": risk / optimum - 1,
+        "risk_excess_error": error / optimum,
+        "gradient_norm": gradient,
+        "gradient_norm_stderr": stderr,
+        "risk": risk,
+        "risk_on_s": on_s,
+        "optimal_risk": optimum,
+    }
+
+
+def row_against_minima(
+    stack: Stack, law: LinearRegressionLaw, least: float, seed: int, samples: int
+) -> dict[str, float]:
+    """Theorem 4's weights against the local minimum below the nearest point of S, and the least one found."""
+    point = nearest_point(stack, law)
+    risk = point.value()
+    below = min(risk, minimum_below(point))
+    shift, shift_error, gradient, stderr = sampled_near(stack, point, generator(seed, "eval"), samples)
+    return {
+        "distance": _distance_to_s(stack),
+        "risk_excess": risk / below - 1,
+        "risk_excess_error": 0.0,
+        "risk_excess_over_best": risk / min(below, least) - 1,
+        "risk": risk,
+        "risk_shift": shift,
+        "risk_shift_error": shift_error,
+        "gradient_norm": gradient,
+        "gradient_norm_stderr": stderr,
+    }
+
+
+def least_risk(law: LinearRegressionLaw, layers: int, starts: int, seed: int) -> float:
+    """Least of the local minima found on S with B."""
+    risk = InvariantRisk(law.dim, law.context_R[0], layers, with_b=True)
+    minima = risk.minimise(generator(seed, "search"), starts, starts_tracked)
+    return min((minimum.risk for minimum in minima), default=math.inf)
+
+
+def _distance_to_s(stack: Stack) -> float:
+    return float(torch.cat([distance_to_identity(M_LDD) for M_LDD in stack if M_LDD is not None]).max())
+
+
+def minimum_below(point: Point) -> float:
+    """Exact risk of the local minimum below a point of S."""
+    layers, risk = len(point.a_L), point.risk
+
+    def at(theta_V: np.ndarray) -> Any:
+        return risk.derivatives(theta_V[:layers].tolist(), theta_V[layers:].tolist())
+
+    result = minimize(
+        lambda theta_V: at(theta_V).value,
+        np.concatenate([point.a_L, point.beta_L]),
+        jac=lambda theta_V: at(theta_V).gradient_V,
+        hess=lambda theta_V: at(theta_V).hessian_VV,
+        method="trust-exact",
+    )
+    return float(result.fun)

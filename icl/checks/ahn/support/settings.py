@@ -1,0 +1,57 @@
+"""What most of ahn's checks let one set, and the law of the prompts that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icl.checks.settings import affordable_samples, in_range, law_of
+
+Eigenvalues = Sequence[float] | None
+Matrix = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
+
+MAX_DIM = 32  # on S
+MIN_SAMPLES = 1000  # below, the sampled test rejects more often than one time in a thousand (measured)
+
+
+@dataclass(eq=False)
+class PromptSettings:
+    """Dimension, context length, eigenvalues or covariance Sigma of x, seed of all draws."""
+
+    dim: int = 5
+    context: int = 20
+    eigenvalues: Eigenvalues = None
+    covariance: Matrix = None
+    seed: int = 0
+
+    task_covariance = "identity"  # of w, or "inverse": Sigma^{-1}
+
+    def __post_init__(self) -> None:
+        w = self.task_covariance
+        self.law = law_of(self.dim, self.context, self.seed, **self.sigma(), task_covariance=w)
+
+    def sigma(self) -> dict[str, Eigenvalues | Matrix]:
+        """Every way to name Sigma."""
+        return {"eigenvalues": self.eigenvalues, "covariance": self.covariance}
+
+
+@dataclass(eq=False)
+class CriticalSetSettings(PromptSettings):
+    """The same with w ~ N(0, Sigma^{-1}), of Theorems 3 and 4: Sigma = W W^T by W too (`distortion`, section
+    4.2), layers, prompts of the sampled test.
+    """
+
+    distortion: Matrix = None
+    layers: int = 3
+    samples: int = 20000
+
+    task_covariance = "inverse"
+
+    def __post_init__(self) -> None:
+        reason = f"a prompt is turned by {MAX_DIM}^2 rotations and more, at D^3 each"
+        in_range("check.dim", self.dim, 1, MAX_DIM, reason)
+        super().__post_init__()
+        affordable_samples(self.samples, MIN_SAMPLES)
+
+    def sigma(self) -> dict[str, Eigenvalues | Matrix]:
+        return super().sigma() | {"distortion": self.distortion}

@@ -1,0 +1,85 @@
+"""Folders of configs. Nothing heavy is imported, so that `icl list` stays fast."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from icl.config import allowed_packages
+from icl.errors import InputError, nearest
+from icl.resolver import SCALES
+
+__all__ = ["SCALES", "TORCHRUN", "ConfigDirs", "conf_dir"]
+
+TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
+_MOST_CHOICES_SHOWN = 24
+
+
+def conf_dir() -> Path:
+    """The shipped configs: `icl/conf` in an installed wheel, `conf` beside the package in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "conf"
+    return installed if (installed / "base.yaml").is_file() else package.parent / "conf"
+
+
+@dataclass(frozen=True)
+class ConfigDirs:
+    """The shipped configs; beside them those of installed packages and, with --config-dir, a user's own."""
+
+    user: Path | None = None
+    installed: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, folder: str | PathLike[str] | None) -> ConfigDirs:
+        """Return the config folders, with those of installed packages."""
+        found = tuple(
+            conf for conf in map(allowed_packages.conf_of, allowed_packages.installed()) if conf is not None
+        )
+        if folder is None:
+            return cls(None, found)
+        if not Path(folder).is_dir():
+            raise InputError(f"--config-dir {folder}: no such folder")
+        return cls(Path(folder).absolute(), found)
+
+    @property
+    def folders(self) -> list[Path]:
+        return [conf_dir(), *self.installed, *([] if self.user is None else [self.user])]
+
+    @property
+    def groups(self) -> set[str]:
+        return {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
+
+    def files(self) -> Iterator[tuple[Path, str]]:
+        """Every file of every folder, and what it is called there."""
+        for folder in self.folders:
+            yield from ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*.yaml"))
+
+    def digest(self) -> str:
+        """Return the digest of all configs, ours and the user's."""
+        digest = hashlib.sha256()
+        for path, name in sorted(self.files(), key=lambda file: (file[1], file[0])):
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        return digest.hexdigest()[:16]
+
+    def options(self, group: str) -> list[str]:
+        """Every option of a config group, nested ones too, ours and the user's."""
+        places = [folder / group for folder in self.folders]
+        paths = {
+            path.relative_to(place).with_suffix("") for place in places for path in place.rglob("*.yaml")
+        }
+        return sorted(path.as_posix() for path in paths)
+
+    def one_option(self, group: str, name: str) -> str:
+        """`name`, or an error that says what there is instead."""
+        choices = self.options(group)
+        if name in choices:
+            return name
+        if not choices:
+            raise InputError(f"{group}={name}: no such config")
+        shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
+        rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
+        raise InputError(f"{group}={name}: no such option{nearest(name, choices)} (one of: {shown}{rest})")

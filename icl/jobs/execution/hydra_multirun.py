@@ -1,0 +1,348 @@
+"""Hydra's own multirun of `icl VERB -m`, with any sweeper and any launcher.
+
+A sweeper decides on jobs and hands them, all at once or batch by batch, to the launcher that the config
+names. Put before that launcher, we see every job before it runs and what it gave back, whoever the two are:
+a job that cannot be used is refused before the first starts, and one that fails neither ends the others nor
+gets lost on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from hydra._internal.callbacks import Callbacks
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus, env_override
+from hydra.types import HydraContext, RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from icl.config import allowed_packages
+from icl.config.compose import (
+    ERRORS,
+    Composed,
+    hydra_config_set,
+    hydra_session,
+    resolve,
+    resolve_in_job,
+    with_values,
+    wrap_hydra_errors,
+)
+from icl.config.fast_override import OverridableConfig
+from icl.config.hydra_policy import validate_hydra
+from icl.config.loader import Loader, parsed
+from icl.config.search_path import ConfigDirs
+from icl.errors import InputError, Interrupted, one_line
+from icl.jobs.execution.supervision import ParentHandle, supervise_children, supervised
+
+Overrides = list[str]
+Result = Mapping[str, Any]  # what a job left: status, exit_code, document
+_INTERRUPTED = {"status": "interrupted", "exit_code": 128 + signal.SIGINT, "document": {}}
+_ELSEWHERE = ("basic", "vectorized", "submitit_slurm")  # launchers: in this process, or beyond it
+_MOST_JOBS = 100_000
+_BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
+
+
+class Jobs(Protocol):
+    """Whoever has jobs run."""
+
+    def grid(self, jobs: Sequence[Overrides], composed: Iterable[Composed]) -> Sequence[Result | None]:
+        """Validate all jobs; return the results of those that are done. An InputError writes nothing."""
+
+    def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
+        """The config without what a sweeper is to find, and what it is to find it from."""
+
+    def validate_job(self, job: Overrides, composed: Composed) -> Result | None:
+        """A job of a search, if it is done. Raises InputError if it is unusable."""
+
+    def begin(self) -> None:
+        """The jobs known so far are about to run: from here on their sweep is on disk."""
+
+    def bind_sweep(self, job: Any) -> Any:
+        """Return the job function, bound to this sweep."""
+
+    @property
+    def folder(self) -> Path:
+        """Folder for a sweeper's or launcher's own files, once there are jobs."""
+
+    def failed_validation(self, job: Overrides, error: InputError) -> Result:
+        """Return the result of a search's job that failed validation."""
+
+    def failed(self, error: Exception) -> Result:
+        """Return the result of a job that failed before its task."""
+
+    def launched_by(self, launcher: str, settings: Mapping[str, Any]) -> None:
+        """Set the launcher that runs the jobs. Raises InputError if it cannot."""
+
+    def run_vectorized(self, jobs: Sequence[Overrides], max_replicas: int | None) -> Sequence[Result]:
+        """Run validated jobs, those that can be vectorized as one ensemble, and return their results."""
+
+    def compact(self, result: Result) -> Result:
+        """Return the part of a result that is kept until the end."""
+
+    def objective_value(self, result: Result) -> Any:
+        """Return what an optimizing sweeper gets: a number, or an exception."""
+
+
+@dataclass(frozen=True)
+class HydraTask:
+    """The task function Hydra hands to a launcher, picklable. What it may build was fixed where it was made:
+    hydra.job.env_set is in force when it is called."""
+
+    job: Callable[[Composed], Any]
+    allowed: tuple[str, ...] = field(default_factory=allowed_packages.allowed)
+    starter: ParentHandle | None = None
+
+    def __call__(self, cfg: DictConfig) -> Any:
+        with allowed_packages.frozen_allowlist(self.allowed), supervised(self.starter) as begins:
+            return self.job(resolve_in_job(cfg)) if begins else _INTERRUPTED
+
+
+class QuickLoader(Loader):
+    """A config loader for launchers in this process: composes jobs by `with_values`, which is quicker."""
+
+    def __init__(self, loader: ConfigLoaderImpl, configs: ConfigDirs) -> None:
+        super().__init__(loader)
+        self._configs = configs
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: Overrides) -> DictConfig:
+        overrides = [*master_config.hydra.overrides.hydra, *sweep_overrides]
+        config = with_values(self._configs, master_config.hydra.job.config_name, overrides)
+        if config is None:
+            return super().load_sweep_config(master_config, sweep_overrides)
+        OmegaConf.copy_cache(from_config=master_config, to_config=config)
+        return config
+
+
+@dataclass
+class Multirun:
+    """`overrides` are the jobs so far, `results` what each gave back; `known`, of a grid alone, what is
+    stored of its jobs already, which are not launched."""
+
+    config: DictConfig
+    context: HydraContext
+    configs: ConfigDirs
+    jobs: Jobs
+    known: Sequence[Result | None] | None = None
+    overrides: list[Overrides] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    _parsed: dict[str, Override | None] = field(default_factory=dict)
+
+    def sweep(self, task: HydraTask) -> None:
+        # Hydra has made this class anew when it looked for plugins.
+        from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+        hydra = self.config.hydra
+        launcher = hydra.runtime.choices["hydra/launcher"]
+        if launcher == "submitit_slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
+            raise InputError(
+                "hydra/launcher=submitit_slurm: no sbatch and srun here; submitit_local needs none"
+            )
+        with hydra_config_set(self.config):
+            settings: Any = OmegaConf.to_container(hydra.launcher, resolve=True)
+        self.jobs.launched_by(launcher, settings)
+        watched = copy.deepcopy(self.config)
+        with read_write(watched.hydra), open_dict(watched.hydra):
+            watched.hydra.launcher = _BEFORE
+        sweeper = Plugins.instance().instantiate_sweeper(
+            config=watched, hydra_context=self.context, task_function=task
+        )
+        swept = list(hydra.overrides.task)
+        if isinstance(sweeper, BasicSweeper):
+            parser = OverridesParser.create(config_loader=self.context.config_loader)
+            given = parser.parse_overrides([*sweeper._parse_config(), *swept])
+            try:
+                _insist_on_a_list(given)
+                jobs = sweeper.split_arguments(given, None)[0]
+            except ValueError as error:
+                raise InputError(f"-m: {one_line(error)}") from error
+            self.known = self.jobs.grid(jobs, self._composed(jobs))
+            setattr(sweeper, "validate_batch_is_legal", lambda _: None)  # noqa: B010, it has just been seen
+        else:
+            self.jobs.search(resolve(self.config), OmegaConf.to_container(hydra.sweeper), swept)
+        _keep_files_in(self.jobs.folder, watched)
+        try:
+            sweeper.sweep(arguments=swept)
+        except ERRORS:
+            raise
+        except Exception as error:
+            if not any(result["status"] == "failed" for result in self.results):
+                raise
+            # The sweeper has given up over jobs that failed, which are told at the end.
+            print(f"icl: the sweep ends here: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
+        finally:
+            # Hydra's basic sweeper has kept there what was typed, secrets and all.
+            (self.jobs.folder / "multirun.yaml").unlink(missing_ok=True)
+
+    def launch(
+        self, jobs: list[Overrides], first: int, context: HydraContext, task: HydraTask
+    ) -> Sequence[JobReturn]:
+        """Run a batch of jobs by the chosen launcher, and return what the sweeper is to see."""
+        known = self._known(jobs) if self.known is None else self.known[first : first + len(jobs)]
+        self.jobs.begin()
+        sent = [job for job, result in zip(jobs, known, strict=True) if result is None]
+        back = iter(self._launched(sent, first, context, task) if sent else [])
+        returns = [
+            next(back) if result is None else JobReturn(job, status=JobStatus.COMPLETED, _return_value=result)
+            for job, result in zip(jobs, known, strict=True)
+        ]
+        results = [self.jobs.compact(self._result(job_return)) for job_return in returns]
+        self.overrides += jobs
+        self.results += results
+        for job_return, result in zip(returns, results, strict=True):
+            answer = self.jobs.objective_value(result)
+            fails = isinstance(answer, Exception) and self.known is None  # a grid goes on
+            job_return.status = JobStatus.FAILED if fails else JobStatus.COMPLETED
+            job_return.return_value = answer
+        return returns
+
+    def _launched(
+        self, jobs: list[Overrides], first: int, context: HydraContext, task: HydraTask
+    ) -> Sequence[JobReturn]:
+        files = Path(tempfile.mkdtemp(prefix=".launcher-", dir=self.jobs.folder))
+        _keep_files_in(files, self.config)
+        chosen = self.config.hydra.runtime.choices["hydra/launcher"]
+        is_near = chosen not in _ELSEWHERE
+        if chosen == "basic":
+            context = HydraContext(QuickLoader(self._loader, self.configs), context.callbacks)
+        starter = ParentHandle(files / "at_work", os.getpid()) if is_near else None
+        try:
+            started = replace(task, job=self.jobs.bind_sweep(task.job), starter=starter)
+            launcher = Plugins.instance().instantiate_launcher(context, started, self.config)
+            with supervise_children(starter):
+                returns = launcher.launch(jobs, first)
+            shutil.rmtree(files)  # submitit pickles what was typed
+            return returns
+        except Interrupted:
+            shutil.rmtree(files, ignore_errors=True)
+            raise
+        finally:
+            with contextlib.suppress(OSError):
+                files.rmdir()  # if a worker has died, its logs stay
+
+    def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
+        """Yield the configs of the jobs. Of those that differ in plain values only, one is composed."""
+        fixed = _in_all(jobs)
+        given = [{o: None if o in fixed else self._value(o) for o in job} for job in jobs]
+        bases: dict[tuple[str, ...], OverridableConfig] = {}
+        verb, own = self.config.hydra.job.config_name, list(self.config.hydra.overrides.hydra)
+        for job, values in zip(jobs, given, strict=True):
+            rest = tuple(override for override, value in values.items() if value is None)
+            keys = tuple(value.key_or_group for value in values.values() if value is not None)
+            base = bases.get((*rest, *keys))
+            if base is not None:
+                yield base([value for value in values.values() if value is not None])
+                continue
+            config = with_values(self.configs, verb, [*own, *job])
+            if config is None:
+                yield resolve(self.context.config_loader.load_sweep_config(self.config, list(job)))
+            else:
+                bases[*rest, *keys] = OverridableConfig(config, keys)
+                yield resolve(config)
+
+    @property
+    def _loader(self) -> ConfigLoaderImpl:
+        loader = self.context.config_loader
+        assert isinstance(loader, ConfigLoaderImpl)
+        return loader
+
+    def _value(self, override: str) -> Override | None:
+        """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
+        if override not in self._parsed:
+            (found,) = parsed(self._loader, [override])
+            is_plain = found.type is OverrideType.CHANGE and found.package is None
+            is_plain = is_plain and not isinstance(found.value(), dict) and not found.is_hydra_override()
+            is_plain = is_plain and not self._loader.repository.group_exists(found.key_or_group)
+            self._parsed[override] = found if is_plain else None
+        return self._parsed[override]
+
+    def run_vectorized(self, jobs: list[Overrides], max_replicas: int | None) -> Sequence[JobReturn]:
+        """Run jobs, composed and validated already, for the launcher that vectorizes them."""
+        set_by_hydra: Any = OmegaConf.to_container(self.config.hydra.job.env_set, resolve=True)
+        with env_override(set_by_hydra):
+            results = self.jobs.run_vectorized(jobs, max_replicas)
+        return [
+            JobReturn(job, status=JobStatus.COMPLETED, _return_value=result)
+            for job, result in zip(jobs, results, strict=True)
+        ]
+
+    def _known(self, jobs: Sequence[Overrides]) -> list[Result | None]:
+        """Return results known beforehand: of jobs that are done, and of unusable ones, which fail. In the
+        first batch, before which nothing has run, an unusable job is refused."""
+        known: list[Result | None] = []
+        for job in jobs:
+            try:
+                known += [self.jobs.validate_job(job, composed) for composed in self._composed([job])]
+            except InputError as error:
+                if not self.results:
+                    raise
+                known.append(self.jobs.failed_validation(job, error))
+        return known
+
+    def _result(self, job_return: JobReturn) -> Result:
+        value = job_return._return_value
+        return value if job_return.status is JobStatus.COMPLETED else self.jobs.failed(value)
+
+
+def _in_all(jobs: Sequence[Sequence[str]]) -> set[str]:
+    """Overrides that all jobs have, of keys that none has twice."""
+    common = set.intersection(*map(set, jobs)) if jobs else set()
+    keys = Counter(override.partition("=")[0] for job in jobs[:1] for override in job)
+    return {override for override in common if keys[override.partition("=")[0]] == 1}
+
+
+def _insist_on_a_list(parsed: Sequence[Override]) -> None:
+    """Refuse overrides whose jobs cannot be listed before the first starts."""
+    jobs = 1
+    for override in parsed:
+        if override.is_discrete_sweep():
+            values = itertools.islice(override.sweep_string_iterator(), _MOST_JOBS + 1)
+            jobs *= max(1, sum(1 for _ in values))
+        if jobs > _MOST_JOBS:
+            raise InputError(f"{override.input_line}: makes more than {_MOST_JOBS} jobs")
+
+
+def _keep_files_in(folder: Path, config: DictConfig) -> None:
+    with read_write(config.hydra.sweep):
+        config.hydra.sweep.dir = str(folder)
+
+
+_current: Multirun | None = None  # Hydra makes the launcher without a way to hand it anything
+
+
+def current() -> Multirun:
+    """Return the multirun in progress, for the launcher."""
+    assert _current is not None, "works below `icl` alone"
+    return _current
+
+
+def run(
+    verb: str, overrides: Sequence[str], configs: ConfigDirs, job: Callable[[Composed], Result], jobs: Jobs
+) -> Multirun:
+    """`job` must not raise; it runs wherever the launcher says."""
+    global _current
+    with hydra_session(configs, verb, overrides) as hydra:
+        with wrap_hydra_errors():
+            config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
+        with hydra_config_set(config):
+            validate_hydra(config)
+        callbacks = Callbacks(config)
+        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), configs, jobs)
+        callbacks.on_multirun_start(config=config, config_name=verb)
+        _current.sweep(HydraTask(job))
+        callbacks.on_multirun_end(config=config, config_name=verb)
+        return _current

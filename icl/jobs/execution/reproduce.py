@@ -1,0 +1,158 @@
+"""Every check, then every figure with the runs it draws from, then the report.
+
+What there is, the config folders say; no paper is named here. A plan comes first: what is found again is
+done. The rest runs, the cheap and telling first; a failure is kept for the end. Each record is stored as soon
+as it is made, so that the same call continues after any interruption; the report shows how far it is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from icl.config.compose import Composed
+from icl.config.search_path import ConfigDirs
+from icl.config.session import Session, parse_session
+from icl.errors import one_line
+from icl.events import Changed, Event, Planned
+from icl.jobs.execution.cluster import Cluster, cluster_here
+from icl.jobs.execution.plan import ORDER, PlannedItem, as_text, plan_parts
+from icl.jobs.execution.workers import jobs_of, run_tasks
+from icl.jobs.requests.request import Document
+from icl.jobs.stored.report import NOT_RUN, SHOWN, SKIPPED, ReportRequest, book, papers_of, with_result, write
+from icl.report.book import ReportEntry
+from icl.runs import atomic, documents
+
+OWN = ("only", "jobs", "cluster")
+_PAUSE = 1.0  # seconds between two writings of the report
+
+
+@dataclass(frozen=True)
+class ReproduceRequest(ReportRequest):
+    """A reproduce of these papers, with `jobs` worker processes (none if 1) or on a cluster."""
+
+    jobs: int = 1
+    cluster: Cluster | None = None
+
+
+def parse(composed: Composed, configs: ConfigDirs) -> tuple[ReproduceRequest, Session]:
+    session, settings = parse_session("reproduce", OWN, composed, configs), composed.settings
+    papers, cluster = papers_of(settings["only"], configs), cluster_here(settings["cluster"])
+    jobs = jobs_of(settings["jobs"])
+    return ReproduceRequest(settings["scale"], papers, 1 if cluster else jobs, cluster), session
+
+
+def reproduce(request: ReproduceRequest, session: Session) -> Document:
+    started = time.monotonic()
+    session.info(f"reproduce at scale={request.scale}: looking for what is done already")
+    parts = plan_parts(request, session)
+    session.info(as_text(parts, request.scale, session.outputs, request.jobs))
+    session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
+    with Page(parts, request, session) as page:
+        _carry_out(parts, request, session, page)
+    _note_skipped([part.entry for part in parts], session.outputs)
+    return _document([part.entry for part in parts], page, started)
+
+
+def _carry_out(parts: Sequence[PlannedItem], request: ReproduceRequest, session: Session, page: Page) -> None:
+    of_item = {part.item: part for part in parts}
+
+    def tell(event: Event) -> None:
+        session.tell(event)
+        if isinstance(event, Changed):
+            part = of_item[event.item]
+            part.entry = replace(
+                part.entry, state=event.state, reason=event.text,
+                document=None if event.document is None else dict(event.document),
+            )  # fmt: skip
+            found = part.task.request.lookup(session) if event.document and part.task else None
+            if found is not None:
+                part.entry = replace(part.entry, record=with_result(part.entry, found).record)
+            page.has_news()
+
+    tasks = [part.task for part in parts if part.task and part.entry.state == "waiting"]
+    run_tasks(tasks, request.jobs, tell, request.cluster)
+
+
+def _note_skipped(entries: Sequence[ReportEntry], outputs: Path) -> None:
+    """Store what was skipped, for the report, which finds no record of it."""
+    path = outputs / SKIPPED
+    before = documents.read_json(path) or {}
+    named = {f"{entry.group} {entry.id}": entry for entry in entries}
+    reasons = {name: reason for name, reason in before.items() if name not in named}
+    reasons |= {name: entry.reason for name, entry in named.items() if entry.state == "skipped"}
+    if reasons != before:
+        with atomic.writing(outputs):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            documents.write_json(path, reasons)
+
+
+def _document(entries: Sequence[ReportEntry], page: Page, started: float) -> Document:
+    entries = sorted(entries, key=lambda entry: entry.id)
+    document: Document = {
+        kind.plural: [entry.document for entry in entries if entry.group == kind.group and entry.document]
+        for kind in SHOWN
+    }
+    for state, name, why in (("failed", "failures", "error"), ("skipped", "skipped", "reason")):
+        found = [entry for entry in entries if entry.state == state]
+        document[name] = [{"group": entry.group, "id": entry.id, why: entry.reason} for entry in found]
+    if page.failure is not None:
+        document["failures"].append({"group": "report", "id": "report", "error": page.failure})
+    path = None if page.path is None else str(page.path)
+    return document | {"report": path, "seconds": time.monotonic() - started}
+
+
+class Page:
+    """The report, written at the start, about once a second while there is news, and at the end.
+
+    By a thread of its own, since one part may take minutes. A page that cannot be written stops nothing.
+    """
+
+    def __init__(self, parts: Sequence[PlannedItem], request: ReportRequest, session: Session) -> None:
+        self.parts, self.request, self.session = parts, request, session
+        self.path: Path | None = None
+        self.failure: str | None = None
+        self._news, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_up, daemon=True)
+
+    def has_news(self) -> None:
+        self._news.set()
+
+    def __enter__(self) -> Page:
+        self._write()
+        if self.path is not None:
+            self.session.info(f"report: {self.path} (fills while this runs)")
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        for part in self.parts:
+            if part.entry.state in ("running", "waiting"):  # interrupted
+                part.entry = replace(part.entry, state="waiting", reason=NOT_RUN)
+        self._write()
+
+    def _keep_up(self) -> None:
+        pause = _PAUSE
+        while not self._over.wait(pause):
+            if self._news.is_set():
+                self._news.clear()
+                begun = time.monotonic()
+                self._write()
+                pause = max(_PAUSE, 5 * (time.monotonic() - begun))
+
+    def _write(self) -> None:
+        entries = [part.entry for part in self.parts]
+        entries.sort(key=lambda entry: (ORDER.index(entry.group), entry.id))  # whatever ran first
+        try:
+            told = book(entries, self.request, self.session)
+            self.path, self.failure = write(told, self.session.outputs), None
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {one_line(error)}"

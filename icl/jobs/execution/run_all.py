@@ -1,0 +1,59 @@
+"""check=all, figure=ahn/all: all of a kind, or of a paper's, each as it stands in its config."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+
+from icl.config.search_path import ConfigDirs
+from icl.errors import InputError, Unavailable, nearest
+from icl.events import Changed, Event, Listener, Planned
+from icl.jobs.execution.cluster import Cluster
+from icl.jobs.execution.task import QueuedRequest, task_of
+from icl.jobs.execution.workers import run_tasks
+from icl.jobs.requests.parse import parse_named
+from icl.jobs.requests.request import Document, lookup_or_validate
+
+
+def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> list[QueuedRequest]:
+    """`which` is all or PAPER/all; `overrides` hold for each. All are validated; nothing has run."""
+    tasks = [task_of(*parse_named(kind, id, overrides, configs)) for id in _ids(kind, which, configs)]
+    for task in tasks:
+        with contextlib.suppress(Unavailable):  # said again, and listed, when its turn comes
+            lookup_or_validate(task.request, task.session)
+    return tasks
+
+
+def run_all(
+    kind: str, tasks: Sequence[QueuedRequest], jobs: int, listener: Listener, cluster: Cluster | None = None
+) -> tuple[Document, int]:
+    """Their documents, and how many have failed."""
+    started = time.monotonic()
+    ended: list[Changed] = []
+
+    def tell(event: Event) -> None:
+        listener(event)
+        if isinstance(event, Changed) and event.state != "running":
+            ended.append(event)
+
+    listener(Planned(len(tasks), 0))
+    run_tasks(tasks, jobs, tell, cluster)
+    documents = sorted((dict(e.document) for e in ended if e.document), key=lambda d: str(d[kind]))
+    skipped = sorted((e.item.id, e.text) for e in ended if e.state == "skipped")
+    document: Document = {
+        f"{kind}s": documents,
+        "skipped": [{"group": kind, "id": id, "reason": reason} for id, reason in skipped],
+        "seconds": time.monotonic() - started,
+    }
+    return document, sum(event.state == "failed" for event in ended)
+
+
+def _ids(kind: str, which: str, configs: ConfigDirs) -> list[str]:
+    known = configs.options(kind)
+    ids = [name for name in known if name.startswith(which.removesuffix("all"))]
+    if not ids:
+        papers = sorted({f"{name.partition('/')[0]}/all" for name in known})
+        hint = f"{nearest(which, papers)} (one of: all, {', '.join(papers)})"
+        raise InputError(f"{kind}={which}: no such {kind}s{hint}")
+    return ids

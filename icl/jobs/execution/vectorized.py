@@ -1,0 +1,215 @@
+"""Training runs that differ in numbers of single replicas only, as ensembles: each run has the record, and
+the numbers, it has when it is trained alone.
+
+Such numbers are seeds, those of the optimizer, the clip, the initial scale, and a context that is only seen
+as a Gram matrix. Runs that differ otherwise are of another ensemble; whatever might look at more than one
+replica at once (L-BFGS, a callback of somebody's own, an option of Lightning's) is trained by itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import resource
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from icl.config.session import Session
+from icl.jobs.execution.memory import available_bytes
+from icl.jobs.requests.request import Document, run_request, say_what_is_left_out
+from icl.jobs.requests.train import TrainRequest
+
+if TYPE_CHECKING:
+    from icl.training.ensemble import Ensemble, EnsembleMember
+
+SHARE = 0.5  # of the memory that is free
+PER_PROMPT = 8  # tensors of a prompt's size in float64: drawn, shared out, cut, and those of a gradient
+_CONTEXT_IN_GRAM_FORM = "icl.tasks.LinearRegression"
+
+
+class ReplicaValues(NamedTuple):
+    """A key whose value differs between replicas, and its value for each."""
+
+    place: tuple[str, ...]
+    of_replicas: list[Any]
+
+
+def run_vectorized(
+    requests: Sequence[TrainRequest], session: Session, max_replicas: int | None = None
+) -> list[Document | Exception]:
+    """Return the document of each validated request, or the exception that prevented it."""
+    found: dict[int, Document | Exception] = {}
+    groups: dict[str, list[int]] = {}
+    for i, request in enumerate(requests):
+        if request.needs_training(session) and _can_vectorize(request):
+            groups.setdefault(_split_per_replica(request)[0], []).append(i)
+        else:
+            found[i] = _run_alone(request, session)
+    for members in groups.values():
+        for chunk in _chunks([requests[i] for i in members], max_replicas):
+            documents = _trained([requests[members[j]] for j in chunk], session)
+            found |= {members[j]: document for j, document in zip(chunk, documents, strict=True)}
+    return [found[i] for i in range(len(requests))]
+
+
+def _run_alone(request: TrainRequest, session: Session) -> Document | Exception:
+    try:
+        return run_request(request, session)
+    except Exception as error:
+        return error
+
+
+def _trained(requests: Sequence[TrainRequest], session: Session) -> list[Document | Exception]:
+    from icl.training.ensemble import EnsembleMember, train_ensemble
+
+    for request in requests:
+        say_what_is_left_out(request, session)
+    plans = [request.plan(session) for request in requests]
+    parts = [
+        EnsembleMember(plan, request.judge, functools.partial(request.observers, plan, session), session.info)
+        for request, plan in zip(requests, plans, strict=True)
+    ]
+    outcomes = train_ensemble(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
+    return [
+        outcome if isinstance(outcome, Exception) else _document_of(request, outcome, session)
+        for request, outcome in zip(requests, outcomes, strict=True)
+    ]
+
+
+def _document_of(request: TrainRequest, outcome: Any, session: Session) -> Document | Exception:
+    try:
+        return request.trained(outcome, session)
+    except Exception as error:
+        return error
+
+
+def _can_vectorize(request: TrainRequest) -> bool:
+    callbacks = [node for node in request.config["callbacks"].values() if node is not None]
+    ours = all(node["_target_"].startswith("icl.callbacks.") for node in callbacks)
+    parts = request.parts
+    alone = request.processes == 1
+    return ours and alone and not parts["trainer"].options and not parts["optimizer"].needs_per_replica_step
+
+
+def _split_per_replica(request: TrainRequest) -> tuple[str, list[ReplicaValues]]:
+    """Split a config into what an ensemble shares, as text, and the values of each replica."""
+    from icl.training.optimizers import PAIRS
+
+    config: dict[str, Any] = copy.deepcopy(dict(request.config))
+    count = len(request.seeds)
+    own = [ReplicaValues(("seeds",), list(request.seeds))]
+    places = [("train", "clip"), ("model", "init_std")]
+    places += [("optimizer", name) for name in config["optimizer"]]
+    if config["task"]["_target_"] == _CONTEXT_IN_GRAM_FORM and config["model"].get("path") == "gram":
+        places.append(("task", "context"))
+    for place in places:
+        node, name = config[place[0]], place[1]
+        values = _per_replica(node.get(name), count, pairs=name in PAIRS)
+        if values is not None:
+            own.append(ReplicaValues(place, values))
+            node[name] = "of each replica"
+    config["seeds"] = None
+    return json.dumps(config, sort_keys=True, default=str), own
+
+
+def _per_replica(value: Any, count: int, *, pairs: bool) -> list[Any] | None:
+    """The numbers of each replica; None for what is no number."""
+    if _is_number(value):
+        return [value] * count
+    if not isinstance(value, list) or not value:
+        return None
+    if pairs and all(map(_is_number, value)):
+        return [value] * count
+    return list(value) if all(_is_number(v) or isinstance(v, list) for v in value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _ensemble(
+    requests: Sequence[TrainRequest], parts: Sequence[EnsembleMember], chosen: Sequence[int]
+) -> Ensemble:
+    """One plan for all their replicas, and one for the laws among these that differ."""
+    from icl.training.ensemble import Ensemble
+
+    own = [_split_per_replica(requests[i])[1] for i in chosen]
+    together = [
+        ReplicaValues(numbers[0].place, [value for one in numbers for value in one.of_replicas])
+        for numbers in zip(*own, strict=True)
+    ]
+    by_place = {numbers.place: numbers.of_replicas for numbers in together}
+    seeds = by_place["seeds",]
+    contexts = by_place.get(("task", "context"), [None] * len(seeds))
+    laws = list(zip(seeds, contexts, strict=True))
+    firsts: dict[Any, int] = {}
+    for r, law in enumerate(laws):
+        firsts.setdefault(law, r)
+    numbers = {law: number for number, law in enumerate(firsts)}
+    first = requests[chosen[0]]
+    return Ensemble(
+        _plan(first, parts[chosen[0]].plan, together),
+        _plan(
+            first,
+            parts[chosen[0]].plan,
+            [n._replace(of_replicas=[n.of_replicas[r] for r in firsts.values()]) for n in together],
+        ),
+        [numbers[law] for law in laws],
+    )
+
+
+def _plan(request: TrainRequest, plan: Any, numbers: Sequence[ReplicaValues]) -> Any:
+    """`plan` with these numbers in its replicas, its parts made anew."""
+    from dataclasses import replace
+
+    from icl.config.objects import settings_of
+    from icl.training.build import build_callbacks, build_optimizer
+    from icl.training.load import law_and_model
+    from icl.training.settings import TrainSettings
+
+    config: dict[str, Any] = copy.deepcopy(dict(request.config))
+    for place, values in numbers:
+        node: Any = config
+        for name in place[:-1]:
+            node = node[name]
+        node[place[-1]] = values
+    seeds = tuple(config["seeds"])
+    law, model = law_and_model(config, seeds)
+    return replace(
+        plan,
+        seeds=seeds,
+        config=config,
+        law=law,
+        model=model,
+        optimizer=build_optimizer(config["optimizer"]),
+        train=settings_of(TrainSettings, "train", config["train"]),
+        callbacks=build_callbacks(config["callbacks"]),
+    )
+
+
+def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:
+    """Requests in order, cut so that none has more replicas than there may be, but one request at least; and
+    no more requests than this process may have locks, of which each is an open file."""
+    most = max_replicas or max(int(SHARE * available_bytes() / _bytes_of_replica(requests[0])), 1)
+    files = max(int(SHARE * resource.getrlimit(resource.RLIMIT_NOFILE)[0]), 1)
+    chunks: list[list[int]] = []
+    size = most
+    for i, request in enumerate(requests):
+        count = len(request.seeds)
+        if size + count > most or len(chunks[-1]) == files:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(i)
+        size += count
+    return chunks
+
+
+def _bytes_of_replica(request: TrainRequest) -> float:
+    """Return an upper bound of a replica's memory in training: its prompts, or those of its metrics."""
+    parts = request.parts
+    width = parts["law"].dim + 1
+    samples = [getattr(callback, "samples", 0) for callback in parts["callbacks"]]
+    tokens = 1 if parts["model"].path == "gram" else max(parts["law"].context_R) / width + 1
+    prompts = max(parts["train"].batch or 0, *samples, 1)
+    return PER_PROMPT * 8.0 * prompts * width**2 * tokens

@@ -1,0 +1,231 @@
+"""Requests carried out one after another in this process, several at a time in worker processes, or as jobs
+of a cluster.
+
+A worker has one request at a time, one torch thread, and a pipe to whoever started it, which carries what it
+would have said and what became of the request. A worker that dies takes only its own request with it; one
+whose starter has died stops as if terminated, so that nobody waits for its locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from multiprocessing import connection, current_process, get_context, parent_process
+from multiprocessing.connection import Connection
+from types import FrameType, ModuleType
+from typing import Any
+
+from icl.errors import Interrupted, whole
+from icl.events import Changed, Event, Item, Listener, Said, quiet
+from icl.jobs.execution.cluster import Cluster, run_on_cluster
+from icl.jobs.execution.memory import available_bytes
+from icl.jobs.execution.task import QueuedRequest, run_task
+from icl.runs.atomic import DiskFull, Unwritable
+
+_REFUSING = {"unwritable": Unwritable, "full": DiskFull}
+_BYTES = 1.5e9  # of a worker at scale=laptop: torch, and the runs of a figure
+_STOPPING = 30.0  # seconds a worker may take to save what it has
+
+
+def jobs_of(given: Any) -> int:
+    """`jobs`: where it is null, as many as this process may use cores, and as there is memory for."""
+    if given is not None:
+        return whole("jobs", given, 1)
+    if current_process().daemon:  # may start no process
+        return 1
+    from joblib import cpu_count  # knows affinity, and limits of a container
+
+    return max(1, min(cpu_count(), int(available_bytes() / _BYTES)))
+
+
+def run_tasks(
+    tasks: Sequence[QueuedRequest], jobs: int, tell: Listener, cluster: Cluster | None = None
+) -> None:
+    """Every task once, in this order but for those that want the same runs as one under way."""
+
+    def pass_on(event: Event) -> None:
+        if isinstance(event, Changed) and event.state in _REFUSING:  # the next would only say the same
+            raise _REFUSING[event.state](event.text)
+        tell(event)
+
+    if cluster is not None:
+        run_on_cluster(cluster, tasks, pass_on)
+        return
+    if min(jobs, len(tasks)) > 1:
+        _in_workers(tasks, jobs, pass_on)
+        return
+    for task in tasks:
+        pass_on(Changed(task.item, "running"))
+        pass_on(run_task(replace(task, session=replace(task.session, tell=tell))))
+
+
+def _in_workers(tasks: Sequence[QueuedRequest], jobs: int, tell: Listener) -> None:
+    waiting = list(tasks)
+    workers = [_Worker() for _ in range(min(jobs, len(tasks)))]
+    try:
+        while True:
+            for worker in workers:
+                if worker.task is None and waiting:
+                    task = following(waiting, [w.task for w in workers])
+                    worker.begin(task)
+                    tell(Changed(task.item, "running"))
+            busy = {worker.pipe: worker for worker in workers if worker.task is not None}
+            if not busy:
+                return
+            for pipe in connection.wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
+                event = worker.hear()
+                if isinstance(event, Changed):
+                    worker.task = None
+                tell(event)
+                if worker.has_died:
+                    workers.remove(worker)
+                    workers += [_Worker()] if waiting else []
+    finally:
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            worker.join()
+
+
+def following(waiting: list[QueuedRequest], under_way: Sequence[QueuedRequest | None]) -> QueuedRequest:
+    """The first; rather one that need not wait for a run that is being made."""
+    taken = {task.runs_key for task in under_way if task is not None and task.runs_key}
+    return waiting.pop(next((i for i, task in enumerate(waiting) if task.runs_key not in taken), 0))
+
+
+class _Worker:
+    """A process as its starter sees it."""
+
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,))
+        with _without_the_script():
+            self.process.start()
+        theirs.close()
+        self.task: QueuedRequest | None = None
+        self.has_died = False
+
+    def begin(self, task: QueuedRequest) -> None:
+        self.task = task
+        # Afresh: what has been built for validation stays here, and so does who listens.
+        told = replace(task, request=replace(task.request), session=replace(task.session, tell=quiet))  # type: ignore[type-var]
+        with contextlib.suppress(OSError):  # it has died, which is heard next
+            self.pipe.send(told)
+
+    def hear(self) -> Event:
+        assert self.task is not None
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.has_died = True
+            self.process.join()
+            reason = f"its process died (exit code {self.process.exitcode})"
+            return Changed(self.task.item, "failed", text=reason)
+
+    def end(self) -> None:
+        """One signal and no more: training saves its state on the first and gives up on the second."""
+        self.pipe.close()  # an idle one ends by itself
+        if self.task is not None:
+            self.process.terminate()
+
+    def join(self) -> None:
+        try:
+            self.process.join(_STOPPING)
+        finally:
+            if self.process.is_alive():
+                self.process.kill()
+
+
+@contextlib.contextmanager
+def _without_the_script() -> Iterator[None]:
+    """A process that is started imports the script of who starts it, which would do all of it again where it
+    does not ask for its `__name__`. A worker needs nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _serve(pipe: Connection) -> None:
+    """The life of a worker."""
+    os.setpgid(0, 0)  # Ctrl-C reaches the starter alone, which sends each worker one signal
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Thread(target=_stop_with_starter, daemon=True).start()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sending = threading.Lock()
+
+    with contextlib.suppress(EOFError, OSError, Interrupted, KeyboardInterrupt):
+        while True:
+            task: QueuedRequest = pipe.recv()
+            tell = _through(pipe, sending, task.item)
+            with Lines(tell).in_place_of_stderr():
+                import torch
+
+                torch.set_num_threads(1)
+                event = run_task(replace(task, session=replace(task.session, tell=tell)))
+            with sending:
+                pipe.send(event)
+
+
+def _through(pipe: Connection, sending: threading.Lock, item: Item) -> Listener:
+    """Events to whoever started this process, which is told whose words they are."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Said):
+            event = replace(event, item=event.item or item)
+        with sending, contextlib.suppress(OSError):
+            pipe.send(event)
+
+    return tell
+
+
+def _stop(signum: int, _: FrameType | None) -> None:
+    raise Interrupted(signum)
+
+
+def _stop_with_starter() -> None:
+    starter = parent_process()
+    assert starter is not None
+    starter.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Lines(io.TextIOBase):
+    """Tells of whole lines where stderr was. No terminal: nobody else draws a bar then."""
+
+    encoding = "utf-8"
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.rest = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2  # for child processes, which cannot be told otherwise
+
+    def write(self, text: str) -> int:
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            self.listener(Said(line))
+        return len(text)
+
+    @contextlib.contextmanager
+    def in_place_of_stderr(self) -> Iterator[None]:
+        with contextlib.redirect_stderr(self), contextlib.redirect_stdout(self):
+            try:
+                yield
+            finally:
+                if self.rest:
+                    self.write("\n")

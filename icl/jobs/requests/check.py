@@ -1,0 +1,168 @@
+"""A check: measured, or found. What it is called in the store is known without importing it: a stored verdict
+for these very settings answers at once."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from icl.config.compose import Composed
+from icl.config.objects import instantiate
+from icl.config.session import Session
+from icl.config.values import by_content
+from icl.errors import InputError, one_of
+from icl.events import Item, Progress, quiet
+from icl.jobs.requests import given_weights
+from icl.jobs.requests.request import Document, Found
+from icl.jobs.requests.weight_checks import roots_of, verdict_document
+from icl.progress import listening
+from icl.runs.code import code_digest
+from icl.runs.documents import read_record, same, to_json
+from icl.runs.fingerprint import fingerprint
+from icl.runs.json_records import JsonRecords, complaint
+from icl.sinks.logged_once import DocumentLogger
+from icl.sinks.sink import Sink
+from icl.text import measurement
+from icl.verdicts import VERDICTS
+
+if TYPE_CHECKING:
+    from icl.checks.verdict import Check, Weights
+
+OWN = ("check", "jobs", "cluster")  # the keys of conf/check.yaml beside those every verb has
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """A check as asked for: its settings as given, and what names its record."""
+
+    kind: ClassVar[str] = "check"
+    id: str
+    scale: str
+    node: Mapping[str, Any]
+    expected: str
+    weights: str | None
+    identity: str
+    digest: str
+    roots: tuple[str, ...]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {k: v for k, v in self.node.items() if k != "_target_"} | {"weights": self.weights}
+
+    @functools.cached_property
+    def check(self) -> Check:
+        """The object; its constructor refuses impossible settings."""
+        check = instantiate("check", self.node)
+        for name in ("reference", "claim", "measure"):
+            if not hasattr(check, name):
+                raise InputError(f"check._target_={self.node['_target_']}: is no check, it has no {name}")
+        return check
+
+    @functools.cached_property
+    def given(self) -> Weights | None:
+        """The weights the claim is asked of."""
+        if self.weights is None:
+            return None
+        if not hasattr(self.check, "judge"):
+            raise InputError(f"check.weights: {self.id} says nothing about given weights")
+        return given_weights.load(self.weights, self.check)
+
+    def validate(self) -> None:
+        self.check, self.given  # noqa: B018  both validate
+
+    def lookup(self, session: Session) -> Found | None:
+        path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
+        record = read_record(path)
+        if record is None or complaint(record, None) is not None:
+            return None
+        stored = record["document"]
+        told, asked = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
+        if not same(told, asked):  # weights are known by their content
+            return None
+        document = self._document(stored, cached=True)
+        left = "" if self._story(document, session).note.is_there else "W&B is to be told"
+        return Found(document, path, record, complaint(record, self.digest) or "", left)
+
+    def execute(self, session: Session) -> Document:
+        records = JsonRecords(session.outputs, "checks")
+
+        def done() -> Document | None:
+            return None if session.force else records.find(self.id, self.identity, self.digest)
+
+        finding = None
+        if self.weights is not None and done() is None:
+            finding = self.measure(session)  # before the lock: a refusal of weights leaves nothing behind
+        with records.lock(self.id, self.identity, session.info):
+            stored = done()
+            cached = stored is not None
+            if stored is None:
+                finding = finding or self.measure(session)
+                stored = records.save(self.id, self.identity, self.digest, finding, self.roots)
+        document = self._document(stored, cached=cached)
+        self._story(document, session).tell(
+            document["settings"], lambda sink: _write(document, sink), session.info
+        )
+        return document
+
+    def measure(self, session: Session) -> Document:
+        """Measure on one thread, and store nothing."""
+        from icl.training.threads import threads
+
+        def hear(what: str, share: float, seconds: float) -> None:
+            if session.tell is not quiet:
+                session.tell(Progress(Item("check", self.id), share, what))
+
+        started = time.monotonic()
+        with threads(1), listening(hear):
+            finding = self.check.measure() if self.given is None else self.check.judge(self.given)  # type: ignore[attr-defined]
+        seconds = time.monotonic() - started
+        return verdict_document(self.id, self.check, self.settings, finding, self.expected, seconds)
+
+    def _document(self, stored: Mapping[str, Any], *, cached: bool) -> Document:
+        expected = self.expected
+        if self.weights is not None and self.scale == "smoke" and stored["verdict"] == "undecided":
+            expected = "undecided"  # training is too short
+        return {**stored, "expected": expected, "settings": to_json(self.settings), "cached": cached}
+
+    def _story(self, document: Document, session: Session) -> DocumentLogger:
+        about = (self.id, self.scale, self.identity, document, session.group)
+        return DocumentLogger(session.logger, session.outputs, "check", *about)
+
+
+def parse(composed: Composed, session: Session) -> CheckRequest:
+    """Parse a check's config into a request, without importing the check."""
+    node, name = composed.settings["check"], composed.choices.get("check")
+    if not name or not isinstance(node, dict):
+        raise InputError("check: choose one, such as check=ahn/theorem1")
+    node = dict(node)
+    expected = one_of("check.expected", node.pop("expected", "holds"), VERDICTS)
+    weights = node.pop("weights", None)
+    roots = roots_of(node, [] if weights is None else given_weights.roots(weights))
+    identity = {
+        "settings": by_content({k: v for k, v in node.items() if k != "_target_"}),
+        "target": node["_target_"],
+        "weights": None if weights is None else given_weights.identity(weights),
+    }
+    scale = str(composed.settings["scale"])
+    return CheckRequest(
+        name, scale, node, expected, weights, fingerprint(identity), code_digest(roots), roots
+    )
+
+
+def _write(document: Document, sink: Sink) -> None:
+    measured = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
+    control = document["control"]
+    row = {
+        "reference": document["reference"],
+        "claim": document["claim"],
+        "verdict": document["verdict"],
+        "expected": document["expected"],
+        "measured": measurement(document),
+        "bound": document["bound"]["value"],
+        "control": f"{control['description']}: {control['measured']}",
+    }
+    sink.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
+    sink.table("verdicts", list(row), [list(row.values())])

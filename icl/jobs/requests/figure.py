@@ -1,0 +1,345 @@
+"""A figure: an experiment makes or finds its records, the figure draws them and measures its claims.
+
+`force` draws and measures anew; what a figure is drawn from is repeated by `icl train ... force=true`.
+
+An experiment decides which runs a figure needs, and must be built and asked to tell; that takes seconds. So
+the record of a figure names its runs and the configs it was asked under: where neither these, nor the code,
+nor any run has changed, the experiment is not asked again.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from icl.config.compose import Composed
+from icl.config.objects import instantiate, target_of
+from icl.config.session import Session, parse_session
+from icl.config.values import flatten, literal
+from icl.digests import file_digest
+from icl.errors import InputError, nearest
+from icl.jobs.execution.memory import release_memory
+from icl.jobs.requests import train
+from icl.jobs.requests.request import Document, Found
+from icl.jobs.requests.train import TrainRequest
+from icl.runs.atomic import with_room
+from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
+from icl.runs.documents import read_record, same
+from icl.runs.fingerprint import fingerprint
+from icl.runs.json_records import JsonRecords, complaint
+from icl.runs.record import RunRecord
+from icl.runs.store import RunStore
+from icl.sinks.logged_once import DocumentLogger
+from icl.sinks.sink import Sink, model_of
+from icl.text import brief, csv_text, outcome
+from icl.verdicts import KINDS, VERDICTS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from icl.experiments.runner import Experiment
+    from icl.figures.drawing import Drawing
+
+OWN = ("figure", "jobs", "cluster")
+_TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
+
+
+@dataclass(frozen=True)
+class FigureRequest:
+    """A figure as asked for: the experiment that makes its records and the class that draws them, unbuilt."""
+
+    kind: ClassVar[str] = "figure"
+    id: str
+    scale: str
+    settings: Mapping[str, Any]
+
+    @functools.cached_property
+    def experiment(self) -> Experiment:
+        return instantiate("figure.experiment", self.settings["experiment"])
+
+    @functools.cached_property
+    def drawing(self) -> Drawing:
+        return instantiate("figure.draw", self.settings["draw"])
+
+    @functools.cached_property
+    def identity(self) -> str:
+        return fingerprint({"figure": self.id, "settings": self.settings, "scale": self.scale})
+
+    @property
+    def runs_key(self) -> str:
+        """The same for figures that are drawn from the same runs."""
+        return fingerprint({"experiment": self.settings["experiment"]})
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return (*targets(self.settings), *DRAWING)
+
+    @property
+    def _key(self) -> str:
+        return f"{self.id}/{self.scale}"
+
+    def validate(self) -> None:
+        self.experiment, self.drawing  # noqa: B018  both validate
+
+    def lookup(self, session: Session) -> Found | None:
+        path = JsonRecords(session.outputs, "figures").path(self._key, self.identity)
+        record = read_record(path)
+        if record is None or complaint(record, None) is not None:
+            return None
+        document = {**_here(record["document"], path.parent, session.outputs), "cached": True}
+        if not same(document["settings"], self.settings):
+            return None
+        stale = _damage(document)
+        if not stale:
+            today = current_digest({**record, "code": self.roots}, session.outputs)
+            stale = complaint(record, today) or ""
+        left = ""
+        if document["configs"] != session.configs.digest():
+            left = "a config has changed, and with it perhaps the runs it needs"
+        elif _names_a_place([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
+            left = "a file or folder in its settings may have changed"
+        elif not self._story(document, session).note.is_there:
+            left = "W&B is to be told"
+        return Found(document, path, record, stale, left)
+
+    def _dry_run(self, session: Session) -> FigureRunner:
+        """Validate all runs known beforehand, so that none is made if a later one is impossible."""
+        runner = FigureRunner(self.scale, session)
+        try:
+            self.experiment.records(_DryRunner(runner))
+        except InputError:
+            raise
+        except Exception:  # whatever comes of runs that are not there; of those that are it comes again
+            pass
+        return runner
+
+    def execute(self, session: Session) -> Document:
+        started = time.monotonic()
+        records = self.experiment.records(self._dry_run(session))
+        made, configs = run_marks(records), session.configs.digest()
+        digest = derived_digest(code_digest(self.roots), made)
+        store = JsonRecords(session.outputs, "figures")
+        with with_room(session.outputs), store.lock(self._key, self.identity, session.info):
+            folder = store.path(self._key, self.identity).parent
+            stored = None if session.force else store.find(self._key, self.identity, digest)
+            stored = stored and _here(stored, folder, session.outputs)
+            damage = _damage(stored) if stored is not None else ""
+            if damage:
+                session.info(f"{folder}: {damage}; it is drawn again")
+            cached = stored is not None and "drawn_from" in stored and not damage
+            if stored is None or not cached:
+                stored = self._drawn(records, folder, session, started)
+            if not cached or stored["configs"] != configs:
+                stored = {**stored, "configs": configs}
+                stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
+        document = {**stored, "cached": cached}
+        config = {"figure": self.settings, "scale": self.scale}
+        self._story(document, session).tell(
+            config, lambda sink: self._write(document, records, sink), session.info
+        )
+        return document
+
+    def _drawn(
+        self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
+    ) -> Document:
+        begun = time.monotonic()
+        claims = [_settled(claim, self.scale) for claim in self.drawing.claims(records)]
+        document: Document = {
+            "figure": self.id,
+            "scale": self.scale,
+            "claims": claims,
+            "runs": sorted({record.path for record in records.values()}),
+            "settings": self.settings,
+            "caption": self.drawing.caption,
+            "drawn_from": [_drawn_from(name, record) for name, record in records.items()],
+        }
+        files = self._files(document, records, folder / self._file_name(session))
+        document |= {
+            "files": files,
+            "contents": {extension: file_digest(path) for extension, path in files.items()},
+            "seconds": time.monotonic() - started,
+            "drawing_seconds": time.monotonic() - begun,  # without the runs, whose records have their own
+        }
+        return document
+
+    def _file_name(self, session: Session) -> str:
+        """fig3 as shipped; with other settings the name says so, and both can be kept."""
+        name = self.id.rpartition("/")[2]
+        shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
+        return name if self.settings == shipped else f"{name}-{self.identity}"
+
+    def _files(self, document: Document, records: Mapping[str, RunRecord], stem: Path) -> dict[str, Path]:
+        from icl.figures.files import rendered
+        from icl.runs.atomic import write_bytes
+
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        contents = rendered(lambda: self.drawing.draw(records))
+        contents["csv"] = csv_text(self.drawing.table(records)).encode()
+        contents["md"] = _markdown(document).encode()
+        files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in contents}
+        for extension, content in contents.items():
+            write_bytes(files[extension], content)
+        return files
+
+    def _story(self, document: Document, session: Session) -> DocumentLogger:
+        about = (self.id, self.scale, self.identity, document, session.group)
+        return DocumentLogger(session.logger, session.outputs, "figure", *about)
+
+    def _write(self, document: Document, records: Mapping[str, RunRecord], sink: Sink) -> None:
+        trained = {record.path: record for record in records.values() if "model" in record.config}
+        for _, record in sorted(trained.items()):
+            sink.uses(*model_of(record))
+        sink.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])
+        verdicts = Counter(claim["verdict"] for claim in document["claims"])
+        unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
+        sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
+        columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
+        rows = [[brief(claim.get(column)) for column in columns] for claim in document["claims"]]
+        sink.table("claims", columns, rows)
+
+
+def parse(composed: Composed, session: Session) -> FigureRequest:
+    """Parse a figure's config into a request, without importing the figure."""
+    node, name = composed.settings["figure"], composed.choices.get("figure")
+    if not name or not isinstance(node, dict):
+        raise InputError("figure: choose one, such as figure=ahn/fig1")
+    parts = ("experiment", "draw")
+    for part in parts:
+        if not isinstance(node.get(part), dict):
+            raise InputError(f"figure.{part}: missing in conf/figure/{name}.yaml")
+        target_of(f"figure.{part}", node[part])
+    unknown = sorted(set(node) - set(parts))
+    if unknown:
+        raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], parts)}")
+    return FigureRequest(name, str(composed.settings["scale"]), node)
+
+
+class FigureRunner:
+    """icl.experiments.runner.Runner over the session's configs and store."""
+
+    def __init__(self, scale: str, session: Session) -> None:
+        self.scale, self.session = scale, replace(session, force=False)
+        self.validated: dict[tuple[str, ...], TrainRequest] = {}  # each for one run, which changes its parts
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        chosen = self.chosen(experiment, overrides)
+        parse = self.validated.pop(chosen, None) or self.parse(chosen)
+        return parse.run(self.session)
+
+    def chosen(self, experiment: str, overrides: Mapping[str, Any] | None) -> tuple[str, ...]:
+        settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
+        return (f"experiment={experiment}", f"scale={self.scale}", *settings)
+
+    def parse(self, chosen: Sequence[str]) -> TrainRequest:
+        composed = self.session.compose("train", chosen)
+        parse_session("train", train.OWN, composed, self.session.configs)
+        return train.parse(composed, self.session)
+
+    def store(
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
+    ) -> RunRecord:
+        store, config = RunStore(self.session.outputs), {"settings": dict(science)}
+        roots = (compute.__module__,) if code is None else code
+        mark, digest, say = fingerprint(science), code_digest(roots), self.session.info
+        with store.begin(name, mark, config, digest, roots, say=say) as run:
+            if run.cached is not None:
+                return run.cached
+            seeds = list(science.get("seeds", []))
+            made = run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
+        release_memory()
+        return made
+
+
+class _MissingRun:
+    """Stands for a run whose numbers nobody knows yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError(name)
+
+
+class _DryRunner(FigureRunner):
+    """Makes nothing. Validates the runs that are asked for, up to where their numbers are wanted, and leaves
+    them to the runner that will make them."""
+
+    def __init__(self, runner: FigureRunner) -> None:
+        super().__init__(runner.scale, runner.session)
+        self.validated = runner.validated
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        chosen = self.chosen(experiment, overrides)
+        parse = self.validated[chosen] = self.parse(chosen)
+        if parse.lookup(self.session) is None:
+            parse.validate()
+        unmade: Any = _MissingRun()
+        return unmade
+
+    def store(self, *asked: Any, **more: Any) -> RunRecord:
+        raise LookupError(asked)
+
+
+def _settled(claim: Any, scale: str) -> Document:
+    """At smoke a claim about trained weights is not decided, whatever the drawing shows."""
+    document = asdict(claim)
+    trained = document.pop("trained")
+    if trained and scale == "smoke":
+        document |= {"verdict": "undecided", "expected": "undecided"}
+    return document
+
+
+def _drawn_from(name: str, record: RunRecord) -> Document:
+    """A run as the figure's reader wants to know it."""
+    settings = {k: v for k, v in flatten(record.config).items() if k.split(".")[0] in _TOLD and v is not None}
+    place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
+    return {"name": name, "run": place, "settings": settings}
+
+
+def _here(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
+    """Return the document with current paths: its outputs may have been moved since it was drawn."""
+    files = {extension: str(folder / Path(file).name) for extension, file in document["files"].items()}
+    runs = sorted({str(outputs / drawn["run"]) for drawn in document.get("drawn_from", ())})
+    return {**document, "files": files, "runs": runs}
+
+
+def _damage(document: Mapping[str, Any]) -> str:
+    """Return which of its files has changed since it was written."""
+    for extension, name in document["files"].items():
+        path = Path(name)
+        if not path.is_file() or file_digest(path) != document["contents"][extension]:
+            return f"its {extension} file is gone or was changed"
+    return ""
+
+
+def _markdown(document: Document) -> str:
+    """Return the figure's description: claims, measurements, runs and their settings."""
+    command = f"`icl figure figure={document['figure']} scale={document['scale']}`"
+    lines = [f"# {document['figure']}", "", document["caption"], "", command, ""]
+    lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
+    for claim in document["claims"]:
+        kind = f" ({KINDS[claim['kind']]})" if claim["kind"] else ""
+        cells = claim["claim"], outcome(claim), brief(claim["measured"]) + kind, claim["bound"]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["", "Settings:", ""]
+    for drawn in document["drawn_from"]:
+        told = [f"{key}: {brief(value)}" for key, value in drawn["settings"].items()]
+        lines.append(f"- `{drawn['name']}` = {drawn['run']}: {', '.join(told)}")
+    return "\n".join(lines) + "\n"
+
+
+def _names_a_place(node: Any) -> bool:
+    """Return whether a setting names an existing path, whose content can change without the setting."""
+    if isinstance(node, Mapping):
+        return any(map(_names_a_place, node.values()))
+    if isinstance(node, list | tuple):
+        return any(map(_names_a_place, node))
+    return (
+        isinstance(node, str) and ("/" in node or node.endswith(".npy")) and Path(node).expanduser().exists()
+    )

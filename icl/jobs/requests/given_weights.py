@@ -1,0 +1,132 @@
+"""Weights to be judged, from a finished run or from a `.npz` file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icl.digests import file_digest
+from icl.errors import InputError
+from icl.runs.code import targets
+
+if TYPE_CHECKING:
+    from icl.checks.verdict import Weights
+    from icl.models import Transformer
+    from icl.tasks import Law
+
+_LARGEST = 2**29  # bytes, of all arrays
+_FAMILIES = {frozenset("A"): "sparse_a", frozenset("AB"): "sparse_ab", frozenset("PQ"): "full"}
+
+
+def identity(weights: Any) -> Any:
+    """Return the identity of given weights: a run's mark, or a digest of the file."""
+    path = _path(weights)
+    if path.suffix == ".npz":
+        return file_digest(path)
+    from icl.runs.record import load_run
+
+    return load_run(path).mark
+
+
+def roots(weights: Any) -> list[str]:
+    """The classes a run's weights and law are made with again; a file has the check's own law."""
+    path = _path(weights)
+    if path.suffix == ".npz":
+        return []
+    from icl.runs.record import load_run
+
+    config = load_run(path).config
+    return targets(config.get("task"), config.get("model"))
+
+
+def load(weights: Any, check: Any) -> Weights:
+    """Weights of a run with the law they were trained on, or of a file with the check's own law."""
+    path = _path(weights)
+    return of_file(path, check) if path.suffix == ".npz" else of_run(path)
+
+
+def _path(weights: Any) -> Path:
+    path = Path(str(weights)).expanduser()
+    if not (path.is_file() if path.suffix == ".npz" else path.is_dir()):
+        raise InputError(f"check.weights={weights}: no such run folder or .npz file")
+    return path
+
+
+def of_run(path: Path) -> Weights:
+    from icl.training.load import load_run
+
+    run = load_run(path)
+    return of_model(run.transformer, run.law)
+
+
+def of_model(model: Transformer, law: Law) -> Weights:
+    """A model's weights with the law they were trained on."""
+    from icl.checks.verdict import Weights
+
+    parametrization = model.parametrization
+    return Weights(family_name(type(parametrization)), parametrization.matrices(), law, model.activation)
+
+
+def of_file(path: Path, check: Any) -> Weights:
+    import numpy as np
+    import torch
+
+    from icl.checks.verdict import Weights
+
+    def refuse(reason: str) -> InputError:
+        return InputError(f"check.weights={path}: {reason}")
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > _LARGEST:
+            raise refuse(f"unpacks to {size / 2**20:,.0f} MiB, {_LARGEST >> 20} at most")
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except InputError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy have no common one
+        raise refuse(f"not a readable .npz file ({type(error).__name__})") from None
+    activation = str(arrays.pop("activation", "identity"))
+    family = _FAMILIES.get(frozenset(arrays))
+    if family is None:
+        raise refuse(
+            f"must hold A, A and B, or P and Q, and no other arrays; has {', '.join(sorted(arrays))}"
+        )
+    width = check.law.dim + (family == "full")
+    matrices = {}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise refuse(f"{name} must hold finite numbers")
+        if array.ndim == 4 and len(array) != 1:
+            raise refuse(f"{name} has {len(array)} seeds; one set of weights at a time")
+        if array.ndim not in (3, 4) or array.shape[-2:] != (width, width):
+            raise refuse(f"{name} must have the shape (layers, {width}, {width}), has {array.shape}")
+        matrices[name] = torch.from_numpy(array.astype(np.float64)).reshape(1, *array.shape[-3:])
+    depth = len(matrices[min(matrices)][0])
+    if depth < 1:
+        raise refuse("must have at least one layer")
+    if family == "sparse_ab":
+        matrices["B"] = matrices["B"][
+            :, : max(depth - 1, len(matrices["B"][0]) - 1)
+        ]  # the last B has no effect
+    wanted = {"B": depth - 1}
+    for name, matrix in matrices.items():
+        if len(matrix[0]) != wanted.get(name, depth):
+            raise refuse(f"{name} has {len(matrix[0])} layers, must have {wanted.get(name, depth)}")
+    return Weights(family, matrices, check.law, activation)
+
+
+def family_name(cls: type) -> str:
+    from icl.models import Full, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
+
+    known: dict[type, str] = {
+        SparseA: "sparse_a",
+        SparseAB: "sparse_ab",
+        Full: "full",
+        MultiHead: "multihead",
+        YqLSA: "yq_lsa",
+        LinearTransformerBlock: "ltb",
+    }
+    return known.get(cls, cls.__name__)

@@ -1,0 +1,87 @@
+"""The common interface of requests: a training run, a check or a figure, and whether it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from icl.config.session import Session
+from icl.jobs.execution.memory import release_memory
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A stored result. It is the answer unless it is `stale`, or something is `left` to do with
+    it; both say why."""
+
+    document: Document
+    path: Path
+    record: Mapping[str, Any] = field(repr=False)  # fingerprint, provenance and when it was written
+    stale: str = ""
+    left: str = ""
+
+    @property
+    def is_answer(self) -> bool:
+        return not self.stale and not self.left
+
+
+class Request(Protocol):
+    """Something asked for, of which only the settings are known so far: nothing is imported or built."""
+
+    kind: ClassVar[str]  # train | check | figure
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def identity(self) -> str:
+        """The fingerprint its record is filed under."""
+
+    def lookup(self, session: Session) -> Found | None:
+        """Look up the stored result for these very settings, made by whatever code."""
+
+    def validate(self) -> None:
+        """Builds its parts, which refuse what is impossible. Nothing is written."""
+
+    def execute(self, session: Session) -> Document:
+        """Do the pending work; reuse a record that another process finished in the meantime."""
+
+
+def lookup_or_validate(request: Request, session: Session) -> Document | None:
+    """The stored document, where nothing at all is left to do; else the request is validated, unless it is
+    finished: then these very settings have run. Nothing is written."""
+    found = None if session.force else request.lookup(session)
+    if found is not None and found.is_answer:
+        return found.document
+    if found is None or found.stale:
+        request.validate()
+    return None
+
+
+def run_request(request: Request, session: Session) -> Document:
+    """Return the stored document or make it; {} on ranks other than zero."""
+    shared = getattr(request, "is_one_of_several_ranks", False)  # of training runs alone
+    return request.run_on_ranks(session) if shared else run_local(request, session)  # type: ignore[attr-defined]
+
+
+def run_local(request: Request, session: Session) -> Document:
+    stored = lookup_or_validate(request, session)
+    say_what_is_left_out(request, session)
+    if stored is not None:
+        return stored
+    try:
+        return request.execute(session)
+    finally:
+        release_memory()
+
+
+def say_what_is_left_out(request: Request, session: Session) -> None:
+    """Of the experiment of a training run: after its validation, and once for all jobs of a sweep."""
+    note = getattr(request, "note", "")
+    if note and (say_what_is_left_out, request.id, note) not in session.cache:
+        session.cache[say_what_is_left_out, request.id, note] = True
+        session.info(f"icl: {request.id}: {note}")

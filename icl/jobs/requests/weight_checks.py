@@ -1,0 +1,118 @@
+"""A check asked of weights, and the document that every verdict becomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from icl.config.objects import instantiate, target_of
+from icl.config.session import Session
+from icl.errors import InputError
+from icl.jobs.requests.given_weights import of_model
+from icl.runs.code import code_digest, targets
+from icl.runs.fingerprint import fingerprint
+from icl.verdicts import kinds_of
+
+if TYPE_CHECKING:
+    from icl.checks.verdict import Check, Finding, Weights
+
+
+@dataclass(frozen=True)
+class WeightCheck:
+    """A check that trained weights are to be asked; known without importing it."""
+
+    check: str
+    node: Mapping[str, Any]
+    expected: str
+    scale: str
+    fingerprint: str
+
+
+def weight_checks_of(
+    names: Any, scale: str, about: Sequence[str], session: Session
+) -> tuple[WeightCheck, ...]:
+    """The checks a training config names, to be asked of weights whose task and model are classes `about`."""
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
+    return tuple(_weight_check(name, scale, tuple(about), session) for name in dict.fromkeys(names))
+
+
+def _weight_check(name: str, scale: str, about: tuple[str, ...], session: Session) -> WeightCheck:
+    """Compose a check once per session: it costs more than all else that shows that a job is done."""
+    key = (WeightCheck, name, scale, about)
+    if key not in session.cache:
+        option = f"check={session.configs.one_option('check', name)}"
+        node = session.compose("check", [option, f"scale={scale}"]).settings["check"]
+        expected = node.pop("expected")
+        node.pop("weights")
+        identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
+        identity["digest"] = code_digest(roots_of(node, about))
+        session.cache[key] = WeightCheck(name, node, expected, scale, fingerprint(identity))
+    found: WeightCheck = session.cache[key]
+    return found
+
+
+def evaluate(asked: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
+    return [_evaluate(question, weights) for question in asked]
+
+
+def validate_weight_checks(asked: Sequence[WeightCheck], model: Any, law: Any) -> None:
+    """A check that cannot speak of such weights says so before they are trained. One seed is enough."""
+    if asked:
+        weights = of_model(model, law)
+        first = {name: matrix[:1] for name, matrix in weights.matrices.items()}
+        evaluate(asked, replace(weights, matrices=first, law=law.replica(0)))
+
+
+def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
+    started = time.monotonic()
+    check = instantiate("check", question.node)
+    if not hasattr(check, "judge"):
+        raise InputError(f"checks={question.check}: says nothing about trained weights")
+    finding = check.judge(weights)
+    settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
+    seconds = time.monotonic() - started
+    document = verdict_document(question.check, check, settings, finding, question.expected, seconds)
+    missed = question.scale == "smoke" and finding.verdict != question.expected
+    if missed and getattr(check, "needs_training", True):
+        note = "At smoke scale training is too short to decide."
+        document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
+    return document | {"question": question.fingerprint}
+
+
+def verdict_document(
+    name: str, check: Check, settings: Mapping[str, Any], finding: Finding, expected: str, seconds: float
+) -> dict[str, Any]:
+    """The contract's check document."""
+    from icl.runs.documents import to_json
+
+    of_weights = settings.get("weights") is not None
+    return to_json(
+        {
+            "check": name,
+            "paper": name.partition("/")[0],
+            "reference": check.reference,
+            "claim": getattr(check, "claim_of_weights", check.claim) if of_weights else check.claim,
+            "verdict": finding.verdict,
+            "expected": expected,
+            "settings": dict(settings),
+            "measured": dict(finding.measured),
+            "kinds": kinds_of(finding.measured, finding.kinds, finding.bound.of),
+            "bound": asdict(finding.bound),
+            "control": asdict(finding.control),
+            "remarks": list(finding.remarks),
+            "notes": [*finding.remarks, *finding.notes],
+            "details": finding.details.lines() if finding.details else [],
+            "construction": asdict(finding.details) if finding.details else None,
+            "seconds": seconds,
+            "cached": False,
+        }
+    )
+
+
+def roots_of(node: Mapping[str, Any], about: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the roots of a verdict's code digest: the check's class, and those of the judged weights."""
+    target_of("check", node)
+    return tuple(dict.fromkeys([*targets(node), *about]))

@@ -1,0 +1,198 @@
+"""The catalog of checks, experiments and figures, from the headers of the configs, without Hydra."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from icl.config.search_path import SCALES, ConfigDirs
+from icl.errors import InputError, nearest
+from icl.runs import documents, json_records, layout, record
+
+_TARGET = re.compile(r"^\s*_target_: (\S+)$", re.MULTILINE)
+_KEY = r"([a-z]\w*): (\S.*?)(?: +#.*)?$"
+_AT = re.compile(r"\$\{at:(.*)\}")
+_VALUE = re.compile(r"\[[^\]]*\]|[^,\s]+")
+_CLAIM = re.compile(r"^    claim(?:: [^=]+)? = (\(\n.*?\n    \)|[^\n]+)$", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"^#\s*(paper|reference|formula)\s*:\s*(.+)$")
+
+
+class Kind(NamedTuple):
+    """A kind of thing: its config group, what many of it are called, and the folder of its records."""
+
+    group: str
+    plural: str
+    records: str
+
+
+KINDS = (
+    Kind("check", "checks", "checks"),
+    Kind("experiment", "experiments", "runs"),
+    Kind("figure", "figures", "figures"),
+)
+
+
+class CatalogEntry(NamedTuple):
+    """One thing that there is."""
+
+    id: str
+    paper: str
+    reference: str
+    formula: str = ""  # the claim in LaTeX
+
+
+def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, object]]]:
+    """The document of `icl list`."""
+    found = {kind: entries(kind.group, configs) for kind in KINDS}
+    return {
+        kind.plural: [
+            {"id": item.id, "paper": item.paper, "reference": item.reference}
+            | {"done": has_result(outputs, kind, item.id)}
+            for item in items
+        ]
+        for kind, items in found.items()
+    }
+
+
+def entries(group: str, configs: ConfigDirs) -> list[CatalogEntry]:
+    """Every option of a group, shipped or the user's own, which wins."""
+    found = {}
+    for folder in configs.folders:
+        for path in sorted((folder / group).rglob("*.yaml")):
+            name = path.relative_to(folder / group).with_suffix("").as_posix()
+            found[name] = _entry(name, path)
+    return [found[name] for name in sorted(found)]
+
+
+def papers(configs: ConfigDirs) -> list[str]:
+    """Return the papers that have a check or a figure."""
+    return sorted({entry.paper for group in ("check", "figure") for entry in entries(group, configs)})
+
+
+def insist_on_papers(only: Sequence[object], configs: ConfigDirs) -> None:
+    known = papers(configs)
+    for paper in only:
+        if paper not in known:
+            listed = f"{nearest(str(paper), known)} (one of: {', '.join(known)})"
+            raise InputError(f"only={paper}: no such paper{listed}")
+
+
+def has_result(outputs: Path, kind: Kind, id: str) -> bool:
+    """Return whether a finished record of `id` exists, with whatever settings and code."""
+    folder = outputs / kind.records / id
+    if kind.records == layout.RUNS:
+        return any(record.find_done(path, None) is not None for path in _folders(folder))
+    scales = SCALES if kind.records == "figures" else ()
+    return any(
+        json_records.complaint(documents.read_record(path), None) is None
+        for place in (folder, *(folder / scale for scale in scales))
+        for path in place.glob("*.json")
+    )
+
+
+class Known(NamedTuple):
+    """Stored results of a check or figure: the scales, and the verdict of each claim."""
+
+    scales: tuple[str, ...]
+    verdicts: tuple[str, ...]
+
+
+def known(outputs: Path, kind: Kind, id: str, configs: ConfigDirs) -> list[Known]:
+    """The latest results of a check or figure, one for each scale, or one for all that it is the same at."""
+    folder, found = outputs / kind.records / id, []
+    if kind.records == "figures":
+        for scale in SCALES:
+            document = _latest(folder / scale)
+            if document is not None:
+                found.append(Known((scale,), tuple(claim["verdict"] for claim in document["claims"])))
+    elif kind.records == "checks" and (document := _latest(folder)) is not None:
+        found.append(Known(_scales_of(id, document["settings"], configs), (document["verdict"],)))
+    return found
+
+
+def target_of(kind: Kind, id: str, configs: ConfigDirs) -> str:
+    """The class that a config names."""
+    match = _TARGET.search(_text(kind.group, id, configs))
+    return match[1] if match else ""
+
+
+def _latest(folder: Path) -> Any:
+    """The document of the record that was written last."""
+    paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    records = (documents.read_record(path) for path in paths)
+    return next(
+        (r["document"] for r in records if r is not None and json_records.complaint(r, None) is None), None
+    )
+
+
+def _scales_of(id: str, settings: Mapping[str, Any], configs: ConfigDirs) -> tuple[str, ...]:
+    """The scales at which the config has these settings; none of a check that was asked with other ones."""
+    text = _text("check", id, configs)
+    indent = "  " if re.search(r"^check:$", text, re.MULTILINE) else ""
+    lines = re.findall(f"^{indent}{_KEY}", text, re.MULTILINE)
+    shipped = {key: _AT.fullmatch(value) or value for key, value in lines if key != "expected"}
+    shipped |= {"weights": "null"}
+
+    def at(value: Any, place: int) -> Any:
+        return _read(value if isinstance(value, str) else _VALUE.findall(value[1])[place])
+
+    return tuple(
+        scale
+        for place, scale in enumerate(SCALES)
+        if all(settings.get(key) == at(value, place) for key, value in shipped.items())
+    )
+
+
+def _read(text: str) -> Any:
+    """A scalar or list of a config's line."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _text(group: str, id: str, configs: ConfigDirs) -> str:
+    paths = [folder / group / f"{id}.yaml" for folder in reversed(configs.folders)]
+    return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (Path(entry.path) for entry in entries if entry.is_dir())
+    except OSError:
+        return
+
+
+def _entry(name: str, path: Path) -> CatalogEntry:
+    head = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        match = _HEADER.match(line)
+        if match:
+            head[match[1]] = match[2].strip()
+    paper = head.get("paper", name.partition("/")[0])
+    return CatalogEntry(name, paper, head.get("reference", ""), head.get("formula", ""))
+
+
+def claim_of(target: str) -> str:
+    """The claim of a check's class, read from its source and not imported; "" where it is not plain text."""
+    module, _, name = target.rpartition(".")
+    try:
+        spec = importlib.util.find_spec(module)
+        source = Path((spec and spec.origin) or "").read_text(encoding="utf-8")
+    except (ImportError, ValueError, OSError, AttributeError):
+        return ""
+    body = source.partition(f"class {name}")[2]
+    found = _CLAIM.search(body)
+    try:
+        return str(ast.literal_eval(found[1])) if found else ""
+    except (ValueError, SyntaxError):
+        return ""

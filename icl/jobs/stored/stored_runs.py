@@ -1,0 +1,150 @@
+"""The training runs and sweeps that are in an outputs folder, as the report shows them."""
+
+from __future__ import annotations
+
+import datetime
+import heapq
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from icl.config.values import flatten, literal
+from icl.errors import InputError
+from icl.report.book import MetricSummary, ReportedRun, SweptRuns
+from icl.runs import layout
+from icl.runs.bootstrap import bootstrap
+from icl.runs.documents import read_json
+from icl.runs.metric_kinds import RISKS, kind_of
+from icl.runs.record import RunRecord
+from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
+
+SHOWN = (*RISKS, "loss", "dist_preconditioned")
+_TOLD = ("task", "model", "optimizer", "train")  # of a run's config, what tells it from others
+_MOST_TOLD = 3
+MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would be read by nobody
+
+
+def stored_runs_for_report(outputs: Path, known: Collection[str] = ()) -> tuple[list[ReportedRun], int]:
+    """The newest runs that were trained here, but those at `known` places, and how many older folders are
+    not looked into. What a figure computed is no run."""
+    every = (place for place in layout.walk(outputs) if place.kind == layout.RUNS)
+    places = [place for place in every if _below(place.path.parent, outputs) not in known]
+    newest = heapq.nlargest(MOST, places, key=lambda place: _changed(place.path))
+    runs = [run for place in newest for run in _run(place, outputs)]
+    runs.sort(key=lambda run: run.place)
+    shown = [
+        named
+        for _, group in groupby(runs, lambda run: run.name)
+        for named in _distinguishing_names(list(group), outputs)
+    ]
+    return shown, len(places) - len(newest)
+
+
+def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
+    """Every sweep; one that cannot be read hides no other."""
+    return [sweep for folder in stored_sweeps(outputs) for sweep in _sweep(folder, outputs)]
+
+
+def _run(place: layout.Place, outputs: Path) -> Iterator[ReportedRun]:
+    run = read_json(place.path) or {}
+    if run.get("steps") and run.get("metrics"):
+        numbers = [
+            MetricSummary(name, kind_of(name), **bootstrap(list(run["metrics"][name]["by_seed"].values())))
+            for name in SHOWN
+            if name in run["metrics"]
+        ]
+        at, ended = _below(place.path.parent, outputs), run.get("ended") or ""
+        yield ReportedRun(
+            place.id, at, _known(numbers), run["status"], run["seeds"], run["steps"], _minute(ended)
+        )
+
+
+def _distinguishing_names(runs: Sequence[ReportedRun], outputs: Path) -> list[ReportedRun]:
+    """Runs of one experiment, each with the settings that the others do not share."""
+    if len(runs) == 1:
+        return list(runs)
+    configs = [flatten(_config(outputs / run.place)) for run in runs]
+    first = configs[0]
+    keys = {key for config in configs for key in {*config, *first} if config.get(key) != first.get(key)}
+    told = sorted(key for key in keys if key.partition(".")[0] in _TOLD)
+    told = sorted(told, key=lambda key: _TOLD.index(key.partition(".")[0]))[:_MOST_TOLD]
+    own = [" ".join(f"{key}={literal(config.get(key))}" for key in told) for config in configs]
+    return [replace(run, name=f"{run.name} {text}".strip()) for run, text in zip(runs, own, strict=True)]
+
+
+def _config(folder: Path) -> Any:
+    try:
+        return RunRecord(folder, {}).config
+    except (OSError, yaml.YAMLError):
+        return {}
+
+
+def _below(path: Path, outputs: Path) -> str:
+    return os.path.relpath(path, outputs)
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
+    try:
+        stored = read_sweep(folder)
+    except (InputError, KeyError, TypeError):
+        return
+    outcomes = [stored.outcome(job) for job in stored.jobs]
+    wanted = None if stored.kind != "train" else {*SHOWN, *DEFAULT_METRICS, stored.metric or ""}
+    summary = stored.summary(outcomes, wanted)
+    best = stored.best(summary)
+    ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
+    states = dict(Counter(outcome.state for outcome in outcomes))
+    place = _below(folder, outputs)
+    members = [_below(outcome.path, outputs) for outcome in outcomes]
+    shown = _configurations(summary, place)
+    more = max(len(shown) - MOST, 0)
+    if best is not None and more:
+        shown = _sorted_by(shown, best["metric"])
+    yield SweptRuns(f"{stored.kind} {ids}", place, states, shown[:MOST], _overrides_text(best), members, more)
+
+
+def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[ReportedRun]:
+    """Return each configuration with the metrics that a report shows; for a check, its first few."""
+    by_name: dict[str, list[MetricSummary]] = {}
+    for row in summary:
+        numbers = MetricSummary(row["metric"], kind_of(row["metric"]), row["mean"], row["low"], row["high"])
+        by_name.setdefault(_overrides_text(row), []).append(numbers)
+    known = {
+        name: [n for n in numbers if n.metric in SHOWN] or numbers[:3] for name, numbers in by_name.items()
+    }
+    return [ReportedRun(name, place, _known(numbers)) for name, numbers in known.items()]
+
+
+def _sorted_by(runs: Sequence[ReportedRun], metric: str) -> list[ReportedRun]:
+    """Return the runs sorted by their mean of `metric`."""
+    means = [{n.metric: n.mean for n in run.metrics}.get(metric) for run in runs]
+    ranked = sorted(range(len(runs)), key=lambda i: (means[i] is None, means[i] or 0.0))
+    return [runs[i] for i in ranked]
+
+
+def _known(numbers: Sequence[MetricSummary]) -> list[MetricSummary]:
+    return [found for found in numbers if found.mean is not None]
+
+
+def _overrides_text(row: Mapping[str, Any] | None) -> str:
+    return "" if row is None else " ".join(row["overrides"]) or "all"
+
+
+def _minute(iso: str) -> str:
+    try:
+        return datetime.datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return ""

@@ -1,0 +1,72 @@
+"""A picture of a sweep: `icl figure figure=sweep sweep=PATH x=optimizer.lr y=exact_risk hue=model.layers`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from icl.config.compose import Composed
+from icl.config.search_path import ConfigDirs
+from icl.config.session import Session
+from icl.errors import InputError
+from icl.jobs.requests.request import Document
+from icl.jobs.stored import sweep_status
+from icl.runs import atomic
+from icl.runs.fingerprint import fingerprint
+from icl.runs.sweeps import StoredSweep
+from icl.text import csv_text
+
+
+@dataclass(frozen=True)
+class SweptFigure:
+    stored: StoredSweep
+    axes: tuple[str, str, str | None]
+    scale: str
+
+
+def parse(composed: Composed, configs: ConfigDirs) -> tuple[SweptFigure, Session]:
+    asked, session = sweep_status.parse(composed, configs, drawn=True)
+    keys = asked.stored.keys
+    if not keys:
+        raise InputError("x: this sweep has no swept key but its seeds")
+    settings = composed.settings
+    for name in ("x", "y", "hue"):
+        if not isinstance(settings[name], str | None):
+            raise InputError(f"{name}={settings[name]}: must be the name of a swept key or a metric")
+    x = settings["x"] or (keys[0] if len(keys) == 1 else None)
+    if x is None:
+        raise InputError(f"x: must be one of {', '.join(keys)}")
+    return SweptFigure(asked.stored, (x, settings["y"], settings["hue"]), settings["scale"]), session
+
+
+def draw_sweep(request: SweptFigure, session: Session) -> Document:
+    """Drawn from the records as they are now."""
+    from icl.figures.files import rendered
+    from icl.figures.sweep import SweptPlot
+
+    started, stored = time.monotonic(), request.stored
+    outcomes = [stored.outcome(job) for job in stored.jobs]
+    x, y, hue = request.axes
+    plot = SweptPlot(stored.table(outcomes), stored.keys, x, y, hue)
+    about: dict[str, Any] = {"sweep": stored.folder.name, "x": x, "y": y, "hue": hue}
+    folder = session.outputs / "figures" / "sweep" / fingerprint(about)
+    contents = rendered(plot.draw)
+    contents["csv"] = csv_text(plot.table()).encode()
+    command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")
+    contents["md"] = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n".encode()
+    with atomic.writing(session.outputs):
+        folder.mkdir(parents=True, exist_ok=True)
+        for extension, content in contents.items():
+            atomic.write_bytes(folder / f"sweep.{extension}", content)
+    return {
+        "figure": "sweep",
+        "scale": request.scale,
+        "files": {extension: str(folder / f"sweep.{extension}") for extension in contents},
+        "claims": [],
+        "runs": sorted({str(outcome.path) for outcome in outcomes}),
+        "seconds": time.monotonic() - started,
+        "cached": False,
+        "caption": plot.caption,
+        **about,
+    }

@@ -1,0 +1,78 @@
+"""Status and results of a sweep, from the records of its jobs: `icl sweep sweep=PATH`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icl.config.compose import Composed
+from icl.config.search_path import ConfigDirs
+from icl.config.session import Session, parse_session
+from icl.errors import InputError, nearest
+from icl.jobs.requests.request import Document
+from icl.runs.sweeps import STATES, Outcome, StoredSweep, read_sweep, stored_sweeps
+
+OWN = ("sweep", "wandb", "x", "y", "hue")
+_DRAWN = {"x": None, "y": "exact_risk", "hue": None}  # of icl figure figure=sweep
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    stored: StoredSweep
+    wandb: bool = False
+
+
+def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tuple[SweepRequest, Session]:
+    """Parse the request for a sweep, whose axes matter only if it is to be `drawn`."""
+    settings = composed.settings
+    session, path = parse_session("sweep", OWN, composed, configs), settings["sweep"]
+    for name, default in () if drawn else _DRAWN.items():
+        if settings[name] != default:
+            raise InputError(f"{name}={settings[name]}: is for icl figure figure=sweep, which draws")
+    if not isinstance(settings["wandb"], bool):
+        raise InputError(f"wandb={settings['wandb']}: must be true or false")
+    if not isinstance(path, str) or not path:
+        known = [str(folder) for folder in stored_sweeps(session.outputs)]
+        there = f"one of {', '.join(known)}" if known else f"there is none in {session.outputs}"
+        raise InputError(f"sweep={'null' if path is None else path}: must be the folder of a sweep: {there}")
+    try:
+        return SweepRequest(read_sweep(path), settings["wandb"]), session
+    except InputError as error:
+        close = nearest(path, [str(folder) for folder in stored_sweeps(session.outputs)])
+        raise InputError(f"{error}{close}") from None
+
+
+def sweep_status(request: SweepRequest) -> Document:
+    """Writes its table anew: the jobs may have been run by whomever."""
+    started, stored = time.monotonic(), request.stored
+    outcomes = [stored.outcome(job) for job in stored.jobs]
+    document = sweep_document(stored, outcomes)
+    if request.wandb:
+        document["wandb_sweep"] = str(stored.write_wandb())
+    return document | {"seconds": time.monotonic() - started}
+
+
+def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome]) -> Document:
+    """Return the document of a sweep whose jobs have these outcomes."""
+    summary = stored.summary(outcomes)
+    states = Counter(outcome.state for outcome in outcomes)
+    failures = [
+        {"overrides": stored.own_overrides(job), "error": outcome.error, "run_dir": str(outcome.path)}
+        for job, outcome in zip(stored.jobs, outcomes, strict=True)
+        if outcome.state == "failed"
+    ]
+    path = stored.write_table(stored.table(outcomes))
+    return {
+        "sweep": str(stored.folder),
+        "jobs": len(stored.jobs),
+        "done": states["done"],
+        "cached": states["done"],
+        "failed": states["failed"],
+        "states": {state: states[state] for state in STATES},
+        "summary": summary,
+        "best": stored.best(summary),
+        "failures": failures,
+        "sweep_csv": str(path),
+    }

@@ -1,0 +1,87 @@
+"""A document of the contract that shows itself in a notebook: a plain dict otherwise."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from icl.runs.metric_kinds import kind_of
+from icl.text import brief, measurement
+from icl.verdicts import KINDS, error_of
+
+_COLOURS = {"holds": "#1a7f37", "fails": "#b35900", "undecided": "#666666"}
+
+
+class ResultDict(dict[str, Any]):
+    """The document that `icl ... format=json` prints, with a display for notebooks."""
+
+    def _repr_html_(self) -> str:
+        return "".join(_html(self))
+
+
+def _html(document: Mapping[str, Any]) -> Iterator[str]:
+    for part in [*document.get("checks", []), *document.get("figures", [])]:
+        if isinstance(part, Mapping):
+            yield from _html(part)
+    if "verdict" in document:
+        yield from _check(document)
+    elif "figure" in document:
+        yield from _figure(document)
+    elif "metrics" in document:
+        yield from _run(document)
+    for what in [*document.get("failures", []), *document.get("skipped", [])]:
+        yield f"<p>{escape(what['id'])}: {escape(what.get('error') or what.get('reason'))}</p>"
+    if isinstance(document.get("report"), str):
+        yield f"<p>{escape(document['report'])}</p>"
+
+
+def _check(document: Mapping[str, Any]) -> Iterator[str]:
+    bound, control = document["bound"], document["control"]
+    rejected = "rejected" if control["rejected"] else "<b>not rejected</b>"
+    yield f"<p><b>{escape(document['check'])}</b> {escape(document['reference'])} {_pill(document)}<br>"
+    yield f"{escape(document['claim'])}</p><table>"
+    yield _row("measured", measurement(document))
+    yield _row("bound", bound["source"])
+    yield f"<tr><th>control</th><td>{rejected} at {brief(control['measured'])}: "
+    yield f"{escape(control['description'])}</td></tr>"
+    yield from (_row("note", note) for note in document["notes"])
+    yield "</table>"
+
+
+def _figure(document: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<p><b>{escape(document['figure'])}</b> at {escape(document['scale'])}</p>"
+    picture = Path(document["files"]["png"])
+    if picture.is_file():
+        data = base64.b64encode(picture.read_bytes()).decode()
+        yield f'<img alt="{escape(document["figure"])}" src="data:image/png;base64,{data}">'
+    yield "<table>"
+    for claim in document["claims"]:
+        yield f"<tr><td>{_pill(claim)}</td><td>{escape(claim['claim'])}</td>"
+        kind = KINDS.get(claim.get("kind", ""), "")
+        yield f"<td>{escape(brief(claim['measured']))}</td><td>{kind}</td>"
+        yield f"<td>{escape(brief(claim['bound']))}</td></tr>"
+    yield "</table>"
+
+
+def _run(document: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<p>{escape(document['run_dir'])}: {document['steps']} steps</p><table>"
+    for name, entry in document["metrics"].items():
+        errors = document["metrics"].get(error_of(name), {"by_seed": {}})["by_seed"].values()
+        kind = kind_of(name, list(errors))
+        yield _row(name, brief(entry["mean"]) + (f" ({kind})" if kind else ""))
+    yield "</table>"
+    for verdict in document["verdicts"]:
+        yield from _check(verdict)
+
+
+def _row(name: str, text: str) -> str:
+    return f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+
+
+def _pill(claim: Mapping[str, Any]) -> str:
+    verdict, expected = claim["verdict"], claim["expected"]
+    odd = "" if verdict == expected else f" (expected: {escape(expected)})"
+    return f'<b style="color:{_COLOURS.get(verdict, "inherit")}">{escape(verdict)}</b>{odd}'

@@ -1,0 +1,33 @@
+"""Kinds of metrics. Every table that shows a risk names its kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# The risks, as a sweep's table shows them: those that are defined.
+RISKS = ("exact_risk", "risk_estimate", "risk_on_s")
+
+_KINDS = {
+    "loss": "training",  # on the prompts trained on; the exact risk where train.estimator=population
+    "exact_risk": "exact",  # of these very weights under this very law
+    "risk_on_s": "projected",  # exact, but of the weights' projection on a set
+    "risk_estimate": "sampled",  # on prompts that training never sees
+}
+
+_OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")
+
+
+def of_one_matrix(metric: str) -> bool:
+    """Such as dist_plain_A0: for files rather than for the eye."""
+    return bool(_OF_ONE_MATRIX.search(metric))
+
+
+def kind_of(metric: str, errors: Sequence[float | None] = ()) -> str:
+    """exact | projected | sampled | training, or "" for what is neither risk nor gradient.
+
+    `errors` are the metric's standard errors: a gradient's norm is exact where they are zero.
+    """
+    if metric.startswith("gradient_norm"):
+        return "sampled" if any(errors) else "exact"
+    return _KINDS.get(metric, "")

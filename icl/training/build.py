@@ -1,0 +1,103 @@
+"""Trainer, callbacks and optimizer of a config, built and validated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+
+from icl.config import instantiate, target_class
+from icl.config.objects import settings_of
+from icl.errors import InputError, nearest
+from icl.training.load import law_and_model
+from icl.training.optimizers import OptimizerSpec
+from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
+
+REFUSED = {  # options of pl.Trainer that would not do what they say, and what does
+    **dict.fromkeys(
+        ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time", "limit_train_batches",
+         "overfit_batches", "fast_dev_run"),
+        "a run is of train.steps optimizer steps; scale=smoke makes it short",
+    ),
+    "accumulate_grad_batches": "a gradient is of all of train.batch; larger ones are cut to fit the cache",
+    **dict.fromkeys(
+        ("gradient_clip_val", "gradient_clip_algorithm"), "train.clip bounds each matrix of each seed"
+    ),
+    **dict.fromkeys(
+        ("sync_batchnorm", "use_distributed_sampler"),
+        "there is none; of several processes each draws its own share of the prompts",
+    ),
+    "plugins": "trainer.precision names it, which is part of what a run is",
+    "logger": "logger=... says it",
+    "callbacks": "callbacks.NAME._target_=... lists one",
+    "default_root_dir": "everything is written below paths.outputs",
+    "enable_checkpointing": "callbacks.checkpoint and checkpoint=true are there for it",
+    "enable_progress_bar": "callbacks.progress is it",
+    "barebones": "callbacks=none logger=none is as bare as a record allows",
+    "reload_dataloaders_every_n_epochs": "prompts are drawn afresh every train.steps_per_batch steps",
+}  # fmt: skip
+
+
+def build_parts(config: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
+    """The parts of a TrainingPlan that a training config says."""
+    law, model = law_and_model(config, seeds)
+    return {
+        "law": law,
+        "model": model,
+        "optimizer": build_optimizer(config["optimizer"]),
+        "train": settings_of(TrainSettings, "train", config["train"]),
+        "trainer": build_trainer_settings(config["trainer"]),
+        "callbacks": build_callbacks(config["callbacks"]),
+    }
+
+
+def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:
+    """Ours, and the options of pl.Trainer that mean something here."""
+    own = [f.name for f in fields(TrainerSettings) if f.name != "options"]
+    known = [*own, *inspect.signature(pl.Trainer).parameters]
+    options = {}
+    for name, value in node.items():
+        if name in REFUSED:
+            raise InputError(f"trainer.{name}: not here: {REFUSED[name]}")
+        if name not in known:
+            raise InputError(f"trainer.{name}: pl.Trainer has no such option{nearest(name, known)}")
+        if name not in own:
+            nested = isinstance(value, Mapping) and "_target_" in value
+            options[name] = instantiate(f"trainer.{name}", value) if nested else value
+    settings = TrainerSettings(**{k: v for k, v in node.items() if k in own}, options=options)
+    make_trainer(settings)
+    return settings
+
+
+def build_callbacks(nodes: Mapping[str, Any]) -> tuple[pl.Callback, ...]:
+    """`callbacks.*`: by name, those that are not null, in the order of the config."""
+    found = []
+    for name, node in nodes.items():
+        if node is None:
+            continue
+        if not isinstance(node, Mapping):
+            raise InputError(f"callbacks.{name}={node}: must be null, or settings with a _target_")
+        callback = instantiate(f"callbacks.{name}", node)
+        if not isinstance(callback, pl.Callback):
+            raise InputError(f"callbacks.{name}._target_={node['_target_']}: must be a pl.Callback")
+        found.append(callback)
+    return tuple(found)
+
+
+def build_optimizer(node: Mapping[str, Any]) -> OptimizerSpec:
+    """`optimizer.*`: of torch.optim, with its schedule."""
+    options = {k: v for k, v in node.items() if k not in ("_target_", "schedule")}
+    cls = target_class("optimizer", node.get("_target_"))
+    if not issubclass(cls, torch.optim.Optimizer):
+        raise InputError(f"optimizer._target_={node['_target_']}: must be a torch.optim.Optimizer")
+    named = node.get("schedule") or {}
+    if not isinstance(named, Mapping):
+        raise InputError(f"optimizer.schedule={named}: must be a group of settings (schedule=... names one)")
+    schedule = instantiate("optimizer.schedule", named)
+    if not hasattr(schedule, "rate"):
+        raise InputError(f"optimizer.schedule._target_={node['schedule']['_target_']}: must be a schedule")
+    return OptimizerSpec(cls, options, schedule)

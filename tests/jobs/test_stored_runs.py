@@ -1,0 +1,73 @@
+"""The runs and sweeps that a report shows."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from icl.jobs.stored import stored_runs
+from icl.runs.sweeps import StoredSweep, SweptJob
+
+NAMES = ("0" * 12, "1" * 12, "2" * 12)
+
+
+def stored(outputs: Path, name: str, risks: list[float | None], config: dict[str, object]) -> None:
+    folder = outputs / "runs/mine/first" / name
+    folder.mkdir(parents=True)
+    by_seed = {str(seed): risk for seed, risk in enumerate(risks)}
+    run = {
+        "schema": 1,
+        "status": "done",
+        "steps": 10,
+        "seeds": list(range(len(risks))),
+        "ended": "2026-01-02T03:04:05",
+        "metrics": {"exact_risk": {"mean": None, "by_seed": by_seed}},
+    }
+    (folder / "run.json").write_text(json.dumps(run))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
+def test_runs_with_intervals_and_what_tells_them_apart(tmp_path: Path) -> None:
+    stored(tmp_path, NAMES[0], [1.0, 3.0], {"task": {"dim": 5}, "seeds": [0, 1], "optimizer": {"lr": 0.1}})
+    stored(tmp_path, NAMES[1], [1.0, None], {"task": {"dim": 7}, "seeds": [0], "optimizer": {"lr": 0.1}})
+    (first, second), more = stored_runs.stored_runs_for_report(tmp_path)
+    assert more == 0
+    assert (first.name, second.name) == ("mine/first task.dim=5", "mine/first task.dim=7")
+    (risk,) = first.metrics
+    assert (risk.metric, risk.kind, risk.mean, risk.low, risk.high) == ("exact_risk", "exact", 2.0, 1.0, 3.0)
+    assert second.metrics == [], "a seed that diverged is not averaged out"
+    (other,), _ = stored_runs.stored_runs_for_report(tmp_path, {first.place})
+    assert other.place == second.place
+
+
+def test_of_many_the_newest_and_of_a_sweep_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_runs, "MOST", 2)
+    jobs = []
+    for i, (name, risk) in enumerate(zip(NAMES, (1.0, 3.0, 2.0), strict=True)):
+        stored(tmp_path, name, [risk], {"optimizer": {"lr": risk}})
+        os.utime(tmp_path / "runs/mine/first" / name / "run.json", (9 - i, 9 - i))
+        jobs.append(SweptJob((f"optimizer.lr={risk}",), "mine/first", name, f"{risk}", (0,)))
+    runs, more = stored_runs.stored_runs_for_report(tmp_path)
+    assert more == 1 and [Path(run.place).name for run in runs] == list(NAMES[:2])
+    StoredSweep(tmp_path / "sweeps" / ("a" * 12), "train", tuple(jobs)).write()
+    (sweep,) = stored_runs.stored_sweeps_for_report(tmp_path)
+    shown = [run.name for run in sweep.configurations]
+    assert shown == ["optimizer.lr=1.0", "optimizer.lr=2.0"] and sweep.more == 1
+    assert stored_runs.stored_runs_for_report(tmp_path, sweep.members) == ([], 0)
+
+
+def test_a_sweep_with_its_best_and_its_members(tmp_path: Path) -> None:
+    jobs = []
+    for name, lr, risk in zip(NAMES, (0.1, 0.2, 0.2), (3.0, 1.0, 2.0), strict=True):
+        stored(tmp_path, name, [risk], {"optimizer": {"lr": lr}})
+        jobs.append(SweptJob((f"optimizer.lr={lr}",), "mine/first", name, f"{lr}", (len(jobs) % 2,)))
+    StoredSweep(tmp_path / "sweeps" / ("a" * 12), "train", tuple(jobs)).write()
+    (tmp_path / "sweeps" / ("b" * 12)).mkdir()
+    (tmp_path / "sweeps" / ("b" * 12) / "sweep.json").write_text("{ torn")
+    (sweep,) = stored_runs.stored_sweeps_for_report(tmp_path)
+    assert sweep.name == "train mine/first" and set(sweep.members) == {
+        f"runs/mine/first/{name}" for name in NAMES
+    }
+    assert sweep.states == {"done": 3} and sweep.best == "optimizer.lr=0.2"

@@ -1,0 +1,71 @@
+"""The model of a finished run is a torch module like any other."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from icl.models import Encoder, LinearTransformer, MultiHead, SparseAB
+from icl.tasks import LinearRegression
+from icl.training.load import Predictor
+
+SEEDS = (0, 1)
+KINDS = {
+    "gram": lambda: LinearTransformer(SparseAB(3, 2, 0.3)),
+    "tokens": lambda: LinearTransformer(MultiHead(3, 2, 2, 0.3), "tokens"),
+    "softmax": lambda: LinearTransformer(MultiHead(3, 2, 1, 0.3), "tokens", "softmax"),
+    "encoder": lambda: Encoder(3, width=8, heads=2, hidden=8, init_std=0.3),
+}
+
+
+@pytest.fixture(params=KINDS)
+def model(request: pytest.FixtureRequest) -> Predictor:
+    """Of a law with an initial guess, whose numbers have to be where the prompts are."""
+    transformer: Any = KINDS[request.param]()
+    transformer.parametrization.initialise(SEEDS)
+    transformer.parametrization.requires_grad_(False)
+    return Predictor(transformer, LinearRegression(dim=3, context=5, guess_vector_norm=0.5).law(SEEDS))
+
+
+def prompts(batch: int = 4, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+    rng = np.random.default_rng(batch)
+    shapes = (batch, 5, 3), (batch, 5), (batch, 3)
+    return tuple(torch.from_numpy(rng.standard_normal(shape)).to(dtype) for shape in shapes)
+
+
+def test_tensors_arrays_and_lists_are_the_same(model: Predictor) -> None:
+    given = prompts()
+    found = model(*given)
+    assert found.dtype == torch.float64 and found.shape == (2, 4)
+    assert torch.equal(found, model(*(tensor.numpy() for tensor in given)))
+    assert torch.equal(found, model(*(tensor.tolist() for tensor in given)))
+
+
+def test_gradients_in_what_it_reads(model: Predictor) -> None:
+    x, y, x_query = (tensor.requires_grad_() for tensor in prompts(1))
+    assert torch.autograd.gradcheck(model, (x, y, x_query))
+
+
+def test_it_moves(model: Predictor) -> None:
+    given = prompts()
+    wanted = model(*given)
+    found = model.float()(*given)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-4)
+    assert torch.equal(found, model(*prompts(dtype=torch.float32)))
+    assert model.to("meta")(*given).device.type == "meta"
+
+
+def test_exported_and_traced(model: Predictor) -> None:
+    """And then it reads other prompts than those it was traced with."""
+    first, second = prompts(), tuple(tensor + 1 for tensor in prompts())
+    wanted = model(*second)
+    exported = torch.export.export(model, first).module()
+    assert torch.allclose(exported(*second), wanted, rtol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # shapes are looked at
+        warnings.simplefilter("ignore", DeprecationWarning)
+        traced = torch.jit.trace(model, first)
+    assert torch.allclose(traced(*second), wanted, rtol=1e-12)
