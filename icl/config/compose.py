@@ -77,7 +77,12 @@ def with_values(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Dic
     with wrap_hydra_errors():
         loader: Any = GlobalHydra.instance().config_loader()
         given = parsed(loader, overrides)
-        values = [one for one in given if not _selects_group(one, loader)]
+        deleted = tuple(f"{one.key_or_group}." for one in given if one.is_delete())  # Hydra keeps the order
+        values = [
+            one
+            for one in given
+            if not _selects_group(one, loader) and not f"{one.key_or_group}.".startswith(deleted)
+        ]
         options = tuple(str(one.input_line) for one in given if one not in values)
         base = _with_options(configs, _state(configs), verb, options)
         if base is None:

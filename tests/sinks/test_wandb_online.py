@@ -64,7 +64,7 @@ with opened("run-1") as sink:  # continued, or told again: from its start
 
 
 AGENT = """
-with Guarded(opened("ours"), "x", print, strict=True) as sink:
+with SafeSink(opened("ours"), "x", print, strict=True) as sink:
     sink.log(0, {"loss": 1.0})
 """
 OF_AN_AGENT = {"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "theirs"}

@@ -136,10 +136,10 @@ def test_two_processes(
     (witness / "stop").unlink()
     (run_json,) = outputs.glob("runs/*/*/*/run.json")
     assert json.loads(run_json.read_text())["status"] == "interrupted"
-    for devices, begun in (("1", "of 1"), ("4", "of 4")):
+    for devices, begun in (("1", "here 1"), ("4", "here 4")):
         refused = tiny(*SHARED, f"trainer.devices={devices}")
         assert (refused.code, refused.out) == (2, "")
-        assert "was begun by 2 processes" in refused.err and begun in refused.err
+        assert "was started with 2 processes" in refused.err and begun in refused.err
     rest = tiny(*SHARED).json
     assert rest["resumed"] and not rest["cached"]
     one, other = (
