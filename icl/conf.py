@@ -1,5 +1,4 @@
-"""In a checkout, where the configs lie beside the package: the folder `conf` as icl.conf, which it is in an
-installed wheel."""
+"""The folder `conf` of a checkout as the package icl.conf, as it is in an installed wheel."""
 
 import importlib.util
 import sys

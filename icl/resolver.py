@@ -16,7 +16,7 @@ SCALES = ("smoke", "laptop", "paper")
 
 
 def register() -> None:
-    """With OmegaConf."""
+    """Register the resolver with OmegaConf."""
     from omegaconf import OmegaConf
 
     OmegaConf.register_new_resolver("at", at, replace=True)

@@ -64,7 +64,7 @@ def _distinct(
 
 
 def measurement(document: Mapping[str, Any]) -> str:
-    """What a check measured, and which kind of number it is: `gradient_norm 3e-15 < 2e-13 (exact)`."""
+    """Return a check's measurement and its kind: `gradient_norm 3e-15 < 2e-13 (exact)`."""
     compared = relation(document["measured"], document["bound"])
     kind = kind_in_words(document, compared.name)
     return inequality(compared) + (f" ({kind})" if kind else "")

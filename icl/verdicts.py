@@ -44,7 +44,7 @@ def error_of(name: str) -> str:
 
 
 def has_error(error: Any) -> bool:
-    """Whether a standard error, or one of a nested list of them, is not zero."""
+    """Return whether a standard error, or one of a nested list of them, is not zero."""
     return any(map(has_error, error)) if isinstance(error, list | tuple) else bool(error)
 
 

@@ -176,7 +176,7 @@ def _bench(composed: Composed, configs: ConfigDirs) -> int:
 
 
 def _done(job: Callable[[Session], Document], session: Session, display: Display) -> Document:
-    """Its document, while the terminal shows how far it is. SystemExit never leaves a job."""
+    """Run a job with progress on the terminal and return its document. SystemExit never leaves it."""
     keep_caches_in(session.outputs)
     try:
         with stdout_kept_for_results(), display:

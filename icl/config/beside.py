@@ -17,7 +17,7 @@ def as_composed(key: str) -> str:
 
 
 def as_typed(key: str) -> str:
-    """How a key of a composed config is typed."""
+    """Return a composed config's key as the user types it."""
     return _renamed(key, {beside: typed for typed, beside in BESIDE.items()})
 
 

@@ -101,7 +101,7 @@ def with_values(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Dic
 
 
 def _selects_group(override: Override, loader: ConfigLoaderImpl) -> bool:
-    """Whether it chooses an option, deletes, is about Hydra or an error: then Hydra has to see it."""
+    """Return whether Hydra has to see the override: it selects an option, deletes, is for Hydra or wrong."""
     is_group = loader.repository.group_exists(override.key_or_group)
     is_for_hydra = override.is_hydra_override() or override.is_sweep_override() or override.is_delete()
     return is_for_hydra or (is_group and not isinstance(override.value(), dict))

@@ -27,7 +27,7 @@ _FOLDERS = {
 
 
 def validate_hydra(config: DictConfig) -> None:
-    """Of a config in force (icl.config.compose.hydra_config_set)."""
+    """Validate the Hydra part of an installed config (icl.config.compose.hydra_config_set)."""
     for part in ("job_logging", "hydra_logging"):
         node = config.hydra[part]
         if not OmegaConf.is_dict(node) or node.get("root") is not None:

@@ -29,7 +29,7 @@ _GROUPS = ("task", "model", "optimizer", "schedule", "callbacks")  # their optio
 
 
 def parsed(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> list[Override]:
-    """As Hydra reads them, with the keys that they have in a composed config."""
+    """Parse overrides as Hydra does, with the keys of a composed config."""
     found = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
     return [_beside(override) for override in found]
 
@@ -45,7 +45,7 @@ def _beside(override: Override) -> Override:
 
 
 class Loader(ConfigLoaderImpl):
-    """In the place of `loader`."""
+    """Hydra's loader with the two habits above, made from `loader`."""
 
     def __init__(self, loader: ConfigLoaderImpl) -> None:
         vars(self).update(vars(loader))

@@ -11,7 +11,7 @@ class Interval(NamedTuple):
     high: float
 
     def below(self, bound: float) -> str:
-        """Whether all of it is below the bound."""
+        """Return the verdict on whether all of it is below the bound."""
         if self.high < bound:
             return "holds"
         return "fails" if self.low >= bound else "undecided"

@@ -42,7 +42,7 @@ class NotBuilt(Exception):
 
 
 def source_digest() -> str:
-    """Of the sources here; a library made from others is not used."""
+    """Return the digest of the sources here; a library made from others is not used."""
     return hashlib.sha256(b"\0".join((FOLDER / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
 
 

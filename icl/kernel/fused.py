@@ -74,7 +74,7 @@ class Fused:
         return torch.from_numpy(means).to(dtype), gradients
 
     def _inputs(self, weights: Sequence[Tensor], prompts: Sequence[Tensor]) -> list[Tensor]:
-        """In the program's order, each contiguous and of the size that was recorded."""
+        """Return the inputs in the program's order, each contiguous and of the recorded size."""
         recording = self.recording
         given = iter([*weights, *prompts])
         tensors = []

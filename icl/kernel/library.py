@@ -56,7 +56,7 @@ def library() -> ctypes.CDLL:
 
 @functools.cache
 def instruction_sets() -> tuple[str, ...]:
-    """Those that both the library and this processor have, the narrowest first. Raises Unusable."""
+    """Return instruction sets of both library and processor, narrowest first. Raises Unusable."""
     names = (ctypes.c_char_p * len(INSTRUCTION_SETS))()
     count = library().icl_kernel_instructions(names, len(names))
     return tuple((name or b"").decode() for name in names[:count])

@@ -50,7 +50,7 @@ def view_of(slots: Slots) -> View | None:
 
 
 def size_of(kind: int, shape: tuple[int, int]) -> int:
-    """How many slots the result of an operation over so many entries has."""
+    """Return the number of slots that an operation's result has."""
     return shape[0] if kind == ROW_SUMS else shape[0] * shape[1]
 
 
@@ -109,7 +109,7 @@ class Code:
 
 @dataclass
 class Program:
-    """What was recorded: `result` is the slot whose mean over prompts is the function's value."""
+    """A recorded function: `result` is the slot whose mean over prompts is its value."""
 
     inputs: list[Input] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
@@ -131,12 +131,12 @@ class Program:
         return any(self._per_prompt[i][1] for i in self._allocations(slots))
 
     def _allocations(self, slots: Slots) -> set[int]:
-        """Which of them these slots are in."""
+        """Return the allocations that these slots are in."""
         starts = [start for start, _ in self._per_prompt]
         return {bisect.bisect_right(starts, int(slot)) - 1 for slot in np.unique(slots)}
 
     def view(self, slots: Slots, *, injective: bool = False) -> View:
-        """Of these slots, or of copies of them."""
+        """Return a view of these slots, or of copies of them."""
         found = view_of(slots)
         # Allocations that are neighbours here will not be (`_encode`).
         together = len(self._allocations(slots)) == 1
@@ -158,7 +158,7 @@ class Program:
         beta: float = 1.0,
         sources: tuple[int, ...] = (),
     ) -> int:
-        """Where its result begins."""
+        """Append an operation and return the first slot of its result."""
         out = self.allocate(size_of(kind, shape), per_prompt)
         self.ops.append(Op(kind, out, shape, per_prompt, a, b, plus, alpha, beta, sources))
         return out
@@ -170,7 +170,7 @@ class Program:
 
 
 def _needed(ops: Sequence[Op], result: int) -> list[Op]:
-    """Those that the result depends on."""
+    """Return the operations that the result depends on."""
     wanted, kept = {result}, []
     for op in reversed(ops):
         if not wanted.isdisjoint(op.written()):
@@ -208,7 +208,7 @@ def _contiguous(op: Op) -> Slots:
 
 
 def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
-    """With slots of what lives as long as a block first, and no slot that nothing uses."""
+    """Encode the operations: slots that live as long as a block first, and no unused slot."""
     blocks = [(i.start, i.size, i.per_prompt) for i in inputs]
     blocks += [(op.out, op.size, op.per_prompt) for op in ops]
     moved: dict[int, int] = {}
@@ -239,7 +239,7 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
         return {s for s in slots if moved[s] >= n_persistent} - begun
 
     def begins(view: View) -> bool:
-        """Whether all of it is written here first."""
+        """Return whether all of it is written here first."""
         return view.is_injective and len(fresh(view)) == view.shape[0] * view.shape[1]
 
     def mode(view: View | None) -> int:

@@ -26,7 +26,7 @@ MOST_OPERATIONS = 4000
 
 
 class NotRecordable(Exception):
-    """What of the function no kernel can run."""
+    """A part of the function that no kernel can run."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Recording:
     constants: dict[int, Tensor]
 
     def symbol(self, start: int, shape: tuple[int, ...]) -> Symbol:
-        """Of the neighbouring slots from `start`; `shape` without the replica axis."""
+        """Return a symbol of the neighbouring slots from `start`; `shape` without the replica axis."""
         size = int(np.prod(shape, dtype=np.int64))
         return self.of_one(torch.arange(start, start + size).view(shape))
 
@@ -190,7 +190,7 @@ class Symbol:
         return self * self
 
     def sum(self, dim: int | tuple[int, ...] | None = None) -> Symbol:
-        """Not over the first axis, of replicas, nor the last, of prompts."""
+        """Sum over axes other than the first, of replicas, and the last, of prompts."""
         dims = {d % self.ndim for d in ((dim,) if isinstance(dim, int) else dim or range(self.ndim))}
         if dims & {0, self.ndim - 1}:
             raise NotRecordable("a sum over replicas or prompts")
@@ -202,7 +202,7 @@ class Symbol:
         return self.recording.of_one(made[:, 0].view(shape))
 
     def mean(self, dim: int) -> Symbol:
-        """Over the prompts, the last step but for a factor."""
+        """Take the mean over prompts, the last step but for a factor."""
         if self.ndim != 2 or dim not in (-1, 1) or self.shape[1] != 1 or self.is_mean:
             raise NotRecordable("a mean that is not over the prompts")
         return Symbol(self.recording, self.slots[:, 0], is_mean=True)
@@ -246,7 +246,7 @@ def _broadcast(a: Any, b: Any) -> tuple[Symbol, Symbol]:
 
 
 def _rows(symbol: Symbol) -> Slots:
-    """As a matrix: the last axes of one number left out, the last that is left the columns."""
+    """Return the shape as a matrix: trailing axes of length one dropped, the last left the columns."""
     one = symbol.of_one()
     while one.ndim > 2 and one.shape[-1] == 1:
         one = one[..., 0]
@@ -360,7 +360,7 @@ _BATCHED: dict[str, Callable[..., Any]] = {
 
 
 def recordable(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """For the products of icl.models.batched: on symbols they are recorded as they are, not line by line."""
+    """Decorate a product of icl.models.batched: symbols record it whole, not line by line."""
     on_symbols: Callable[..., Any] = _BATCHED[function.__name__]
 
     @functools.wraps(function)

@@ -137,7 +137,7 @@ def stack_expected_risk(
 
 
 def query_risk(out_RKB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, read_out: int) -> Tensor:
-    """Of what a stack makes of the columns of the query's root: (R, B)."""
+    """Return the risk, (R, B), of what a stack makes of the columns of the query's root."""
     target_RKB = query_root_RPK[:, : w_RDB.shape[1]].mT @ w_RDB
     return (read_out * out_RKB - target_RKB).square().sum(1)
 

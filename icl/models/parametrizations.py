@@ -21,7 +21,7 @@ PATHS = ("gram", "tokens")
 
 
 class Parametrization(Matrices):
-    """Of linear attention, which `LinearTransformer` makes of it by this path and activation."""
+    """Weights of linear attention, which `LinearTransformer` evaluates by this path and activation."""
 
     mask: bool = True  # whether the query is left out of the sums, as a key
 

@@ -114,7 +114,7 @@ class Statement:
 
     @property
     def kind(self) -> str:
-        """Its name in the page's filters."""
+        """Name in the page's filters."""
         return self.verdict or "open"
 
     @property

@@ -62,7 +62,7 @@ class LightningSink:
         """Weights are in the record."""
 
     def uses(self, path: Path, name: str, alias: str) -> None:
-        """Which runs a figure is drawn from is in its record."""
+        """Do nothing: a figure's record names its runs."""
 
     def config(self, values: Mapping[str, object]) -> None:
         self.logger.log_hyperparams(redact(dict(values)))

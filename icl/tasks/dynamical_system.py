@@ -267,7 +267,7 @@ class DynamicalSystemLaw(TokenLaw):
 
     @property
     def has_listed_modes(self) -> bool:
-        """Whether the systems are A and -A of a list of eigenvalues, and their sum is as short as exact."""
+        """Whether the systems are A and -A of a list of eigenvalues, short enough to be summed exactly."""
         short = self.setting == "a" or (self.setting == "b" and self.states <= MAX_LISTED)
         return short and not isinstance(self.spectrum, str) and self.pool is None
 

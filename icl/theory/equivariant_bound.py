@@ -25,7 +25,7 @@ def equivariant_bound(dim: int, context: int, layers: int) -> Fraction:
 
 
 def equivariant_optimum(dim: int, context: int, layers: int) -> tuple[Fraction, dict[Term, Fraction]]:
-    """That bound, and the coefficients of the K that attains it.
+    """Return that bound, and the coefficients of the K that attains it.
 
     That K is orthogonal to every K' - K of the span, and so to those of all A: E tr(K K'^T) is the bound.
     """

@@ -62,7 +62,7 @@ class LogisticLoss:
         return x_BD + self.damped_move(x_BD, gradient_BD)
 
     def damped_move(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
-        """What the damped step adds to x."""
+        """Return what the damped step adds to x."""
         direction_BD, lambda_B = self.newton_direction(x_BD, gradient_BD)
         damping_B = 2 * self.mu**0.5 / (2 * self.mu**0.5 + lambda_B)
         return -damping_B[:, None] * direction_BD

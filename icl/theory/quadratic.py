@@ -314,7 +314,7 @@ class QuadraticRisk:
         return _of_heads(b_HP, a_HKP), torch.einsum("...p,...pk->...k", read_out_P, read_in_PP)
 
     def is_least_along(self, X_KPP: Tensor) -> bool:
-        """Whether a multiple of X has the least risk: M x and m are alike up to a factor, to the last bit."""
+        """Return whether a multiple of X has the least risk: M x and m are parallel up to rounding."""
         image_KS = self._form.apply(self._coordinates(X_KPP))
         largest = int(image_KS.abs().argmax())
         factors = image_KS.flatten()[largest], self.linear_KS.flatten()[largest]

@@ -164,7 +164,7 @@ def spawn_group(plan: TrainingPlan) -> Iterator[ProcessGroup]:
 
 
 class Share(NamedTuple):
-    """What another process on this machine is given."""
+    """The work given to another process on this machine."""
 
     size: int
     port: int
@@ -178,7 +178,7 @@ class Other(Protocol):
     """Another process on this machine, as subprocess.Popen has it."""
 
     def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
 
     def kill(self) -> None: ...
 
@@ -285,7 +285,7 @@ def serve() -> None:
 
 
 def take_part(rank: int, share: Share) -> None:
-    """In the run that the first process keeps, which also says how it ended."""
+    """Train in the run that rank 0 keeps, which also reports how it ended."""
     company = ProcessGroup(share.size, rank, 0, rank)
     with allowed_packages.frozen_allowlist(share.allowed), contextlib.suppress(Interrupted, OtherRankFailed):
         plan = other_plan(share.config, share.seeds, share.outputs)

@@ -198,7 +198,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         return self.replicas.engine
 
     def prompts(self, first_step: int = 0, share: tuple[int, int] = (0, 1)) -> PromptStream:
-        """From this step on; `share`: of a process's rank, of how many."""
+        """Return the stream from this step on; `share`: rank and number of processes."""
         settings = self.settings
         return PromptStream(
             make_estimator(settings.estimator, self.model, self.law),
@@ -266,7 +266,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         self._log_means()
 
     def _pass_over_to(self, step: int) -> None:
-        """Of a training that a stock trainer continues, whose prompts begin again."""
+        """Skip the prompts that a training continued by a stock trainer has used."""
         if step >= self.total_steps:
             self.trainer.should_stop = True
         stream = getattr(self.trainer.train_dataloader, "dataset", None)
@@ -274,7 +274,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
             stream.pass_over_to(step)
 
     def _log_means(self) -> None:
-        """Over the seeds whose loss is a number, once for each batch of prompts: of the loss and of what was
+        """Log means over seeds with a finite loss, once a batch of prompts: of the loss and of what was
         measured since the last. Callbacks find them where Lightning puts what a module logs. A run's loggers
         have its rows already."""
         measured, self.measured = self.measured, {}

@@ -105,7 +105,7 @@ class Lemma4(PromptSettings):
         )
 
     def _token_prompts(self, rng: np.random.Generator) -> tuple[TokenPrompt, list[str]]:
-        """Of the length and number that were set, or as many as attention over all tokens can take."""
+        """Draw prompts of the length and number set, or as many as attention over all tokens can take."""
         context = min(self.context, attention.longest(1))
         samples = min(self.samples, attention.most(context))
         law = replace(self.whitened, context_R=(context,))

@@ -183,5 +183,5 @@ def residual_by_steps(order: int, steps: int, condition: float) -> float:
 
 
 def relative(residual: float, other: float) -> float:
-    """How far two residuals are apart; those that float64 cannot tell from 0 are one."""
+    """Return the relative distance of two residuals; those that float64 cannot tell from 0 are equal."""
     return abs(residual - other) / max(residual, other, 1e-280)

@@ -100,7 +100,7 @@ class LemmaB8(LogisticProblems):
 
 
 def shares_rounding(loss: LogisticLoss, x_BD: torch.Tensor) -> float:
-    """Of lambda_f as a share of its printed bound."""
+    """Return the rounding of lambda_f as a share of its printed bound."""
     direction_BD, _ = loss.newton_direction(x_BD)
     lambda_B = decrement_rounding(loss, x_BD, direction_BD.norm(dim=1))
     return float((lambda_B * 2 * loss.mu**0.5 / (1 + loss.mu * x_BD.norm(dim=1))).max())

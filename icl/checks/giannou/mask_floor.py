@@ -210,7 +210,7 @@ class MaskFloor:
         }
 
     def _trace_z(self, lambda_BD: Tensor, tokens: int) -> float:
-        """Of E tr S = D and E tr S^2 = D (1 + (D + 1) / tokens), S the mean of x x^T over so many tokens."""
+        """Return the z of E tr S = D and E tr S^2 = D (1 + (D + 1) / tokens), S the mean of x x^T."""
         s_BD, D = lambda_BD * self.context / tokens, self.dim
         traces = ((s_BD.sum(-1), D), (s_BD.square().sum(-1), D * (1 + (D + 1) / tokens)))
         return max(abs(float(trace_B.mean()) - mean) / stderr(trace_B) for trace_B, mean in traces)

@@ -27,7 +27,7 @@ Operation = Callable[[Blocks], Blocks]  # rows before -> the rows that are writt
 
 @dataclass(frozen=True)
 class Operations:
-    """What layers do to the rows: `heads` and `relu`, one of each for every layer."""
+    """Operations of the layers on the rows: `heads` and `relu`, one of each for every layer."""
 
     heads: list[Operation]
     relu: list[Operation]
@@ -168,7 +168,7 @@ class LayerByLayer:
 
 
 def knots_end_off(by: Approximations, mu: float, start: float) -> float:
-    """How far the knots end from the largest margin, and by how much short of the largest lambda_f^2.
+    """Return how far the knots end from the largest margin, and how far short of the largest lambda_f^2.
 
     Of the worst problem, one point of norm 1 on the wrong side: the largest loss at |x_0| = start, 1 / mu of
     twice that bounds |x|^2; the largest gradient at that |x|.
@@ -183,7 +183,7 @@ def knots_end_off(by: Approximations, mu: float, start: float) -> float:
 
 
 def interpolation_off(by: Approximations, mu: float, context: int, points: int = 16) -> float:
-    """By how much the error of a function between its knots is outside what is stated: at most 1.
+    """Return how far the error of a function between its knots is outside what is stated: at most 1.
 
     Stated is a bound; the error of a chord of a parabola, or of a root that starts at 0, is half of it. So
     the largest difference at `points` places between knots is from a quarter of the bound to all of it.

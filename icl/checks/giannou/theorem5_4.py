@@ -42,7 +42,7 @@ REMARKS = [
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured along the iterations, and what rounding can make of it."""
+    """Measurements along the iterations, and their rounding."""
 
     measured: dict[str, float]
     rounding_of_decrease: float

@@ -81,7 +81,7 @@ class LemmaD2(NoisySequences):
 
     @cached_property
     def _largest(self) -> str:
-        """Of the terms of (26), by their shares in sum_t E[y_t^2]."""
+        """Return the largest of the terms of (26), by their shares in sum_t E[y_t^2]."""
         twice = {name: self._mean_squares(name, 2.0) for name in TERMS}
         return max(TERMS, key=lambda name: float((twice[name] / self._mean_squares()).mean()))
 
@@ -101,7 +101,7 @@ class LemmaD2(NoisySequences):
         )
 
     def _recursion_error(self) -> float:
-        """As a share of (26) with the norms of c, A^k and Sigma_w in their places, and of their spread."""
+        """Return the error as a share of (26) with the norms of c, A^k and Sigma_w, and of their spread."""
         law, error = self.law, 0.0
         noise, initial, Sigma_w_DD = law.observation_noise, law.initial_variance, law.Sigma_w_RDD[0]
         systems = self._drawn.A_RBDD[0], self._drawn.c_RBD[0], self._covariances(self._drawn)
@@ -175,7 +175,7 @@ def _of_norms(norm_K: Tensor, process: Tensor, start: Tensor, noise: float, init
 
 
 def _spread(norm_K: Tensor) -> float:
-    """How much more than the result an error made on the way grows: (|A^k| |A| |A^l| / |A^(k+l+1)|)^2 at
+    """Return the growth of an early error relative to the result: (|A^k| |A| |A^l| / |A^(k+l+1)|)^2 at
     most, 1 where A is symmetric."""
     T = len(norm_K) - 1
     k_T = torch.arange(T)

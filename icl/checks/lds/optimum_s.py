@@ -145,7 +145,7 @@ class OptimumS(Windows):
         )
 
     def _all_above(self, population: Population, free_P: Tensor, level: float, margin: float) -> bool:
-        """Whether every head with b on the free entries has a risk above the level, by more than rounding:
+        """Return whether every head with b on the free entries has a risk above the level, beyond rounding:
         False where it is not known."""
         places = free_P.nonzero().flatten().tolist()
         if margin <= 0 or len(places) > 2:

@@ -142,7 +142,7 @@ class Pcg(Windows):
         return {"identity_error": max(errors.values()), **errors, "printed_17_error": printed}
 
     def _risks(self, population: Population, b_P: Tensor, a_KP: Tensor) -> dict[str, float]:
-        """Of the layer and of one gradient step of the best size."""
+        """Return the risks of the layer and of one gradient step of the best size."""
         part, step_KS = population.moments, self._step()
         eta = float((part.linear_KS * step_KS).sum()) / _mean_square(population, step_KS)
         points = {"layer": coefficients(b_P, a_KP), "gd": eta * step_KS}

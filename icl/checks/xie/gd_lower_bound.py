@@ -109,7 +109,7 @@ class GdLowerBound(AroundPrior):
         )
 
     def _excesses_without_gap(self, case: Saturation) -> list[tuple[float, float]]:
-        """Of the step over the least risk where it is one of the heads: w* = 0, and y_q = <w*, x_q>."""
+        """Return the step's excess over the least risk where it is a head: w* = 0, y_q = <w*, x_q>."""
         law, heads = case.step()
         zero = replace(self.law, mean_RD=0 * self.law.mean_RD)
         return [Saturation(law).excess(*heads), Saturation(zero).excess(*Saturation(zero).step()[1])]

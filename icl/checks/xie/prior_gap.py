@@ -171,13 +171,13 @@ def _share(case: Saturation, slope: float | None = None) -> float:
 
 
 def _share_of_risks(case: Saturation) -> float:
-    """Of the closed form of the step's risk, and of the difference of the two risks."""
+    """Return the errors of the step's closed form and of the risks' difference, as shares of rounding."""
     error = abs(case.descent_risk - gd_risk(case.dim, case.context))
     return max(error, case.risks_error) / case.rounding
 
 
 def _enlarging(law: LinearRegressionLaw) -> float:
-    """To size 1 what is smaller: where a difference of risks shows it."""
+    """Return the factor that brings smaller w*, v or b to size 1, where a difference of risks resolves it."""
     return 1 / min(1.0, max(float(law.mean_RD.norm()), float(law.guess_RD.norm()), abs(law.guess_bias)))
 
 

@@ -177,7 +177,7 @@ class Theorem1(WithGuess):
         )
 
     def _excess_by_heads(self, case: Saturation) -> list[tuple[float, float]]:
-        """Over the least risk, and its rounding, of H = 1 .. d + 3 heads. Best found below d, each from
+        """Return the excess of H = 1 .. d + 3 heads, and its rounding. Best found below d, each from
         the one before; by construction from d on."""
         rng = generator(self.seed, "search")
         start_HP, found = _row_of_descent(case)[None], []
@@ -188,7 +188,7 @@ class Theorem1(WithGuess):
         return found + [case.constructed(heads) for heads in range(self.dim, self.dim + 4)]
 
     def _certificates(self, case: Saturation) -> list[tuple[float, float]]:
-        """How far each certified loss misses that of the constrained minimum it stands for, for each unit of
+        """Return the distance of each certified loss from its constrained minimum, for each unit of
         |w* - v|^2 + b^2; and its rounding."""
         (all_of_Y, rounding), found = case.constant(), []
         for heads in range(1, self.dim + 1):

@@ -163,7 +163,7 @@ class _Job:
 
 @contextlib.contextmanager
 def requeue_on_timeout() -> Iterator[None]:
-    """In a submitit job whose time is over, save first and only then requeue."""
+    """Save a submitit job whose time is over, and only then requeue it."""
     from icl.training.interrupts import end_of_job
 
     signum = end_of_job()

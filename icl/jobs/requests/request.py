@@ -80,7 +80,7 @@ def run_local(request: Request, session: Session) -> Document:
 
 
 def say_what_is_left_out(request: Request, session: Session) -> None:
-    """Of the experiment of a training run: after its validation, and once for all jobs of a sweep."""
+    """Report what a run leaves out of its experiment: after validation, once for all jobs of a sweep."""
     note = getattr(request, "note", "")
     if note and (say_what_is_left_out, request.id, note) not in session.cache:
         session.cache[say_what_is_left_out, request.id, note] = True

@@ -462,7 +462,7 @@ def _can_judge(question: WeightCheck, model: Any, law: Any) -> bool:
 
 
 def _note(settings: Sequence[str], checks: Sequence[str], instead: Mapping[str, Any]) -> str:
-    """What of an experiment does not belong to the options chosen instead of its own."""
+    """Return the line that names what the chosen options leave out of the experiment."""
     left_out = [*settings, *(f"train.{name}" for name in instead)]
     parts = [", ".join(left_out)] if left_out else []
     parts += [f"checks {', '.join(checks)}"] if checks else []

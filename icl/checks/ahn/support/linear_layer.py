@@ -71,7 +71,7 @@ class LinearLayer:
         return float(self.risk.gradient(X_KPP).norm())
 
     def gradient_rounding(self, A_DD: Tensor) -> float:
-        """Of the gradients at A of eq. (6), in P', Q' or X': 2^-52 times the number and sizes of terms."""
+        """Rounding of gradients at A of eq. (6), in P', Q', X': 2^-52 times number and sizes of terms."""
         D, (P_PP, Q_PP) = len(self.Sigma), self.whiten(*layer_of(A_DD))
         size_KPP = self.risk.gradient_size(self.risk.of_layer(P_PP[None], Q_PP[None])[0])
         by_P = torch.einsum("kpr,rk->p", size_KPP, Q_PP.abs()).norm()

@@ -1,4 +1,4 @@
-"""What float64 makes of the regularised logistic loss and its damped steps, for points with |a_i| <= 1.
+"""Rounding of the regularised logistic loss and its damped steps in float64, for points with |a_i| <= 1.
 
 A margin's rounding is D |x|, p moves by at most a quarter of it and p (1 - p) by a tenth; sums over N points
 round N terms. All bounds are in units of 2^-52, to first order. B problems, N points, D covariates.
@@ -28,12 +28,12 @@ def gradient_rounding(loss: LogisticLoss, x_BD: Tensor) -> Tensor:
 
 
 def direction_rounding(loss: LogisticLoss, x_BD: Tensor, direction_B: Tensor) -> Tensor:
-    """Of H^{-1} grad f, of norm `direction_B`: the errors of grad f, of H and of Cholesky's solution."""
+    """Return the rounding of H^{-1} grad f, of norm `direction_B`: of grad f, H and Cholesky's solution."""
     return _residual(loss, x_BD, direction_B) / _least_curvature(loss, x_BD)
 
 
 def decrement_rounding(loss: LogisticLoss, x_BD: Tensor, direction_B: Tensor) -> Tensor:
-    """Of lambda_f = |H^{1/2} H^{-1} grad f|."""
+    """Return the rounding of lambda_f = |H^{1/2} H^{-1} grad f|."""
     return _residual(loss, x_BD, direction_B) / _least_curvature(loss, x_BD).sqrt()
 
 
@@ -48,7 +48,7 @@ def _least_curvature(loss: LogisticLoss, x_BD: Tensor) -> Tensor:
 
 
 def step_off(loss: LogisticLoss, x_BD: Tensor) -> float:
-    """How far the damped step is from x - (Hess g)^{-1} grad g / (1 + lambda_g), as a share of rounding.
+    """Return the error of the damped step x - (Hess g)^{-1} grad g / (1 + lambda_g) over its rounding.
 
     g = f / (4 mu) is differentiated by autograd from its value alone; the largest share over problems.
     """

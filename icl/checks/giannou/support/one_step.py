@@ -1,5 +1,5 @@
-"""How long x may be after a damped Newton step of the regularised logistic loss, from |x| = r, whatever the
-problem (|a_i| <= 1): bounds from both sides, which tend to r - 2.
+"""Bounds from both sides on |x| after a damped Newton step of the regularised logistic loss, from |x| = r,
+whatever the problem (|a_i| <= 1). They tend to r - 2.
 
 With rho = grad f - H x, of norm at most 1 (every |p + p (1 - p) m| <= 1, m the margin), a step is x' = (1 -
 eta) x - eta H^{-1} rho with |H^{-1} rho| <= 1/mu, and lambda_f = |H^{1/2} x + H^{-1/2} rho| has
@@ -86,7 +86,7 @@ def growth(loss: LogisticLoss, x_BD: Tensor, share: float = 1.0) -> tuple[Tensor
 
 
 def outside_bounds(loss: LogisticLoss, x_BD: Tensor, share: float = 1.0) -> float:
-    """By how much |x'| - |x| is outside its bounds, in units of what rounding makes of it: at most 1."""
+    """Return how far |x'| - |x| is outside its bounds, in units of its rounding: at most 1."""
     growth_B, rounding_B = growth(loss, x_BD, share)
     low_B, high_B = growth_bounds(loss.mu, x_BD.norm(dim=1))
     off_B = torch.maximum(growth_B - high_B, low_B - growth_B) / rounding_B.clamp_min(EPSILON)

@@ -178,7 +178,7 @@ def _integral(polynomials: list[Polynomial], blocks: list[list[int]]) -> float:
 
 
 def partitions(count: int) -> list[list[list[int]]]:
-    """Of 0 .. count - 1 into blocks."""
+    """Yield the partitions of 0 .. count - 1 into blocks."""
     if count == 0:
         return [[]]
     found = []

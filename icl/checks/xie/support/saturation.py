@@ -76,12 +76,12 @@ class Saturation:
 
     @property
     def risks_error(self) -> float:
-        """How far the two risks are from being `gap` apart."""
+        """Distance of the two risks' difference from `gap`."""
         return abs(self.least.value - self.descent_risk - self.gap)
 
     @property
     def blurred(self) -> float:
-        """What an error of BLUR makes of the risks' terms."""
+        """A relative error BLUR of the risks' terms."""
         return BLUR * self.risk.constant
 
     def constant(self, vanishing: int = 0) -> tuple[float, float]:
@@ -89,7 +89,7 @@ class Saturation:
         return _constant_error(self.dim, self.context, vanishing)
 
     def excess(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
-        """Of these heads over the least risk, and its rounding: no difference of risks."""
+        """Return these heads' excess over the least risk, not as a difference of risks, and its rounding."""
         return self.risk.excess(*self.risk.of_layer(P_HPP, Q_HPP))
 
     @property
@@ -160,7 +160,7 @@ class Saturation:
 
 @lru_cache(maxsize=1024)
 def _step_is_best(dim: int, context: int) -> bool:
-    """Of all that is odd in u; with w* = 0 and y_q = 0 nothing else is left."""
+    """Return whether the step is best among what is odd in u; at w* = 0, y_q = 0 nothing else is left."""
     identity_DD, zero_D = torch.eye(dim, dtype=torch.float64), torch.zeros(dim, dtype=torch.float64)
     risk = QuadraticRisk.linear_regression(identity_DD, identity_DD, context, target_sign=1)
     P_PP, Q_PP = one_step_gd(zero_D, 1.0)

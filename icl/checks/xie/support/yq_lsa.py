@@ -56,7 +56,7 @@ class LayerRisk:
         return _value(self.quadratic, model).item()
 
     def excess(self, model: Parametrization) -> tuple[float, float]:
-        """Over the least risk of all X_k and read-outs; and its rounding. No difference of risks."""
+        """Return the excess over the least risk of all X_k and read-outs, and its rounding."""
         (P_RLHPP, Q_RLHPP), ends = model.stack(), model.ends()
         read_in, read_out = (None if end is None else end[0] for end in ends)
         with torch.no_grad():
@@ -71,7 +71,7 @@ class LayerRisk:
         return _gradient_norm(self.quadratic, model), EPSILON * operations * self.size(model)
 
     def size(self, model: YqLSA) -> float:
-        """Of the gradient's terms: its norm with all of them made positive."""
+        """Return the size of the gradient's terms: its norm with all of them made positive."""
         return _gradient_norm(self._of_sizes, _model_of_sizes(model))
 
 
