@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 _LETTER = re.compile(r"\((\w)\)")
+_CLIP = re.compile(r'<clipPath id="(p[0-9a-f]{10})">(.*?)</clipPath>', re.DOTALL)
 _RC: Any = {"svg.fonttype": "path", "svg.hashsalt": "icl"}  # the reader need not have our fonts
 _MARGIN = 3.0  # points around a panel
 
@@ -33,7 +35,17 @@ def svg(figure: Figure) -> bytes:
         f'<view id="{name}" viewBox="{box.x0:.1f} {height - box.y1:.1f} {box.width:.1f} {box.height:.1f}"/>'
         for name, (box, _) in found.items()
     )
-    return content.getvalue().replace("</svg>", f"{views}</svg>").encode()
+    return _stable_clip_ids(content.getvalue()).replace("</svg>", f"{views}</svg>").encode()
+
+
+def _stable_clip_ids(svg: str) -> str:
+    """Name each clip path by a digest of what is written of it.
+
+    Matplotlib's digest is of unrounded numbers, whose last bits the layout leaves to the order of a set.
+    """
+    for name, path in _CLIP.findall(svg):
+        svg = svg.replace(name, f"p{hashlib.sha256(path.encode()).hexdigest()[:10]}")
+    return svg
 
 
 def panels(figure: Figure) -> dict[str, tuple[Bbox, list[Axes]]]:
