@@ -8,11 +8,17 @@ from icl.theory.quadratic import EPSILON
 ROUNDING = 64 * EPSILON  # times the condition number or the size of the terms that the bound's source names
 
 
+PATH = (
+    "rounding: 2^-52 times the additions and products along one entry's path; errors are shares "
+    "of the sum of the sizes of all terms of that entry"
+)
+
+
+def path_rounding(operations: int) -> float:
+    """Return the bound whose source is PATH."""
+    return EPSILON * operations
+
+
 def along_a_path(operations: int, of: str = "max_error") -> Bound:
     """For the error called `of`, a share of the sum of the sizes of all terms of an entry."""
-    return Bound(
-        EPSILON * operations,
-        "rounding: 2^-52 times the additions and products along one entry's path; errors are shares "
-        "of the sum of the sizes of all terms of that entry",
-        of,
-    )
+    return Bound(path_rounding(operations), PATH, of)

@@ -24,6 +24,7 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor
 
+from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import Bound
 from icl.progress import track
@@ -32,6 +33,10 @@ ALPHA = 1e-3
 ROUNDS = 3
 PILOT = 1000  # draws from which the sample's size is found
 LEAST = 2000  # draws, for means to be about normal
+SOURCE = (
+    f"Student's quantile at {1 - ALPHA:.1%}, two-sided, over all points together; {ROUNDS} samples, "
+    "each larger than all before it, must reject one point on the same side before the claim fails"
+)
 
 KINDS = {  # of Comparison.measured; its risks have standard errors
     **dict.fromkeys(("*_z", "*_sees"), "sampled"),
@@ -60,13 +65,28 @@ class Comparison:
         """The largest deviation in standard errors; NaN where any is."""
         return float(self.z_K.abs().max())
 
+    def numbers(self, prefix: str) -> Numbers:
+        """`PREFIX_z`, which decides, and the sample's description."""
+        described = {
+            "risk": self.mean_K.tolist(),
+            "risk_stderr": self.stderr_K.tolist(),
+            "sees": float(self.sees_K.max()),
+        }
+        return Numbers(
+            [
+                *self.decides(f"{prefix}_z").with_bounds(),
+                *sampled(**{f"{prefix}_{name}": value for name, value in described.items()}),
+                *exact(**{f"{prefix}_samples": self.samples, f"{prefix}_rounds": self.rounds}),
+            ]
+        )
+
+    def decides(self, name: str, source: str = SOURCE) -> Numbers:
+        """The deviation `z` under this name, with the verdict of all rounds and Student's quantile."""
+        return sampled(**{name: self.z}).judged(self.verdict, "<", self.quantile, source)
+
     def condition(self, prefix: str) -> tuple[str, Bound]:
         """The verdict, and the bound of `PREFIX_z`."""
-        text = (
-            f"Student's quantile at {1 - ALPHA:.1%}, two-sided, over all points together; {ROUNDS} samples, "
-            "each larger than all before it, must reject one point on the same side before the claim fails"
-        )
-        return self.verdict, Bound(self.quantile, text, f"{prefix}_z")
+        return self.verdict, Bound(self.quantile, SOURCE, f"{prefix}_z")
 
     def measured(self, prefix: str) -> dict[str, Any]:
         """`PREFIX_z` is what decides, against `PREFIX_z_bound`; the others describe the sample."""

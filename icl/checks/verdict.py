@@ -59,6 +59,7 @@ class Finding:
     # Of what was measured, by name or pattern: exact | tried | searched | sampled | projected; the last that
     # fits counts. See icl.verdicts.KINDS.
     kinds: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)  # of a measured number, in one line
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)

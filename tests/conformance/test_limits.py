@@ -1,14 +1,18 @@
 """The limits of every check and figure, and settings that exclude each other: refused in one line that begins
 with the name of the last setting changed. Wrong types are refused in test_every_config.py.
+
+Declared ranges are read off the class; the tables hold the other limits.
 """
 
 import re
+from dataclasses import is_dataclass
 from typing import Any
 
 import pytest
 
+from icl.checks.settings import ranges, validate
 from icl.errors import InputError
-from tests.conformance.configs import Config, class_of
+from tests.conformance.configs import Config, class_of, configs
 
 Changes = list[dict[str, Any]]
 
@@ -149,6 +153,22 @@ def insist(key: str, cls: Any, settings: dict[str, Any], changes: dict[str, Any]
     with pytest.raises(InputError, match=f"^{re.escape(told)}") as refusal:
         cls(**settings | changes)
     assert "\n" not in str(refusal.value)
+
+
+def declared(config: Config) -> dict[str, Any]:
+    cls = class_of(config.own)
+    return ranges(cls) if is_dataclass(cls) else {}
+
+
+@pytest.mark.parametrize("config", list(filter(declared, configs("check"))), ids=str)
+def test_a_declared_range_ends_where_it_says(config: Config) -> None:
+    cls = class_of(config.own)
+    for name, (low, high, _) in declared(config).items():
+        for value, beyond in [(low, low - 1), *([(high, high + 1)] if high is not None else [])]:
+            insist("check", cls, {}, {name: beyond})
+            at = object.__new__(cls)  # the other fields have their defaults
+            setattr(at, name, value)
+            validate(at)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from icl.checks.lds.support.sequences import Windows
+from icl.checks.numbers import finding, tried
 from icl.checks.settings import fits_in_memory
-from icl.checks.verdict import Control, Finding, at_most
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
 
 REMARKS = [
@@ -70,17 +71,13 @@ class Lemma31(Windows):
         }
         off = _off(repaired_BTH, expected_BTH) + _off(printed_BTH[:, :rows], expected_BTH[:, :rows])
         exact = "counted; float64 is exact: factors are 0 and 1, and of each sum one term is not zero"
-        verdict, bound = at_most("entries_off", off, 0.5, exact)
         wrong = min(errors["printed_error"], errors["shifted_error"], errors["masked_error"])
-        return Finding(
-            verdict,
-            {"entries_off": off, **errors},
-            bound,
+        return finding(
+            [tried(entries_off=off).at_most(0.5, exact), tried(**errors)],
             Control(
                 "least error of the heads as printed, with a shift, and under a causal mask", wrong, wrong > 0
             ),
             remarks=REMARKS,
-            kinds={"*": "tried"},
         )
 
 

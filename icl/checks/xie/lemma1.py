@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import in_range
-from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.checks.xie.support.convexity import violation
 from icl.checks.xie.support.initial_guess import AroundPrior, risk_under
 from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
@@ -44,14 +45,13 @@ REMARKS = [
 class Lemma1(AroundPrior):
     """Settings: sizes, heads, prior mean w* (or its norm), seed of the control's points. y_q is 0."""
 
-    heads: int = 11
+    heads: int = integer(11, 1, MAX_HEADS, "more only cost memory")
 
     reference = "Lemma 1; Appendix A.4"
     claim = "The ICL risk of multi-head LSA is not convex in (P_h, Q_h), whatever the number of heads."
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        in_range("check.heads", self.heads, 1, MAX_HEADS, "more only cost memory")
         self.risk = risk_under(self.law)
 
     def measure(self) -> Finding:
@@ -63,24 +63,19 @@ class Lemma1(AroundPrior):
         bound = least.rounding + ROUNDING * nothing
         in_X, eigenvalue, rounding = self._in_X(least.X_KPP)
         wrong = abs(measured - (nothing - expected))
-        verdict, shown = combine(
+        return finding(
             [
-                exceeds("violation", measured, bound, SOURCE),  # two points without it prove nothing
-                at_most("violation_error", wrong, bound, SOURCE),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "violation": measured,
-                "predicted_violation": nothing - expected,
-                "violation_error": wrong,
-                "risk_at_points": [float(layer(*point)) for point in points],
-                "risk_at_midpoint": float(layer(0 * P_HPP, 0 * Q_HPP)),
-                "least_risk": least.value,
-                "smallest_eigenvalue_in_X": eigenvalue,
-            },
-            shown,
+                # two points without it prove nothing
+                exact(violation=measured).above(bound, SOURCE, otherwise="undecided"),
+                exact(violation_error=wrong).at_most(bound, SOURCE),
+                exact(
+                    predicted_violation=nothing - expected,
+                    risk_at_points=[float(layer(*point)) for point in points],
+                    risk_at_midpoint=float(layer(0 * P_HPP, 0 * Q_HPP)),
+                    least_risk=least.value,
+                    smallest_eigenvalue_in_X=eigenvalue,
+                ),
+            ],
             Control(
                 "largest violation between random X_k, in which the same risk is convex: none above "
                 "rounding, nor a negative eigenvalue",
@@ -88,7 +83,6 @@ class Lemma1(AroundPrior):
                 in_X <= bound and eigenvalue > -rounding,
             ),
             remarks=REMARKS,
-            kinds={"*": "exact"},
         )
 
     def _weights(self) -> tuple[tuple[Tensor, Tensor], float]:

@@ -18,7 +18,7 @@ import torch
 from icl.checks.sequential import KINDS, Comparison
 from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
 from icl.checks.xie.support import tokens
-from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS, ROUNDING_OF_RISKS, WithGuess, setting
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS, ROUNDING_OF_RISKS, WithGuess, xie_law
 from icl.checks.xie.support.saturation import BLUR, Saturation, with_guess
 from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.errors import InputError
@@ -142,7 +142,7 @@ class PriorGap(WithGuess):
         rng = generator(self.seed, "check")
         return [
             Saturation(
-                setting(
+                xie_law(
                     d,
                     C,
                     prior_mean=rng.standard_normal(d).tolist(),

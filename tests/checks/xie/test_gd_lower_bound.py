@@ -4,7 +4,7 @@ import torch
 from icl.checks.verdict import Weights
 from icl.checks.xie import gd_lower_bound
 from icl.checks.xie.gd_lower_bound import GdLowerBound
-from icl.checks.xie.support.initial_guess import setting
+from icl.checks.xie.support.initial_guess import xie_law
 from icl.checks.xie.support.saturation import Saturation
 from icl.errors import InputError
 from icl.random import generator
@@ -83,7 +83,7 @@ def test_judges_weights():
 
 
 def test_judge_rejects_the_step_itself_and_refuses_a_law_that_allows_it(monkeypatch):
-    law = setting(3, 8, prior_mean=[1, 2, 0], guess_vector=[1, 2, 0])
+    law = xie_law(3, 8, prior_mean=[1, 2, 0], guess_vector=[1, 2, 0])
     P, Q = (matrix[None, None] for matrix in Saturation(law).heads())
     weights = Weights("multihead", {"P": P, "Q": Q}, law)
     refuses(GdLowerBound(), (weights, r"^check\.weights: "))

@@ -7,7 +7,7 @@ import torch
 from icl.checks.verdict import Weights
 from icl.checks.xie.support import yq_lsa
 from icl.checks.xie.support.convexity import violation
-from icl.checks.xie.support.initial_guess import WithGuess, law_around, setting, worst
+from icl.checks.xie.support.initial_guess import WithGuess, law_around, worst, xie_law
 from icl.checks.xie.support.saturation import Saturation, given_heads
 from icl.checks.xie.support.yq_lsa import LayerRisk, loaded, predictor, read_in
 from icl.errors import InputError
@@ -15,7 +15,7 @@ from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
 
-LAW = setting(3, 4, prior_mean=[1.0, -2.0, 0.5], guess_vector=[0.0, 1.0, 0.0], guess_bias=0.7)
+LAW = xie_law(3, 4, prior_mean=[1.0, -2.0, 0.5], guess_vector=[0.0, 1.0, 0.0], guess_bias=0.7)
 
 
 def test_the_prior_mean_is_ones_and_the_guess_of_norm_and_bias_one_unless_given():
@@ -51,7 +51,7 @@ def test_the_gradient_is_that_in_values_and_keys():
 def test_rounding_at_covers_what_rounding_does(context):
     """At the minimiser, where risk and gradient are known, for large w* too; and not by a wide margin."""
     for norm in (1.0, 100.0):
-        case = Saturation(setting(4, context, prior_mean_norm=norm))
+        case = Saturation(xie_law(4, context, prior_mean_norm=norm))
         heads = case.heads()
         risk, gradient = case.at(*heads)
         risk_rounding, gradient_rounding = case.rounding_at(*heads)

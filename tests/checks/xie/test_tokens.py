@@ -6,7 +6,7 @@ import torch
 from icl.checks.token_evidence import draw_tokens
 from icl.checks.xie.prior_gap import PriorGap
 from icl.checks.xie.support import tokens
-from icl.checks.xie.support.initial_guess import setting
+from icl.checks.xie.support.initial_guess import xie_law
 from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.checks.xie.theorem1 import Theorem1
@@ -15,12 +15,12 @@ from icl.tasks import LinearRegressionLaw
 from icl.theory import quadratic
 from icl.theory.quadratic import LabelMoments, QuadraticRisk
 
-GUESSING = setting(3, 4, prior_mean=[1, -2, 0.5], guess_vector=[0.5, 1, 0], guess_bias=0.7)
+GUESSING = xie_law(3, 4, prior_mean=[1, -2, 0.5], guess_vector=[0.5, 1, 0], guess_bias=0.7)
 
 
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (3, 2), (4, 9)])
 def test_the_controls_have_mean_zero(dim, context):
-    law = setting(dim, context)
+    law = xie_law(dim, context)
     controls_BF = tokens.controls(draw_tokens(law, generator(1, "check"), 100_000))
     error_F = controls_BF.std(0) / len(controls_BF) ** 0.5
     assert float((controls_BF.mean(0) / error_F).abs().max()) < 4
@@ -34,7 +34,7 @@ def test_a_risk_off_by_one_and_a_half_percent_fails(factor):
 
 
 def test_a_gap_off_by_a_millionth_fails_and_contexts_are_cut():
-    case = Saturation(tokens.cut(setting(3, 10**6, prior_mean_norm=0.01)))
+    case = Saturation(tokens.cut(xie_law(3, 10**6, prior_mean_norm=0.01)))
     assert case.context == tokens.MOST_TOKENS
     layers = [GuessLayer(case.law, case.heads()), GuessLayer(*case.step(), -1.0)]
     for factor, verdict in ((1, "holds"), (1 + 1e-6, "fails")):

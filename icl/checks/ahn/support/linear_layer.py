@@ -20,10 +20,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
 from icl.theory.quadratic import EPSILON, QuadraticRisk
 
 SCALES = (3.0, -0.7)  # gamma of P <- gamma P, Q <- Q / gamma
+GRADIENT = (
+    "rounding: 2^-52 times the terms of a sum and the condition of (6)'s inverse, times the sizes of those "
+    "terms for whitened tokens"
+)
+RISK = (
+    "rounding, of the bound and at a point: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 "
+    "times the number and size of its terms"
+)
 
 
 class LinearLayer:
@@ -52,6 +61,10 @@ class LinearLayer:
         """The same for P' and Q', in units of t^2."""
         return _value_and_gradient(self._whitened_value, P_PP, Q_PP)
 
+    def whitened_gradient(self, P_PP: Tensor, Q_PP: Tensor) -> float:
+        """Norm of the gradient in P' and Q', at the P' and Q' of these weights."""
+        return self.at_whitened(*self.whiten(P_PP, Q_PP))[1]
+
     def whiten(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[Tensor, Tensor]:
         """P' and Q'; the rows of P that do not enter are zero."""
         t = self.unit**0.5
@@ -69,6 +82,12 @@ class LinearLayer:
         X_KPP = torch.zeros(D + 1, D + 1, D + 1, dtype=torch.float64)
         X_KPP[:D, D, :D] = -(self.root_DD @ A_DD @ self.root_DD).mT
         return float(self.risk.gradient(X_KPP).norm())
+
+    def lemma3_gradient(self) -> float:
+        """Norm of the gradient of sum_j lambda_j f_j at Lemma 3's X_j, in Sigma's eigenbasis."""
+        eigenvalues_D, N = torch.linalg.eigvalsh(self.Sigma), self.context
+        A_DD = (1 / ((N + 1) / N * eigenvalues_D + eigenvalues_D.sum() / N)).diag()
+        return LinearLayer(eigenvalues_D.diag(), N).component_gradient(A_DD)
 
     def gradient_rounding(self, A_DD: Tensor) -> float:
         """Rounding of gradients at A of eq. (6), in P', Q', X': 2^-52 times number and sizes of terms."""
@@ -103,6 +122,20 @@ def layer_of(A_DD: Tensor) -> tuple[Tensor, Tensor]:
     P_PP[-1, -1] = 1
     Q_PP[:-1, :-1] = -A_DD
     return P_PP, Q_PP
+
+
+def seed_row(layer: LinearLayer, P_PP: Tensor, Q_PP: Tensor) -> dict[str, float]:
+    """One seed's weights, compared with eq. (6)."""
+    risk, gradient_norm = layer.at(P_PP, Q_PP)
+    X_DPP = symmetric_products(P_PP, Q_PP)
+    claim_DPP = symmetric_products(*layer_of(theorem1_preconditioner(layer.Sigma, layer.context)))
+    return {
+        "distance": float((X_DPP - claim_DPP).norm() / claim_DPP.norm()),
+        "risk_excess": risk / layer.least_risk - 1,
+        "gradient_norm": gradient_norm,
+        "risk": risk,
+        "optimal_risk": layer.least_risk,
+    }
 
 
 def symmetric_products(P_PP: Tensor, Q_PP: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.support.linear_layer import LinearLayer, layer_of
+from icl.checks.numbers import Numbers, tried
 from icl.checks.sequential import Comparison
 from icl.checks.token_evidence import (
     PRECISION,
@@ -25,12 +26,25 @@ from icl.checks.token_evidence import (
 from icl.models import Full, SparseA
 from icl.tasks import LinearRegressionLaw
 
+PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
 FREE_PRECISION = 0.006  # at weights for which nothing but the query is integrated
 
 
-def held_to_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Generator) -> dict[str, Comparison]:
-    """`token`: at A of eq. (8) and at another, with the task integrated. `free`: at any P and Q, by tokens
-    and by the library's own Wishart draws and Gram path.
+def numbers_on_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Generator) -> list[Numbers]:
+    """Compare the risk's form, and the library's predictions by both paths, with drawn prompts."""
+    risks = compare_risks(law, A_DD, rng)
+    families = {"sparse_paths_error": SparseA(law.dim, 1), "paths_error": Full(law.dim, 1)}
+    paths = [
+        tried(**{name: error}).at_most(bound, PATHS)
+        for name, family in families.items()
+        for error, bound in [paths_error(family, law, rng)]
+    ]
+    return [*paths, *(comparison.numbers(prefix) for prefix, comparison in risks.items())]
+
+
+def compare_risks(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Generator) -> dict[str, Comparison]:
+    """Compare `token`: at A of eq. (8) and at another, with the task integrated; `free`: at any P and Q, by
+    tokens and by the library's own Wishart draws and Gram path.
     """
     D, layer = law.dim, LinearLayer(law.Sigma_RDD[0], law.context_R[0])
     stacks = [A_DD[None], (A_DD + 0.5 * A_DD @ torch.from_numpy(rng.standard_normal((D, D))) / D**0.5)[None]]
@@ -51,12 +65,6 @@ def held_to_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Genera
         "token": hold_eq_8(law, stacks, formula, rng, (PRECISION, 2 * PRECISION)),
         "free": hold_to(of_any, [free_risk, free_risk], numbers, FREE_PRECISION),
     }
-
-
-def paths_errors(law: LinearRegressionLaw, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
-    """The error of the library's paths on drawn tokens at random weights, and its bound; two families."""
-    families = {"sparse_paths_error": SparseA(law.dim, 1), "paths_error": Full(law.dim, 1)}
-    return {name: paths_error(family, law, rng) for name, family in families.items()}
 
 
 def _any_weights(Sigma: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icl.checks.settings import affordable_samples, in_range, law_of
+from icl.checks.settings import affordable_samples, in_range, integer, law_of, validate
 
 Eigenvalues = Sequence[float] | None
 Matrix = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
@@ -18,15 +18,16 @@ MIN_SAMPLES = 1000  # below, the sampled test rejects more often than one time i
 class PromptSettings:
     """Dimension, context length, eigenvalues or covariance Sigma of x, seed of all draws."""
 
-    dim: int = 5
-    context: int = 20
+    dim: int = integer(5, 1)
+    context: int = integer(20, 1)
     eigenvalues: Eigenvalues = None
     covariance: Matrix = None
-    seed: int = 0
+    seed: int = integer(0, 0)
 
     task_covariance = "identity"  # of w, or "inverse": Sigma^{-1}
 
     def __post_init__(self) -> None:
+        validate(self)
         w = self.task_covariance
         self.law = law_of(self.dim, self.context, self.seed, **self.sigma(), task_covariance=w)
 

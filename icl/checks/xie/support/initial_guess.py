@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from icl.checks.settings import in_range, law_of
+from icl.checks.settings import in_range, integer, law_of, validate
 from icl.errors import InputError, real
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.linear_regression import vector_or_norm
@@ -38,7 +38,7 @@ TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers, and their spectrum (di
 Vector = Sequence[float] | None
 
 
-def setting(
+def xie_law(
     dim: int,
     context: int,
     seed: int = 0,
@@ -82,7 +82,7 @@ def law_around(
     """The law of the xie paper; w* is all ones where neither setting says otherwise."""
     in_range("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
     ones = [1.0] * dim if prior_mean is None and prior_mean_norm is None else prior_mean
-    law = setting(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
+    law = xie_law(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
     bounded("check.prior_mean", float(law.mean_RD.norm()))
     return law
 
@@ -96,13 +96,14 @@ def worst(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 class AroundPrior:
     """Dimension, context length, prior mean w* (or its norm), seed of all draws."""
 
-    dim: int = 10
-    context: int = 10
+    dim: int = integer(10, 1, MAX_DIM, TOO_LARGE)
+    context: int = integer(10, 1)
     prior_mean: Vector = None
     prior_mean_norm: float | None = None
-    seed: int = 0
+    seed: int = integer(0, 0)
 
     def __post_init__(self) -> None:
+        validate(self)
         self.law = law_around(self.dim, self.context, self.seed, self.prior_mean, self.prior_mean_norm)
 
 

@@ -1,0 +1,167 @@
+"""Measured numbers, each with its kind, its meaning and, where it decides, its bound and verdict.
+
+A check lists what it measured, in the order in which a bound is shown, and `finding` puts it together:
+
+    return finding(
+        [
+            exact(optimal_risk=least, risk_at_claim=risk),
+            exact(gradient_norm=slope).means("gradient of the exact risk at eq. (6)").at_most(bound, SOURCE),
+            tried(paths_error=error).at_most(rounding, PATHS),
+        ],
+        Control("gradient norm with the trace term dropped", control, control > bound),
+        remarks=[UNIQUE],
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from icl.checks.verdict import Bound, Control, Finding
+from icl.constructions.account import Account
+from icl.errors import one_of
+from icl.verdicts import KINDS, VERDICTS, decide, joint
+
+
+@dataclass(frozen=True)
+class Number:
+    """A measured number. One with a `verdict` decides, by its bound; the others only describe."""
+
+    name: str
+    value: Any
+    kind: str
+    meaning: str = ""
+    verdict: str = ""
+    bound: Bound | None = None
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, list(KINDS))
+        one_of("verdict", self.verdict, ["", *VERDICTS])
+
+
+class Numbers(tuple[Number, ...]):
+    """Numbers to which the same is done: every method returns them with a change to each."""
+
+    def means(self, meaning: str) -> Numbers:
+        """Say in one line what they are."""
+        return self._each(lambda number: replace(number, meaning=meaning))
+
+    def at_most(
+        self, bound: float, source: str, *, half_width: float = 0.0, otherwise: str = "fails"
+    ) -> Numbers:
+        """Require value <= bound; undecided where the interval value +- half_width straddles it."""
+
+        def compare(number: Number) -> str:
+            verdict = decide(number.value, bound, half_width)
+            return otherwise if verdict == "fails" else verdict
+
+        return self._compared(compare, "<", bound, source)
+
+    def above(
+        self, bound: float, source: str, *, half_width: float = 0.0, otherwise: str = "fails"
+    ) -> Numbers:
+        """Require value > bound; `otherwise` is "undecided" where a smaller value says nothing."""
+
+        def compare(number: Number) -> str:
+            verdict = decide(number.value, bound, half_width)
+            return {"holds": otherwise, "fails": "holds"}.get(verdict, verdict)
+
+        return self._compared(compare, ">", bound, source)
+
+    def judged(self, verdict: str, direction: str, bound: float, source: str) -> Numbers:
+        """Give a verdict that no comparison with the bound yields, such as that of a search."""
+        return self._compared(lambda number: verdict, direction, bound, source)
+
+    def holds_only_if(self, condition: bool) -> Numbers:
+        """Make "holds" undecided where the condition is false: the number could not have told."""
+        changed = {"holds": "holds" if condition else "undecided"}
+        return self._each(lambda number: replace(number, verdict=changed.get(number.verdict, number.verdict)))
+
+    def decides_only_if(self, condition: bool) -> Numbers:
+        """Make any verdict undecided where the condition is false."""
+        return self if condition else self._each(lambda number: replace(number, verdict="undecided"))
+
+    def with_bounds(self) -> Numbers:
+        """Add NAME_bound after each NAME."""
+        listed = []
+        for number in self:
+            bound = number.bound
+            listed += [number, *exact(**({f"{number.name}_bound": bound.value} if bound else {}))]
+        return Numbers(listed)
+
+    @property
+    def holds(self) -> bool:
+        """Return whether every one of them that decides holds."""
+        return all(number.verdict in ("", "holds") for number in self)
+
+    def _compared(self, compare: Callable[[Number], str], sign: str, bound: float, source: str) -> Numbers:
+        return self._each(lambda n: replace(n, verdict=compare(n), bound=Bound(bound, source, n.name, sign)))
+
+    def _each(self, change: Callable[[Number], Number]) -> Numbers:
+        return Numbers(map(change, self))
+
+
+def exact(**values: Any) -> Numbers:
+    """Numbers from formulas: no error but rounding."""
+    return of_kind("exact", **values)
+
+
+def tried(**values: Any) -> Numbers:
+    """The same at prompts, weights or problems that were drawn or given: the worst of them."""
+    return of_kind("tried", **values)
+
+
+def searched(**values: Any) -> Numbers:
+    """The best that a search found: another may find a better one."""
+    return of_kind("searched", **values)
+
+
+def sampled(**values: Any) -> Numbers:
+    """Averages of random draws; give the standard error of NAME as NAME_stderr."""
+    return of_kind("sampled", **values)
+
+
+def projected(**values: Any) -> Numbers:
+    """Exact numbers of the nearest weights on a theorem's set."""
+    return of_kind("projected", **values)
+
+
+def of_kind(kind: str, **values: Any) -> Numbers:
+    """Numbers of a kind that is only known at run time."""
+    return Numbers(Number(name, value, kind) for name, value in values.items())
+
+
+def finding(
+    numbers: Iterable[Numbers],
+    control: Control,
+    *,
+    notes: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+    details: Account | None = None,
+    counterexample: bool = False,
+) -> Finding:
+    """Return what was found. It fails where a number fails, else is undecided where one is, else holds; the
+    bound shown is that of the first number that decides so. With `counterexample` the numbers establish
+    the opposite of the claim: it fails where all of them hold, and is undecided otherwise."""
+    given = [number for part in numbers for number in part]
+    measured = {number.name: number.value for number in given}
+    if len(measured) < len(given):
+        raise ValueError(f"two numbers have one name: {', '.join(number.name for number in given)}")
+    bounds = [(number.verdict, number.bound) for number in given if number.bound is not None]
+    verdict = joint([verdict for verdict, _ in bounds])
+    bound = next(bound for its, bound in bounds if its == verdict)
+    if counterexample:
+        verdict = "fails" if verdict == "holds" else "undecided"
+    return Finding(
+        verdict,
+        measured,
+        bound,
+        control,
+        notes,
+        remarks,
+        details,
+        kinds={number.name: number.kind for number in given},
+        meanings={number.name: number.meaning for number in given if number.meaning},
+    )
