@@ -153,9 +153,11 @@ def _imports(node: ast.AST, how: str) -> Iterator[str]:
 
 
 def test_nothing_imports_in_a_circle() -> None:
-    """Not even inside functions."""
+    """Not even inside functions or for types alone, but for two files of sinks."""
+    wishes = graph("types")
+    wishes["icl.sinks.lightning"] -= {"icl.sinks.wandb_sink"}
     try:
-        list(TopologicalSorter(graph("run")).static_order())
+        list(TopologicalSorter(wishes).static_order())
     except CycleError as error:
         raise AssertionError(" <- ".join(error.args[1])) from None
 
@@ -180,3 +182,15 @@ def test_a_paper_serves_itself_alone() -> None:
             continue
         others = {wish for wish in wishes if paper_of(wish) not in ("", paper_of(name))}
         assert not others, f"{name} imports {others}"
+
+
+def test_what_one_paper_alone_uses_lies_below_it() -> None:
+    """So that the list of files says whose it is. What a shared room uses too belongs to no paper."""
+    papers, found = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}, graph("types")
+    shared = [name for name in found if name.count(".") > 1 and not papers & set(name.split("."))]
+    for name in shared:
+        users = {
+            user for user, wishes in found.items() if name in wishes and user.split(".")[1:2] != ["bench"]
+        }
+        owners = {next(iter(papers & set(user.split("."))), "") for user in users}
+        assert "" in owners or len(owners) != 1, f"{name} serves {owners} alone"

@@ -29,7 +29,8 @@ from icl.runs import documents
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, find_done
 
-TRAINING = ("icl.training.loop", "icl.models.attention")  # with these a run's own classes become numbers
+# With these a run's own classes become numbers; the last records a column of its own.
+TRAINING = ("icl.training.loop", "icl.models.attention", "icl.callbacks.ahn")
 DRAWING = ("icl.figures.files",)  # and a figure's a picture
 _INSTALLED = ("torch", "pytorch_lightning")  # what else a target may come from; their versions are recorded
 _WORDS = ("icl.errors", "icl.text")
@@ -203,7 +204,7 @@ def _for_type_checkers(test: ast.expr) -> bool:
 
 
 def _literal_imports(tree: ast.Module) -> Iterator[Import]:
-    """`importlib.import_module("icl.theory.words")`; of a name that is computed nothing can be known."""
+    """`importlib.import_module("icl.theory.gaussian")`; of a name that is computed nothing can be known."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

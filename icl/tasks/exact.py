@@ -5,19 +5,15 @@ R replicas, L layers, D covariates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from icl.tasks.gaussian_prompts import GaussianPrompts
 from icl.tasks.law import Model, RiskFunction
+from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.quadratic import QuadraticRisk
-from icl.theory.words import sparse_a_risk
 
-if TYPE_CHECKING:
-    from icl.tasks.linear_regression import LinearRegressionLaw
-
-EXACT_SPARSE_A_LAYERS = 3  # icl.theory.words: words of length 2 L
+EXACT_SPARSE_A_LAYERS = 3  # icl.theory.expected_traces: words of length 2 L
 EXACT_LAYER_DIM = 20
 EXACT_WHERE = (
     f"one layer at dim <= {EXACT_LAYER_DIM}, or sparse_a of {EXACT_SPARSE_A_LAYERS} at most with "
@@ -25,7 +21,7 @@ EXACT_WHERE = (
 )
 
 
-def exact_risk(model: Model, law: LinearRegressionLaw) -> RiskFunction | None:
+def exact_risk(model: Model, law: GaussianPrompts) -> RiskFunction | None:
     """A differentiable (R,) risk at any weights of this model, or None where no exact form is at hand."""
     family = model.parametrization
     if model.activation != "identity" or not family.mask or getattr(family, "reads_constant", False):
@@ -39,7 +35,7 @@ def exact_risk(model: Model, law: LinearRegressionLaw) -> RiskFunction | None:
     return None
 
 
-def _one_layer(law: LinearRegressionLaw) -> RiskFunction:
+def _one_layer(law: GaussianPrompts) -> RiskFunction:
     """Replicas that share a law are evaluated together."""
     alike: dict[tuple[bytes | int, ...], list[int]] = {}
     for r, context in enumerate(law.context_R):
@@ -66,7 +62,7 @@ def _one_layer(law: LinearRegressionLaw) -> RiskFunction:
     return risk
 
 
-def _sparse_a(law: LinearRegressionLaw) -> RiskFunction:
+def _sparse_a(law: GaussianPrompts) -> RiskFunction:
     """In whitened coordinates, x = root u: A becomes root^T A root, Sigma_w becomes root^T Sigma_w root."""
     root_RDD = law.root_RDD
     Sigma_w_RDD = root_RDD.mT @ law.Sigma_w_RDD @ root_RDD

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from icl.tasks.gaussian_prompts import GaussianPrompts
 from icl.tasks.law import Draw, Estimator, Generators, Model
 from icl.tasks.tilted import inflations_for
 from icl.weighted import effective_size
-
-if TYPE_CHECKING:
-    from icl.tasks.linear_regression import LinearRegressionLaw
 
 
 class Integrated(Estimator):
     """A draw begins with the contexts' S; given these, `given` draws the rest."""
 
-    def __init__(self, law: LinearRegressionLaw) -> None:
+    def __init__(self, law: GaussianPrompts) -> None:
         super().__init__()
         self.law = law
 
@@ -48,7 +45,7 @@ class ExpectedSparse(Integrated):
     label_root: Tensor
     query_root: Tensor
 
-    def __init__(self, law: LinearRegressionLaw) -> None:
+    def __init__(self, law: GaussianPrompts) -> None:
         super().__init__(law)
         self.register_buffer("label_root", law.label_root_REK, persistent=False)
         self.register_buffer("query_root", law.query_root_RED, persistent=False)
@@ -66,7 +63,7 @@ class ExpectedStack(Integrated):
 
     query_root: Tensor
 
-    def __init__(self, law: LinearRegressionLaw) -> None:
+    def __init__(self, law: GaussianPrompts) -> None:
         super().__init__(law)
         self.register_buffer("query_root", law.query_token_root_RPK, persistent=False)
 

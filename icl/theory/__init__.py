@@ -1,13 +1,20 @@
 """Exact expectations and optima over random prompts. Imports nothing else of icl.
 
-gaussian, wishart, words      moments of Gaussian vectors, of Wishart traces, of words in a sample covariance
+gaussian, wishart             moments of Gaussian vectors, of Wishart traces
+expected_traces               traces of words in a sample covariance, the risk of eq. (8) to three layers
 quadrature                    Gauss rule of a measure known by exact moments
 quadratic                     one layer: the risk as a quadratic form, its minimum, its best with H heads
-value_search                  one layer: the best risk with H heads by a search over their values
+closed_forms                  one layer: ahn's Theorem 1 and eq. (7)
 dynamical_system              moments of random linear dynamical systems, the risk on AR(s) tokens
-polynomial                    many layers on the sets S of ahn's Theorems 3 and 4
-logistic                      giannou's regularised logistic loss, its minimum by damped Newton or descent
-closed_forms                  ahn's Theorems 1 and 5 and eq. (7)
+logistic                      regularised logistic loss, its minimum by damped Newton or descent
 distance                      Dist(M, I) of ahn's figures, symmetric roots
 statistics                    the norm of an expected gradient, and its standard error
+
+What serves one paper alone lies below its name:
+ahn.invariant_risk            many layers on the sets S of Theorems 3 and 4
+ahn.equivariant_bound         a lower bound over all A of eq. (8)
+ahn.relu_risk                 one layer of ReLU attention, Theorem 5
+xie.initial_guess             saturation by heads, the gap of a prior mean
+lds.value_search              one layer: the best risk with H heads by a search over their values
+giannou.scalar_family         the exact risk of scalar weights without a mask
 """

@@ -49,7 +49,7 @@ def test_a_flipped_sign_in_a_construction(icl: Run, edit: Edit) -> None:
     checks.append(("check", "check=ahn/lemma5", "scale=smoke", "format=json"))
     assert not any(icl(*check).json["cached"] for check in checks)
     assert all(icl(*check).json["cached"] for check in checks)
-    edit("constructions/initial_guess.py", "return P_PP, Q_PP", "return -P_PP, Q_PP")
+    edit("constructions/xie/initial_guess.py", "return P_PP, Q_PP", "return -P_PP, Q_PP")
     assert sorted(stale(icl)) == sorted(names)
     assert [icl(*check).json["cached"] for check in checks] == [False, False, False, True]
     assert stale(icl) == []

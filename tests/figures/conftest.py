@@ -7,7 +7,7 @@ import torch
 from icl.runs.fingerprint import fingerprint
 from icl.runs.store import RunStore
 from icl.tasks import LinearRegression
-from icl.tasks.on_s import distances
+from icl.tasks.distances import distances
 from tests.experiments.storing import Storing
 
 SEEDS = [0, 1]

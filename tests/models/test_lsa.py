@@ -5,7 +5,7 @@ import torch
 
 from icl.checks.giannou.mask_floor import unmasked_stack
 from icl.models import LSA, LinearTransformer
-from icl.models.columns import ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
 from icl.tasks import ConditionedRegression
 

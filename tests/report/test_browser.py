@@ -17,7 +17,7 @@ from icl.jobs.stored.report import papers
 from icl.report.book import Paper
 from icl.report.page import write_report
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
-from icl.theory.initial_guess import gap, lost_slope
+from icl.theory.xie.initial_guess import gap, lost_slope
 from tests.report.browser import Browser, browser, find
 from tests.report.conftest import HOSTILE, Make, book, check, waiting
 

@@ -11,7 +11,7 @@ import pytest
 
 from icl.constructions.giannou import inversion, logistic, regression
 from icl.constructions.giannou.describe import describe
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 from icl.report import diagram
 from icl.report.page import write_report
 from tests.report.conftest import HOSTILE, book, check

@@ -209,9 +209,9 @@ def in_its_closure(group: str, name: str) -> set[str]:
 
 def test_what_the_papers_proofs_and_algorithms_say_counts() -> None:
     for name in ("gd_forward", "lemma3"):
-        assert "icl.constructions.initial_guess" in in_its_closure("check", f"xie/{name}")
+        assert "icl.constructions.xie.initial_guess" in in_its_closure("check", f"xie/{name}")
     assert "icl.algorithms.descent" in in_its_closure("figure", "ahn/fig6")
-    of_training = {"icl.training.recorder", "icl.models.gram", "icl.theory.words"}
+    of_training = {"icl.training.recorder", "icl.models.gram", "icl.theory.ahn.invariant_risk"}
     assert of_training <= in_its_closure("experiment", "ahn/theorem3")
     hours = set(code._HERE.closure(ASKING))
     assert hours == {*ASKING, "icl.experiments.xie.hub"}, "on the code that asks, and no other"

@@ -8,9 +8,9 @@ import torch
 from icl.models import Full, LinearTransformer, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
+from icl.tasks.ahn.risk_on_s import risk_on_s
 from icl.tasks.exact import exact_risk
-from icl.tasks.on_s import risk_on_s
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 
 SIGMAS = 5.0

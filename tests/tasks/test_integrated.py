@@ -10,6 +10,7 @@ from scipy.stats import t as student
 from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
+from icl.tasks.ahn.risk_on_s import risk_on_s
 from icl.tasks.integrated import degree_of_risk
 from icl.tasks.tilted import INFLATIONS, inflations_for
 from icl.training.estimators import make_estimator
@@ -54,7 +55,7 @@ def test_unbiased_for_the_exact_risk_on_s(n, layers, with_b):
     """A covariance of its own in each replica, contexts shorter and longer than dim."""
     law = LinearRegression(3, n, eigenvalues=[1, 0.25, 2], task_covariance="inverse").law([0, 1])
     model = on_s(law, layers, with_b)
-    exact = law.risk_on_s(model)
+    exact = risk_on_s(model, law)
     assert exact is not None
     risk_CR = chunked("tilted", model, law, 0)[:, :2]
     assert (risk_CR.std(0) / CHUNKS**0.5 < 0.2 * exact(model)).all(), "an error that large tests nothing"
@@ -80,7 +81,7 @@ def test_the_risk_and_its_error_where_plain_batches_mislead():
     """Three layers of (11) near the best point of S at n = 10: 40,000 draws come within a few percent."""
     law = LinearRegression(5, 10, task_covariance="inverse").law([0, 1])
     model = on_s(law, 3, True, (0.539, 1.57, 11.781), (0.297, 0.948))
-    exact = law.risk_on_s(model)
+    exact = risk_on_s(model, law)
     assert exact is not None
     estimator = make_estimator("tilted", model, law)
     evaluation, size = [generator(seed, "eval") for seed in (0, 1)], 40_000 // CHUNKS

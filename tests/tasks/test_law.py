@@ -10,6 +10,7 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import LinearRegression, LinearRegressionLaw, TokenLaw, TokenPrompt
+from icl.tasks.ahn.risk_on_s import risk_on_s
 from icl.tasks.linear_regression import linear_regression
 from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
@@ -78,8 +79,8 @@ def test_what_it_cannot_do_names_what_it_can(path):
 def test_its_runs_observe_distances_but_no_risk_on_s():
     inverse = {"task_covariance": "inverse"}
     gaussian, uniform = law_of(LinearRegressionLaw, **inverse), law_of(UniformLaw, **inverse)
-    assert "risk_on_s" in gaussian.observe(model()).names()
-    assert set(gaussian.observe(model()).names()) - set(uniform.observe(model()).names()) == {"risk_on_s"}
+    assert "dist_plain_A0" in uniform.observe(model()).names() == gaussian.observe(model()).names()
+    assert risk_on_s(model(), gaussian) is not None and risk_on_s(model(), uniform) is None
 
 
 def test_what_still_holds_is_declared_again():

@@ -7,17 +7,18 @@ import pytest
 import torch
 
 from icl.algorithms import LogisticLoss
-from icl.theory.closed_forms import ReluRisk, isotropic_step, theorem1_preconditioner
+from icl.theory.ahn.equivariant_bound import equivariant_bound
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.ahn.relu_risk import ReluRisk
+from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
 from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
-from icl.theory.equivariant_bound import equivariant_bound
+from icl.theory.expected_traces import expected_word, sparse_a_risk
 from icl.theory.gaussian import moment, moment_tensors
-from icl.theory.initial_guess import gap, gap_slope, gd_risk, lost_slope
-from icl.theory.polynomial import InvariantRisk
 from icl.theory.quadratic import QuadraticRisk
 from icl.theory.quadrature import gauss_rule, recurrence
 from icl.theory.statistics import norm_and_stderr
 from icl.theory.wishart import product_moment, trace_moment
-from icl.theory.words import expected_word, sparse_a_risk
+from icl.theory.xie.initial_guess import gap, gap_slope, gd_risk, lost_slope
 
 EYE, TWO, RNG = torch.eye(3).double(), torch.eye(2).double(), np.random.default_rng(0)
 FLAT = torch.diag(torch.tensor([1.0, 0.0]).double())

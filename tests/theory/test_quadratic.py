@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from icl.theory import quadratic
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 from icl.theory.gaussian import moment
-from icl.theory.initial_guess import gap, gap_slope, lost_slope
 from icl.theory.quadratic import (
     LabelMoments,
     QuadraticRisk,
@@ -19,6 +18,7 @@ from icl.theory.quadratic import (
     mean_gram,
     second_gram,
 )
+from icl.theory.xie.initial_guess import gap, gap_slope, lost_slope
 from tests.theory.changing import sees
 from tests.theory.drawing import covariance, draw, eye
 

@@ -12,6 +12,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
+from icl.callbacks.ahn import RiskOnS
 from icl.callbacks.checkpoints import Checkpoints
 from icl.callbacks.metrics import CriticalPointGradient, DistanceToSet, ExactRisk
 from icl.errors import Interrupted
@@ -33,7 +34,7 @@ def watching(
 ) -> tuple[pl.Callback, ...]:
     """As conf/callbacks/default.yaml lists them, without those who look only."""
     gradient = CriticalPointGradient(count, samples=samples)
-    return (DistanceToSet(), ExactRisk(count), gradient, Checkpoints(seconds), *more)
+    return (DistanceToSet(), RiskOnS(), ExactRisk(count), gradient, Checkpoints(seconds), *more)
 
 
 @contextlib.contextmanager

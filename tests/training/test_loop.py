@@ -461,7 +461,7 @@ def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: 
 
 def test_a_finished_loss_is_near_the_optimum_on_s(make_plan: Any) -> None:
     """The whole machine: L=2 in d=2 from small weights to within 2 % of Theorem 3's optimum."""
-    from icl.theory.polynomial import InvariantRisk
+    from icl.theory.ahn.invariant_risk import InvariantRisk
 
     train = {"steps": 300, "batch": 1000, "clip": None, "log_every": 50}
     plan = make_plan(optimizer=(ADAM, {"lr": 0.05}), schedule=StepHalving(60), train=train)

@@ -31,7 +31,7 @@ from icl.checks.verdict import CONFIDENCE, Bound, Condition, Control, Finding, a
 from icl.errors import InputError
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 TOKENS = 32  # prompts on which attention itself is asked
 MAX_LAYERS = 4

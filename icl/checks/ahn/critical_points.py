@@ -19,7 +19,7 @@ from icl.checks.ahn.support.settings import MAX_DIM, PromptSettings
 from icl.checks.settings import affordable_starts, in_range
 from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 MAX_LAYERS = 4
 APART = 1e-6  # of two points, relative: the search's own measure

@@ -4,7 +4,7 @@ Asked of all A of eq. (8), w ~ N(0, Sigma^{-1}): is the minimum on S = {A_l = a_
 that L layers have? The risk is exact off S as well, by words in S. For L = 1 it is convex in A, and the
 minimum on S is the global one. For L = 2 and 3 descents from many random starts, none of them symmetric, look
 for a lower one: finding it would refute the claim, finding none leaves it open. How open a rational lower
-bound over all A says (icl.theory.equivariant_bound).
+bound over all A says (icl.theory.ahn.equivariant_bound).
 
 Whitened throughout, where Sigma drops out. L layers, D covariates, K starts.
 """
@@ -24,10 +24,10 @@ from icl.checks.settings import affordable_starts, in_range
 from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.errors import whole
 from icl.random import generator
-from icl.theory.equivariant_bound import equivariant_optimum
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.equivariant_bound import equivariant_optimum
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.expected_traces import expected_word, sparse_a_risk
 from icl.theory.quadratic import EPSILON
-from icl.theory.words import expected_word, sparse_a_risk
 
 MAX_DIM = 6
 MAX_LAYERS = 3

@@ -34,8 +34,8 @@ from icl.progress import track
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
 from icl.theory.distance import distance_to_identity
-from icl.theory.polynomial import InvariantRisk, PolynomialMinimum
 from icl.weighted import stratified_error
 
 MOST = 0.5

@@ -26,7 +26,7 @@ from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.errors import InputError
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
-from icl.theory.words import sparse_a_risk
+from icl.theory.expected_traces import sparse_a_risk
 
 MAX_DIM = 64
 MAX_CONTEXT = 10**9

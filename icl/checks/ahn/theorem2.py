@@ -25,9 +25,9 @@ from icl.checks.verdict import Bound, Control, Finding, combine, decide
 from icl.errors import whole
 from icl.models import SparseA
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.quadratic import EPSILON
-from icl.theory.words import sparse_a_risk
 
 MAX_DIM = 12  # 10 s; at 16 half a minute and 1.7 GB
 MAX_CONTEXT = 100_000

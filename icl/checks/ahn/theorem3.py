@@ -26,7 +26,7 @@ from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
 from icl.checks.settings import in_range
 from icl.checks.verdict import Bound, Control, Finding, Weights, combine
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk, PolynomialMinimum
+from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
 
 POINTS = 3  # random points of S
 STARTS = 8  # of the search that must find the closed-form optimum again

@@ -27,7 +27,7 @@ from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
 from icl.checks.settings import affordable_starts, in_range
 from icl.checks.verdict import Bound, Control, Finding, Weights, combine
 from icl.random import generator
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 POINTS = 3  # random points of S
 MAX_LAYERS = 4

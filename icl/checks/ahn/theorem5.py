@@ -37,7 +37,8 @@ from icl.checks.settings import affordable_samples, in_range, law_of
 from icl.checks.verdict import Bound, Control, Finding, Weights, combine, decide
 from icl.errors import InputError
 from icl.random import generator
-from icl.theory.closed_forms import ReluRisk, isotropic_step
+from icl.theory.ahn.relu_risk import ReluRisk
+from icl.theory.closed_forms import isotropic_step
 from icl.theory.distance import distance_to_identity
 
 MAX_DIM = 64

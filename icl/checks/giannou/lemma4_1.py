@@ -17,7 +17,7 @@ from icl.checks.verdict import Finding, at_most, combine, decide
 from icl.constructions.giannou import inversion
 from icl.constructions.giannou.describe import describe
 from icl.errors import whole
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 
 REMARKS = [

@@ -26,7 +26,7 @@ from icl.checks.giannou.support.mutants import or_infinite
 from icl.checks.settings import in_range
 from icl.checks.verdict import Bound, Control, Finding, at_most, combine, decide
 from icl.errors import InputError, whole
-from icl.models.columns import ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
 

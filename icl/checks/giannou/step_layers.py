@@ -17,7 +17,7 @@ from icl.checks.giannou.support.mutants import mutants, or_infinite
 from icl.checks.giannou.support.step_error import StepSetting
 from icl.constructions.giannou.logistic import Approximations
 from icl.constructions.giannou.piecewise import Function, Piecewise, sigmoid
-from icl.models.columns import ColumnStack, Layer, forward
+from icl.models.giannou.columns import ColumnStack, Layer, forward
 from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 

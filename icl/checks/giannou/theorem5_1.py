@@ -18,7 +18,7 @@ from icl.checks.giannou.support.step_error import MAX_STEPS, NewtonSteps, Trajec
 from icl.checks.settings import in_range
 from icl.checks.verdict import Bound, Control, Finding, at_most, combine
 from icl.constructions.giannou.logistic import radius_of_iterates
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
 

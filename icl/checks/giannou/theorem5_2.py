@@ -28,7 +28,7 @@ from icl.checks.verdict import Bound, Finding, at_most, combine, decide
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.logistic import prompt_of_theorem
 from icl.errors import whole
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
 from icl.theory.quadratic import EPSILON

@@ -36,8 +36,8 @@ from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.random import generator
 from icl.theory.dynamical_system import Covariances, Moments, coefficients, moments, pairs, parity_mask
+from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON
-from icl.theory.value_search import search_values
 
 MAX_WINDOW = 5
 DRAWS = 8  # of weights of the pattern, and of others

@@ -31,8 +31,8 @@ from icl.checks.verdict import Bound, Control, Finding, combine
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.dynamical_system import Moments, coefficients, half_squared_error, parity_mask
+from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
-from icl.theory.value_search import search_values
 
 MAX_WINDOW = 5
 SUPPORT = 1e-6  # of the largest entry: less is off the support, at an optimum found to rounding

@@ -39,8 +39,8 @@ from icl.theory.dynamical_system import (
     half_squared_error,
     parity_mask,
 )
+from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON
-from icl.theory.value_search import search_values
 
 MAX_WINDOW = 5
 FILTERED = 40  # systems whose Kalman filter is written out

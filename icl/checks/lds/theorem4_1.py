@@ -52,8 +52,8 @@ from icl.theory.dynamical_system import (
     half_squared_error,
     moments,
 )
+from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON
-from icl.theory.value_search import search_values
 
 ROUNDING = "rounding: 64 * 2^-52 times the sizes of all terms, the rules' negative weights among them"
 

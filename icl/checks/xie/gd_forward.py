@@ -21,7 +21,7 @@ from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, decide
 from icl.checks.xie.support.initial_guess import AroundPrior
 from icl.checks.xie.support.yq_lsa import descent_from, path_length
-from icl.constructions.initial_guess import one_step_gd
+from icl.constructions.xie.initial_guess import one_step_gd
 from icl.errors import real, reals
 from icl.models import Full, LinearTransformer
 from icl.random import generator

@@ -23,7 +23,7 @@ from icl.checks.xie.support.saturation import BLUR, Saturation, given_heads, wit
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gap, gd_risk
+from icl.theory.xie.initial_guess import gap, gd_risk
 from icl.verdicts import joint
 
 SAMPLES, NOISE = 64, 1e-3

@@ -19,11 +19,11 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.checks.xie.support.convexity import violation
 from icl.checks.xie.support.initial_guess import AroundPrior, risk_under
-from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
+from icl.constructions.xie.initial_guess import heads_of_matrices, one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gap, gd_risk, optimal_matrices
 from icl.theory.quadratic import LabelMoments, SymmetricSpace, second_gram
+from icl.theory.xie.initial_guess import gap, gd_risk, optimal_matrices
 
 MAX_HEADS = 1000
 PAIRS = 32

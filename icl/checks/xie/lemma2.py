@@ -18,10 +18,10 @@ from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
 from icl.checks.xie.support.convexity import violation
 from icl.checks.xie.support.initial_guess import AroundPrior, risk_under
 from icl.checks.xie.support.yq_lsa import read_in
-from icl.constructions.initial_guess import one_step_gd
+from icl.constructions.xie.initial_guess import one_step_gd
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gd_risk
+from icl.theory.xie.initial_guess import gd_risk
 
 PAIRS = 32
 SOURCE = (

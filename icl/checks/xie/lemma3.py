@@ -21,7 +21,7 @@ from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, at_most, combine, decide
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS, AroundPrior
 from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
-from icl.constructions.initial_guess import block_of_yq_lsa, yq_lsa_of_block
+from icl.constructions.xie.initial_guess import block_of_yq_lsa, yq_lsa_of_block
 from icl.errors import whole
 from icl.models import LinearTransformer, LinearTransformerBlock, Parametrization, YqLSA
 from icl.random import generator

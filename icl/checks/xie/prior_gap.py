@@ -24,7 +24,7 @@ from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
-from icl.theory.initial_guess import gap_slope, gd_risk
+from icl.theory.xie.initial_guess import gap_slope, gd_risk
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of w*, v and b as given, or of such of size 1 where they are smaller
 GRID_DIMS, GRID_CONTEXTS = (1, 2, 3, 5), (1, 2, 7, 40)  # beside the settings' own

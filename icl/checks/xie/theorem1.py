@@ -27,7 +27,7 @@ from icl.checks.xie.support.saturation import BLUR, Saturation, given_heads, wit
 from icl.checks.xie.support.tokens import GuessLayer, Quantity
 from icl.errors import InputError
 from icl.random import generator
-from icl.theory.initial_guess import fewest_heads, gap, gd_risk, lost_slope
+from icl.theory.xie.initial_guess import fewest_heads, gap, gd_risk, lost_slope
 
 MAX_DIM = 14
 TOO_LARGE = "alternating least squares with nearly dim heads takes minutes"

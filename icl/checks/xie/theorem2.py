@@ -23,7 +23,7 @@ from icl.checks.settings import in_range
 from icl.checks.verdict import Control, Finding, at_most, combine
 from icl.checks.xie.support.initial_guess import Vector, law_around
 from icl.checks.xie.support.saturation import Saturation
-from icl.constructions.initial_guess import one_step_gd
+from icl.constructions.xie.initial_guess import one_step_gd
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.quadratic import LabelMoments, mean_gram

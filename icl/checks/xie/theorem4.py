@@ -34,8 +34,8 @@ from icl.errors import InputError
 from icl.models import YqLSA
 from icl.tasks import LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gd_risk
 from icl.theory.quadratic import EPSILON
+from icl.theory.xie.initial_guess import gd_risk
 
 CONTEXTS = tuple(2**k for k in range(7))  # times the context
 MAX_CONTEXT = 10**6

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from icl.constructions.account import Account, HeadAccount, LayerAccount, Part, ReLUAccount
-from icl.models.columns import ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 
 ATTENTION = "every column attends to every column: no mask, no softmax"
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from icl.errors import whole
-from icl.models.columns import ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 
 
 def rows_of_lemma(dim: int) -> Rows:

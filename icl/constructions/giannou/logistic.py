@@ -19,7 +19,7 @@ from icl.constructions.giannou.inversion import two_layers
 from icl.constructions.giannou.piecewise import Neurons, Piecewise
 from icl.constructions.giannou.prompt import prompt, shape_of
 from icl.errors import InputError, real, whole
-from icl.models.columns import Blocks, ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import Blocks, ColumnStack, Head, Layer, Rows
 
 IDENTITY: Blocks = {"I": 1.0}
 FIRST: Blocks = {"I[0]": 1.0}  # e_1^T, the first row of the identity

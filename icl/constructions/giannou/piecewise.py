@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from icl.errors import real, whole
-from icl.models.columns import ReLU, Rows
+from icl.models.giannou.columns import ReLU, Rows
 
 Function = Callable[[np.ndarray], np.ndarray]
 INFLECTION = math.log(2 + math.sqrt(3))  # of sigma'(z): where its second derivative changes sign

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from icl.errors import InputError
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 
 
 def shape_of(A_ND: Tensor) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from icl.constructions.giannou.inversion import one_layer
 from icl.constructions.giannou.prompt import prompt, shape_of
 from icl.errors import real, whole
-from icl.models.columns import ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 
 
 def theorem4_2(dim: int, steps: int, epsilon: float, mu: float = 0.0) -> ColumnStack:

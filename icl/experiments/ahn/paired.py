@@ -29,7 +29,7 @@ from icl.runs.record import RunRecord
 from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
 from icl.tasks.prompts import GramPrompt
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 from icl.training.load import restored
 

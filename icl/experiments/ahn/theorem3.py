@@ -11,7 +11,7 @@ from icl.experiments.ahn import trained
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import linear_regression
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.load import restored
 
 

@@ -22,7 +22,7 @@ from icl.tasks import LinearRegressionLaw
 from icl.tasks.integrated import Tilted
 from icl.tasks.law import Draw, Estimator
 from icl.tasks.linear_regression import linear_regression
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 from icl.training.load import TrainedRun, restored
 from icl.weighted import stratified_error

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from icl.runs.record import RunRecord
+from icl.theory.ahn.invariant_risk import scalars_on_s
 from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
-from icl.theory.polynomial import scalars_on_s
 
 
 def whitened(run: RunRecord) -> np.ndarray:

@@ -19,8 +19,8 @@ from icl.random import generator
 from icl.tasks import ConditionedRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.tasks.wishart import draw_wishart
+from icl.theory.giannou.scalar_family import Masked, Problem, Unmasked, best_by_layers, response, risks
 from icl.theory.quadrature import MAX_NODES, gauss_rule
-from icl.theory.scalar_family import Masked, Problem, Unmasked, best_by_layers, response, risks
 from icl.theory.wishart import trace_moment
 from icl.weighted import stratified_error
 

@@ -17,8 +17,8 @@ from icl.experiments.lds.protocol import ProtocolSize
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
+from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import QuadraticRisk
-from icl.theory.value_search import search_values
 from icl.training.threads import threads
 
 RESTARTS = 4  # of each search for the best head

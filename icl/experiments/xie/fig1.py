@@ -9,7 +9,7 @@ import numpy as np
 from icl.experiments.runner import Runner
 from icl.experiments.xie.runs import KEY, RunSize, best_risk, identity, risks, squares, store
 from icl.runs.record import RunRecord
-from icl.theory.initial_guess import gap_slope, gd_risk
+from icl.theory.xie.initial_guess import gap_slope, gd_risk
 
 GRID = 25  # points of the exact lines
 

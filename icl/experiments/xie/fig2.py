@@ -10,7 +10,7 @@ from icl.errors import real
 from icl.experiments.runner import Runner
 from icl.experiments.xie.runs import KEY, Minibatch, RunSize, best_risk, curves, identity, store, wholes
 from icl.runs.record import RunRecord
-from icl.theory.initial_guess import gd_risk, lost_slope
+from icl.theory.xie.initial_guess import gd_risk, lost_slope
 
 MAX_HEADS = 64
 

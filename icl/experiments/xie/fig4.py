@@ -11,7 +11,7 @@ from icl.experiments.runner import Runner
 from icl.experiments.xie.fig2 import MAX_HEADS
 from icl.experiments.xie.runs import KEY, RunSize, identity, risks, squares, store
 from icl.runs.record import RunRecord
-from icl.theory.initial_guess import gap_slope, gd_risk
+from icl.theory.xie.initial_guess import gap_slope, gd_risk
 
 
 class Fig4:

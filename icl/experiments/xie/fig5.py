@@ -30,7 +30,7 @@ from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gd_risk
+from icl.theory.xie.initial_guess import gd_risk
 from icl.training.load import restored
 
 QUANTILES = (0.1, 0.5, 0.9)  # over prompts, all seeds together

@@ -4,8 +4,9 @@ import torch
 
 from icl.checks.ahn import global_optimum
 from icl.checks.ahn.global_optimum import GlobalOptimum
-from icl.theory import equivariant_bound, wishart
-from icl.theory.polynomial import InvariantRisk
+from icl.theory import wishart
+from icl.theory.ahn import equivariant_bound
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.checks.asking import Mutant, blinded, edited, seen
 
 SMALL = {"dim": 2, "context": 10, "starts": 4}

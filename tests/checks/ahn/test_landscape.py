@@ -5,7 +5,7 @@ import torch
 from icl.checks.ahn import landscape
 from icl.checks.ahn.landscape import Landscape, share_interval
 from icl.checks.ahn.support.critical_set import as_printed
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 SMALL = {"starts": 16, "init_stds": [0.1], "prompts": 300, "iterations": 30, "samples": 1000}
 

@@ -5,8 +5,8 @@ import torch
 from icl.checks.ahn import theorem2
 from icl.checks.ahn.support import search
 from icl.checks.ahn.theorem2 import Theorem2
-from icl.theory.polynomial import InvariantRisk
-from icl.theory.words import sparse_a_risk
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.expected_traces import sparse_a_risk
 from tests.checks.asking import Mutant, blinded, held, seen
 
 

@@ -9,7 +9,7 @@ from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.verdict import Weights
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
 
 SMALL = {"samples": 1000}

@@ -10,7 +10,7 @@ from icl.checks.verdict import Weights
 from icl.models import gram
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.checks.asking import Mutant, blinded, edited, elsewhere, held, holds, refuses, seen
 
 SMALL = {"samples": 1000, "starts": 6}

@@ -11,7 +11,7 @@ from icl.checks.verdict import Weights
 from icl.models import tokens
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.theory.closed_forms import ReluRisk
+from icl.theory.ahn.relu_risk import ReluRisk
 from tests.checks.asking import Mutant, edited, elsewhere, held, holds, refuses, seen
 
 

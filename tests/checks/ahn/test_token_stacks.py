@@ -13,7 +13,7 @@ from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.token_evidence import affordable_context
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.checks.asking import shown
 
 SMALL = {"dim": 3, "context": 6, "eigenvalues": [2, 1, 0.25], "layers": 2, "samples": 1000}

@@ -3,7 +3,7 @@ import torch
 
 from icl.checks.giannou.support import iteration
 from icl.checks.giannou.theorem4_2 import Theorem4_2
-from icl.models.columns import ColumnStack, Head, Layer
+from icl.models.giannou.columns import ColumnStack, Head, Layer
 from tests.checks.asking import Mutant, holds, seen
 
 

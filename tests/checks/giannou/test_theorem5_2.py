@@ -14,7 +14,7 @@ from icl.checks.giannou.support.problems import classified
 from icl.checks.giannou.support.step_error import StepSetting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.constructions.giannou import logistic, piecewise
-from icl.models.columns import ColumnStack, Head
+from icl.models.giannou.columns import ColumnStack, Head
 from tests.checks.asking import Mutant, blinded, holds, seen
 
 

@@ -6,7 +6,7 @@ from icl.algorithms import ConjugateGradient, KalmanFilter
 from icl.checks.lds.pcg import Pcg, PcgLayer, median_interval
 from icl.checks.lds.support import population, sequences
 from icl.theory import dynamical_system as theory
-from icl.theory.value_search import search_values
+from icl.theory.lds.value_search import search_values
 from tests.checks.asking import Mutant, held, seen
 
 

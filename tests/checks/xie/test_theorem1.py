@@ -8,8 +8,8 @@ from icl.checks.xie import theorem1
 from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
-from icl.theory.initial_guess import lost_slope
 from icl.theory.quadratic import QuadraticRisk
+from icl.theory.xie.initial_guess import lost_slope
 from tests.checks.asking import Mutant, blinded, elsewhere, held, holds, refuses, seen
 from tests.checks.xie.test_gd_lower_bound import WIDE
 

@@ -2,7 +2,7 @@ import torch
 
 from icl.constructions.giannou import inversion, logistic, regression
 from icl.constructions.giannou.describe import describe
-from icl.models.columns import ColumnStack, Head, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 
 
 def test_a_construction_in_words():

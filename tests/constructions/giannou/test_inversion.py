@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.constructions.giannou import inversion
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 
 
 @settings(max_examples=30, deadline=None)

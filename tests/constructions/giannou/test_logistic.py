@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from icl.algorithms import LogisticLoss, damped_newton
 from icl.constructions.giannou import inversion, logistic
 from icl.errors import InputError
-from icl.models.columns import ColumnStack, Head
+from icl.models.giannou.columns import ColumnStack, Head
 
 
 def problem(dim, context, seed):

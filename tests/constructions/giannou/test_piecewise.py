@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from icl.constructions.giannou import piecewise
 from icl.constructions.giannou.piecewise import Neurons, sigmoid
-from icl.models.columns import ColumnStack, Layer, Rows
+from icl.models.giannou.columns import ColumnStack, Layer, Rows
 
 ROWS = Rows({"y": 1, "a": 1, "s": 1, "out": 1, "one": 1})
 

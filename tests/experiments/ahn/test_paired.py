@@ -12,7 +12,7 @@ from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.weighted import stratified_error
 from tests.records import Asking
 

@@ -11,8 +11,8 @@ from icl.experiments.giannou.scalars import drawn_problem, exact_problem, family
 from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression
-from icl.theory.polynomial import InvariantRisk
-from icl.theory.scalar_family import response_and_derivatives, risks
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.giannou.scalar_family import response_and_derivatives, risks
 
 D, N, SIGMAS = 3, 9, 5.0
 THETA = np.array([0.25, 0.4, 0.15, 0.9])

@@ -10,7 +10,7 @@ from icl.config.compose import compose
 from icl.config.objects import instantiate
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.constructions.initial_guess import one_step_gd
+from icl.constructions.xie.initial_guess import one_step_gd
 from icl.experiments.xie import fig5
 from icl.experiments.xie.fig1 import Fig1
 from icl.experiments.xie.fig2 import Fig2
@@ -25,7 +25,7 @@ from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import gd_risk, lost_slope
+from icl.theory.xie.initial_guess import gd_risk, lost_slope
 from tests.records import Asking, mark, record
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}

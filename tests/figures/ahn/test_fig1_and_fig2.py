@@ -7,7 +7,7 @@ import torch
 from icl.experiments.ahn.theorem3 import Theorem3
 from icl.figures.ahn.fig1 import Fig1, _blue, _red_after_the_transient
 from icl.figures.ahn.fig2 import Fig2
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 LAYERS = 3
 

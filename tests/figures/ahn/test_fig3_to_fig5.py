@@ -9,7 +9,7 @@ from icl.experiments.ahn.theorem4 import Theorem4
 from icl.figures.ahn.fig3 import Fig3, _falls
 from icl.figures.ahn.fig4 import Fig4
 from icl.figures.ahn.fig5 import Fig5
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 # Near the best point of S at n = 10.
 A_SCALARS, B_SCALARS = (0.539, 1.57, 11.781), (0.297, 0.948)

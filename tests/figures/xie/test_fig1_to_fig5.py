@@ -9,7 +9,7 @@ from icl.figures.xie.fig2 import Fig2
 from icl.figures.xie.fig3 import Fig3
 from icl.figures.xie.fig4 import Fig4
 from icl.figures.xie.fig5 import Fig5
-from icl.theory.initial_guess import gap_slope, gd_risk, lost_slope
+from icl.theory.xie.initial_guess import gap_slope, gd_risk, lost_slope
 from tests.records import record
 
 DIM, CONTEXT, PRIOR = 4, 6, 9.0

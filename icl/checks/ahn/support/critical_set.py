@@ -27,7 +27,7 @@ from icl.checks.rounding import ROUNDING
 from icl.checks.verdict import QUANTILE
 from icl.progress import track
 from icl.tasks import LinearRegressionLaw
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.statistics import norm_and_stderr
 
 CHUNKS = 50

@@ -26,8 +26,8 @@ from icl.checks.given_weights import require_family, require_law
 from icl.checks.verdict import Weights
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.distance import distance_to_identity
-from icl.theory.polynomial import InvariantRisk
 
 
 def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, LinearRegressionLaw]]:

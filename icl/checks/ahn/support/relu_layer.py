@@ -17,7 +17,7 @@ from icl.checks.sequential import Comparison
 from icl.checks.token_evidence import PRECISION, draw_tokens, hold_to
 from icl.models import Full, LinearTransformer
 from icl.tasks import LinearRegressionLaw, TokenPrompt
-from icl.theory.closed_forms import ReluRisk
+from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.quadratic import EPSILON
 
 PROMPTS = 64  # on which the library's predictions are compared

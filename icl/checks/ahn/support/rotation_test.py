@@ -19,8 +19,8 @@ from torch import Tensor
 from icl.checks.rounding import ROUNDING
 from icl.models import LinearTransformer, SparseA
 from icl.tasks import GramPrompt, LinearRegressionLaw, TokenPrompt
-from icl.theory.polynomial import InvariantRisk
-from icl.theory.words import sparse_a_risk
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.expected_traces import sparse_a_risk
 
 Array = NDArray[np.float64]
 Change = tuple[float, float]  # an error and its bound

@@ -39,7 +39,7 @@ from icl.checks.token_evidence import (
 )
 from icl.models import SparseA, SparseAB
 from icl.tasks import LinearRegressionLaw
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 OFF_S = 0.2  # how far off S, relative: a Gaussian matrix that is not symmetric
 PROMPTS = 16  # on which the paths are compared, one by one

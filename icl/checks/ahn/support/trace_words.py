@@ -17,8 +17,8 @@ from icl.checks.ahn.support import orbits
 from icl.checks.ahn.support.critical_set import Point, gradient_as_printed
 from icl.checks.rounding import ROUNDING
 from icl.tasks import LinearRegressionLaw
-from icl.theory.words import MAX_LAYERS as WORDS_LAYERS
-from icl.theory.words import sparse_a_risk
+from icl.theory.expected_traces import MAX_LAYERS as WORDS_LAYERS
+from icl.theory.expected_traces import sparse_a_risk
 
 WORDS_DIM = 10
 

@@ -19,7 +19,7 @@ from icl.checks.verdict import Finding, at_most, combine, decide
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.regression import prompt_of_theorem, start, theorem4_2
 from icl.errors import whole
-from icl.models.columns import ColumnStack, forward
+from icl.models.giannou.columns import ColumnStack, forward
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from icl.checks.verdict import Control
-from icl.models.columns import ColumnStack, Head, Layer
+from icl.models.giannou.columns import ColumnStack, Head, Layer
 
 
 def mutants(stack: ColumnStack) -> Iterator[tuple[int, str, Layer]]:

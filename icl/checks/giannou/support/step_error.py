@@ -22,7 +22,7 @@ from icl.constructions.giannou.logistic import (
     radius_of_iterates,
 )
 from icl.errors import whole
-from icl.models.columns import ColumnStack
+from icl.models.giannou.columns import ColumnStack
 from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 

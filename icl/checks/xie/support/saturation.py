@@ -20,13 +20,13 @@ from icl.checks.rounding import ROUNDING
 from icl.checks.settings import in_range
 from icl.checks.verdict import Weights
 from icl.checks.xie.support.initial_guess import MAX_DIM, TOO_LARGE, bounded, risk_under
-from icl.constructions.initial_guess import heads_of_matrices, one_step_gd
+from icl.constructions.xie.initial_guess import heads_of_matrices, one_step_gd
 from icl.errors import InputError
 from icl.models import Full, MultiHead
 from icl.tasks import LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.initial_guess import guess_error, optimal_matrices
 from icl.theory.quadratic import EPSILON, ConvexBound, LabelMoments, QuadraticRisk, constant_error
+from icl.theory.xie.initial_guess import guess_error, optimal_matrices
 
 BLUR = 1e-10  # a relative error that each bound must be small enough to see
 

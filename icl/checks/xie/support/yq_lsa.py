@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.xie.support.initial_guess import risk_under
-from icl.constructions.initial_guess import one_step_gd
+from icl.constructions.xie.initial_guess import one_step_gd
 from icl.models import Parametrization, YqLSA
 from icl.tasks import LinearRegressionLaw
 from icl.theory.quadratic import EPSILON, QuadraticRisk

@@ -8,7 +8,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
 
 from icl.theory.closed_forms import isotropic_step, theorem1_risk
-from icl.theory.initial_guess import (
+from icl.theory.quadratic import LabelMoments, QuadraticRisk, second_gram
+from icl.theory.xie.initial_guess import (
     constant_step,
     fewest_heads,
     gap,
@@ -18,7 +19,6 @@ from icl.theory.initial_guess import (
     lost_slope,
     optimal_matrices,
 )
-from icl.theory.quadratic import LabelMoments, QuadraticRisk, second_gram
 from tests.theory.drawing import covariance, draw, eye
 
 

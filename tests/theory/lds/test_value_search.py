@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from icl.theory import dynamical_system as lds
+from icl.theory.lds.value_search import _gap, search_values
 from icl.theory.quadratic import QuadraticRisk
-from icl.theory.value_search import _gap, search_values
 
 
 def risk(window, length=8):

@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from icl.constructions import initial_guess
-from icl.constructions.initial_guess import block_of_yq_lsa, heads_of_matrices, one_step_gd, yq_lsa_of_block
+from icl.constructions.xie import initial_guess
+from icl.constructions.xie.initial_guess import (
+    block_of_yq_lsa,
+    heads_of_matrices,
+    one_step_gd,
+    yq_lsa_of_block,
+)
 from icl.theory.quadratic import QuadraticRisk
 from tests.theory.changing import sees
 

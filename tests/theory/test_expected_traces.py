@@ -3,11 +3,11 @@ from itertools import product
 import pytest
 import torch
 
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.expected_traces import expected_word, sparse_a_risk
 from icl.theory.gaussian import moment
-from icl.theory.polynomial import InvariantRisk
 from icl.theory.quadratic import QuadraticRisk
 from icl.theory.wishart import trace_moment
-from icl.theory.words import expected_word, sparse_a_risk
 from tests.theory.drawing import covariance, draw, eye, loss_on_gram_matrices, within
 
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from icl.tasks.wishart import draw_wishart
-from icl.theory.equivariant_bound import equivariant_bound, equivariant_optimum, terms_of
-from icl.theory.polynomial import InvariantRisk
+from icl.theory.ahn.equivariant_bound import equivariant_bound, equivariant_optimum, terms_of
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.wishart import product_moment
-from icl.theory.words import sparse_a_risk
 
 
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 3), (5, 20)])

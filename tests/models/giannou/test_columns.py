@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.models import gram, tokens
-from icl.models.columns import ColumnStack, Head, Layer, ReLU, Rows, forward, token_form
+from icl.models.giannou.columns import ColumnStack, Head, Layer, ReLU, Rows, forward, token_form
 
 
 def random_layer(rng, P, heads, neurons=0):

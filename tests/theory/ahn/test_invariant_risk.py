@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize_scalar
 
-from icl.theory.polynomial import InvariantRisk, scalars_on_s
+from icl.theory.ahn.invariant_risk import InvariantRisk, scalars_on_s
 from tests.theory.drawing import covariance, draw, eye
 
 STEPS = st.floats(-0.5, 2.0)

@@ -1,0 +1,49 @@
+"""The exact risk of weights projected on the set S of ahn's Theorems 3 and 4.
+
+R replicas, L layers, D covariates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from icl.tasks.law import Law, Model, RiskFunction
+from icl.tasks.linear_regression import is_linear_regression
+from icl.theory.ahn.invariant_risk import InvariantRisk, scalars_on_s
+
+
+def risk_on_s(model: Any, law: Law) -> RiskFunction | None:
+    """Return the exact risk of the projection of any weights of this model on S; None if the law is another
+    than the theorems', or the model none of theirs, or too deep."""
+    family = model.parametrization
+    if not family.sparse or model.activation != "identity" or not is_linear_regression(law):
+        return None
+    whitened_RDD = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD
+    isotropic = bool((whitened_RDD - torch.eye(law.dim, dtype=torch.float64)).abs().max() < 1e-9)
+    centred = law.label_noise == 0 and not law.mean_RD.any() and not law.guesses
+    if not (isotropic and centred and law.read_out == -1):
+        return None
+    with_b = family.with_b
+    try:
+        risks = {n: InvariantRisk(law.dim, n, family.layers, with_b) for n in set(law.context_R)}
+    except ValueError:
+        return None  # too deep for the exact polynomial
+    Sigma_RDD, context_R = law.Sigma_RDD, law.context_R
+
+    def risk(model: Model) -> Tensor:
+        A_RLDD, B_RLDD = model.parametrization.sparse_weights()
+        values = []
+        for r, n in enumerate(context_R):
+            if with_b and B_RLDD is not None:
+                full_LDD = torch.cat([B_RLDD[r], torch.zeros_like(A_RLDD[r, :1])])
+                a_L, beta_L = scalars_on_s(A_RLDD[r], Sigma_RDD[r], full_LDD)
+                values.append(risks[n].value(a_L.tolist(), beta_L.tolist()[:-1]))
+            else:
+                a_L, _ = scalars_on_s(-A_RLDD[r], Sigma_RDD[r])
+                values.append(risks[n].value(a_L.tolist()))
+        return torch.tensor(values, dtype=torch.float64)
+
+    return risk

@@ -1,0 +1,49 @@
+"""Distances of every A and B to multiples of the identity, as ahn's section 4.3 draws them, which runs of
+linear regression record.
+
+R replicas, L layers, D covariates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from icl.tasks.law import Model
+from icl.theory.distance import distance_to_identity
+
+
+class Distances:
+    """The distances of every A and B of a model; `root_RDD` is F with F F^T = Sigma."""
+
+    def __init__(self, root_RDD: Tensor, model: Model) -> None:
+        self.root_RDD = root_RDD
+        self.shapes = model.parametrization.shapes()
+
+    def names(self) -> Sequence[str]:
+        if "A" not in self.shapes:
+            return []
+        layers = {name: range(shape[0]) for name, shape in self.shapes.items()}
+        names = ["dist_preconditioned", "dist_plain"]
+        names += [f"dist_{kind}_A{i}" for kind in ("preconditioned", "plain") for i in layers["A"]]
+        return names + [f"dist_B{i}" for i in layers.get("B", ())]
+
+    def at(self, model: Model) -> Mapping[str, Tensor]:
+        return distances(model.parametrization.matrices(), self.root_RDD)
+
+
+def distances(matrices: Mapping[str, Tensor], root_RDD: Tensor) -> dict[str, Tensor]:
+    """Return Dist to the sets of Theorems 3 and 4 by layer, and its maximum over A's; {} without A."""
+    if "A" not in matrices:
+        return {}
+    A_RLDD, root_R1DD = matrices["A"], root_RDD[:, None]
+    preconditioned_RL = distance_to_identity(root_R1DD.mT @ A_RLDD @ root_R1DD)
+    plain_RL = distance_to_identity(A_RLDD)
+    values = {"dist_preconditioned": preconditioned_RL.amax(1), "dist_plain": plain_RL.amax(1)}
+    values |= {f"dist_preconditioned_A{layer}": d for layer, d in enumerate(preconditioned_RL.unbind(1))}
+    values |= {f"dist_plain_A{layer}": d for layer, d in enumerate(plain_RL.unbind(1))}
+    if "B" in matrices:
+        plain_B_RL = distance_to_identity(matrices["B"])
+        values |= {f"dist_B{layer}": d for layer, d in enumerate(plain_B_RL.unbind(1))}
+    return values
