@@ -1,9 +1,7 @@
-"""Tables of statements and figures, and single numbers, from docs/records, which a reproduce filled; files.
+"""Tables of statements and figures, and single numbers, from docs/records; files of the repository.
 
-A page asks with `{{ statements ahn }}`, `{{ figures ahn }}`, `{{ findings ahn }}`, `{{ counts }}`,
-`{{ times }}`, `{{ paperscale }}` or `{{ file PATH }}`, or for one number with
-`{{ ahn/theorem3 measured.risk .4f }}`: `*` in its name stands for every key, of which `min:.4f` or `max:.4f`
-is shown; `|.4f` leaves out the number's sign.
+Of a number's name, `*` stands for every key; `min:.4f` or `max:.4f` then shows the least or the greatest.
+`|.4f` leaves out the sign.
 """
 
 from __future__ import annotations
@@ -11,23 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from latex2mathml.converter import convert
 
 from icl.text import brief, measurement
 from icl.verdicts import KINDS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"
-_ASKED = re.compile(r"\{\{ (\S+)(?: (\S+))?(?: (\S+))? \}\}")
 _SHAPES = {"holds": "●", "fails": "▲", "undecided": "○", "skipped": "–"}
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    return _ASKED.sub(lambda found: _answer(found[1], found[2], found[3]), markdown)
 
 
 def records(paper: str) -> dict[str, Any]:
@@ -58,31 +49,17 @@ def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
     raise KeyError(f"{asked}: no record has {keys[0]}")
 
 
-def _answer(what: str, which: str | None, form: str | None) -> str:
-    if what == "counts":
-        return _counts()
-    if what == "paperscale":
-        return _paper_scale()
-    if what == "times":
-        return _times()
-    if what == "file" and which:
-        return _file(ROOT / which)
-    tables = {"statements": _statements, "figures": _figures, "findings": _findings}
-    if what in tables and which:
-        return tables[what](records(which))
-    if which:
-        return _number(value(what, which), form or "")
-    raise ValueError(f"{what}: a page asks for what no record has")
-
-
-def _number(found: Any, form: str) -> str:
+def formatted(found: Any, form: str) -> str:
+    if isinstance(found, str):
+        return f"*{found}*"
     chosen, colon, rest = form.partition(":")
     if colon:
         return format({"min": min, "max": max}[chosen](found), rest)
     return format(abs(found), form[1:]) if form.startswith("|") else format(found, form)
 
 
-def _statements(paper: Mapping[str, Any]) -> str:
+def statements(name: str) -> str:
+    paper = records(name)
     rows = ["| statement | verdict | measured, bound and control |", "|---|---|---|"]
     for id, check in sorted(paper["checks"].items(), key=lambda item: _rank(item[1]["reference"])):
         control = check["control"]
@@ -103,8 +80,23 @@ def _formula(config: Path) -> list[str]:
     found = re.search(r"^# formula: (.+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
     if not found:
         return []
-    mathml = re.sub(r"[*_|`]", lambda c: f"&#{ord(c[0])};", convert(found[1]))
-    return [f'<span class="formula">{mathml}</span>']
+    return [f" ${portable(found[1])}$ "]
+
+
+def portable(latex: str) -> str:
+    """Rewrite commands that Markdown would take for escapes or for the border of a cell."""
+    commands = {
+        "\\": "cr",
+        "|": "Vert",
+        "{": "lbrace",
+        "}": "rbrace",
+        ",": "thinspace",
+        " ": "enspace",
+        "#": "sharp",
+    }
+    latex = re.sub(r"\\([\\|{},# ])", lambda c: f"\\{commands[c[1]]} ", latex)
+    latex = latex.replace("|", r"\vert ").replace("<", r"\lt ").replace("*", r"\ast ")
+    return re.sub(r" +", " ", latex).strip()
 
 
 def _kind(words: str) -> str:
@@ -117,10 +109,11 @@ def _rank(reference: str) -> int:
     return next((i for i, kind in enumerate(kinds) if reference.startswith(kind)), len(kinds))
 
 
-def _figures(paper: Mapping[str, Any]) -> str:
+def figures(name: str) -> str:
+    paper = records(name)
     if not paper["figures"]:
         return "No figure of this paper has a stored record yet."
-    rows = ["| figure and claim | verdict | measured, and what it is held against |", "|---|---|---|"]
+    rows = ["| figure and claim | verdict | measured, and what it is compared with |", "|---|---|---|"]
     for id, figure in paper["figures"].items():
         if "skipped" in figure:
             rows.append(
@@ -133,19 +126,19 @@ def _figures(paper: Mapping[str, Any]) -> str:
 def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
     kind = _kind(KINDS.get(claim.get("kind", ""), ""))
     measured = (
-        f"{_cell(brief(claim['measured'], 3))}{kind}<br>*Held against:* {_cell(brief(claim['bound'], 3))}"
+        f"{_cell(brief(claim['measured'], 3))}{kind}<br>*Compared with:* {_cell(brief(claim['bound'], 3))}"
     )
     return f"| {of}{_cell(claim['claim'])} | {_verdict(claim)} | {measured} |"
 
 
-def _paper_scale() -> str:
+def paperscale() -> str:
     """Each figure that was drawn at scale=paper: its picture, its claims, what it took and where."""
     blocks = []
     for path in sorted((RECORDS / "paper").glob("*.json")):
         for id, figure in json.loads(path.read_text(encoding="utf-8")).items():
             took = _duration(figure["seconds"])
             threads = f"{figure['threads']} thread{'s' if figure['threads'] > 1 else ''}"
-            rows = ["| claim | verdict | measured, and what it is held against |", "|---|---|---|"]
+            rows = ["| claim | verdict | measured, and what it is compared with |", "|---|---|---|"]
             rows += [_claim_row(claim) for claim in figure["claims"]]
             made = f"{figure['date']}, commit {figure['commit'][:10]}: {took} on {threads} of {figure['cpu']}"
             blocks += [
@@ -165,8 +158,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _findings(paper: Mapping[str, Any]) -> str:
-    """What the checks say of the paper's text, each once, with the first check that says it."""
+def findings(name: str) -> str:
+    """List the remarks on a paper's text, each once, with the first check that makes it."""
+    paper = records(name)
     said: dict[str, str] = {}
     for id, check in paper["checks"].items():
         for remark in check["remarks"]:
@@ -174,12 +168,13 @@ def _findings(paper: Mapping[str, Any]) -> str:
     return "\n".join(f"- {_escaped(remark)} (`{id}`)" for remark, id in said.items())
 
 
-def _file(path: Path) -> str:
+def file(name: str) -> str:
+    path = ROOT / name
     language = {".py": "python", ".toml": "toml"}[path.suffix]
     return f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
 
 
-def _counts() -> str:
+def counts() -> str:
     rows = ["| paper | checks | hold | fail | undecided | figures drawn |", "|---|---|---|---|---|---|"]
     for path in sorted(RECORDS.glob("*.json")):
         paper = records(path.stem)
@@ -190,7 +185,7 @@ def _counts() -> str:
     return "\n".join(rows)
 
 
-def _times() -> str:
+def times() -> str:
     """What each paper's records took, one after another; a figure's seconds are also those of its runs."""
     rows, machines = ["| paper | checks | figures, with their training |", "|---|---|---|"], set()
     for path in sorted(RECORDS.glob("*.json")):
@@ -231,3 +226,14 @@ def _cell(text: str) -> str:
 def _escaped(text: str) -> str:
     """The checks write plain text: their * and _ and < and $ are no Markdown."""
     return re.sub(r"[&<>\\`*_\[\]$^~|{}]", lambda found: f"&#{ord(found[0])};", text)
+
+
+TABLES: dict[str, Callable[..., str]] = {
+    "counts": counts,
+    "figures": figures,
+    "file": file,
+    "findings": findings,
+    "paperscale": paperscale,
+    "statements": statements,
+    "times": times,
+}

@@ -1,4 +1,4 @@
-"""The reference, generated: the commands' own help, the config files with their comments, public Python."""
+"""The pages of the reference: the commands' help, the config files with their comments, public Python."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
 
 from icl.cli import VERBS, main
 
@@ -43,12 +39,10 @@ PYTHON: dict[str, tuple[str, ...]] = {
 }
 
 
-def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
-    pages = {"commands": commands(), "python": python()}
-    pages |= {name: configs(title, which) for name, (title, which) in CONFIGS.items()}
-    for name, text in pages.items():
-        files.append(File.generated(config, f"reference/{name}.md", content=text))
-    return files
+def pages() -> dict[str, str]:
+    """Return each page by file name."""
+    found = {"commands.md": commands(), "python.md": python()}
+    return found | {f"{name}.md": configs(title, which) for name, (title, which) in CONFIGS.items()}
 
 
 def commands() -> str:

@@ -1,21 +1,19 @@
-"""Tables of what was measured of the program itself: benchmarks and the last campaign of faults, from files.
+"""Tables of measurements of the program itself, from files: benchmarks, and the last campaign of faults.
 
-`{{ bench NAME }}` is docs/records/bench/NAME.json, which `icl bench bench=NAME format=json` printed;
-`{{ faults }}` and `{{ inputs }}` are docs/records/campaign, which the two programs of tests/faults printed.
+`bench NAME` is docs/records/bench/NAME.json, the output of `icl bench bench=NAME format=json`; `faults` and
+`inputs` are docs/records/campaign, the output of the two programs of tests/faults.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-RECORDS = Path(__file__).parents[1] / "records"
-_ASKED = re.compile(r"\{\{ (bench|faults|inputs)(?: (\w+))? \}\}")
-_HARMS = {
+RECORDS = Path(__file__).parents[2] / "docs" / "records"
+HARMS = {
     "stopped": "a signal before one of the writes of the command",
     "stopped_twice": "SIGKILL, and again while it recovers",
     "held_and_resumed": "SIGSTOP while another process gives the same command",
@@ -27,28 +25,17 @@ _HARMS = {
 }
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    return _ASKED.sub(lambda found: _answer(found[1], found[2]), markdown)
-
-
 def stored(folder: str, name: str) -> dict[str, Any]:
     return json.loads((RECORDS / folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def _answer(what: str, name: str | None) -> str:
-    if what == "faults":
-        return _faults(stored("campaign", "faults"))
-    if what == "inputs":
-        return _inputs(stored("campaign", "inputs"))
-    return _bench(stored("bench", str(name)))
-
-
-def _faults(campaign: Mapping[str, Any]) -> str:
+def faults() -> str:
+    campaign = stored("campaign", "faults")
     tried: Counter[str] = Counter()
     for story, count in campaign["tried"].items():
         tried[story.partition(": ")[2]] += count
     writes = sorted(campaign["writes"].values())
-    rows = ["| harm | stories |", "|---|---|", *(f"| {_HARMS[harm]} | {tried[harm]} |" for harm in _HARMS)]
+    rows = ["| harm | stories |", "|---|---|", *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS)]
     lost = [f"- `{failure}`" for failure in campaign["failures"]]
     made = f"{sum(tried.values())} stories in {campaign['seconds']} s"
     head = f"{made}; a command makes {writes[0]} to {writes[-1]} writes."
@@ -57,7 +44,8 @@ def _faults(campaign: Mapping[str, Any]) -> str:
     )
 
 
-def _inputs(campaign: Mapping[str, Any]) -> str:
+def inputs() -> str:
+    campaign = stored("campaign", "inputs")
     codes: Counter[str] = Counter()
     for case, count in campaign["codes"].items():
         codes[case.rpartition(" ")[2]] += count
@@ -68,7 +56,8 @@ def _inputs(campaign: Mapping[str, Any]) -> str:
     return "\n".join([head, "", *reasons, *lost])
 
 
-def _bench(document: Mapping[str, Any]) -> str:
+def bench(name: str) -> str:
+    document = stored("bench", name)
     rows = _hours(document["rows"]) if "core_hours" in document["rows"][0] else _seconds(document["rows"])
     machine = document["machine"]
     told = (
@@ -95,3 +84,6 @@ def _hours(rows: list[dict[str, Any]]) -> list[str]:
     counted = [row for row in rows if row["gpu_hours"]]
     told = ", ".join(f"{row['name'].partition(': ')[2]} {row['gpu_hours']:.1f}" for row in counted)
     return [*head, "", f"Hours of a GPU that multiplies at ten teraflops, by counted products: {told}."]
+
+
+TABLES: dict[str, Callable[..., str]] = {"bench": bench, "faults": faults, "inputs": inputs}

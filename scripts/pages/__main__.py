@@ -1,0 +1,10 @@
+"""`python -m scripts.pages` renews README.md and docs/; it prints what has changed."""
+
+from scripts.pages.render import ROOT, rendered
+
+if __name__ == "__main__":
+    for path, text in rendered().items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(path.relative_to(ROOT))
