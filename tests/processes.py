@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["icl.cli.dispatch", "icl.jobs.requests.train", "icl.training.ensemble", "tests.processes"]
+    ["icl.cli.dispatch", "icl.jobs.requests.train", "icl.training.run", "tests.processes"]
 )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pytorch_lightning as pl
 
 from icl.figures.heatmaps import Panels, free_of, heatmap_png, largest, panels_of, root_of
 from icl.runs.metric_kinds import of_one_matrix
@@ -34,8 +33,8 @@ class HeatmapSettings(Protocol):
     def chosen_of(self, matrices: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
-class RunLoggerCallback(pl.Callback):
-    """Log a run to `sink` while it trains, or afterwards from its record (`icl.training.loop.RunObserver`).
+class RunLoggerCallback:
+    """Log a run to `sink` while it trains, or afterwards from its record (`icl.training.plan.RunObserver`).
 
     `arrays`: the law's; a Sigma among them whitens pictures of A, masks of free entries are outlined.
     `heatmaps`: which pictures are drawn. `live`: somebody may be watching, so each is told when its step is
@@ -62,7 +61,7 @@ class RunLoggerCallback(pl.Callback):
     def loggers(self) -> Sequence[Logger]:
         return self.sink.loggers()
 
-    def on_weights(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+    def on_weights(self, trainer: Any, pl_module: Any, step: int) -> None:
         if not self.live or step not in self.steps:
             return
         matrices = {name: M.numpy() for name, M in pl_module.snapshot.matrices.items()}
@@ -70,9 +69,6 @@ class RunLoggerCallback(pl.Callback):
             caption = self._caption(name, step)
             png = heatmap_png(labelled, caption, free=self._free(name))
             self.sink.images(step, f"weights/{name}", [(caption, png)])
-
-    def on_rows(self, trainer: pl.Trainer, pl_module: Any, rows: Sequence[Row]) -> None:
-        self.rows(rows)
 
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and

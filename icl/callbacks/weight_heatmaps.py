@@ -16,6 +16,7 @@ from torch import Tensor
 from icl.callbacks.metrics import Matrices, StepCallback, run_recorders
 from icl.errors import InputError, one_of
 from icl.figures.heatmaps import Panels, free_of, heatmap_png, panels_of, root_of
+from icl.training.module import EnsembleModule
 
 
 class WeightHeatmaps(StepCallback):
@@ -54,7 +55,7 @@ class WeightHeatmaps(StepCallback):
                 show(logger, step, f"weights/{name}", png)
 
     def panels(self, pl_module: Any) -> Panels:
-        if self.matrices is None and not hasattr(pl_module, "look"):
+        if self.matrices is None and not isinstance(pl_module, EnsembleModule):
             raise InputError("WeightHeatmaps.matrices: missing; a function of the module that names matrices")
         found = pl_module.snapshot.matrices if self.matrices is None else self.matrices(pl_module)
         arrays = {name: _stack(tensor).numpy() for name, tensor in self.chosen_of(found).items()}

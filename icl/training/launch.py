@@ -24,12 +24,13 @@ import torch.distributed as dist
 from pytorch_lightning.plugins.environments import SLURMEnvironment
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
+from icl.callbacks.metrics import MetricCallback
 from icl.config import allowed_packages
 from icl.config.search_path import TORCHRUN
 from icl.errors import InputError, Interrupted, one_line
 from icl.training import loop
 from icl.training.distributed import OtherRankFailed, ProcessGroup
-from icl.training.loop import TrainingPlan
+from icl.training.plan import TrainingPlan
 
 _COLLECTIVE_TIMEOUT = datetime.timedelta(
     days=1
@@ -109,14 +110,14 @@ def initialized_group() -> Iterator[ProcessGroup]:
     global _current_group
     here = detect_environment()
     assert here is not None
-    company = ProcessGroup(here.size, here.rank, here.node, here.on_node)
+    process_group = ProcessGroup(here.size, here.rank, here.node, here.on_node)
     with _ended_by_signals():  # nothing has begun
-        _init_process_group(company, init_method=f"tcp://{here.address}", timeout=_MEETING)
-    _current_group = company if company.is_rank_zero else None
+        _init_process_group(process_group, init_method=f"tcp://{here.address}", timeout=_MEETING)
+    _current_group = process_group if process_group.is_rank_zero else None
     try:
-        yield company
-        if company.is_rank_zero:
-            company.broadcast(None)
+        yield process_group
+        if process_group.is_rank_zero:
+            process_group.broadcast(None)
     finally:
         _current_group = None
         dist.destroy_process_group()
@@ -142,7 +143,7 @@ def spawn_group(plan: TrainingPlan) -> Iterator[ProcessGroup]:
     if size == 1 or _current_group is not None:
         yield _current_group or ProcessGroup()
         return
-    company = ProcessGroup(size)
+    process_group = ProcessGroup(size)
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     share = Share(size, store.port, dict(plan.config), plan.seeds, plan.outputs, allowed_packages.allowed())
     others: list[Other] = []
@@ -150,10 +151,10 @@ def spawn_group(plan: TrainingPlan) -> Iterator[ProcessGroup]:
         for rank in range(1, size):
             others.append(start_other(rank, share))
         _await(store, others)
-        _init_process_group(company, store=store, timeout=_CONNECTING)
-        company.look_after = _Watch(company, others)
+        _init_process_group(process_group, store=store, timeout=_CONNECTING)
+        process_group.look_after = _Watch(process_group, others)
         try:
-            yield company
+            yield process_group
         except OtherRankFailed:
             _await_an_end(others)  # of the one that says over what
             raise
@@ -236,12 +237,12 @@ class _Watch:
     """Ends the others where one has ended, or where they do not come to the step at which the run was asked
     to stop: what this process waits for fails then."""
 
-    def __init__(self, company: ProcessGroup, others: Sequence[Other]) -> None:
-        self.company, self.others = company, others
+    def __init__(self, process_group: ProcessGroup, others: Sequence[Other]) -> None:
+        self.process_group, self.others = process_group, others
         self._asked: float | None = None
 
     def __call__(self) -> None:
-        if self.company.stop_requested() and self._asked is None:
+        if self.process_group.stop_requested() and self._asked is None:
             self._asked = time.monotonic()
         is_late = self._asked is not None and time.monotonic() - self._asked > _SHUTDOWN_SECONDS
         if is_late or any(other.poll() is not None for other in self.others):
@@ -249,10 +250,10 @@ class _Watch:
                 other.kill()
 
 
-def run_worker(company: ProcessGroup, plan: TrainingPlan) -> None:
+def run_worker(process_group: ProcessGroup, plan: TrainingPlan) -> None:
     """Run the loop of a rank other than zero: train from the state it receives, until there is no more."""
-    while (start := company.broadcast()) is not None:
-        loop.train_as_worker(plan, start, company)
+    while (start := process_group.broadcast()) is not None:
+        loop.train_as_worker(plan, start, process_group)
 
 
 def other_plan(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> TrainingPlan:
@@ -262,16 +263,16 @@ def other_plan(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -
     nodes = {k: v for k, v in config["callbacks"].items() if v is not None}
     own = {k: v for k, v in nodes.items() if not v["_target_"].startswith("icl.callbacks.")}
     parts = build_parts({**config, "callbacks": own}, seeds)
-    parts["callbacks"] = [c for c in parts["callbacks"] if not isinstance(c, loop.MetricCallback)]
+    parts["callbacks"] = [c for c in parts["callbacks"] if not isinstance(c, MetricCallback)]
     return TrainingPlan("", "", "", tuple(seeds), outputs=outputs, config=config, **parts)
 
 
-def _init_process_group(company: ProcessGroup, **how: Any) -> None:
+def _init_process_group(process_group: ProcessGroup, **how: Any) -> None:
     """Connects all processes within the timeout; from then on one may wait for another for long."""
     if torch.cuda.is_available():
-        torch.cuda.set_device(company.on_node % torch.cuda.device_count())
+        torch.cuda.set_device(process_group.on_node % torch.cuda.device_count())
     try:
-        dist.init_process_group("gloo", world_size=company.size, rank=company.rank, **how)
+        dist.init_process_group("gloo", world_size=process_group.size, rank=process_group.rank, **how)
     except (RuntimeError, ValueError) as error:
         raise OtherRankFailed(f"the processes of this run did not meet: {one_line(error)}") from error
     _set_pg_timeout(_COLLECTIVE_TIMEOUT, dist.group.WORLD)
@@ -286,14 +287,14 @@ def serve() -> None:
 
 def take_part(rank: int, share: Share) -> None:
     """Train in the run that rank 0 keeps, which also reports how it ended."""
-    company = ProcessGroup(share.size, rank, 0, rank)
+    process_group = ProcessGroup(share.size, rank, 0, rank)
     with allowed_packages.frozen_allowlist(share.allowed), contextlib.suppress(Interrupted, OtherRankFailed):
         plan = other_plan(share.config, share.seeds, share.outputs)
         store = dist.TCPStore("127.0.0.1", share.port, is_master=False, timeout=_MEETING)
         store.set(f"ready-{rank}", "")
         store.wait(["all-ready"], _MEETING)
-        _init_process_group(company, store=store, timeout=_CONNECTING)
-        run_worker(company, plan)
+        _init_process_group(process_group, store=store, timeout=_CONNECTING)
+        run_worker(process_group, plan)
 
 
 def _exit_with_parent() -> None:

@@ -3,8 +3,8 @@
 A Lightning batch is a fresh set of prompts with many optimizer steps on it, so that two hooks of ours stand
 beside Lightning's. Any callback that has one is called:
 
-    on_weights(trainer, pl_module, step)   the weights after `step` optimizer steps, `pl_module.look` on them:
-                                           at 0, 1, ..., total_steps
+    on_weights(trainer, pl_module, step)   the weights after `step` optimizer steps, of which
+                                           `pl_module.snapshot` is a copy: at 0, 1, ..., total_steps
     on_step_end(trainer, pl_module, step)  `step` optimizer steps have been taken: 1, ..., total_steps
 """
 
@@ -156,7 +156,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
-        self.company = ProcessGroup()
+        self.process_group = ProcessGroup()
         self.measured: dict[str, Tensor] = {}  # (R,) by name, since prompts were last drawn
         self.snapshot: WeightsSnapshot
         self.register_load_state_dict_pre_hook(_without_constants)
@@ -197,6 +197,10 @@ class EnsembleModule(LawCache, pl.LightningModule):
             self.replicas.engine.load_state_dict(self.saved_optimizer)
         return self.replicas.engine
 
+    def optimizer_state(self) -> dict[str, Any] | None:
+        """Return the optimizer's state dict, or the one it will start from."""
+        return self.replicas.engine.state_dict() if hasattr(self, "replicas") else self.saved_optimizer
+
     def prompts(self, first_step: int = 0, share: tuple[int, int] = (0, 1)) -> PromptStream:
         """Return the stream from this step on; `share`: rank and number of processes."""
         settings = self.settings
@@ -228,7 +232,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
     def __setattr__(self, name: str, value: Any) -> None:
         # Lightning notes the hook it is in, before and after each; torch's way looks among parameters,
         # buffers and modules first.
-        if name in ("_current_fx_name", "look"):
+        if name in ("_current_fx_name", "snapshot"):
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
@@ -283,7 +287,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         found = {"loss": loss_R, **measured}
         means = {name: float(value_R[sound_R].mean()) for name, value_R in found.items()}
         self.log_dict(means, logger=False)
-        if self._is_recorded or not self.company.is_rank_zero:
+        if self._is_recorded or not self.process_group.is_rank_zero:
             return
         for logger in self.trainer.loggers:
             logger.log_metrics(
@@ -387,10 +391,10 @@ class EnsembleModule(LawCache, pl.LightningModule):
         self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()
     ) -> Callable[[], Tensor]:
         """The loss over all processes, whose gradients become those of all. One alone need not ask."""
-        if self.company.size == 1:
+        if self.process_group.size == 1:
             return loss_R
         mean_R = loss_R()
-        self.company.average([mean_R, *gradients])
+        self.process_group.average([mean_R, *gradients])
         return lambda: mean_R
 
     def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -21,10 +20,10 @@ from icl.training.module import Diverged, EnsembleModule, WeightsSnapshot, diver
 ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
 
-class Recorder(pl.Callback):
-    """Metrics per (step, seed), with what the measures before it found, and weights at log-spaced steps.
+class Recorder:
+    """Metrics of one run per (step, seed), with what its measures add, and weights at log-spaced steps.
 
-    Each step's rows go to every callback that has `on_rows(trainer, pl_module, rows)`.
+    Each of `row_listeners` is called with each step's rows.
     """
 
     def __init__(
@@ -41,46 +40,45 @@ class Recorder(pl.Callback):
         self.row_steps = {*range(0, total_steps, log_every), total_steps}
         self.row_steps |= {step for measure in measures for step in measure.chosen(total_steps)}
         self.history_steps = {0, *log_spaced_steps(total_steps, history_count)}
-        self.on_rows_written: Callable[[list[Row]], None] = lambda rows: None
+        self.row_listeners: Sequence[Callable[[list[Row]], None]] = ()
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}
         self.diverged: dict[int, int] = {}  # seeds, and the row at which their loss was no number any more
         self.final_model: Transformer | None = None  # in float64, once all steps are taken
-        self._found: dict[str, Tensor] = {}
+        self._measured: dict[str, Tensor] = {}
         self._at_end: dict[str, list[float | None]] = {}
 
-    def add(self, found: Mapping[str, Tensor]) -> None:
-        self._found |= found
+    def add(self, measured: Mapping[str, Tensor]) -> None:
+        self._measured |= measured
 
-    def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        snapshot = pl_module.snapshot
+    def record(self, module: EnsembleModule, step: int) -> None:
+        """Record the snapshot of a module, or of an ensemble's slice of one run, after `step` steps."""
+        snapshot = module.snapshot
         if step in self.history_steps:
             self.history["steps"].append(step)
             for name, tensor in snapshot.weights.items():
                 self.history.setdefault(name, []).append(tensor.clone())
         if step in self.row_steps:
-            self._write(trainer, pl_module, step)
+            self._write(module, step)
         if step == self.total_steps:
-            self._end(pl_module)
+            self._end(module)
 
-    def _write(self, trainer: pl.Trainer, module: EnsembleModule, step: int) -> None:
+    def _write(self, module: EnsembleModule, step: int) -> None:
         snapshot = module.snapshot
         for seed, loss in zip(self.seeds, snapshot.loss_R.tolist(), strict=True):
             if not math.isfinite(loss):
                 self.diverged.setdefault(seed, step)
         if len(self.diverged) == len(self.seeds):
             raise Diverged(divergence_message(self.diverged))
-        columns = {"loss": snapshot.loss_R, "lr": snapshot.rates_R, **snapshot.reliability, **self._found}
-        self._found = {}
+        columns = {"loss": snapshot.loss_R, "lr": snapshot.rates_R, **snapshot.reliability, **self._measured}
+        self._measured = {}
         rows: list[Row] = [{"step": step, "seed": seed} for seed in self.seeds]
         for name, value_R in columns.items():
             for row, value in zip(rows, _finite_or_none(value_R), strict=True):
                 row[name] = None if row["seed"] in self.diverged else value
         self.rows += rows
-        self.on_rows_written(rows)
-        for callback in trainer.callbacks:  # type: ignore[attr-defined]
-            if hasattr(callback, "on_rows"):
-                callback.on_rows(trainer, module, rows)
+        for listener in self.row_listeners:
+            listener(rows)
 
     def _end(self, module: EnsembleModule) -> None:
         """A record has these numbers of its final weights, whatever was measured on the way."""

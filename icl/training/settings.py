@@ -173,7 +173,7 @@ def make_trainer(
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
     root: str | Path | None = None,
-    company: ProcessGroup | None = None,
+    process_group: ProcessGroup | None = None,
 ) -> pl.Trainer:
     """Build the trainer for one pass over a prompt stream, without Lightning's extras unless listed."""
 
@@ -181,8 +181,9 @@ def make_trainer(
         return any(isinstance(callback, kind) for callback in callbacks)
 
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    company = company or ProcessGroup(settings.processes)
-    among = {"strategy": company.strategy()} if company.size > 1 else {"plugins": [LightningEnvironment()]}
+    process_group = process_group or ProcessGroup(settings.processes)
+    alone = process_group.size == 1
+    how = {"plugins": [LightningEnvironment()]} if alone else {"strategy": process_group.strategy()}
     try:
         return pl.Trainer(
             **{
@@ -193,7 +194,7 @@ def make_trainer(
                 "accelerator": settings.chosen_accelerator,
                 "devices": settings.devices,
                 "num_nodes": settings.num_nodes,
-                **among,
+                **how,
                 "precision": settings.precision,
                 "max_epochs": 1,
                 "callbacks": list(callbacks),

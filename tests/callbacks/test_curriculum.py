@@ -9,10 +9,9 @@ from icl.callbacks import Curriculum
 from icl.errors import InputError
 from icl.models import LSA, LinearTransformer
 from icl.random import generator
-from icl.runs.store import RunStore
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw, LinearRegression
-from icl.training.loop import TrainingPlan, train
-from tests.training.conftest import MakePlan, make_plan
+from icl.training.plan import TrainingPlan
+from tests.training.conftest import MakePlan, make_plan, train_one
 
 __all__ = ["make_plan"]
 
@@ -41,8 +40,7 @@ def planned(make: MakePlan, *callbacks: Curriculum) -> TrainingPlan:
 
 
 def losses(plan: TrainingPlan) -> list[float]:
-    with RunStore(plan.outputs).begin("tests", plan.fingerprint, plan.config, "d") as run:
-        record = train(plan, run, (), None)
+    record = train_one(plan).record
     return [
         value for value, seed in zip(record.metrics["loss"], record.metrics["seed"], strict=True) if seed == 0
     ]

@@ -15,7 +15,6 @@ import pytest
 import icl as package
 from icl.jobs.execution import vectorized
 from icl.runs.store import ActiveRun
-from icl.training import ensemble as training
 from icl.training import loop
 from icl.training.optimizers import ReplicaOptimizer
 from tests.cli.conftest import Run, tiny_argv
@@ -63,11 +62,15 @@ def elsewhere(tiny: Run, outputs: Path) -> Elsewhere:
 
 @pytest.fixture
 def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many runs each ensemble has that is trained."""
+    """The number of runs in each ensemble of several that is trained."""
     sizes: list[int] = []
-    train = training._train
-    counted = lambda parts, *more: sizes.append(len(parts)) or train(parts, *more)  # noqa: E731
-    monkeypatch.setattr(training, "_train", counted)
+    train = loop.train
+
+    def counted(parts: Any, *more: Any) -> None:
+        sizes.extend([len(parts)] if len(parts) > 1 else [])
+        train(parts, *more)
+
+    monkeypatch.setattr(loop, "train", counted)
     return sizes
 
 
@@ -102,7 +105,7 @@ def test_what_differs_otherwise_is_apart(tiny: Run, ensembles: list[int]) -> Non
     assert ensembles == [2, 2, 2, 2]
     ensembles.clear()
     assert tiny(*VECTORIZED, "seed=range(5)", "hydra.launcher.max_replicas=2").json["done"] == 5
-    assert ensembles == [2, 2, 1]
+    assert ensembles == [2, 2]
     ensembles.clear()
     coupled = ["optimizer=lbfgs", "~optimizer.betas", "train.clip=null", "train.steps=2"]
     assert tiny(*VECTORIZED, "seed=0,1", *coupled).json["done"] == 2
@@ -130,10 +133,10 @@ def test_a_replica_that_diverges_fails_alone(tiny: Run, elsewhere: Elsewhere, en
 def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     finish = loop.finish
 
-    def breaks(plan: Any, *rest: Any) -> Any:
-        if plan.seeds == (1,):
+    def breaks(part: Any, *rest: Any) -> Any:
+        if part.plan.seeds == (1,):
             raise RuntimeError("made to raise")
-        return finish(plan, *rest)
+        return finish(part, *rest)
 
     monkeypatch.setattr(loop, "finish", breaks)
     ended = tiny(*VECTORIZED, "seed=range(64)")

@@ -21,7 +21,7 @@ def test_told_once(verb: str, first: str, tmp_path: Path) -> None:
     import wandb  # noqa: F401  before the others are forked: they start with it
 
     import icl.jobs.requests.train
-    import icl.training.ensemble  # noqa: F401
+    import icl.training.run  # noqa: F401
     from tests.faults.forked import call, started
 
     outputs = tmp_path / "outputs"

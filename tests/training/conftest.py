@@ -18,8 +18,9 @@ from icl.callbacks.metrics import CriticalPointGradient, DistanceToSet, ExactRis
 from icl.errors import Interrupted
 from icl.models import LinearTransformer, Parametrization, SparseA
 from icl.tasks import LinearRegression
-from icl.training.loop import TrainingPlan
 from icl.training.optimizers import OptimizerSpec
+from icl.training.plan import RunPart, TrainingPlan, TrainResult
+from icl.training.run import train_runs
 from icl.training.schedules import Constant, Schedule
 from icl.training.settings import TrainerSettings, TrainSettings
 
@@ -91,3 +92,11 @@ def make_plan(tmp_path: Path) -> MakePlan:
         )
 
     return make
+
+
+def train_one(plan: TrainingPlan, *, force: bool = False, **more: Any) -> TrainResult:
+    """Train one run, or find it done; raise what prevented it."""
+    (outcome,) = train_runs([RunPart(plan, **more)], force=force)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

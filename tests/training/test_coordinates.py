@@ -3,8 +3,7 @@
 import torch
 
 from icl.models import SparseAB
-from icl.training.run import find_or_train
-from tests.training.conftest import MakePlan
+from tests.training.conftest import MakePlan, train_one
 
 
 def test_where_sigma_is_not_the_identity_the_training_does_not_feel_it(make_plan: MakePlan) -> None:
@@ -21,7 +20,7 @@ def test_where_sigma_is_not_the_identity_the_training_does_not_feel_it(make_plan
         plan.model.parametrization.initialise = lambda *_, family=plan.model.parametrization, law=plan.law: (
             family.load({"A": -0.1 * torch.linalg.inv(law.Sigma_RDD)[:, None].expand(-1, 2, -1, -1), "B": B})
         )
-        record, root_R1DD = find_or_train(plan).record, plan.law.root_RDD[:, None]
+        record, root_R1DD = train_one(plan).record, plan.law.root_RDD[:, None]
         found.append((root_R1DD @ torch.from_numpy(record.A) @ root_R1DD, torch.from_numpy(record.B)))
     (A_white, _), (A_other, _) = found
     assert (A_white - A_white[:, :, 0, 0, None, None] * torch.eye(2)).abs().max() > 1e-4, "nothing happened"

@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_map
 
 from icl.callbacks import WeightHeatmaps
 from icl.tasks.estimators import PopulationRisk
-from icl.training.run import find_or_train
 from icl.training.settings import TrainerSettings
+from tests.training.conftest import train_one
 
 
 class OnDevice(Tensor):
@@ -97,9 +97,9 @@ def test_a_run_on_it(make_plan: Callable[..., Any], device: pytest.MonkeyPatch, 
     train = {"estimator": estimator, "clip": None}
     sgd = torch.optim.SGD, {"lr": 0.02}
     plan = make_plan(train=train, optimizer=sgd, trainer={"precision": "32-true"})
-    found = find_or_train(plan).record
+    found = train_one(plan).record
     device.undo()
-    wanted = find_or_train(make_plan(train=train, optimizer=sgd, name="on the CPU")).record
+    wanted = train_one(make_plan(train=train, optimizer=sgd, name="on the CPU")).record
     np.testing.assert_allclose(found.weights["A"], wanted.weights["A"], rtol=1e-3)
 
 

@@ -11,10 +11,9 @@ from icl.errors import InputError
 from icl.figures.heatmaps import panels_of
 from icl.models import Encoder
 from icl.training.load import restored
-from icl.training.loop import TrainingPlan
-from icl.training.run import find_or_train
+from icl.training.plan import TrainingPlan
 from icl.training.settings import TrainerSettings
-from tests.training.conftest import stopped_at
+from tests.training.conftest import stopped_at, train_one
 
 TASK = {"_target_": "icl.tasks.LinearRegression", "dim": 2, "context": 6, "task_covariance": "inverse"}
 SOFTMAX = {"layers": 2, "width": 4, "heads": 2, "hidden": 6, "init_std": 0.3}
@@ -33,23 +32,23 @@ def test_an_ensemble_is_its_seeds_and_goes_on_where_it_was_stopped(
     make_plan: Any, settings: dict[str, Any]
 ) -> None:
     seeds = (3, 0)
-    whole = find_or_train(plan_of(make_plan, settings, seeds=seeds, name="whole")).record
+    whole = train_one(plan_of(make_plan, settings, seeds=seeds, name="whole")).record
     for r, seed in enumerate(seeds):
-        alone = find_or_train(plan_of(make_plan, settings, seeds=(seed,), name=f"alone{seed}")).record
+        alone = train_one(plan_of(make_plan, settings, seeds=(seed,), name=f"alone{seed}")).record
         for name in Encoder(2, **settings).parametrization.shapes():
             there, here = whole.weights[name][r], alone.weights[name][0]
             assert np.abs(there - here).max() <= 1e-6 * np.abs(here).max(), name
         assert np.abs(alone.weights["query"] - alone.weights["query_history"][:, 0]).max() > 1e-3
 
     with stopped_at(7):
-        find_or_train(plan_of(make_plan, settings, seeds=seeds, name="stopped"))
-    stopped = find_or_train(plan_of(make_plan, settings, seeds=seeds, name="stopped")).record
+        train_one(plan_of(make_plan, settings, seeds=seeds, name="stopped"))
+    stopped = train_one(plan_of(make_plan, settings, seeds=seeds, name="stopped")).record
     assert stopped.run["resumed"] == 1
     assert all(np.array_equal(stopped.weights[name], whole.weights[name]) for name in whole.weights)
 
 
 def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
-    record = find_or_train(plan_of(make_plan, SOFTMAX)).record
+    record = train_one(plan_of(make_plan, SOFTMAX)).record
     run = restored(record)
     run.model.float()
     assert run.transformer.parametrization.read_in.dtype == torch.float64
@@ -72,7 +71,7 @@ def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
 def test_a_compiled_risk_trains_the_same_weights(make_plan: Any) -> None:
     """By the backend that generates no code: what is traced is what inductor is given."""
     runs = [
-        find_or_train(plan_of(make_plan, SOFTMAX, trainer={"compile": backend}, name=str(backend))).record
+        train_one(plan_of(make_plan, SOFTMAX, trainer={"compile": backend}, name=str(backend))).record
         for backend in (None, "aot_eager")
     ]
     plain, compiled = (run.weights["query"] for run in runs)
@@ -86,6 +85,6 @@ def test_mixed_precision(make_plan: Any) -> None:
     losses = []
     for precision in ("32-true", "bf16-mixed"):
         plan = plan_of(make_plan, SOFTMAX, trainer={"precision": precision}, name=precision)
-        losses.append(np.array(find_or_train(plan).record.metrics["loss"]))
+        losses.append(np.array(train_one(plan).record.metrics["loss"]))
     gap = np.abs(losses[0] - losses[1])
     assert 0 < gap.max() <= 0.1 * np.abs(losses[0]).max()

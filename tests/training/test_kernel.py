@@ -11,9 +11,8 @@ from icl.errors import InputError
 from icl.kernel import library
 from icl.models import Full, SparseAB
 from icl.training import settings
-from icl.training.run import find_or_train
 from icl.training.settings import TrainerSettings
-from tests.training.conftest import MakePlan, stopped_at
+from tests.training.conftest import MakePlan, stopped_at, train_one
 
 needs_kernel = pytest.mark.skipif(library.why_none() is not None, reason=f"no kernel: {library.why_none()}")
 
@@ -27,7 +26,7 @@ def plan_with(make_plan: MakePlan, kernel: str, name: str = "", **given: Any) ->
 @pytest.mark.parametrize("family", [lambda dim: SparseAB(dim, 3, 0.1), lambda dim: Full(dim, 2, 0.1)])
 def test_the_kernel_trains_the_same_weights(make_plan: MakePlan, family: Any) -> None:
     runs = {
-        kernel: find_or_train(plan_with(make_plan, kernel, family=family)).record
+        kernel: train_one(plan_with(make_plan, kernel, family=family)).record
         for kernel in ("tile", "eager", "auto")
     }
     assert [run.run["kernel"] for run in runs.values()] == ["tile", "eager", "tile"]
@@ -42,11 +41,11 @@ def test_the_kernel_trains_the_same_weights(make_plan: MakePlan, family: Any) ->
 @pytest.mark.parametrize("begun", ["tile", "eager"])
 def test_a_resumed_run_stays_on_the_kernel_it_began_with(make_plan: MakePlan, begun: str) -> None:
     other = {"tile": "eager", "eager": "tile"}[begun]
-    whole = find_or_train(plan_with(make_plan, begun, "whole")).record
+    whole = train_one(plan_with(make_plan, begun, "whole")).record
     plan = plan_with(make_plan, begun, "cut")
     with stopped_at(7):
-        find_or_train(plan)
-    again = find_or_train(replace(plan_with(make_plan, other, "cut"), fingerprint=plan.fingerprint)).record
+        train_one(plan)
+    again = train_one(replace(plan_with(make_plan, other, "cut"), fingerprint=plan.fingerprint)).record
     assert again.run["kernel"] == begun
     assert all(np.array_equal(whole.weights[name], again.weights[name]) for name in whole.weights)
 
@@ -56,7 +55,7 @@ def test_without_a_kernel_auto_is_eager_and_tile_is_refused(
 ) -> None:
     monkeypatch.setattr(library, "why_none", lambda: "it was not built")
     monkeypatch.setattr(settings, "why_none", lambda: "it was not built")
-    assert find_or_train(plan_with(make_plan, "auto")).record.run["kernel"] == "eager"
+    assert train_one(plan_with(make_plan, "auto")).record.run["kernel"] == "eager"
     with pytest.raises(InputError, match=r"trainer\.kernel=tile: it was not built"):
         TrainerSettings(kernel="tile")
 
@@ -69,13 +68,13 @@ def test_what_the_kernel_cannot_do_is_refused_or_left_to_torch(make_plan: MakePl
     with pytest.raises(InputError, match=r"trainer\.kernel=tiles"):
         TrainerSettings(kernel="tiles")
     tokens = plan_with(make_plan, "auto", "tokens", path="tokens", train={"estimator": "sampled"})
-    assert find_or_train(tokens).record.run["kernel"] == "eager"
+    assert train_one(tokens).record.run["kernel"] == "eager"
     lbfgs = (torch.optim.LBFGS, {"lr": 1.0})
     assert (
-        find_or_train(
-            plan_with(make_plan, "auto", "lbfgs", optimizer=lbfgs, train={"clip": None})
-        ).record.run["kernel"]
+        train_one(plan_with(make_plan, "auto", "lbfgs", optimizer=lbfgs, train={"clip": None})).record.run[
+            "kernel"
+        ]
         == "eager"
     )
     with pytest.raises(InputError, match="steps one seed after another"):
-        find_or_train(plan_with(make_plan, "tile", "refused", optimizer=lbfgs, train={"clip": None}))
+        train_one(plan_with(make_plan, "tile", "refused", optimizer=lbfgs, train={"clip": None}))

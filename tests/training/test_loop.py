@@ -24,13 +24,12 @@ from icl.runs.metrics import read_metrics
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.training import loop
-from icl.training.loop import TrainingPlan
 from icl.training.module import Diverged
 from icl.training.optimizers import ReplicaOptimizer
-from icl.training.run import find_or_train
+from icl.training.plan import TrainingPlan
 from icl.training.schedules import StepHalving
 from icl.training.stream import PromptStream
-from tests.training.conftest import stopped_at
+from tests.training.conftest import stopped_at, train_one
 
 ADAM, ADAMW, SGD, LBFGS = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.LBFGS
 OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -62,9 +61,9 @@ def test_an_ensemble_is_its_seeds_trained_apart(make_plan: Any, name: str, estim
         "family": lambda dim: SparseAB(dim, 2, 0.05),
         "train": {"estimator": estimator, "clip": None if name == "lbfgs" else 0.01},
     }
-    together = find_or_train(make_plan(seeds=(3, 0, 8), name="together", **common)).record
+    together = train_one(make_plan(seeds=(3, 0, 8), name="together", **common)).record
     for r, seed in enumerate((3, 0, 8)):
-        alone = find_or_train(make_plan(seeds=(seed,), name=f"alone{seed}", **common)).record
+        alone = train_one(make_plan(seeds=(seed,), name=f"alone{seed}", **common)).record
         assert_same(together.weights, r, alone.weights)
         losses = together.metrics["loss"][r :: len(together.run["seeds"])]
         assert np.allclose(losses, alone.metrics["loss"], rtol=1e-6)
@@ -89,14 +88,14 @@ def test_every_number_may_differ_between_replicas(make_plan: Any) -> None:
             train={"clip": chosen["clip"]},
         )  # fmt: skip
 
-    together = find_or_train(plan((0, 1, 2), each, "together")).record
+    together = train_one(plan((0, 1, 2), each, "together")).record
     first = {key: values[0] for key, values in each.items()}
-    assert_same(together.weights, 0, find_or_train(plan((0,), first, "first")).record.weights)
+    assert_same(together.weights, 0, train_one(plan((0,), first, "first")).record.weights)
     for r in (1, 2):
         own = {key: values[r] for key, values in each.items()}
-        assert_same(together.weights, r, find_or_train(plan((r,), own, f"own{r}")).record.weights)
+        assert_same(together.weights, r, train_one(plan((r,), own, f"own{r}")).record.weights)
         for key in each:
-            without = find_or_train(plan((r,), own | {key: each[key][0]}, f"without {key} {r}")).record
+            without = train_one(plan((r,), own | {key: each[key][0]}, f"without {key} {r}")).record
             assert np.abs(without.weights["A"] - together.weights["A"][r : r + 1]).max() > 1e-5, key
 
 
@@ -108,12 +107,12 @@ def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family:
     """The same optimizer from the same start, fresh prompts every step: the ends differ by under 1 %."""
     common = {"family": family, "task": GUESSING, "optimizer": (ADAM, {"lr": 0.02})}
     steps = {"steps": 200, "clip": None, "log_every": 20}
-    exact = find_or_train(
+    exact = train_one(
         make_plan(name="exact", train=steps | {"estimator": "population", "batch": None}, **common)
     ).record
     for estimator, batch in (("sampled", 3000), ("expected", 1000)):
         train = steps | {"estimator": estimator, "batch": batch, "steps_per_batch": 1}
-        sampled = find_or_train(make_plan(name=estimator, train=train, **common)).record
+        sampled = train_one(make_plan(name=estimator, train=train, **common)).record
         ends = [run.run["metrics"]["exact_risk"]["by_seed"] for run in (exact, sampled)]
         for seed, risk in ends[0].items():
             assert ends[1][seed] == pytest.approx(risk, rel=1e-2)
@@ -127,9 +126,9 @@ def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family:
 @pytest.mark.parametrize("name", ["sgd", "lbfgs"])
 def test_a_draw_in_pieces_trains_the_same(make_plan: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     common = {"optimizer": OPTIMIZERS[name], "train": {"clip": None if name == "lbfgs" else 0.01}}
-    whole = find_or_train(make_plan(name="whole", **common)).record
+    whole = train_one(make_plan(name="whole", **common)).record
     monkeypatch.setattr("icl.tasks.law.CACHE_BYTES", 200)
-    pieces = find_or_train(make_plan(name="pieces", **common)).record
+    pieces = train_one(make_plan(name="pieces", **common)).record
     assert_same(whole.weights, 0, {key: array[:1] for key, array in pieces.weights.items()})
     assert np.allclose(pieces.metrics["loss"], whole.metrics["loss"], rtol=1e-9)
 
@@ -143,7 +142,7 @@ def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         ReplicaOptimizer, "set_rates", lambda self, step: taken.append(step) or set_rates(self, step)
     )
-    record = find_or_train(make_plan()).record
+    record = train_one(make_plan()).record
     assert found == [0, 5, 10] and taken == list(range(12))
     assert record.run["steps"] == 12
     assert record.metrics["step"] == [step for step in range(13) for _ in (0, 1)]
@@ -151,8 +150,8 @@ def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.Mo
 
 
 def test_more_steps_go_on_where_fewer_ended(make_plan: Any) -> None:
-    short = find_or_train(make_plan(name="short", train={"steps": 7})).record
-    long = find_or_train(make_plan(name="long", train={"steps": 12})).record
+    short = train_one(make_plan(name="short", train={"steps": 7})).record
+    long = train_one(make_plan(name="long", train={"steps": 12})).record
     assert long.metrics["loss"][: 2 * 7] == short.metrics["loss"][: 2 * 7]
     assert np.array_equal(long.weights["A_history"][:, 7], short.weights["A"])
     assert long.weights["history_steps"].tolist() == list(range(13))
@@ -170,7 +169,7 @@ def test_more_steps_go_on_where_fewer_ended(make_plan: Any) -> None:
 def test_columns_are_complete_and_the_same_throughout(
     make_plan: Any, family: Any, task: dict, present: set[str], count: int
 ) -> None:
-    record = find_or_train(make_plan(family=family, task=task, callbacks={"count": count})).record
+    record = train_one(make_plan(family=family, task=task, callbacks={"count": count})).record
     columns = set(record.metrics)
     optional = {name for name in present if name.startswith(("gradient", "risk_est"))}
     assert (present if count else present - optional) <= columns
@@ -190,7 +189,7 @@ def test_two_layers_of_eq_11_have_no_exact_risk(make_plan: Any) -> None:
     """Their projection on S has one, which is not theirs: fresh prompts side with the estimate."""
     short = {"train": {"steps": 2}, "callbacks": {"samples": 20_000}}
     plan = make_plan(family=lambda dim: SparseAB(dim, 2, 0.6), task={"dim": 3, "context": 15}, **short)
-    record = find_or_train(plan).record
+    record = train_one(plan).record
     metrics = {name: list(entry["by_seed"].values()) for name, entry in record.run["metrics"].items()}
     assert metrics["exact_risk"] == [None, None] and "exact_risk" not in record.metrics
     streams = [generator(seed, "check") for seed in plan.seeds]
@@ -211,7 +210,7 @@ def test_a_loss_that_is_no_number_fails_the_run(make_plan: Any) -> None:
         with pytest.raises(
             Diverged, match=r"the loss of seeds \[0, 1\] is not finite at step \d+: lower optimizer\.lr"
         ):
-            find_or_train(plan)
+            train_one(plan)
         store = RunStore(plan.outputs)
         folder = store.path(plan.experiment, plan.fingerprint)
         assert "Diverged" in (folder / "traceback.txt").read_text()
@@ -225,8 +224,8 @@ def test_a_bad_seed_is_named_and_the_others_finish(make_plan: Any) -> None:
     asked: list[Any] = []
     both = make_plan(optimizer=(SGD, {"lr": [0.01, 1e30]}), train={"clip": None, "log_every": 3})
     tame = make_plan(optimizer=(SGD, {"lr": 0.01}), train={"clip": None, "log_every": 3}, name="tame")
-    record = find_or_train(both, judge=lambda *given: asked.append(given) or []).record
-    sound = find_or_train(tame).record
+    record = train_one(both, judge=lambda *given: asked.append(given) or []).record
+    sound = train_one(tame).record
     assert not asked  # about both seeds nothing can be said
     (step,) = {record.run["diverged"].pop("1")}
     assert record.run["diverged"] == {} and 0 < step < 12
@@ -246,7 +245,7 @@ def test_a_bad_seed_is_named_and_the_others_finish(make_plan: Any) -> None:
 
 def test_a_loss_that_is_no_number_from_the_start(make_plan: Any) -> None:
     with pytest.raises(Diverged, match="at step 0: its prompts or first weights are too large"):
-        find_or_train(make_plan(family=lambda dim: SparseA(dim, 2, 1e300)))
+        train_one(make_plan(family=lambda dim: SparseA(dim, 2, 1e300)))
 
 
 class RecordingSink:
@@ -305,7 +304,7 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     plan = make_plan(callbacks={"more": [WeightHeatmaps(2)]})
     follow = followed(plan, sinks, WeightHeatmaps(2))
     judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
-    live, cached = (find_or_train(plan, judge=judge, follow=follow) for _ in range(2))
+    live, cached = (train_one(plan, judge=judge, observe=follow) for _ in range(2))
     assert not live.cached and cached.cached and len(fitted) == 1
     first, second = ([(step, _known(scalars)) for step, scalars in sink.scalars] for sink in sinks)
     assert first == second and len(first) == 13
@@ -329,8 +328,8 @@ def test_a_run_that_is_continued_is_told_from_its_start(make_plan: Any) -> None:
     sinks: list[RecordingSink] = []
     plan = make_plan()
     with stopped_at(7):
-        find_or_train(plan, follow=followed(plan, sinks))
-    find_or_train(plan, follow=followed(plan, sinks))
+        train_one(plan, observe=followed(plan, sinks))
+    train_one(plan, observe=followed(plan, sinks))
     steps = [[step for step, _ in sink.scalars] for sink in sinks]
     assert steps == [list(range(7)), list(range(13))]
 
@@ -357,7 +356,7 @@ def test_what_a_callback_logs_stands_at_its_optimizer_step(
         on_step_end(self, trainer, module, step)
 
     monkeypatch.setattr(Checkpoints, "on_step_end", logs)
-    find_or_train(plan, follow=follow)
+    train_one(plan, observe=follow)
     table = read_metrics(tmp_path / "lab" / "run" / "metrics.csv")
     assert table["step"] == table["taken"] == [5, 10, 12]
 
@@ -368,7 +367,7 @@ def _known(scalars: dict) -> dict:
 
 def test_the_judge_sees_the_final_weights(make_plan: Any) -> None:
     seen: list[np.ndarray] = []
-    record = find_or_train(
+    record = train_one(
         make_plan(), judge=lambda model, law: seen.append(model.parametrization.A.detach().numpy()) or []
     ).record
     assert np.array_equal(seen[0], record.weights["A"])
@@ -381,7 +380,7 @@ def test_signals_at_awkward_moments(
 ) -> None:
     """Lightning answers SIGTERM by leaving without a checkpoint; ours must come first. In the last step the
     run is as good as done, and ends."""
-    whole = find_or_train(make_plan(name="whole")).record
+    whole = train_one(make_plan(name="whole")).record
     set_rates, draw = ReplicaOptimizer.set_rates, PromptStream.draw
     at = {"in a step": 6, "in the last step": 11}.get(moment)
 
@@ -400,14 +399,14 @@ def test_signals_at_awkward_moments(
     handlers = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)]
     if moment != "in the last step":
         with pytest.raises(Interrupted) as caught:
-            find_or_train(make_plan())
+            train_one(make_plan())
         assert caught.value.signum == signum
         folder = RunStore(make_plan().outputs).path("tests", make_plan().fingerprint)
         assert '"status": "interrupted"' in (folder / "run.json").read_text()
         state = checkpoint.load(checkpoint.candidates(folder / "checkpoints")[0])["state"]
         assert state["step"] == (7 if moment == "in a step" else 1)  # Lightning fetches one set ahead
         monkeypatch.undo()
-    record = find_or_train(make_plan()).record
+    record = train_one(make_plan()).record
     assert [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)] == handlers
     assert record.run["resumed"] == (moment != "in the last step")
     assert_identical(record, whole)
@@ -432,11 +431,11 @@ def test_every_optimizer_resumes_bit_for_bit(
         "callbacks": {"seconds": 1000.0},
         "schedule": StepHalving(3),
     }
-    whole = find_or_train(make_plan(name="whole", **settings)).record
+    whole = train_one(make_plan(name="whole", **settings)).record
     for stop in (3, 10):
         with stopped_at(stop):
-            find_or_train(make_plan(**settings))
-    record = find_or_train(make_plan(**settings)).record
+            train_one(make_plan(**settings))
+    record = train_one(make_plan(**settings)).record
     assert record.run["resumed"] == 2
     assert_identical(record, whole)
 
@@ -452,8 +451,8 @@ def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: 
 
     monkeypatch.setattr(ReplicaOptimizer, "set_rates", watch)
     with stopped_at(4):
-        find_or_train(make_plan(trainer={"threads": 2}))
-    record = find_or_train(make_plan(trainer={"threads": 1})).record
+        train_one(make_plan(trainer={"threads": 2}))
+    record = train_one(make_plan(trainer={"threads": 1})).record
     assert set(used) == {2} and len(used) == 12
     assert record.run["threads"] == 2
     assert torch.get_num_threads() == before
@@ -465,7 +464,7 @@ def test_a_finished_loss_is_near_the_optimum_on_s(make_plan: Any) -> None:
 
     train = {"steps": 300, "batch": 1000, "clip": None, "log_every": 50}
     plan = make_plan(optimizer=(ADAM, {"lr": 0.05}), schedule=StepHalving(60), train=train)
-    record = find_or_train(plan).record
+    record = train_one(plan).record
     optimum = InvariantRisk(2, 6, 2).optimum().risk
     for value in record.run["metrics"]["exact_risk"]["by_seed"].values():
         assert optimum * (1 - 1e-9) <= value < 1.02 * optimum
@@ -477,8 +476,8 @@ def test_a_finished_loss_is_near_the_optimum_on_s(make_plan: Any) -> None:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_cpu_and_gpu_agree(make_plan: Any, name: str) -> None:
     common = {"optimizer": OPTIMIZERS[name], "train": {"clip": None if name == "lbfgs" else 0.01}}
-    on_cpu = find_or_train(make_plan(name="cpu", **common)).record
-    on_gpu = find_or_train(make_plan(name="gpu", trainer={"accelerator": "gpu"}, **common)).record
+    on_cpu = train_one(make_plan(name="cpu", **common)).record
+    on_gpu = train_one(make_plan(name="gpu", trainer={"accelerator": "gpu"}, **common)).record
     assert on_gpu.run["device"].startswith("cuda")
     for array in ("A", "A_history"):
         assert np.allclose(on_gpu.weights[array], on_cpu.weights[array], rtol=1e-6, atol=1e-9)

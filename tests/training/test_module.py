@@ -19,9 +19,8 @@ from icl.models import LinearTransformer
 from icl.random import generator
 from icl.training import loop
 from icl.training.module import EACH_STEP
-from icl.training.run import find_or_train
 from icl.training.stream import PromptStream
-from tests.training.conftest import QUIET, stopped_at
+from tests.training.conftest import QUIET, stopped_at, train_one
 
 ADAM, LBFGS = torch.optim.Adam, torch.optim.LBFGS
 
@@ -54,8 +53,7 @@ def fit(
     plan: loop.TrainingPlan, counts: Counts, others: Sequence[pl.Callback] = (), **options: Any
 ) -> tuple[Any, pl.Trainer]:
     """The module under a stock trainer, without a run."""
-    plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    module = loop.make_module(plan)
+    module = loop.build_module(plan)
     estimator = loop.make_estimator(plan.train.estimator, plan.model, plan.law)
     train = plan.train
     stream = PromptStream(
@@ -148,9 +146,9 @@ def test_forward_is_the_model_at_the_trained_weights(make_plan: Callable[..., An
 
 def test_a_resumed_run_goes_on_counting(make_plan: Callable[..., Any]) -> None:
     with stopped_at(7) as first:
-        find_or_train(make_plan())
+        train_one(make_plan())
     with stopped_at(12) as rest:  # as good as done
-        find_or_train(make_plan())
+        train_one(make_plan())
         raise Interrupted(signal.SIGTERM)
     assert first + rest == [(step, step) for step in range(1, 13)]
 
@@ -166,7 +164,7 @@ class Largest(MetricCallback):
 
 
 def test_a_users_own_column(make_plan: Any) -> None:
-    record = find_or_train(make_plan(callbacks={"more": [Largest(steps=[0, 12])]})).record
+    record = train_one(make_plan(callbacks={"more": [Largest(steps=[0, 12])]})).record
     steps, seeds, column = (record.metrics[name] for name in ("step", "seed", "largest"))
     for step, seed, value in zip(steps, seeds, column, strict=True):
         if step not in (0, 12):
@@ -180,8 +178,8 @@ def test_a_users_own_column(make_plan: Any) -> None:
 def test_a_record_has_its_last_numbers_whoever_was_listening(make_plan: Callable[..., Any]) -> None:
     """Columns are those of the callbacks; the metrics at the end are not."""
     plan = make_plan(name="bare")
-    bare = find_or_train(dataclasses.replace(plan, callbacks=())).record
-    full = find_or_train(make_plan()).record
+    bare = train_one(dataclasses.replace(plan, callbacks=())).record
+    full = train_one(make_plan()).record
     assert set(bare.metrics) == {"step", "seed", "loss", "lr"}
     assert {"dist_preconditioned", "exact_risk"} <= set(full.metrics)
     for name in ("loss", "exact_risk", "dist_preconditioned", "dist_plain", "dist_plain_A1"):
@@ -195,4 +193,4 @@ def test_a_run_that_is_stopped_early_is_no_record(make_plan: Callable[..., Any])
             trainer.should_stop = True
 
     with pytest.raises(RuntimeError, match=r"stopped before train\.steps"):
-        find_or_train(make_plan(callbacks={"more": [Impatient()]}))
+        train_one(make_plan(callbacks={"more": [Impatient()]}))

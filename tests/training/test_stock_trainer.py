@@ -12,21 +12,19 @@ from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger
 from torch.utils.data import DataLoader, TensorDataset
 
-from icl.callbacks import ExactRisk
+from icl.callbacks import ExactRisk, WeightHeatmaps
 from icl.config.objects import target_class
 from icl.random import generator
 from icl.training import loop
 from icl.training.load import Predictor
-from icl.training.run import find_or_train
 from icl.training.stream import PromptStream
-from tests.training.conftest import QUIET
+from tests.training.conftest import QUIET, train_one
 
 STEPS = 12  # of conftest's plan, 5 on each set of prompts
 
 
 def module_of(plan: loop.TrainingPlan) -> Any:
-    plan.model.parametrization.initialise(plan.seeds, plan.trainer.dtype)
-    return loop.make_module(plan)
+    return loop.build_module(plan)
 
 
 def trainer_of(*callbacks: pl.Callback, **options: Any) -> pl.Trainer:
@@ -97,7 +95,7 @@ def test_a_loader_serves_two_trainings(make_plan: Callable[..., Any], tmp_path: 
 
 def test_callbacks_that_monitor(make_plan: Callable[..., Any], tmp_path: Path) -> None:
     """Every batch of prompts; the means of the rows that a run has at these steps."""
-    record = find_or_train(make_plan(callbacks={"count": 0})).record
+    record = train_one(make_plan(callbacks={"count": 0})).record
     seen: dict[int, dict[str, float]] = {}
 
     class Sees(pl.Callback):
@@ -124,13 +122,13 @@ def test_callbacks_that_monitor(make_plan: Callable[..., Any], tmp_path: Path) -
 
 def test_they_work_in_a_run(make_plan: Callable[..., Any], tmp_path: Path) -> None:
     """And change nothing in it."""
-    plain = find_or_train(make_plan()).record
+    plain = train_one(make_plan()).record
     monitors = [
         EarlyStopping("loss"),
         EarlyStopping("exact_risk"),
         ModelCheckpoint(tmp_path / "best", monitor="loss"),
     ]
-    watched = find_or_train(make_plan(name="watched", callbacks={"more": monitors})).record
+    watched = train_one(make_plan(name="watched", callbacks={"more": monitors})).record
     assert plain.metrics == watched.metrics
     assert (plain.weights["A"] == watched.weights["A"]).all()
     assert list((tmp_path / "best").glob("*.ckpt"))
@@ -208,3 +206,10 @@ def test_lightnings_other_name() -> None:
         with pytest.raises(ValueError, match=said) as refused:
             target_class("callbacks.stop", wrong)
         assert len(str(refused.value).splitlines()) == 1
+
+
+def test_heatmaps_of_its_own_matrices(make_plan: Callable[..., Any], tmp_path: Path) -> None:
+    """As the paper shows them, without being told which: the module has a snapshot of its weights."""
+    logger = CSVLogger(tmp_path, "heatmaps")
+    trainer_of(WeightHeatmaps(steps=[STEPS]), logger=logger).fit(module_of(make_plan()))
+    assert [path.name for path in tmp_path.rglob("*.png")] == [f"A-{STEPS:08d}.png"]

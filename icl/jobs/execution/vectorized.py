@@ -9,7 +9,6 @@ replica at once (L-BFGS, a callback of somebody's own, an option of Lightning's)
 from __future__ import annotations
 
 import copy
-import functools
 import json
 import resource
 from collections.abc import Sequence
@@ -21,7 +20,8 @@ from icl.jobs.requests.request import Document, run_request, say_what_is_left_ou
 from icl.jobs.requests.train import TrainRequest
 
 if TYPE_CHECKING:
-    from icl.training.ensemble import Ensemble, EnsembleMember
+    from icl.training.ensemble import Ensemble
+    from icl.training.plan import RunPart, TrainResult
 
 SHARE = 0.5  # of the memory that is free
 PER_PROMPT = 8  # tensors of a prompt's size in float64: drawn, shared out, cut, and those of a gradient
@@ -61,23 +61,19 @@ def _run_alone(request: TrainRequest, session: Session) -> Document | Exception:
 
 
 def _trained(requests: Sequence[TrainRequest], session: Session) -> list[Document | Exception]:
-    from icl.training.ensemble import EnsembleMember, train_ensemble
+    from icl.training.run import train_runs
 
     for request in requests:
         say_what_is_left_out(request, session)
-    plans = [request.plan(session) for request in requests]
-    parts = [
-        EnsembleMember(plan, request.judge, functools.partial(request.observers, plan, session), session.info)
-        for request, plan in zip(requests, plans, strict=True)
-    ]
-    outcomes = train_ensemble(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
+    parts = [request.part(session) for request in requests]
+    outcomes = train_runs(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
     return [
         outcome if isinstance(outcome, Exception) else _document_of(request, outcome, session)
         for request, outcome in zip(requests, outcomes, strict=True)
     ]
 
 
-def _document_of(request: TrainRequest, outcome: Any, session: Session) -> Document | Exception:
+def _document_of(request: TrainRequest, outcome: TrainResult, session: Session) -> Document | Exception:
     try:
         return request.trained(outcome, session)
     except Exception as error:
@@ -128,9 +124,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _ensemble(
-    requests: Sequence[TrainRequest], parts: Sequence[EnsembleMember], chosen: Sequence[int]
-) -> Ensemble:
+def _ensemble(requests: Sequence[TrainRequest], parts: Sequence[RunPart], chosen: Sequence[int]) -> Ensemble:
     """One plan for all their replicas, and one for the laws among these that differ."""
     from icl.training.ensemble import Ensemble
 

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from icl.models import Transformer
     from icl.sinks.safe import SafeSink
     from icl.tasks.law import Law
-    from icl.training.loop import RunObserver, TrainingPlan
-    from icl.training.run import TrainResult
+    from icl.training.plan import RunObserver, RunPart, TrainingPlan, TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
 _OF_SWEEPS = ("optimized_metric", "search", "cluster")
@@ -102,10 +101,10 @@ class TrainRequest:
         from icl.training.launch import initialized_group, other_plan, run_worker
 
         self.validate()
-        with initialized_group() as company:
-            if company.is_rank_zero:
+        with initialized_group() as process_group:
+            if process_group.is_rank_zero:
                 return run_local(self, session)
-            run_worker(company, other_plan(self.config, self.seeds, session.outputs))
+            run_worker(process_group, other_plan(self.config, self.seeds, session.outputs))
         return {}
 
     def _refuse_other_processes(self, session: Session) -> None:
@@ -150,24 +149,19 @@ class TrainRequest:
             record = self._finalize(record, session)
             if self._note(record, session).is_there:
                 return record, True
-        from icl.training.run import find_or_train
+        from icl.training.run import train_runs
 
-        plan = self.plan(session)
-        result = find_or_train(
-            plan,
-            force=session.force,
-            judge=self.judge,
-            follow=lambda attempt: self.observers(plan, session, attempt),
-            say=session.info,
-        )
-        return self._run_pending(result, session), result.cached
+        (outcome,) = train_runs([self.part(session)], force=session.force)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return self._run_pending(outcome, session), outcome.cached
 
     def needs_training(self, session: Session) -> bool:
         record = None if session.force else self._stored(session)
         return record is None or complaint(record.path, record.run, self.digest) is not None
 
     def plan(self, session: Session) -> TrainingPlan:
-        from icl.training.loop import TrainingPlan
+        from icl.training.plan import TrainingPlan
 
         return TrainingPlan(
             experiment=self.id,
@@ -180,6 +174,12 @@ class TrainRequest:
             roots=self.roots,
             **self.parts,
         )
+
+    def part(self, session: Session) -> RunPart:
+        from icl.training.plan import RunPart
+
+        plan = self.plan(session)
+        return RunPart(plan, self.judge, lambda attempt: self.observers(plan, session, attempt), session.info)
 
     def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
         return evaluate(self.weight_checks, of_model(model, law)) if self.weight_checks else []
