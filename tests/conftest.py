@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 
+import hypothesis
 import pytest
 
 CACHES = (
@@ -21,7 +22,9 @@ CACHES = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """One directory for the whole run: xdist's workers inherit their starter's environment. They share the
-    cores, so a command takes one unless a test says `jobs`."""
+    cores, so a command takes one unless a test says `jobs`. Hypothesis tries the same examples every time."""
+    hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+    hypothesis.settings.load_profile("repeatable")
     os.environ["LOKY_MAX_CPU_COUNT"] = "1"
     os.fsync = lambda descriptor: None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it

@@ -77,19 +77,19 @@ def _relative(own, other):
 
 
 FAMILIES = {
-    "sparse_a": lambda dim, layers: SparseA(dim, layers, 0.3),
-    "sparse_ab": lambda dim, layers: SparseAB(dim, layers, 0.3),
-    "full": lambda dim, layers: Full(dim, layers, 0.3),
-    "heads": lambda dim, layers: MultiHead(dim, layers, 3, 0.3),
-    "yq": lambda dim, layers: YqLSA(dim, layers, 0.3),
-    "ltb": lambda dim, layers: LinearTransformerBlock(dim, layers, 2, 0.3),
+    "sparse_a": lambda dim, layers: SparseA(dim, layers, 0.3 / layers),
+    "sparse_ab": lambda dim, layers: SparseAB(dim, layers, 0.3 / layers),
+    "full": lambda dim, layers: Full(dim, layers, 0.3 / layers),
+    "heads": lambda dim, layers: MultiHead(dim, layers, 3, 0.3 / layers),
+    "yq": lambda dim, layers: YqLSA(dim, layers, 0.3 / layers),
+    "ltb": lambda dim, layers: LinearTransformerBlock(dim, layers, 2, 0.3 / layers),
 }
 
 
 @pytest.mark.parametrize("dtype", EXACT)
 @pytest.mark.parametrize("estimator", ["expected", "sampled", "tilted"])
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None)
 @given(
     dim=st.integers(1, 6),
     layers=st.integers(1, 4),
@@ -104,7 +104,7 @@ def test_every_family_of_linear_regression(
     name, estimator, dtype, dim, layers, context, replicas, batch, noise, read_out, seed
 ):
     if dtype == torch.float32:
-        layers = min(layers, 2)  # deeper tilted risks reach 1e23, where single precision has few digits left
+        layers = min(layers, 2)  # deeper tilted risks are large, and single precision has few digits left
     seeds = range(seed, seed + replicas)
     law = LinearRegression(dim, context, label_noise=0.3 * noise, read_out=read_out).law(seeds)
     family = FAMILIES[name](dim, layers)
