@@ -54,6 +54,8 @@ def test_all_of_it_runs(mylab: Path, icl: Run, outputs: Path) -> None:
 def test_its_risk_is_that_of_its_prompts(mylab: Path) -> None:
     from mylab.task import Signs, best_step, least_risk  # type: ignore[import-not-found]
 
+    from mylab.model import DiagonalA  # type: ignore[import-not-found]
+
     law = Signs(3, 4).law([0])
     other_DD = torch.tensor([[0.2, 0.5, 0], [0, 0.7, -0.1], [0.3, 0, 0.4]])
     for A_DD in (best_step(3, 4) * torch.eye(3), other_DD):
@@ -64,8 +66,25 @@ def test_its_risk_is_that_of_its_prompts(mylab: Path) -> None:
         loss_B = (model.predict(prompt) - prompt.target_RB)[0].detach().square()
         exact = float(law.exact_risk(model)(model).detach())
         assert abs(float(loss_B.mean()) - exact) < 5 * float(loss_B.std()) / 200
+    diagonal = DiagonalA(3, 1)
+    diagonal.load({"a": torch.tensor([0.3, 0.5, -0.2]).double()[None, None, None]})
+    model.parametrization.load({"A": torch.diag_embed(diagonal.a[:, :, 0]).detach()})
+    same = LinearTransformer(diagonal, path="tokens")
+    assert torch.equal(same.predict(prompt), model.predict(prompt))
+    assert torch.allclose(LinearTransformer(diagonal).predict(prompt.gram()), model.predict(prompt))
+    assert torch.equal(law.exact_risk(same)(same), law.exact_risk(model)(model))
     model.parametrization.load({"A": best_step(3, 4) * torch.eye(3).double()[None, None]})
     assert float(law.exact_risk(model)(model).detach()) == pytest.approx(least_risk(3, 4), rel=1e-12)
+
+
+def test_its_model_trains_under_its_law_and_under_a_papers(mylab: Path, icl: Run, outputs: Path) -> None:
+    for experiment, layers, least in (("mylab/signs", 1, 20 / 24), ("ahn/theorem3", 2, 0.0)):
+        words = ["model=diagonal", f"model.layers={layers}", "scale=smoke", "logger=none", "format=json"]
+        found = icl("train", f"experiment={experiment}", *words)
+        assert found.code == 0, found.err
+        assert all(risk >= least for risk in found.json["metrics"]["exact_risk"]["by_seed"].values())
+        run = package.load_run(found.json["run_dir"])
+        assert run.law.dim == 5
 
 
 def test_wrong_settings_are_said(mylab: Path, icl: Run, outputs: Path) -> None:

@@ -1,4 +1,4 @@
-"""The least risk of one layer of eq. (8) on signs, held to prompts drawn as tokens."""
+"""The least risk of one layer of eq. (8) on signs, compared with prompts drawn as tokens."""
 
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ class SignRisk:
         )
 
     def judge(self, weights: Weights) -> Finding:
-        """With check.weights: is the exact risk of these weights within 2 % of the least?"""
+        """Test with check.weights that the exact risk of these weights is within 2 % of the least."""
         if not isinstance(weights.law, SignsLaw) or weights.family != "sparse_a":
             raise InputError("check.weights: the statement is about eq. (8) on signs")
         model = SparseA(weights.law.dim, weights.matrices["A"].shape[1])

@@ -1,4 +1,4 @@
-"""Trained risk against the number of examples: the runs, and the drawing of what they stored."""
+"""Trained risk over the number of examples: the runs, and the figure drawn from what they stored."""
 
 from collections.abc import Mapping, Sequence
 

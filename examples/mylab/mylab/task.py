@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from icl.errors import whole
-from icl.models import SparseA
 from icl.tasks import TokenLaw, TokenPrompt
 from icl.tasks.law import RiskFunction
 
 
 class Signs:
-    """What a config names: its settings are the constructor's."""
+    """The class that a config names; its settings are the arguments of the constructor."""
 
     def __init__(self, dim: int = 5, context: int = 20) -> None:
         self.dim, self.context = whole("task.dim", dim, 1), whole("task.context", context, 1)
@@ -44,14 +43,14 @@ class SignsLaw(TokenLaw):
         return TokenPrompt(given.context_RBNP, given.query_RBP, y_RBN[..., -1], self.read_out)
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
-        """Of one layer of eq. (8). |x|^2 = D, so that E G^2 = (N - 1 + D)/N I for the Gram matrix G."""
+        """Return that of one layer of eq. (8): |x|^2 = D, so E G^2 = (N - 1 + D)/N I for the Gram matrix G."""
         family = model.parametrization
-        if not isinstance(family, SparseA) or family.layers != 1 or model.activation != "identity":
+        if not family.sparse or family.with_b or family.layers != 1 or model.activation != "identity":
             return None
         spread_R = torch.tensor([(n - 1 + self.dim) / n for n in self.context_R], dtype=torch.float64)
 
         def risk(model: Any) -> Tensor:
-            A_RDD = model.parametrization.matrices()["A"][:, 0].double()
+            A_RDD = -model.parametrization.sparse_weights()[0][:, 0].double()  # eq. (8) has the sign of (11)
             trace_R = A_RDD.diagonal(dim1=-2, dim2=-1).sum(-1)
             return self.dim - 2 * trace_R + spread_R * A_RDD.square().sum((-2, -1))
 
@@ -70,5 +69,5 @@ def best_step(dim: int, context: int) -> float:
 
 
 def least_risk(dim: int, context: int) -> float:
-    """At A = best_step I; Gaussian inputs have dim (dim + 1) / (context + dim + 1)."""
+    """Return the risk at A = best_step I; for Gaussian inputs it is dim (dim + 1) / (context + dim + 1)."""
     return dim * (dim - 1) / (context + dim - 1)
