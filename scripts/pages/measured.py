@@ -35,12 +35,12 @@ def faults() -> str:
     for story, count in campaign["tried"].items():
         tried[story.partition(": ")[2]] += count
     writes = sorted(campaign["writes"].values())
-    rows = ["| harm | stories |", "|---|---|", *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS)]
+    rows = ["| disturbance | cases |", "|---|---|", *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS)]
     lost = [f"- `{failure}`" for failure in campaign["failures"]]
-    made = f"{sum(tried.values())} stories in {campaign['seconds']} s"
+    made = f"{sum(tried.values())} cases in {campaign['seconds']} s"
     head = f"{made}; a command makes {writes[0]} to {writes[-1]} writes."
     return "\n".join(
-        [head, "", *rows, "", f"{len(lost)} did not end as they should:" if lost else "", "", *lost]
+        [head, "", *rows, "", f"{len(lost)} did not end as required:" if lost else "", "", *lost]
     )
 
 

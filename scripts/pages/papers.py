@@ -170,7 +170,7 @@ def findings(name: str) -> str:
 
 def file(name: str) -> str:
     path = ROOT / name
-    language = {".py": "python", ".toml": "toml"}[path.suffix]
+    language = {".py": "python", ".toml": "toml", ".yaml": "yaml"}[path.suffix]
     return f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
 
 

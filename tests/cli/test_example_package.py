@@ -52,9 +52,8 @@ def test_all_of_it_runs(mylab: Path, icl: Run, outputs: Path) -> None:
 
 
 def test_its_risk_is_that_of_its_prompts(mylab: Path) -> None:
-    from mylab.task import Signs, best_step, least_risk  # type: ignore[import-not-found]
-
     from mylab.model import DiagonalA  # type: ignore[import-not-found]
+    from mylab.task import Signs, best_step, least_risk  # type: ignore[import-not-found]
 
     law = Signs(3, 4).law([0])
     other_DD = torch.tensor([[0.2, 0.5, 0], [0, 0.7, -0.1], [0.3, 0, 0.4]])

@@ -43,7 +43,7 @@ class SignsLaw(TokenLaw):
         return TokenPrompt(given.context_RBNP, given.query_RBP, y_RBN[..., -1], self.read_out)
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
-        """Return that of one layer of eq. (8): |x|^2 = D, so E G^2 = (N - 1 + D)/N I for the Gram matrix G."""
+        """Return that of one layer of eq. (8). |x|^2 = D, so E G^2 = (N - 1 + D)/N I for a Gram matrix G."""
         family = model.parametrization
         if not family.sparse or family.with_b or family.layers != 1 or model.activation != "identity":
             return None
