@@ -83,6 +83,11 @@ class Numbers(tuple[Number, ...]):
         """Make any verdict undecided where the condition is false."""
         return self if condition else self._each(lambda number: replace(number, verdict="undecided"))
 
+    def provided(self, *sound: Numbers) -> Numbers:
+        """Decide only where all of `sound` hold; where one does not, those come first and decide instead."""
+        tests = Numbers(number for numbers in sound for number in numbers)
+        return Numbers([*self, *tests] if tests.holds else [*tests, *self.decides_only_if(False)])
+
     def with_bounds(self) -> Numbers:
         """Add NAME_bound after each NAME."""
         listed = []

@@ -91,3 +91,19 @@ def test_what_could_not_have_told_is_undecided():
     assert verdicts(low.holds_only_if(True), high.decides_only_if(True)) == ["holds", "fails"]
     assert verdicts(sampled(z=5.0).judged("undecided", "<", 3.0, "")) == ["undecided"]
     assert (low.holds, high.holds, exact(x=1.0).holds) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "value", "verdict", "of"),
+    [
+        (0.0, 0.0, "holds", "claim"),
+        (0.0, 2.0, "fails", "claim"),
+        (2.0, 2.0, "undecided", "error"),
+        (2.0, 0.0, "undecided", "error"),
+    ],
+)
+def test_a_number_decides_only_where_what_it_rests_on_holds(error, value, verdict, of):
+    sound = tried(error=error).at_most(1.0, "", otherwise="undecided")
+    claim = exact(claim=value).at_most(1.0, "").provided(exact(other=0.0).at_most(1.0, ""), sound)
+    found = finding([claim], CONTROL)
+    assert (found.verdict, found.bound.of) == (verdict, of)

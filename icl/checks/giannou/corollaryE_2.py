@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.support.logistic_rounding import step_off
+from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, step_off
 from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.verdict import Control, Finding, at_most, combine
-from icl.errors import whole
+from icl.checks.numbers import finding, tried
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
 
@@ -36,11 +37,7 @@ class CorollaryE2(LogisticProblems):
         "symmetric E) the condition number within (E.5)."
     )
 
-    samples: int = 1000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("check.samples", self.samples, 1, 100_000)
+    samples: int = integer(1000, 1, 100_000)
 
     def measure(self) -> Finding:
         rng, mu = generator(self.seed, "check"), self.mu
@@ -49,52 +46,49 @@ class CorollaryE2(LogisticProblems):
             10 ** rng.uniform(-1, 2, (self.samples, 1)) * rng.standard_normal((self.samples, self.dim))
         )
         H_BDD = loss.hessian(x_BD)
-        shares_B11 = torch.from_numpy(rng.uniform(0.01, 0.95, (self.samples, 1, 1)))
-        E_BDD = torch.from_numpy(rng.standard_normal(tuple(H_BDD.shape)))
-        E_BDD = mu * shares_B11 * E_BDD / torch.linalg.matrix_norm(E_BDD, 2)[:, None, None]
-        # The worst there is: against the smallest eigenvalue of the Hessian.
-        least_BD = torch.linalg.eigh(H_BDD).eigenvectors[..., 0]
-        worst_BDD = -mu * shares_B11 * least_BD[:, :, None] * least_BD[:, None]
-        symmetric_BDD = (E_BDD + E_BDD.mT) / 2
-        errors = (E_BDD, symmetric_BDD, worst_BDD)
-        inverse = max(inverse_share(H_BDD, error, mu) for error in errors)
-        condition = max(condition_share(H_BDD, error) for error in errors[1:])
+        E_BDD, symmetric_BDD, worst_BDD = draw_errors(rng, H_BDD, mu)
+        inverse = max(inverse_share(H_BDD, error, mu) for error in (E_BDD, symmetric_BDD, worst_BDD))
+        condition = max(condition_share(H_BDD, error) for error in (symmetric_BDD, worst_BDD))
         # Two inverses, each off by 3 D^2 kappa 2^-52 of 1 / (mu - |E|); the bound is |E| / mu of that, .01 at
         # least. With |E| <= .95 mu kappa is at most 2 / .05 times the Hessian's.
         kappa = 2 * float(torch.linalg.cond(H_BDD).max()) / 0.05
-        slack = 6 * EPSILON * self.dim**2 * kappa / 0.01
-        off = step_off(loss, x_BD)
-        shares = {"inverse": inverse, "condition": condition}
-        source = "the claim, and rounding by condition"
-        verdict, bound = combine(
-            [
-                *(at_most(name, share, 1 + slack, source) for name, share in shares.items()),
-                at_most("step_off", off, 1.0, "rounding, of the step in two ways"),
-            ]
-        )
-        measured = {**shares, "step_off": off}
+        bound = 1 + 6 * EPSILON * self.dim**2 * kappa / 0.01
         halved = inverse_share(H_BDD, worst_BDD, mu) * 2
-        return Finding(
-            verdict,
-            measured,
-            bound,
-            Control("half of E.2's bound: largest share of it", halved, halved > 1 + slack),
+        return finding(
+            [
+                tried(inverse=inverse, condition=condition).at_most(
+                    bound, "the claim, and rounding by condition"
+                ),
+                tried(step_off=step_off(loss, x_BD)).at_most(1.0, TWO_WAYS),
+            ],
+            Control("half of E.2's bound: largest share of it", halved, halved > bound),
             notes=[
                 "Shares of the bounds, at most 1 where the claims hold; E random, symmetric, and the worst."
             ],
             remarks=REMARKS,
-            kinds={"*": "tried"},
         )
 
 
+def draw_errors(rng: np.random.Generator, H_BDD: Tensor, mu: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw errors of .01 to .95 mu: any, their symmetric parts, and the worst there is, against the smallest
+    eigenvalue of the Hessian."""
+    shares_B11 = torch.from_numpy(rng.uniform(0.01, 0.95, (len(H_BDD), 1, 1)))
+    E_BDD = torch.from_numpy(rng.standard_normal(tuple(H_BDD.shape)))
+    E_BDD = mu * shares_B11 * E_BDD / torch.linalg.matrix_norm(E_BDD, 2)[:, None, None]
+    least_BD = torch.linalg.eigh(H_BDD).eigenvectors[..., 0]
+    worst_BDD = -mu * shares_B11 * least_BD[:, :, None] * least_BD[:, None]
+    return E_BDD, (E_BDD + E_BDD.mT) / 2, worst_BDD
+
+
 def inverse_share(H_BDD: Tensor, E_BDD: Tensor, mu: float) -> float:
+    """Return the largest |(H + E)^-1 - H^-1| over E.2's bound."""
     size_B = torch.linalg.matrix_norm(E_BDD, 2)
     off_B = torch.linalg.matrix_norm(torch.linalg.inv(H_BDD + E_BDD) - torch.linalg.inv(H_BDD), 2)
     return float((off_B * mu * (mu - size_B) / size_B).max())
 
 
 def condition_share(H_BDD: Tensor, E_BDD: Tensor) -> float:
-    """The larger of kappa(B) over its upper bound and its lower bound over kappa(B), (E.5)."""
+    """Return the larger of kappa(B) over its upper bound and its lower bound over kappa(B), (E.5)."""
     h_BD, e_BD = torch.linalg.eigvalsh(H_BDD), torch.linalg.eigvalsh(E_BDD)
     b_BD = torch.linalg.eigvalsh(H_BDD + E_BDD)
     kappa_B = b_BD[:, -1] / b_BD[:, 0]

@@ -6,17 +6,19 @@ B samples, D covariates, M = D columns.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.support.mutants import least_wrong, mutants, or_infinite
-from icl.checks.giannou.support.problems import MAX_DIM, condition_of, conditioned
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import in_range
-from icl.checks.verdict import Finding, at_most, combine, decide
+from icl.checks.giannou.support.mutants import least_wrong, mutants, or_infinite, with_layer
+from icl.checks.giannou.support.problems import MAX_DIM, TOO_LONG, draw_designs, validate_condition
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import integer, validate
+from icl.checks.verdict import Finding
 from icl.constructions.giannou import inversion
 from icl.constructions.giannou.describe import describe
-from icl.errors import whole
 from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 
@@ -28,6 +30,7 @@ REMARKS = [
 ]
 
 
+@dataclass(eq=False)
 class Lemma4_1:
     """Settings: dimension, condition of A, number of random A and X0 (`samples`), their seed."""
 
@@ -36,14 +39,18 @@ class Lemma4_1:
         "Two linear attention layers of two heads and width 4d take one step of Newton's iteration for any A."
     )
 
-    def __init__(self, dim: int = 5, condition: float = 100.0, seed: int = 0, samples: int = 32) -> None:
-        self.dim = in_range("check.dim", dim, 1, MAX_DIM, "the random problems take minutes")
-        self.condition = condition_of(condition, 1e12)
-        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 10_000)
+    dim: int = integer(5, 1, MAX_DIM, TOO_LONG)
+    condition: float = 100.0
+    seed: int = integer(0, 0)
+    samples: int = integer(32, 1, 10_000)
+
+    def __post_init__(self) -> None:
+        validate(self)
+        self.condition = validate_condition(self.condition, 1e12)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
-        A_BDD = conditioned(rng, self.dim, self.dim, self.condition, self.samples)
+        A_BDD = draw_designs(rng, self.dim, self.dim, self.condition, self.samples)
         X_BDD = torch.from_numpy(rng.standard_normal(A_BDD.shape))
         two, one = inversion.lemma4_1(self.dim), inversion.lemma4_1_one_layer(self.dim)
         S_BDD = (A_BDD + A_BDD.mT) / 2
@@ -52,48 +59,35 @@ class Lemma4_1:
             "error_one_layer_transpose_stored": _error(one, X_BDD, A_BDD.mT, A_BDD),
             "error_one_layer_symmetric": _error(one, X_BDD, S_BDD, S_BDD),
         }
-        bound = along_a_path(2 * (4 * two.width + self.dim) + 2 * self.dim + 4)
-        wrong = {}
-        for number, name, layer in mutants(two):
-            layers = [*two.layers[:number], layer, *two.layers[number + 1 :]]
-            wrong[name] = _error(ColumnStack(two.rows, layers), X_BDD, A_BDD, A_BDD)
         as_stated = _error(two, X_BDD, A_BDD.mT, A_BDD)
+        wrong = {
+            name: _error(with_layer(two, number, layer), X_BDD, A_BDD, A_BDD)
+            for number, name, layer in mutants(two)
+        }
         if self.dim > 1:
             wrong["A^T stored for the two layers"] = as_stated
-        max_error = max(errors.values())
+        bound = path_rounding(2 * (4 * two.width + self.dim) + 2 * self.dim + 4)
         sizes_off = int((len(two.layers), two.heads, two.width, len(one.layers)) != (2, 2, 4 * self.dim, 1))
-        verdict, shown = combine(
+        return finding(
             [
-                (decide(max_error, bound.value), bound),
-                at_most("sizes_off", sizes_off, 0.5, "the claim: 2 layers, 2 heads, width 4 d; one layer"),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "max_error": max_error,
-                **errors,
-                "error_two_layers_transpose_stored": as_stated,
-                "layers": len(two.layers),
-                "heads": two.heads,
-                "width": two.width,
-                "layers_transpose_stored": len(one.layers),
-                "sizes_off": sizes_off,
-            },
-            shown,
-            least_wrong("error of a wrong stack", wrong, bound.value),
+                tried(max_error=max(errors.values())).at_most(bound, PATH),
+                exact(sizes_off=sizes_off).at_most(0.5, "the claim: 2 layers, 2 heads, width 4 d; one layer"),
+                tried(**errors, error_two_layers_transpose_stored=as_stated),
+                exact(layers=len(two.layers), heads=two.heads, width=two.width),
+                exact(layers_transpose_stored=len(one.layers)),
+            ],
+            least_wrong("error of a wrong stack", wrong, bound),
             remarks=REMARKS,
             details=describe(
                 two,
                 "Two layers, A in the block A, as the proof has it",
                 describe(one, "One layer, A^T in the block A, as the statement has it"),
             ),
-            kinds={"*error*": "tried"},
         )
 
 
 def _error(stack: ColumnStack, X_BDD: Tensor, stored_BDD: Tensor, A_BDD: Tensor) -> float:
-    """Of every block after the stack, as a share of the sizes of each entry's terms."""
+    """Return the error of every block after the stack, as a share of the sizes of each entry's terms."""
     H_BPM = inversion.prompt_of_lemma(stack, X_BDD, stored_BDD)
     expected_BPM, sizes_BPM = H_BPM.clone(), torch.ones_like(H_BPM)
     expected_BPM[:, stack.rows["X"]] = 2 * X_BDD - X_BDD @ (A_BDD @ X_BDD)

@@ -9,24 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.support.logistic_rounding import step_off
-from icl.checks.giannou.support.one_step import (
-    bend_off,
-    beyond,
-    constant_of,
-    constant_off,
-    growth,
-    outside_bounds,
-    units,
-)
+from icl.checks.giannou.support.one_step import beyond, constant_of, growth, numbers_of_bounds, units
 from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.verdict import Bound, Condition, Control, Finding, at_most, combine, decide
-from icl.errors import whole
+from icl.checks.numbers import Numbers, exact, finding, tried
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
@@ -50,52 +41,21 @@ class LemmaB10(LogisticProblems):
     )
 
     mu: float = 2.0
-    steps: int = 200
-    samples: int = 64
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("check.steps", self.steps, 2, 10_000)
-        whole("check.samples", self.samples, 1, 10_000)
+    steps: int = integer(200, 2, 10_000)
+    samples: int = integer(64, 1, 10_000)
 
     def measure(self) -> Finding:
-        error = self.mu**2
-        constant, loss, x_BD = constant_of(self.mu, error), *self._problems()
-        far = 100 * (constant or beyond(self.mu, TOO_LARGE)) * x_BD
-        measured: dict[str, Any] = {
-            "limit_of_growth": float(Fraction(self.mu) ** 2 - 2),
-            "constant": constant,
-            "outside_bounds": max(outside_bounds(loss, at_BD) for at_BD in (x_BD, far)),
-            "step_off": step_off(loss, x_BD),
-            "bend_off": bend_off(),
-        }
-        sound = [
-            at_most("step_off", measured["step_off"], 1.0, "rounding, of the step in two ways"),
-            at_most("outside_bounds", measured["outside_bounds"], 1.0, "rounding of a step"),
-            at_most("bend_off", measured["bend_off"], 1e-8, "the grid's spacing, 1e-4, squared"),
-        ]
-        if constant is None:
-            main = self._without_constant(error, measured)
-        else:
-            share = max(self._largest(start * constant, error) for start in STARTS) / constant
-            measured["largest_over_constant"] = share
-            measured["constant_off"] = constant_off(self.mu, error, constant)
-            main = (
-                decide(share, 1.0),
-                Bound(1.0, "the explicit C, from bounds on one step", "largest_over_constant"),
-            )
-            rounding = 16 * EPSILON
-            sound.append(at_most("constant_off", measured["constant_off"], rounding, "rounding: 16 * 2^-52"))
-        verdict, bound = combine(sound)
-        if verdict == "holds":
-            verdict, bound = combine([main])
-        elif constant is None:
-            verdict = "undecided"  # what is wrong is not the lemma
+        constant, loss, x_BD = constant_of(self.mu, self.mu**2), *self._problems()
+        points = (x_BD, 100 * (constant or beyond(self.mu, TOO_LARGE)) * x_BD)
+        # A wrong step or bound does not refute the lemma where there is no C.
+        otherwise = "undecided" if constant is None else "fails"
+        claim = self._growth_without_end() if constant is None else self._largest_over(constant)
         wrong, rounded = self._growth(beyond(self.mu, TOO_LARGE), TOO_LARGE)
-        return Finding(
-            verdict,
-            measured,
-            bound,
+        return finding(
+            [
+                claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise)),
+                exact(limit_of_growth=float(Fraction(self.mu) ** 2 - 2), constant=constant),
+            ],
             Control(
                 f"least growth of |x_t| in a step, from far out, with outward errors of norm {TOO_LARGE:g}",
                 wrong,
@@ -103,21 +63,27 @@ class LemmaB10(LogisticProblems):
             ),
             notes=["Errors outward, inward and at random, each of the full norm mu^2 at every step."],
             remarks=REMARKS,
-            kinds={
-                "*": "tried",
-                **dict.fromkeys(("limit_of_growth", "constant*", "bend_off", "from_norm"), "exact"),
-            },
         )
 
-    def _without_constant(self, error: float, measured: dict[str, Any]) -> Condition:
-        """mu > sqrt(2): every step from `beyond` on must lengthen x, by an amount that does not shrink."""
-        measured["from_norm"] = radius = beyond(self.mu, error)
-        measured["least_growth_in_a_step"], rounded = self._growth(radius, error)
-        bound = Bound(rounded, "rounding of a step: a positive growth leaves no C", "least_growth_in_a_step")
-        return "fails" if measured["least_growth_in_a_step"] > rounded else "undecided", bound
+    def _largest_over(self, constant: float) -> Numbers:
+        """Return the largest |x_t| over C, mu < sqrt(2)."""
+        share = max(self._largest(start * constant, self.mu**2) for start in STARTS) / constant
+        source = "the explicit C, from bounds on one step"
+        return tried(largest_over_constant=share).at_most(1.0, source)
+
+    def _growth_without_end(self) -> Numbers:
+        """Return the growth for mu > sqrt(2): every step from `beyond` on must lengthen x, by an amount that
+        does not shrink."""
+        radius = beyond(self.mu, self.mu**2)
+        least, rounded = self._growth(radius, self.mu**2)
+        verdict = "fails" if least > rounded else "undecided"
+        source = "rounding of a step: a positive growth leaves no C"
+        claim = tried(least_growth_in_a_step=least).judged(verdict, "<", rounded, source)
+        return Numbers([*claim, *exact(from_norm=radius)])
 
     def _growth(self, radius: float, error: float) -> tuple[float, float]:
-        """The least |x'| - |x| over problems and steps, errors outward; what rounding can make of it."""
+        """Return the least |x'| - |x| over problems and steps, errors outward, and what rounding can make of
+        it."""
         loss, x_BD = self._problems()
         x_BD, least, rounded = radius * x_BD, float("inf"), 0.0
         for _ in range(self.steps):
@@ -129,7 +95,7 @@ class LemmaB10(LogisticProblems):
         return least, rounded
 
     def _largest(self, radius: float, error: float) -> float:
-        """The largest |x_t|, t >= 1, over problems and all errors, from |x_0| = radius."""
+        """Return the largest |x_t|, t >= 1, over problems and all errors, from |x_0| = radius."""
         largest = 0.0
         for direction in ("outward", "inward", "random"):
             rng = generator(self.seed, "check", 1)
@@ -143,7 +109,7 @@ class LemmaB10(LogisticProblems):
         return largest
 
     def _problems(self) -> tuple[LogisticLoss, Tensor]:
-        """Random problems, and a point of norm 1 for each."""
+        """Draw problems, and a point of norm 1 for each."""
         rng = generator(self.seed, "check")
         loss = self.losses(rng, self.samples)
         return loss, units(torch.from_numpy(rng.standard_normal((self.samples, self.dim))))

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from icl.checks.giannou.support.logistic_rounding import decrement_rounding, step_off
+from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, decrement_rounding, step_off
 from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.verdict import Bound, Control, Finding, at_most
-from icl.errors import whole
+from icl.checks.numbers import finding, tried
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss
 
@@ -39,11 +41,7 @@ class LemmaB8(LogisticProblems):
         "(-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu))."
     )
 
-    samples: int = 2000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("check.samples", self.samples, 1, 100_000)
+    samples: int = integer(2000, 1, 100_000)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
@@ -51,46 +49,38 @@ class LemmaB8(LogisticProblems):
         scales_B1 = torch.from_numpy(10 ** rng.uniform(-2, 2, (self.samples, 1)))
         x_BD = scales_B1 * torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
         wrong_labels, margins_BD = self._wrong_labels()
-        shares = {name: 0.0 for name in ("gradient", "hessian", "lambda_low", "lambda_high")}
-        for problems, points_BD in ((loss, x_BD), (wrong_labels, margins_BD)):
-            for name, share in shares_of_bounds(problems, points_BD).items():
-                shares[name] = max(shares[name], share)
+        drawn, worst = shares_of_bounds(loss, x_BD), shares_of_bounds(wrong_labels, margins_BD)
+        share = {name: max(drawn[name], worst[name]) for name in drawn}
         off = max(step_off(loss, x_BD), step_off(wrong_labels, margins_BD))
-        rounding = shares_rounding(wrong_labels, margins_BD)
-        others = max(shares["gradient"], shares["hessian"], shares["lambda_low"], shares["lambda_high"] / 2)
-        bound = Bound(
-            1.0, "the claim; lambda_f at a given point, rounding far smaller", "lambda_over_printed_bound"
+        others = max(share["gradient"], share["hessian"], share["lambda_low"], share["lambda_high"] / 2)
+        claim = tried(lambda_over_printed_bound=share["lambda_high"]).at_most(
+            1.0,
+            "the claim; lambda_f at a given point, rounding far smaller",
+            half_width=shares_rounding(wrong_labels, margins_BD),
         )
-        two_ways = at_most("step_off", off, 1.0, "rounding, of the step in two ways")
-        if two_ways[0] != "holds":
-            verdict, bound = "undecided", two_ways[1]
-        elif shares["lambda_high"] > 1 + rounding:
-            verdict = "fails"
-        else:
-            verdict = "holds" if max(others, shares["lambda_high"]) <= 1 else "undecided"
-        return Finding(
-            verdict,
-            {
-                "lambda_over_printed_bound": shares["lambda_high"],
-                "lambda_over_twice_printed_bound": shares["lambda_high"] / 2,
-                "gradient_over_bound": shares["gradient"],
-                "hessian_over_bound": shares["hessian"],
-                "lambda_lower_bound_over_lambda": shares["lambda_low"],
-                "step_off": off,
-            },
-            bound,
+        return finding(
+            [
+                claim.holds_only_if(others <= 1).provided(
+                    tried(step_off=off).at_most(1.0, TWO_WAYS, otherwise="undecided")
+                ),
+                tried(
+                    lambda_over_twice_printed_bound=share["lambda_high"] / 2,
+                    gradient_over_bound=share["gradient"],
+                    hessian_over_bound=share["hessian"],
+                    lambda_lower_bound_over_lambda=share["lambda_low"],
+                ),
+            ],
             Control(
                 "the bound on the gradient, 1 + mu |x|, halved: largest share of it",
-                2 * shares["gradient"],
-                2 * shares["gradient"] > 1,
+                2 * share["gradient"],
+                2 * share["gradient"] > 1,
             ),
             notes=["Shares of the bounds: a claim holds where its largest is at most 1."],
             remarks=REMARKS,
-            kinds={"*": "tried"},
         )
 
-    def _wrong_labels(self) -> tuple[LogisticLoss, torch.Tensor]:
-        """One unit point, its label wrong by a margin r: p ~ 1 - exp(-r)."""
+    def _wrong_labels(self) -> tuple[LogisticLoss, Tensor]:
+        """Return problems of one unit point, its label wrong by a margin r: p ~ 1 - exp(-r)."""
         r_B = torch.linspace(1, 30, 117, dtype=torch.float64)
         A_BND = torch.zeros(len(r_B), 1, self.dim, dtype=torch.float64)
         A_BND[..., 0] = 1
@@ -99,15 +89,15 @@ class LemmaB8(LogisticProblems):
         return LogisticLoss(A_BND, torch.ones(len(r_B), 1, dtype=torch.float64), self.mu), x_BD
 
 
-def shares_rounding(loss: LogisticLoss, x_BD: torch.Tensor) -> float:
+def shares_rounding(loss: LogisticLoss, x_BD: Tensor) -> float:
     """Return the rounding of lambda_f as a share of its printed bound."""
     direction_BD, _ = loss.newton_direction(x_BD)
     lambda_B = decrement_rounding(loss, x_BD, direction_BD.norm(dim=1))
     return float((lambda_B * 2 * loss.mu**0.5 / (1 + loss.mu * x_BD.norm(dim=1))).max())
 
 
-def shares_of_bounds(loss: LogisticLoss, x_BD: torch.Tensor) -> dict[str, float]:
-    """The largest share that each quantity has of its printed bound."""
+def shares_of_bounds(loss: LogisticLoss, x_BD: Tensor) -> dict[str, float]:
+    """Return the largest share that each quantity has of its printed bound."""
     mu, norm_B = loss.mu, x_BD.norm(dim=1)
     gradient_B = loss.gradient(x_BD).norm(dim=1)
     spectrum_BD = torch.linalg.eigvalsh(loss.hessian(x_BD))

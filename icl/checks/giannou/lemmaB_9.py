@@ -14,21 +14,19 @@ from fractions import Fraction
 
 import torch
 
-from icl.checks.giannou.support.logistic_rounding import step_off
 from icl.checks.giannou.support.one_step import (
-    bend_off,
     beyond,
     constant_of,
-    constant_off,
     growth,
+    numbers_of_bounds,
     outside_bounds,
     units,
 )
 from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.verdict import Bound, Control, Finding, at_most, combine
-from icl.errors import whole
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
-from icl.theory.quadratic import EPSILON
 
 RADII = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)  # in units of the radius that the bounds on one step give
 REMARKS = [
@@ -48,59 +46,33 @@ class LemmaB9(LogisticProblems):
     claim = "For every mu > 0 there is C so that |x| >= C and |eps| <= mu^2 give |x'| <= |x|."
 
     mu: float = 2.0
-    samples: int = 64
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("check.samples", self.samples, 1, 10_000)
+    samples: int = integer(64, 1, 10_000)
 
     def measure(self) -> Finding:
         rng, error = generator(self.seed, "check"), self.mu**2
         loss = self.losses(rng, self.samples)
         x_BD = units(torch.from_numpy(rng.standard_normal((self.samples, self.dim))))
-        limit = float(Fraction(self.mu) ** 2 - 2)
         constant = constant_of(self.mu, error)
         radius = beyond(self.mu, error) if constant is None else constant
         radii = [share * (radius if math.isfinite(radius) else 1 / self.mu) for share in RADII]
-        growths = [growth(loss, r * x_BD)[0] + error for r in radii]
-        outside = max(outside_bounds(loss, r * x_BD) for r in radii)
+        growths = [float((growth(loss, r * x_BD)[0] + error).max()) for r in radii]
         half = outside_bounds(loss, radii[-1] * x_BD, 0.5)
-        off = step_off(loss, x_BD)
-        parts = [
-            at_most("step_off", off, 1.0, "rounding, of the step in two ways"),
-            at_most("outside_bounds", outside, 1.0, "rounding of a step"),
-            at_most("bend_off", bend_off(), 1e-8, "the grid's spacing, 1e-4, squared"),
-        ]
-        if constant is not None:
-            its, source = constant_off(self.mu, error, constant), "rounding: 16 * 2^-52"
-            parts.append(at_most("constant_off", its, 16 * EPSILON, source))
-        sound, shown = combine(parts)
         # The bounds on one step tend to the limit from both sides: its sign decides, if the bounds are right.
-        claim = Bound(0.0, "the claim; |x'| - |x| tends to mu^2 - 2, by bounds from both sides", "limit")
-        if sound != "holds":
-            verdict = "undecided"
-        else:
-            verdict, shown = ("fails" if limit > 0 else "holds"), claim
-        return Finding(
-            verdict,
-            {
-                "limit": limit,
-                "constant": constant,
-                "radii": radii,
-                "growth_far_out": float(growths[-1].max()),
-                "growth_by_radius": [float(growth_B.max()) for growth_B in growths],
-                "growth_without_error": [float(growth_B.max()) - error for growth_B in growths],
-                "outside_bounds": outside,
-                "step_off": off,
-                "bend_off": bend_off(),
-                "constant_off": None if constant is None else constant_off(self.mu, error, constant),
-            },
-            shown,
+        claim = exact(limit=float(Fraction(self.mu) ** 2 - 2)).at_most(
+            0.0, "the claim; |x'| - |x| tends to mu^2 - 2, by bounds from both sides"
+        )
+        points = [r * x_BD for r in radii]
+        return finding(
+            [
+                claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise="undecided")),
+                exact(constant=constant, radii=radii, **{"constant_off": None} if constant is None else {}),
+                tried(
+                    growth_far_out=growths[-1],
+                    growth_by_radius=growths,
+                    growth_without_error=[largest - error for largest in growths],
+                ),
+            ],
             Control("half a step: how far outside its bounds, in units of rounding", half, half > 1),
-            kinds={
-                "*": "tried",
-                **dict.fromkeys(("limit", "constant*", "radii", "bend_off"), "exact"),
-            },
             notes=[
                 "growth: |x'| - |x| at its largest over problems, the error mu^2 along the step's outcome. "
                 "It decides only together with the bounds, which are proved for every problem.",

@@ -9,15 +9,19 @@ variable.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import minimize
 
-from icl.checks.giannou.support.problems import regularisation
+from icl.checks.giannou.support.problems import validate_mu
+from icl.checks.numbers import exact, finding, searched
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import in_range
-from icl.checks.verdict import Bound, Control, Finding, at_most, combine, decide
-from icl.errors import whole
+from icl.checks.settings import integer, validate
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
+
+TOO_LONG = "the search over points takes minutes"
 
 REMARKS = [
     "The proposition makes two claims. |phi'''| <= 2 M (phi'')^{3/2} with M = 1/sqrt(mu) is what "
@@ -28,61 +32,56 @@ REMARKS = [
 ]
 
 
+@dataclass(eq=False)
 class Proposition3_3:
     """Settings: mu, size of the random problems searched, their number (`samples`), seed."""
 
     reference = "Proposition 3.3, Definition 3.1"
     claim = "For |a_i| <= 1 the regularised logistic loss has M_f = 1/sqrt(mu), and f/(4 mu) is standard."
 
-    def __init__(
-        self, mu: float = 0.1, dim: int = 3, context: int = 6, seed: int = 0, samples: int = 8
-    ) -> None:
-        self.mu = regularisation(mu)
-        self.dim = in_range("check.dim", dim, 1, 20, "the search over points takes minutes")
-        self.context = in_range("check.context", context, 1, 100, "the search over points takes minutes")
-        self.seed, self.samples = whole("check.seed", seed, 0), whole("check.samples", samples, 1, 1000)
+    mu: float = 0.1
+    dim: int = integer(3, 1, 20, TOO_LONG)
+    context: int = integer(6, 1, 100, TOO_LONG)
+    seed: int = integer(0, 0)
+    samples: int = integer(8, 1, 1000)
+
+    def __post_init__(self) -> None:
+        validate(self)
+        self.mu = validate_mu(self.mu)
 
     def measure(self) -> Finding:
         q = 2 * self.mu / (1 + 12 * self.mu)
-        supremum = supremum_of_ratio(self.mu)
-        attained = ratio_of_one_point(q, self.mu)
-        searched = [self._searched(i) for i in range(self.samples)]
+        supremum, attained = supremum_of_ratio(self.mu), ratio_of_one_point(q, self.mu)
+        largest = max(self._search(i) for i in range(self.samples))
+        standard = 1 / self.mu**0.5
         rounding, source = ROUNDING * supremum, "rounding: 64 * 2^-52 of the supremum"
-        claims = Bound(1 / self.mu**0.5, "f/(4 mu) standard: 2 M with M = 1/(2 sqrt(mu))", "supremum")
-        off, excess = abs(attained - supremum), max(max(searched), attained) - supremum
-        verdict, bound = combine(
-            [
-                (decide(supremum, claims.value, rounding), claims),
-                at_most("off_closed_form", off, rounding, source),
-                at_most("largest_excess", excess, rounding, source),
-            ]
-        )
         below = 0.99 * supremum
-        return Finding(
-            verdict,
-            {
-                "supremum": supremum,
-                "supremum_times_sqrt_mu": supremum * self.mu**0.5,
-                "attained": attained,
-                "off_closed_form": off,
-                "largest_found_by_search": max(searched),
-                "largest_excess": excess,
-                "claim_M_f": 2 / self.mu**0.5,
-                "claim_standard": 1 / self.mu**0.5,
-                "worst_p_one_minus_p": q,
-            },
-            bound,
+        return finding(
+            [
+                exact(supremum=supremum).at_most(
+                    standard, "f/(4 mu) standard: 2 M with M = 1/(2 sqrt(mu))", half_width=rounding
+                ),
+                exact(off_closed_form=abs(attained - supremum)).at_most(rounding, source),
+                searched(largest_excess=max(largest, attained) - supremum).at_most(rounding, source),
+                searched(largest_found_by_search=largest),
+                exact(
+                    supremum_times_sqrt_mu=supremum * self.mu**0.5,
+                    attained=attained,
+                    claim_M_f=2 / self.mu**0.5,
+                    claim_standard=standard,
+                    worst_p_one_minus_p=q,
+                ),
+            ],
             Control(
                 "a constant of 0.99 times the supremum: largest ratio in its units",
                 attained / below,
                 attained > below,
             ),
             remarks=REMARKS,
-            kinds={"*": "exact", "largest_found_by_search": "searched", "largest_excess": "searched"},
         )
 
-    def _searched(self, step: int) -> float:
-        """Largest ratio found from a random start, over points in the unit ball, x and u."""
+    def _search(self, step: int) -> float:
+        """Return the largest ratio found from a random start, over points in the unit ball, x and u."""
         N, D = self.context, self.dim
         start = generator(self.seed, "search", step).standard_normal(N * D + 2 * D)
 
@@ -95,7 +94,7 @@ class Proposition3_3:
 
 
 def ratio(A_ND: np.ndarray, x_D: np.ndarray, u_D: np.ndarray, mu: float) -> float:
-    """|phi'''| / (phi'')^{3/2} at x along u; labels do not matter, as p (1 - p) is even."""
+    """Return |phi'''| / (phi'')^{3/2} at x along u; labels do not matter, as p (1 - p) is even."""
     z_N, c_N = A_ND @ x_D, A_ND @ u_D / np.linalg.norm(u_D)
     t_N = np.tanh(z_N / 2)
     q_N = (1 - t_N**2) / 4
@@ -103,12 +102,12 @@ def ratio(A_ND: np.ndarray, x_D: np.ndarray, u_D: np.ndarray, mu: float) -> floa
 
 
 def ratio_of_one_point(q: float, mu: float) -> float:
-    """The ratio at a single unit point with p (1 - p) = q, through x itself."""
+    """Return the ratio at a single unit point with p (1 - p) = q, through x itself."""
     x = 2 * np.arctanh(np.sqrt(1 - 4 * q))
     one = np.ones((1, 1))
     return ratio(one, np.full(1, x), np.ones(1), mu)
 
 
 def supremum_of_ratio(mu: float) -> float:
-    """max_q q sqrt(1 - 4 q) / (q + mu)^{3/2}, which is at q = 2 mu / (1 + 12 mu)."""
+    """Return max_q q sqrt(1 - 4 q) / (q + mu)^{3/2}, which is at q = 2 mu / (1 + 12 mu)."""
     return float(2 / (3 * np.sqrt(3) * np.sqrt(mu) * (1 + 4 * mu)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icl.checks.giannou.support.iteration import Regressions, compared
+from icl.checks.giannou.support.iteration import Regressions, compare_with_iteration
 from icl.checks.verdict import Finding
 from icl.errors import real
 
@@ -28,4 +28,4 @@ class Ridge(Regressions):
         self.mu = real("check.mu", self.mu, 0, open_low=True)
 
     def measure(self) -> Finding:
-        return compared(self.regressions(self.mu), self.steps, REMARKS)
+        return compare_with_iteration(self.regressions(self.mu), self.steps, REMARKS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icl.checks.giannou.support.iteration import Regressions, compared
+from icl.checks.giannou.support.iteration import Regressions, compare_with_iteration
 from icl.checks.verdict import Finding
 
 REMARKS = [
@@ -29,4 +29,4 @@ class Theorem4_2(Regressions):
     )
 
     def measure(self) -> Finding:
-        return compared(self.regressions(0.0), self.steps, REMARKS)
+        return compare_with_iteration(self.regressions(0.0), self.steps, REMARKS)

@@ -1,7 +1,8 @@
 import pytest
 
 from icl.checks.giannou import degrees
-from icl.checks.giannou.degrees import Degrees, best_residual, newton_residual
+from icl.checks.giannou.degrees import Degrees
+from icl.checks.giannou.support.polynomials import best_residual, newton_residual
 from tests.checks.asking import Mutant, held, seen
 
 

@@ -1,9 +1,13 @@
 import pytest
 
 from icl.checks.giannou import order
-from icl.checks.giannou.order import Order, exact_identity, steps_by_formula
+from icl.checks.giannou.order import Order
+from icl.checks.giannou.support import newton_steps
+from icl.checks.giannou.support.newton_steps import exact_identity, steps_by_formula
 from icl.errors import InputError
 from tests.checks.asking import Mutant, blinded, holds, seen
+
+ITERATION = order, newton_steps
 
 
 @holds(
@@ -22,10 +26,12 @@ def test_holds(check, finding):
 test_another_iteration_is_seen = seen(
     Order,
     # the control is an iteration of order k + 1: this one is it
-    blinded(order, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 1, t)),
-    Mutant(order, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 2, t), settings={"order": 2}),
-    Mutant(order, "newton_iteration", lambda right, *given: [Y * (1 + 1e-9) for Y in right(*given)]),
-    Mutant(order, "comb", lambda right, n, m: 1),
+    blinded(ITERATION, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 1, t)),
+    Mutant(
+        ITERATION, "newton_iteration", lambda right, A, X, k, t: right(A, X, k + 2, t), settings={"order": 2}
+    ),
+    Mutant(ITERATION, "newton_iteration", lambda right, *given: [Y * (1 + 1e-9) for Y in right(*given)]),
+    Mutant(newton_steps, "comb", lambda right, n, m: 1),
     order=3,
 )
 

@@ -42,6 +42,6 @@ test_a_larger_loss_is_not_so_concordant = seen(
     # the control is a constant below the supremum: below this one it serves
     blinded(proposition3_3, "supremum_of_ratio", lambda right, mu: 5 * right(mu)),
     # points found by search that lie above the supremum
-    Mutant(Proposition3_3, "_searched", lambda right, *given: 2 * right(*given), of="largest_excess"),
+    Mutant(Proposition3_3, "_search", lambda right, *given: 2 * right(*given), of="largest_excess"),
     samples=1,
 )

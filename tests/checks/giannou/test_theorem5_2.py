@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou.support import step_error
-from icl.checks.giannou.support.problems import classified
+from icl.checks.giannou.support.problems import draw_classification
 from icl.checks.giannou.support.step_error import StepSetting, Trajectory, inversion_steps, step_error_bound
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.constructions.giannou import logistic, piecewise
@@ -111,7 +111,7 @@ def test_too_few_inversion_steps_do_not_refute(inversion):
 def test_the_bound_holds_at_random(dim, more, mu, width, seed):
     setting = StepSetting(dim, dim + more, mu, 1.0, inversion_steps(mu))
     rng = np.random.default_rng(seed)
-    loss = LogisticLoss(*classified(rng, 2, dim + more, dim), mu)
+    loss = LogisticLoss(*draw_classification(rng, 2, dim + more, dim), mu)
     x_BD = torch.from_numpy(rng.standard_normal((2, dim)))
     x_BD = x_BD / x_BD.norm(dim=1, keepdim=True).clamp_min(1)
     errors_B = Trajectory.of(setting.step(width), loss.A_BND, loss.y_BN, x_BD, 1).step_errors(loss)[0]

@@ -13,17 +13,25 @@ from torch import Tensor
 
 from icl.algorithms.newton import newton_iteration
 from icl.checks.giannou.support.mutants import least_wrong, mutants, or_infinite
-from icl.checks.giannou.support.problems import Design, condition_of, conditioned, enough_points, given_design
-from icl.checks.rounding import along_a_path
-from icl.checks.verdict import Finding, at_most, combine, decide
+from icl.checks.giannou.support.problems import (
+    MAX_CONTEXT,
+    MAX_DIM,
+    TOO_LONG,
+    Design,
+    draw_designs,
+    load_design,
+    require_full_rank,
+    validate_condition,
+)
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import integer, validate
+from icl.checks.verdict import Finding
 from icl.constructions.giannou.describe import describe
 from icl.constructions.giannou.regression import prompt_of_theorem, start, theorem4_2
-from icl.errors import whole
 from icl.models.giannou.columns import ColumnStack, forward
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
-
-MAX_STEPS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +53,7 @@ class Regression:
         return prompt_of_theorem(stack, self.A_ND, self.y_N, self.test_D)
 
     def operations(self) -> int:
-        """Along one step's path, of the stack and of the iteration it is compared with."""
+        """Count those along one step's path, of the stack and of the iteration it is compared with."""
         N, D = self.A_ND.shape
         return 2 * (4 * (4 * D + 3) + 2 * N + 4 * D)
 
@@ -54,26 +62,24 @@ class Regression:
 class Regressions:
     """Sizes, steps T, condition of A (or A itself as `design`), seed, prompts (`samples`)."""
 
-    dim: int = 5
-    context: int = 20
-    steps: int = 20
+    dim: int = integer(5, 1, MAX_DIM, TOO_LONG)
+    context: int = integer(20, 1, MAX_CONTEXT, TOO_LONG)
+    steps: int = integer(20, 0, 64)
     condition: float = 10.0
     design: Design = None
-    seed: int = 0
-    samples: int = 8
+    seed: int = integer(0, 0)
+    samples: int = integer(8, 1, 1000)
 
     def __post_init__(self) -> None:
-        enough_points(self.dim, self.context)
-        whole("check.steps", self.steps, 0, MAX_STEPS)
-        self.condition = condition_of(self.condition, 1e4)
-        self.design_ND = given_design(self.design, self.dim, self.context)
-        whole("check.seed", self.seed, 0)
-        whole("check.samples", self.samples, 1, 1000)
+        validate(self)
+        require_full_rank(self.dim, self.context)
+        self.condition = validate_condition(self.condition, 1e4)
+        self.design_ND = load_design(self.design, self.dim, self.context)
 
     def regressions(self, mu: float) -> list[Regression]:
-        """Labels of a random w and noise; drawn designs are scaled at random, so epsilon matters."""
+        """Draw labels of a random w and noise; drawn designs are scaled at random, so epsilon matters."""
         rng, B, N, D = generator(self.seed, "check"), self.samples, self.context, self.dim
-        A_BND = conditioned(rng, N, D, self.condition, B)
+        A_BND = draw_designs(rng, N, D, self.condition, B)
         A_BND = A_BND * torch.from_numpy(10 ** rng.uniform(-0.5, 0.5, (B, 1, 1)))
         if self.design_ND is not None:
             A_BND = self.design_ND.expand(B, -1, -1)
@@ -125,47 +131,36 @@ class Reference:
         return cls(X_TDD, sizes, answer, size, float(problem.test_D.numpy() @ w_D))
 
 
-def compared(problems: list[Regression], steps: int, remarks: list[str]) -> Finding:
-    """The stack's X after every layer and its answer, against the iteration's."""
+def compare_with_iteration(problems: list[Regression], steps: int, remarks: list[str]) -> Finding:
+    """Compare the stack's X after every layer and its answer with those of the iteration."""
     references = [Reference.of(problem, steps) for problem in problems]
     errors = [_errors(problem, steps, its) for problem, its in zip(problems, references, strict=True)]
-    max_error = max(max(error["X"], error["answer"]) for error in errors)
-    bound = along_a_path(problems[0].operations())
+    largest = {name: max(error[name] for error in errors) for name in errors[0]}
+    bound = path_rounding(problems[0].operations())
     first, its, stack = problems[0], references[0], problems[0].stack(steps)
-    dim = first.A_ND.shape[1]
-    sizes_off = int((len(stack.layers), stack.heads, stack.width) != (3 + steps, 2, 4 * dim + 3))
-    verdict, shown = combine(
-        [
-            (decide(max_error, bound.value), bound),
-            at_most("sizes_off", sizes_off, 0.5, "the claim: 3 + T layers, 2 heads, width 4 d + 3"),
-        ]
-    )
+    stated = (3 + steps, 2, 4 * first.A_ND.shape[1] + 3)
+    sizes_off = int((len(stack.layers), stack.heads, stack.width) != stated)
+    distance = max(abs(its.answer - its.least_squares) / abs(its.least_squares) for its in references)
     wrong = _wrong(stack, stack.every_layer(first.prompt(stack)), its)
-    measured = {
-        "max_error": max_error,
-        "max_error_X": max(error["X"] for error in errors),
-        "max_error_answer": max(error["answer"] for error in errors),
-        "max_relative_error": max(error["relative"] for error in errors),
-        "distance_to_least_squares": max(
-            abs(its.answer - its.least_squares) / abs(its.least_squares) for its in references
-        ),
-        "layers": len(stack.layers),
-        "heads": stack.heads,
-        "width": stack.width,
-        "sizes_off": sizes_off,
-    }
-    return Finding(
-        verdict,
-        measured,
-        shown,
-        least_wrong("error of a wrong stack where it first shows", wrong, bound.value),
+    return finding(
+        [
+            tried(max_error=max(largest["X"], largest["answer"])).at_most(bound, PATH),
+            exact(sizes_off=sizes_off).at_most(0.5, "the claim: 3 + T layers, 2 heads, width 4 d + 3"),
+            tried(
+                max_error_X=largest["X"],
+                max_error_answer=largest["answer"],
+                max_relative_error=largest["relative"],
+                distance_to_least_squares=distance,
+            ),
+            exact(layers=len(stack.layers), heads=stack.heads, width=stack.width),
+        ],
+        least_wrong("error of a wrong stack where it first shows", wrong, bound),
         notes=[
             "Errors are shares of the terms' sizes, those of earlier steps carried along by the iteration's "
             "own derivative; max_relative_error is the answer's, as a share of the answer."
         ],
         remarks=remarks,
         details=describe(stack),
-        kinds={"*": "tried", "layers": "exact", "heads": "exact", "width": "exact", "sizes_off": "exact"},
     )
 
 
@@ -181,7 +176,7 @@ def _errors(problem: Regression, steps: int, its: Reference) -> dict[str, float]
 
 
 def _wrong(stack: ColumnStack, states: list[Tensor], its: Reference) -> dict[str, float]:
-    """The error of each mutant where it first shows: in X after its own layer, or in the answer."""
+    """Return the error of each mutant where it first shows: in X after its own layer, or in the answer."""
     wrong = {}
     for number, name, layer in mutants(stack):
         H_PM = forward(layer, states[number])
@@ -201,7 +196,7 @@ def _X_error(stack: ColumnStack, H_PM: Tensor, its: Reference, t: int) -> float:
 
 
 def _answer_error(stack: ColumnStack, H_PM: Tensor, its: Reference) -> float:
-    """Of the row `out`, which must be (answer, 0, .., 0)."""
+    """Return the error of the row `out`, which must be (answer, 0, .., 0)."""
     off_M = stack.block(H_PM, "out")[0].clone()
     off_M[0] -= its.answer
     return or_infinite(float(off_M.abs().max()) / its.answer_size)

@@ -13,15 +13,18 @@ from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 
 COMPARED = 256  # problems whose steps are taken in two ways
+TWO_WAYS = "rounding, of the step in two ways"  # source of the bound 1 on step_off
 
 
 def value_rounding(loss: LogisticLoss, x_BD: Tensor) -> Tensor:
+    """Return the rounding of f."""
     N, D = loss.A_BND.shape[1:]
     norm_B = x_BD.norm(dim=-1)
     return EPSILON * ((N + 4) * (1 + norm_B) + D * norm_B + (D + 2) * loss.mu * norm_B.square())
 
 
 def gradient_rounding(loss: LogisticLoss, x_BD: Tensor) -> Tensor:
+    """Return the rounding of |grad f|."""
     N, D = loss.A_BND.shape[1:]
     norm_B = x_BD.norm(dim=-1)
     return EPSILON * (N + 8 + (D / 4 + 3 * loss.mu) * norm_B)

@@ -1,4 +1,4 @@
-"""What a check of a construction must reject: the same stack with one head taken out or of the wrong sign."""
+"""Stacks that a check of a construction must reject: one head taken out or of the wrong sign."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icl.models.giannou.columns import ColumnStack, Head, Layer
 
 
 def mutants(stack: ColumnStack) -> Iterator[tuple[int, str, Layer]]:
-    """(number of the layer, what is wrong, the wrong layer) for each head."""
+    """Yield (number of the layer, what is wrong, the wrong layer) for each head."""
     for number, layer in enumerate(stack.layers):
         for h, head in enumerate(layer.heads):
             others = [*layer.heads[:h], *layer.heads[h + 1 :]]
@@ -22,13 +22,18 @@ def mutants(stack: ColumnStack) -> Iterator[tuple[int, str, Layer]]:
             yield number, f"{where} of the wrong sign", replace(layer, heads=[*others, turned])
 
 
+def with_layer(stack: ColumnStack, number: int, layer: Layer) -> ColumnStack:
+    """Return the stack with another layer in the place of this one."""
+    return ColumnStack(stack.rows, [*stack.layers[:number], layer, *stack.layers[number + 1 :]])
+
+
 def least_wrong(what: str, wrong: Mapping[str, float], bound: float) -> Control:
-    """All of them must be rejected: the one nearest to the bound is told."""
+    """Return the control that every one of them exceeds the bound; it shows the one nearest to it."""
     nearest = min(wrong, key=lambda name: wrong[name])
     text = f"{what}; the least of {len(wrong)}: {nearest}"
     return Control(text, wrong[nearest], wrong[nearest] > bound)
 
 
 def or_infinite(error: float) -> float:
-    """An output that is no number is as wrong as can be."""
+    """Return the error, infinity where it is no number."""
     return error if np.isfinite(error) else float("inf")

@@ -10,18 +10,37 @@ eta = 2 / (2 + lambda_f / sqrt(mu)). B problems, D covariates.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from icl.checks.giannou.support.logistic_rounding import direction_rounding
+from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, direction_rounding, step_off
+from icl.checks.numbers import Numbers, exact, tried
 from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 
 
+def numbers_of_bounds(
+    loss: LogisticLoss, x_BD: Tensor, points: Iterable[Tensor], constant: float | None, otherwise: str
+) -> list[Numbers]:
+    """Compare the step at x and the bounds at all points, for errors of norm mu^2, with other ways to
+    them."""
+    outside = max(outside_bounds(loss, at_BD) for at_BD in points)
+    numbers = [
+        tried(step_off=step_off(loss, x_BD)).at_most(1.0, TWO_WAYS, otherwise=otherwise),
+        tried(outside_bounds=outside).at_most(1.0, "rounding of a step", otherwise=otherwise),
+        exact(bend_off=bend_off()).at_most(1e-8, "the grid's spacing, 1e-4, squared", otherwise=otherwise),
+    ]
+    if constant is not None:
+        off = exact(constant_off=constant_off(loss.mu, loss.mu**2, constant))
+        numbers.append(off.at_most(16 * EPSILON, "rounding: 16 * 2^-52", otherwise=otherwise))
+    return numbers
+
+
 def largest_bend() -> float:
-    """max p (1 - p) m^2 = m^2 / (4 cosh(m/2)^2), where m tanh(m/2) = 2."""
+    """Return max p (1 - p) m^2 = m^2 / (4 cosh(m/2)^2), where m tanh(m/2) = 2."""
     m = float(brentq(lambda m: m * math.tanh(m / 2) - 2, 1.0, 4.0, xtol=1e-15))
     return (m / math.cosh(m / 2)) ** 2 / 4
 
@@ -30,7 +49,7 @@ BEND = largest_bend()
 
 
 def growth_bounds(mu: float, r: Tensor) -> tuple[Tensor, Tensor]:
-    """|x'| - |x| is from the first to the second. eta is least where lambda_f is largest."""
+    """Return bounds of |x'| - |x| from below and above. eta is least where lambda_f is largest."""
     least = 2 / (2 + r + 1 / mu + math.sqrt(BEND / mu))
     most = 2 / (2 + (r - 1 / mu).clamp_min(0))
     high = torch.where(r >= 1 / mu, least * (1 / mu - r), most * (1 / mu - r))
@@ -38,7 +57,7 @@ def growth_bounds(mu: float, r: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def constant_of(mu: float, error: float) -> float | None:
-    """C: with errors of norm `error`, |x'| <= |x| from C on and |x'| <= C below; None where error >= 2.
+    """Return C, None where error >= 2: with errors of that norm |x'| <= |x| from C on and |x'| <= C below.
 
     It is where the upper bound on |x'| meets |x|, error = 2 (C - 1/mu) / (2 + C + 1/mu + sqrt(BEND / mu)).
     Below C the bound is at most 1/mu + error up to |x| = 1/mu, and rises with |x| from there on.
@@ -50,19 +69,19 @@ def constant_of(mu: float, error: float) -> float | None:
 
 
 def constant_off(mu: float, error: float, constant: float) -> float:
-    """|max |x'| / C - 1| by the bound itself, over |x| from 0 to C."""
+    """Return |max |x'| / C - 1| by the bound itself, over |x| from 0 to C."""
     r = constant * torch.linspace(0, 1, 4001, dtype=torch.float64)
     return abs(float((r + growth_bounds(mu, r)[1] + error).max()) / constant - 1)
 
 
 def bend_off() -> float:
-    """BEND against the largest p (1 - p) m^2 on a grid of margins 1e-4 apart."""
+    """Compare BEND with the largest p (1 - p) m^2 on a grid of margins 1e-4 apart."""
     m = torch.arange(0.0, 10.0, 1e-4, dtype=torch.float64)
     return abs(float((torch.sigmoid(m) * torch.sigmoid(-m) * m.square()).max()) - BEND)
 
 
 def beyond(mu: float, error: float) -> float:
-    """|x| from which an outward error of norm error > 2 lengthens x in every step that follows.
+    """Return |x| from which an outward error of norm error > 2 lengthens x in every step that follows.
 
     |x'| - |x| >= error - 2 (r + 1/mu) / (2 + r - 1/mu) for r >= 1/mu; twice the root, to be well inside.
     """
@@ -72,7 +91,7 @@ def beyond(mu: float, error: float) -> float:
 
 
 def growth(loss: LogisticLoss, x_BD: Tensor, share: float = 1.0) -> tuple[Tensor, Tensor]:
-    """|x'| - |x| after that share of a step, and what rounding can make of it.
+    """Return |x'| - |x| after that share of a step, and what rounding can make of it.
 
     It is s (2 x + s) / (|x + s| + |x|), s the step: nothing cancels at |x|'s size.
     """
@@ -94,4 +113,5 @@ def outside_bounds(loss: LogisticLoss, x_BD: Tensor, share: float = 1.0) -> floa
 
 
 def units(x_BD: Tensor) -> Tensor:
+    """Scale every row to norm 1."""
     return torch.nn.functional.normalize(x_BD, dim=1)
