@@ -33,6 +33,13 @@ def affordable(samples: int, context: int) -> None:
         )
 
 
+def stack_operations(dim: int, context: int, layers: int) -> int:
+    """Additions and products along an entry's path. A layer multiplies three factors Z whose errors add up:
+    (3^L - 1)/2 times one layer's own."""
+    layer = 3 * (dim + 1) + (context + 1) + 3
+    return layer * (3**layers - 1) // 2 + 1
+
+
 def tokens_of(prompt: TokenPrompt) -> Tensor:
     """Z_0 of the first replica: a column per token, the query last with label 0."""
     return torch.cat([prompt.context_RBNP[0], prompt.query_RBP[0][:, None]], 1).mT

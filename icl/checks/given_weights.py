@@ -12,24 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.numbers import finding, of_kind
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
+from icl.checks.verdict import Bound, Control, Finding, Weights
 from icl.errors import InputError
 from icl.models import Full, Parametrization, SparseA, SparseAB
 from icl.tasks import LinearRegressionLaw
 from icl.text import inequality, relation
-from icl.verdicts import joint
+from icl.verdicts import decide, joint
 
 DISTANCE = 0.05  # the tolerance of ahn's figures
 EXCESS = 0.02
 FAMILIES: dict[str, type[Parametrization]] = {"full": Full, "sparse_a": SparseA, "sparse_ab": SparseAB}
-EXACT = {"*": "exact"}
 WORST = ("distance", "risk_excess", "risk_excess_over_best", "gradient_norm", "gradient_norm_stderr")
 
 Row = Mapping[str, float]
@@ -117,23 +118,27 @@ def judge_rows(
     control: str,
     control_name: str = "distance",
     notes: Sequence[str] = (),
-    kinds: Mapping[str, str] = EXACT,
+    kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> Finding:
-    """`holds` if every seed is near and no control is; `undecided` where one is not."""
+    """Return `holds` if every seed is near and no control is; `undecided` where one is not. `kinds` names the
+    columns that are not exact."""
     by_seed = {name: [row[name] for row in rows] for name in rows[0]}
     # numpy's maximum: a NaN in one seed must not hide behind the others
     worst = {name: float(np.max(by_seed[name])) for name in WORST if name in by_seed}
     measured = worst | {f"{name}_by_seed": values for name, values in by_seed.items()}
-    verdict, elsewhere = about_the_theorem([near(row) for row in rows], measured, that_decides(rows, bound))
-    return Finding(
-        verdict,
-        measured,
-        that_decides(rows, bound),
+    shown = that_decides(rows, bound)
+    verdict, elsewhere = about_the_theorem([near(row) for row in rows], measured, shown)
+    numbers = {
+        name: of_kind(kinds.get(name.removesuffix("_by_seed"), "exact"), **{name: value})
+        for name, value in measured.items()
+    }
+    numbers[shown.of] = numbers[shown.of].judged(verdict, "<", shown.value, shown.source)
+    return finding(
+        numbers.values(),
         Control(
             control,
             float(np.min([row[control_name] for row in control_rows])),
             all(near(row) == "fails" for row in control_rows),
         ),
-        [*elsewhere, *notes],
-        kinds=kinds,
+        notes=[*elsewhere, *notes],
     )

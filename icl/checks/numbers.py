@@ -86,7 +86,9 @@ class Numbers(tuple[Number, ...]):
     def provided(self, *sound: Numbers) -> Numbers:
         """Decide only where all of `sound` hold; where one does not, those come first and decide instead."""
         tests = Numbers(number for numbers in sound for number in numbers)
-        return Numbers([*self, *tests] if tests.holds else [*tests, *self.decides_only_if(False)])
+        return Numbers(
+            [*self, *tests] if tests.verdict == "holds" else [*tests, *self.decides_only_if(False)]
+        )
 
     def with_bounds(self) -> Numbers:
         """Add NAME_bound after each NAME."""
@@ -97,9 +99,9 @@ class Numbers(tuple[Number, ...]):
         return Numbers(listed)
 
     @property
-    def holds(self) -> bool:
-        """Return whether every one of them that decides holds."""
-        return all(number.verdict in ("", "holds") for number in self)
+    def verdict(self) -> str:
+        """The verdict of all that decide."""
+        return joint([number.verdict for number in self])
 
     def _compared(self, compare: Callable[[Number], str], sign: str, bound: float, source: str) -> Numbers:
         return self._each(lambda n: replace(n, verdict=compare(n), bound=Bound(bound, source, n.name, sign)))

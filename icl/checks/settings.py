@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, fields
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from icl.errors import InputError, whole
@@ -76,6 +78,16 @@ def affordable_samples(samples: Any, low: int) -> int:
 def affordable_starts(key: str, value: Any, low: int) -> int:
     """How often a search begins."""
     return in_range(key, value, low, MOST_STARTS, "the search takes days")
+
+
+def rising_contexts(contexts: Any, most: int, beyond: str) -> list[int]:
+    """`check.contexts`, at least two context lengths in rising order."""
+    if isinstance(contexts, str) or not isinstance(contexts, Sequence) or len(contexts) < 2:
+        raise InputError(f"check.contexts={contexts}: must be a list of at least 2 context lengths")
+    lengths = [in_range("check.contexts", N, 1, most, beyond) for N in contexts]
+    if any(later <= N for N, later in pairwise(lengths)):
+        raise InputError(f"check.contexts={lengths}: must be in rising order")
+    return lengths
 
 
 def law_of(dim: int, context: int, seed: int, **covariances: Any) -> LinearRegressionLaw:

@@ -23,25 +23,18 @@ from scipy.stats import binom
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.support.critical_set import Point, starts_tracked
-from icl.checks.ahn.support.settings import MAX_DIM, PromptSettings
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import affordable_starts, fits_in_memory, in_range
-from icl.checks.verdict import CONFIDENCE, Bound, Condition, Control, Finding, at_most, combine
+from icl.checks.ahn.support.critical_set import Point, no_minimum, starts_tracked
+from icl.checks.ahn.support.settings import DEGREES, MAX_DIM, MAX_LAYERS_WITH_B, PromptSettings
+from icl.checks.numbers import Numbers, exact, finding, sampled, searched, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import fits_in_memory, integer, search_starts
+from icl.checks.verdict import CONFIDENCE, Control, Finding
 from icl.errors import InputError
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
 TOKENS = 32  # prompts on which attention itself is asked
-MAX_LAYERS = 4
-MIN_SAMPLES = 1000
-KINDS = {
-    "*": "sampled",
-    **dict.fromkeys(("risk", "found", "beta", "least_beta"), "searched"),
-    "token_error": "tried",
-    "starts": "exact",
-}
 MOST_PROMPTS = (
     f"a half: binomial quantile at {CONFIDENCE:.1%} of as many coins, over the number of prompts; X_l and "
     "X_(l+1) are those of the same prompt"
@@ -52,10 +45,11 @@ MOST_PROMPTS = (
 class Conditioning(PromptSettings):
     """Settings: of the prompts, their number (`samples`), the layers, and the starts of the search on S."""
 
-    context: int = 10
-    layers: int = 3
-    starts: int = 64
-    samples: int = 4000
+    dim: int = integer(5, 2, MAX_DIM, "a prompt takes dim^3 operations")
+    context: int = integer(10, 1)
+    layers: int = integer(3, 2, MAX_LAYERS_WITH_B, DEGREES)
+    starts: int = search_starts(64)
+    samples: int = integer(4000, 1000)
 
     task_covariance = "inverse"
 
@@ -67,72 +61,57 @@ class Conditioning(PromptSettings):
     )
 
     def __post_init__(self) -> None:
-        in_range("check.dim", self.dim, 2, MAX_DIM, "a prompt takes dim^3 operations")
-        reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
-        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
         if self.context < self.dim:
             raise InputError(
                 f"check.context={self.context}: must be at least check.dim={self.dim}, or no Gram matrix has "
                 "an inverse"
             )
-        affordable_starts("check.starts", self.starts, 1)
-        fits_in_memory(self.samples, MIN_SAMPLES, self.dim**2)
+        fits_in_memory(self.samples, 1000, self.dim**2)
         attention.affordable(TOKENS * self.layers, self.context)
         self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 
     def measure(self) -> Finding:
         minima = self.risk.minimise(generator(self.seed, "search"), self.starts, starts_tracked)
         if not minima:
-            why = "no local minimum was reached"
-            bound = Bound(0.0, why, "found", ">")
-            return Finding("undecided", {"found": 0}, bound, Control(f"none: {why}", 0.0, False))
+            return no_minimum()
         chosen = max(minima, key=lambda minimum: minimum.found)
         s_BD = self._spectra()
         worst, medians = better_conditioned(chosen.beta_L, s_BD)
         error, rounding = self._error_on_tokens(Point(self.risk, self.law, chosen.a_L, chosen.b_L))
-        control, _ = better_conditioned(-chosen.beta_L, s_BD)
-        least = float(binom.ppf(CONFIDENCE, self.samples, 0.5)) / self.samples
-        verdict, bound = combine(
-            [
-                self._most(worst, least),
-                ("holds" if chosen.beta_L.min() > 0 else "fails", Bound(0.0, "a sign", "least_beta", ">")),
-                at_most("token_error", error, rounding.value, rounding.source),
-            ]
-        )
+        turned, _ = better_conditioned(-chosen.beta_L, s_BD)
         others = {f"{other.risk:.6g}": better_conditioned(other.beta_L, s_BD)[0] for other in minima}
-        return Finding(
-            verdict,
-            {
-                "share_of_prompts": worst,
-                "share_of_prompts_stderr": (worst * (1 - worst) / self.samples) ** 0.5,
-                "median_condition_by_layer": medians,
-                "risk": chosen.risk,
-                "found": chosen.found,
-                "starts": self.starts,
-                "beta": chosen.beta_L.tolist(),
-                "least_beta": float(chosen.beta_L.min()),
-                "token_error": error,
-                "share_of_prompts_by_risk": others,
-            },
-            bound,
+        return finding(
+            [
+                self.most(share_of_prompts=worst),
+                searched(least_beta=float(chosen.beta_L.min())).above(0.0, "a sign"),
+                tried(token_error=error).at_most(rounding, PATH),
+                sampled(
+                    share_of_prompts_stderr=(worst * (1 - worst) / self.samples) ** 0.5,
+                    median_condition_by_layer=medians,
+                    share_of_prompts_by_risk=others,
+                ),
+                searched(risk=chosen.risk, found=chosen.found, beta=chosen.beta_L.tolist()),
+                exact(starts=self.starts),
+            ],
             Control(
                 "share of the prompts with the sign of every B turned",
-                control,
-                self._most(control, least)[0] != "holds",
+                turned,
+                self.most(share=turned).verdict != "holds",
             ),
             notes=[
                 "share_of_prompts is the least over the layers but the last, whose B has no effect. "
                 "Condition numbers are those of whitened covariates: Sigma's own is common to all layers.",
             ],
             remarks=self._remarks(minima[0].risk, others),
-            kinds=KINDS,
         )
 
-    def _most(self, share: float, least: float) -> Condition:
-        """More than half of all prompts?"""
-        verdict = "holds" if share > least else "fails" if share < 1 - least else "undecided"
-        return verdict, Bound(least, MOST_PROMPTS, "share_of_prompts", ">")
+    def most(self, **share: float) -> Numbers:
+        """Compare a share of the prompts drawn with one half of all prompts."""
+        least = float(binom.ppf(CONFIDENCE, self.samples, 0.5)) / self.samples
+        (value,) = share.values()
+        verdict = "holds" if value > least else "fails" if value < 1 - least else "undecided"
+        return sampled(**share).judged(verdict, ">", least, MOST_PROMPTS)
 
     def _remarks(self, best: float, others: dict[str, float]) -> list[str]:
         at_best = others[f"{best:.6g}"]
@@ -153,8 +132,9 @@ class Conditioning(PromptSettings):
         root_DD = torch.linalg.inv(self.law.root_RDD[0])
         return torch.linalg.eigvalsh(root_DD @ grams_RBDD[0] @ root_DD.mT)
 
-    def _error_on_tokens(self, point: Point) -> tuple[float, Bound]:
-        """Largest difference of the covariates of any token after any layer from those of observation 1."""
+    def _error_on_tokens(self, point: Point) -> tuple[float, float]:
+        """Largest difference of the covariates of any token after any layer from those of observation 1, and
+        what rounding makes of it."""
         law = self.law
         Z_BPM = attention.tokens_of(law.token_prompts([generator(self.seed, "check", 1)], TOKENS))
         inverse_DD, identity_DD = torch.linalg.inv(law.Sigma_RDD[0]), torch.eye(self.dim, dtype=torch.float64)
@@ -165,8 +145,8 @@ class Conditioning(PromptSettings):
         sizes_LBPM = attention.every_layer(P_LPP.abs(), Q_LPP.abs(), Z_BPM.abs())
         expected_LBDM = observed(point.beta_L, inverse_DD, Z_BPM[:, :-1])
         error = ((found_LBPM[:-1, :, :-1] - expected_LBDM).abs() / sizes_LBPM[:-1, :, :-1]).max()
-        layer = 3 * (self.dim + 1) + (self.context + 1) + 3
-        return float(error), along_a_path(4 * (layer * (3**self.layers - 1) // 2 + 1), "token_error")
+        operations = 4 * attention.stack_operations(self.dim, self.context, self.layers)
+        return float(error), path_rounding(operations)
 
 
 def better_conditioned(beta_L: Sequence[float] | np.ndarray, s_BD: Tensor) -> tuple[float, list[float]]:

@@ -15,15 +15,14 @@ from itertools import combinations, pairwise, permutations
 import numpy as np
 
 from icl.checks.ahn.support.critical_set import Point, starts_tracked
-from icl.checks.ahn.support.settings import MAX_DIM, PromptSettings
-from icl.checks.settings import affordable_starts, in_range
-from icl.checks.verdict import Bound, Control, Finding, at_most, combine
+from icl.checks.ahn.support.settings import DEGREES, MAX_DIM, MAX_LAYERS_WITH_B, PromptSettings
+from icl.checks.numbers import exact, finding, searched
+from icl.checks.settings import integer, search_starts
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
-MAX_LAYERS = 4
 APART = 1e-6  # of two points, relative: the search's own measure
-KINDS = {"*": "searched", "*of_eq_8": "exact", "largest_gradient": "exact", "starts": "exact"}
 GRADIENT = (
     "largest share, over the points, of what rounding can make of its gradient (64 eps, as in Theorem 4)"
 )
@@ -33,21 +32,15 @@ GRADIENT = (
 class CriticalPoints(PromptSettings):
     """Settings: of the prompts, the layers (two at least), and the starts of the search on S of (11)."""
 
-    context: int = 10
-    layers: int = 3
-    starts: int = 64
+    dim: int = integer(5, 1, MAX_DIM, "the Wishart moments' terms grow with the dimension")
+    context: int = integer(10, 1)
+    layers: int = integer(3, 2, MAX_LAYERS_WITH_B, DEGREES)
+    starts: int = search_starts(64)
 
     task_covariance = "inverse"
 
     reference = "Section 6, after Theorem 5; Lemma 4"
     claim = "The in-context loss of several layers has more than one critical point."
-
-    def __post_init__(self) -> None:
-        in_range("check.dim", self.dim, 1, MAX_DIM, "the Wishart moments' terms grow with the dimension")
-        reason = "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
-        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
-        super().__post_init__()
-        affordable_starts("check.starts", self.starts, 1)
 
     def measure(self) -> Finding:
         orders, minima = self._orders(), self._minima()
@@ -57,27 +50,18 @@ class CriticalPoints(PromptSettings):
         different = sum(abs(one / other - 1) > APART for one, other in pairwise(risks))
         apart = min(distance(*pair) for some in (orders, minima) for pair in combinations(some, 2))
         between = share_of_rounding(halfway(orders[0], orders[1]))
-        count = len(points)
-        verdict, bound = combine(
+        return finding(
             [
-                at_most("largest_gradient", max(shares), 1.0, GRADIENT),
-                ("holds" if apart > APART else "fails", Bound(APART, "of the search", "least_distance", ">")),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "critical_points": count,
-                "of_eq_8": len(orders),
-                "of_eq_11": len(minima),
-                "risk_of_eq_8": orders[0].value(),
-                "risks_of_eq_11": risks,
-                "different_risks_of_eq_11": different + 1,
-                "largest_gradient": max(shares),
-                "least_distance": apart,
-                "starts": self.starts,
-            },
-            bound,
+                exact(largest_gradient=max(shares)).at_most(1.0, GRADIENT),
+                searched(least_distance=apart).above(APART, "of the search"),
+                exact(of_eq_8=len(orders), risk_of_eq_8=orders[0].value(), starts=self.starts),
+                searched(
+                    critical_points=len(points),
+                    of_eq_11=len(minima),
+                    risks_of_eq_11=risks,
+                    different_risks_of_eq_11=different + 1,
+                ),
+            ],
             Control("the same share halfway between two of the points of (8)", between, between > 1),
             notes=["A count of what was found: saddle points, and points off S, are not searched for."],
             remarks=[
@@ -85,7 +69,6 @@ class CriticalPoints(PromptSettings):
                 f"are also local minima of different risks ({different + 1} of them found), so which of them "
                 "training reaches matters.",
             ],
-            kinds=KINDS,
         )
 
     def _orders(self) -> list[Point]:

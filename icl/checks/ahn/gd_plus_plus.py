@@ -18,15 +18,14 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import in_range, law_of
-from icl.checks.verdict import Control, Finding, decide
-from icl.errors import whole
+from icl.checks.numbers import finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import integer, law_of, validate
+from icl.checks.verdict import Control, Finding
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 
-MAX_LAYERS = 4
 Steps = Sequence[float] | np.ndarray
 CONTROL_EIGENVALUES = (0.25, 1.0)  # of a Sigma that is not I, in turn
 
@@ -35,20 +34,18 @@ CONTROL_EIGENVALUES = (0.25, 1.0)  # of a Sigma that is not I, in turn
 class GdPlusPlus:
     """Settings: dimension, context length, layers, number of prompts (`samples`), seed of all draws."""
 
-    dim: int = 5
-    context: int = 20
-    layers: int = 3
-    seed: int = 0
-    samples: int = 64
+    dim: int = integer(5, 1)
+    context: int = integer(20, 1)
+    layers: int = integer(3, 1, 4, "terms have degree 3^layers in the tokens and rounding grows with them")
+    seed: int = integer(0, 0)
+    samples: int = integer(64, 1, 100_000)
 
     reference = "Section 5, after Theorem 4; eq. (11)"
     claim = "At Sigma = I the stack (11) with A_l = -a_l I and B_l = b_l I is GD++, up to step sizes."
 
     def __post_init__(self) -> None:
+        validate(self)
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
-        reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
-        whole("check.samples", self.samples, 1, 100_000)
         attention.affordable(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
@@ -56,9 +53,7 @@ class GdPlusPlus:
         unit = 1 / (1 + self.dim / self.context)
         a_L, b_L = rng.uniform(0.2, 0.8, self.layers) * unit, rng.uniform(0.2, 1.5, self.layers)
         error = self._error(self.law, a_L, b_L, a_L * b_L)
-        # A layer multiplies three factors Z whose errors add up: (3^L - 1)/2 times one layer's own.
-        layer = 3 * (self.dim + 1) + (self.context + 1) + 3
-        bound = along_a_path(4 * (layer * (3**self.layers - 1) // 2 + 1))  # two computations
+        bound = path_rounding(4 * attention.stack_operations(self.dim, self.context, self.layers))
         eigenvalues = [CONTROL_EIGENVALUES[i % 2] for i in range(self.dim)]
         other = law_of(self.dim, self.context, self.seed, eigenvalues=eigenvalues, task_covariance="inverse")
         controls = {
@@ -66,16 +61,16 @@ class GdPlusPlus:
             "another Sigma": self._error(other, a_L, b_L, a_L * b_L),
         }
         control = float(np.min(list(controls.values())))
-        return Finding(
-            decide(error, bound.value),
-            {"max_error": error, "gd_steps": a_L.tolist(), "covariate_steps": (a_L * b_L).tolist()},
-            bound,
-            Control(f"the smaller error with {' and with '.join(controls)}", control, control > bound.value),
+        return finding(
+            [
+                tried(max_error=error).at_most(bound, PATH),
+                tried(gd_steps=a_L.tolist(), covariate_steps=(a_L * b_L).tolist()),
+            ],
+            Control(f"the smaller error with {' and with '.join(controls)}", control, control > bound),
             remarks=[
                 "The step of the covariates is a_l b_l and not b_l: of the two scalars of a layer, B's is "
                 "the ratio of GD++'s step sizes.",
             ],
-            kinds={"*": "tried"},
         )
 
     def _error(

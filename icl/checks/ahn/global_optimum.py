@@ -11,34 +11,28 @@ Whitened throughout, where Sigma drops out. L layers, D covariates, K starts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
 
 import torch
 from torch import Tensor
 
+from icl.checks.ahn.support.certificate import CERTIFIED, certified_bound
 from icl.checks.ahn.support.search import descend
+from icl.checks.numbers import exact, finding, searched, tried
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import affordable_starts, in_range
-from icl.checks.verdict import Bound, Control, Finding, at_most, combine
-from icl.errors import whole
+from icl.checks.settings import integer, search_starts, validate
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
-from icl.theory.ahn.equivariant_bound import equivariant_optimum
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.expected_traces import expected_word, sparse_a_risk
+from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.quadratic import EPSILON
 
-MAX_DIM = 6
-MAX_LAYERS = 3
-MAX_CONTEXT = 100_000
 REACHED = 1e-6  # relative: a start that ends so near to the minimum on S counts as ending there
 CONTROL_EIGENVALUES = (1.0, 0.25)  # in turn
 SOURCE = (
     "0 less rounding: 2^-52 times the operations of one term times the sum of the sizes of all terms; "
     "relative to the minimum on S, the largest over the depths"
 )
-CERTIFIED = "rounding: 2^-52 times the operations of one word times the sum of the sizes of all terms"
 SLOPE = "rounding: 64 eps times the dimension, as a share of the gradient at A = 0"
 
 
@@ -46,68 +40,56 @@ SLOPE = "rounding: 64 eps times the dimension, as a share of the gradient at A =
 class GlobalOptimum:
     """Settings: dimension, context length, the most layers, random starts per depth, their seed."""
 
-    dim: int = 5
-    context: int = 20
-    layers: int = 3
-    starts: int = 4
-    seed: int = 0
+    dim: int = integer(5, 2, 6, "words of length 6 in dim x dim matrices take minutes")
+    context: int = integer(20, 1, 100_000, "the risk falls into the rounding of its terms")
+    layers: int = integer(3, 2, 3, "the risk has words longer than 6")
+    starts: int = search_starts(4)
+    seed: int = integer(0, 0)
 
     reference = "Section 4.3; Theorem 3"
     claim = "With w ~ N(0, Sigma^-1) the best point of S is the global minimum of eq. (8) over all A."
 
     def __post_init__(self) -> None:
-        in_range("check.dim", self.dim, 2, MAX_DIM, "words of length 6 in dim x dim matrices take minutes")
-        in_range(
-            "check.context", self.context, 1, MAX_CONTEXT, "the risk falls into the rounding of its terms"
-        )
-        in_range("check.layers", self.layers, 2, MAX_LAYERS, "the risk has words longer than 6")
-        affordable_starts("check.starts", self.starts, 1)
-        whole("check.seed", self.seed, 0)
+        validate(self)
 
     def measure(self) -> Finding:
-        excess, reached, shares = {}, {}, []
-        for depth in range(2, self.layers + 1):
-            optimum = InvariantRisk(self.dim, self.context, depth).optimum()
-            rounding = self._rounding(torch.from_numpy(optimum.a_L)) / optimum.risk
-            end_K = self._ends(depth) / optimum.risk - 1
-            excess[depth], reached[depth] = float(end_K.min()), int((end_K < REACHED).sum())
-            shares.append(rounding)
-        lowest = min(excess.values())
-        lower = any(excess[depth] < -share for depth, share in zip(excess, shares, strict=True))
-        certified = {depth: self._certified(depth) for depth in excess}
-        bounds = {depth: bound for depth, (bound, _, _) in certified.items()}
+        depths = range(2, self.layers + 1)
+        optima = {depth: InvariantRisk(self.dim, self.context, depth).optimum() for depth in depths}
+        risks = {str(depth): optimum.risk for depth, optimum in optima.items()}
+        ends = {depth: self._ends(depth) / optimum.risk - 1 for depth, optimum in optima.items()}
+        excess = {str(depth): float(end_K.min()) for depth, end_K in ends.items()}
+        shares = [self._rounding(torch.from_numpy(best.a_L)) / best.risk for best in optima.values()]
+        lower = any(low < -share for low, share in zip(excess.values(), shares, strict=True))
+        certified = {
+            str(depth): certified_bound(self.dim, self.context, depth, self.seed) for depth in depths
+        }
         error, rounding = max(((e, r) for _, e, r in certified.values()), key=lambda pair: pair[0] / pair[1])
-        one_layer, slope_rounding = self._one_layer_excess(), ROUNDING * self.dim
-        optima = {depth: InvariantRisk(self.dim, self.context, depth).optimum().risk for depth in excess}
-        control = self._control()
-        verdict, shown = combine(
+        lower_than_on_s = self._control()
+        return finding(
             [
-                ("fails" if lower else "undecided", Bound(-max(shares), SOURCE, "lowest_excess", ">")),
-                at_most("certificate_error", error, rounding, CERTIFIED),
-                at_most("one_layer_excess", one_layer, slope_rounding, SLOPE),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "lowest_excess": lowest,
-                "lowest_excess_by_layers": {str(depth): value for depth, value in excess.items()},
-                "starts_that_end_there": {str(depth): count for depth, count in reached.items()},
-                "starts": self.starts,
-                "risk_by_layers": {str(depth): risk for depth, risk in optima.items()},
-                "lower_bound_by_layers": {str(depth): bound for depth, bound in bounds.items()},
-                "least_possible_excess_by_layers": {
-                    str(depth): bound / optima[depth] - 1 for depth, bound in bounds.items()
-                },
-                "certificate_error": error,
-                "one_layer_excess": one_layer,
-            },
-            shown,
+                searched(lowest_excess=min(excess.values())).judged(
+                    "fails" if lower else "undecided", ">", -max(shares), SOURCE
+                ),
+                tried(certificate_error=error).at_most(rounding, CERTIFIED),
+                exact(one_layer_excess=self._one_layer_excess()).at_most(ROUNDING * self.dim, SLOPE),
+                searched(
+                    lowest_excess_by_layers=excess,
+                    starts_that_end_there={str(L): int((end_K < REACHED).sum()) for L, end_K in ends.items()},
+                ),
+                exact(
+                    starts=self.starts,
+                    risk_by_layers=risks,
+                    lower_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()},
+                    least_possible_excess_by_layers={
+                        L: bound / risks[L] - 1 for L, (bound, _, _) in certified.items()
+                    },
+                ),
+            ],
             Control(
                 "lowest excess over the multiples of Sigma^-1 at w ~ N(0, I), L = 2: the same search finds "
                 "what is lower there",
-                control,
-                control < -max(shares),
+                lower_than_on_s,
+                lower_than_on_s < -max(shares),
             ),
             notes=[
                 f"{self.starts} random starts for each depth, and no proof: that none ends lower is what "
@@ -118,12 +100,6 @@ class GlobalOptimum:
                 "with T of the same degree, exact in rationals. certificate_error: the K that attains it is "
                 "orthogonal to what a random A adds to it, by words; one that any A got below would not be.",
             ],
-            kinds={
-                "*": "exact",
-                "certificate_error": "tried",
-                "lowest_excess*": "searched",
-                "starts_that_end_there": "searched",
-            },
         )
 
     def _ends(self, depth: int) -> Tensor:
@@ -145,20 +121,6 @@ class GlobalOptimum:
         identity_DD = torch.eye(self.dim, dtype=torch.float64)
         operations = 4 * len(a_L) * self.dim + 10395 + 64  # products of 4 L matrices, pairings, words
         return EPSILON * operations * float(self._risk(-a_L.abs()[:, None, None] * identity_DD))
-
-    def _certified(self, depth: int) -> tuple[float, float, float]:
-        """The least E tr(K K^T) of all K = I + S T(S), how far E tr(K K_A^T) is from it for a random A, which
-        is 0 where K attains it, and what rounding can make of that."""
-        bound, coefficients = equivariant_optimum(self.dim, self.context, depth)
-        rng = generator(self.seed, "check", depth)
-        A_LDD = torch.from_numpy(rng.standard_normal((depth, self.dim, self.dim))) / (2 * self.dim**0.5)
-        products = [(c, _correlation(A_LDD, *term, self.context)) for term, c in coefficients.items()]
-        sizes = [(c, _correlation(-A_LDD.abs(), *term, self.context)) for term, c in coefficients.items()]
-        alone = _correlation(A_LDD, 0, (), self.context), _correlation(-A_LDD.abs(), 0, (), self.context)
-        found = alone[0] + sum(float(c) * product for c, product in products)
-        size = alone[1] + sum(abs(float(c)) * product for c, product in sizes)
-        operations = 4 * depth * self.dim + 10395 + 64 + self.dim**depth
-        return float(bound), abs(found - float(bound)), EPSILON * operations * size
 
     def _one_layer_excess(self) -> float:
         a = InvariantRisk(self.dim, self.context, 1).optimum().a_L
@@ -183,34 +145,3 @@ class GlobalOptimum:
         a_KL = descend(on_s, torch.tensor([[0.3, 0.6]], dtype=torch.float64))
         A_KLDD = a_KL[..., None, None] * torch.linalg.inv(Sigma)
         return float(risk(descend(risk, A_KLDD)).min() / on_s(a_KL).min() - 1)
-
-
-def _correlation(A_LDD: Tensor, power: int, traces: Sequence[int], context: int) -> float:
-    """E tr(S^power K_A^T) prod_i tr(S^traces_i), K_A = (I - S A_0) ... (I - S A_{L-1}), by words.
-
-    tr(S^m) I is the sum of E_ij S^m E_ji over all i and j, E_ij one entry of the identity.
-    """
-    D, total = A_LDD.shape[-1], 0.0
-    identity_DD, unit_DDDD = torch.eye(D).double(), torch.eye(D * D).double().view(D, D, D, D)
-    # i, j_1 .. j_r of E_{i j_1} S^{m_1} E_{j_1 j_2} .. S^{m_r} E_{j_r i}
-    places = torch.cartesian_prod(*[torch.arange(D)] * (1 + len(traces))).view(-1, 1 + len(traces)).T
-    between = [unit_DDDD[i, j] for i, j in pairwise([*places, places[0]])] if traces else [identity_DD]
-    powers = [power, *traces]
-    for chosen in product((False, True), repeat=len(A_LDD)):
-        layers = [A_DD.mT for A_DD, taken in zip(A_LDD, chosen, strict=True) if taken][::-1]
-        word = [
-            matrix
-            for m, after in zip(powers, between, strict=True)
-            for matrix in ([identity_DD] * (m - 1) + [after])
-        ]
-        if power == 0:
-            word = []
-        if layers:
-            word = (
-                [*word[:-1], word[-1] @ layers[0], *layers[1:], identity_DD]
-                if word
-                else [*layers[1:], layers[0]]
-            )
-        of_one = expected_word(word, identity_DD, context).sum() if word else torch.tensor(float(D))
-        total += (-1) ** len(layers) * float(of_one)
-    return total

@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.support.settings import Eigenvalues, Matrix
+from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
-from icl.checks.settings import in_range, law_of
-from icl.checks.verdict import Control, Finding, at_most, combine
+from icl.checks.settings import integer, law_of, rising_contexts, validate
+from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
 from icl.theory.expected_traces import sparse_a_risk
 
-MAX_DIM = 64
 MAX_CONTEXT = 10**9
 MAX_CONDITION = 1e13
 RATE = "1 / N exactly: r / (N + r) < r / N, r = 1 + tr(Sigma) / (least eigenvalue), all numbers positive"
@@ -40,27 +40,19 @@ GRADIENT = "rounding: 64 eps times the condition number of Sigma, as a share of 
 class LargeContext:
     """Settings: dimension, context lengths in rising order, eigenvalues or covariance Sigma of x, seed."""
 
-    dim: int = 5
+    dim: int = integer(5, 1, 64, "the risk's words take dim^3 operations each")
     contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000)
     eigenvalues: Eigenvalues = None
     covariance: Matrix = None
-    seed: int = 0
+    seed: int = integer(0, 0)
 
     reference = "Section 3, the first property of eq. (6)"
     claim = "As n grows the preconditioner of the best single layer, eq. (6), approaches Sigma^-1."
 
     def __post_init__(self) -> None:
-        in_range("check.dim", self.dim, 1, MAX_DIM, "the risk's words take dim^3 operations each")
-        if (
-            isinstance(self.contexts, str)
-            or not isinstance(self.contexts, Sequence)
-            or len(self.contexts) < 2
-        ):
-            raise InputError(f"check.contexts={self.contexts}: must be a list of at least 2 context lengths")
+        validate(self)
         reason = "1 / context falls into the rounding of the gradient"
-        self.contexts = [in_range("check.contexts", N, 1, MAX_CONTEXT, reason) for N in self.contexts]
-        if any(later <= N for N, later in zip(self.contexts, self.contexts[1:], strict=False)):
-            raise InputError(f"check.contexts={self.contexts}: must be in rising order")
+        self.contexts = rising_contexts(self.contexts, MAX_CONTEXT, reason)
         given = {"eigenvalues": self.eigenvalues, "covariance": self.covariance}
         Sigma = law_of(self.dim, self.contexts[0], self.seed, **given).Sigma_RDD[0]
         self.Sigma = Sigma / Sigma.diagonal().max()  # the distance has no unit
@@ -85,24 +77,17 @@ class LargeContext:
         gradient = max(self._gradient(N) for N in self.contexts)
         long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
         control = long * self._difference(_trace_undivided, long)
-        verdict, bound = combine(
+        return finding(
             [
-                at_most("largest_context_times_distance", max(scaled), rate, RATE),
-                at_most("largest_difference", difference, ROUNDING * condition, DIFFERENCE),
-                at_most("largest_gradient", gradient, ROUNDING * condition, GRADIENT),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "contexts": list(self.contexts),
-                "distance_by_context": distances,
-                "context_times_distance": scaled,
-                "largest_context_times_distance": max(scaled),
-                "largest_difference": difference,
-                "largest_gradient": gradient,
-            },
-            bound,
+                exact(largest_context_times_distance=max(scaled)).at_most(rate, RATE),
+                exact(largest_difference=difference).at_most(ROUNDING * condition, DIFFERENCE),
+                exact(largest_gradient=gradient).at_most(ROUNDING * condition, GRADIENT),
+                exact(
+                    contexts=list(self.contexts),
+                    distance_by_context=distances,
+                    context_times_distance=scaled,
+                ),
+            ],
             Control(
                 f"N times the distance at N = {long}, with the trace in (6) not divided by n",
                 control,
@@ -113,7 +98,6 @@ class LargeContext:
                 "(6). Nor is Sigma^-1 close to the x's Gram matrix, but to n times its inverse.",
                 f"Large means n well beyond 1 + tr(Sigma)/lambda_min = {rate:.4g}.",
             ],
-            kinds={"*": "exact"},
         )
 
     def _difference(self, preconditioner: Callable[[Tensor, int], Tensor], context: int) -> float:

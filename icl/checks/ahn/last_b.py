@@ -16,31 +16,26 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import in_range
-from icl.checks.verdict import Control, Finding, decide
-from icl.errors import whole
+from icl.checks.numbers import finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.models.parametrizations import sparse_stack
 from icl.random import generator
-
-MAX_LAYERS = 4
 
 
 @dataclass(eq=False)
 class LastB(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers, two at least."""
 
-    layers: int = 3
-    samples: int = 64
+    layers: int = integer(3, 2, 4, "terms have degree 3^layers in the tokens and rounding grows with them")
+    samples: int = integer(64, 1, 100_000)
 
     reference = "Section 5.1, footnote 4; eq. (11)"
     claim = "The loss of eq. (11) does not depend on the last B."
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("check.samples", self.samples, 1, 100_000)
-        reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         attention.affordable(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
@@ -50,18 +45,14 @@ class LastB(PromptSettings):
         last_LDD = torch.cat([B_LDD[:-1], other_LDD[-1:]])
         earlier_LDD = torch.cat([B_LDD[:-2], other_LDD[-2:-1], B_LDD[-1:]])
         change, control = (self._change(A_LDD, B_LDD, changed) for changed in (last_LDD, earlier_LDD))
-        layer = 3 * (self.dim + 1) + (self.context + 1) + 3
-        bound = along_a_path(4 * (layer * (3**self.layers - 1) // 2 + 1), "largest_change")
-        return Finding(
-            decide(change, bound.value),
-            {
-                "largest_change": change,
-                "change_of_covariates": self._change(A_LDD, B_LDD, last_LDD, slice(-1)),
-            },
-            bound,
-            Control("largest change of a label with another B_{L-2}", control, control > bound.value),
+        bound = path_rounding(4 * attention.stack_operations(self.dim, self.context, self.layers))
+        return finding(
+            [
+                tried(largest_change=change).at_most(bound, PATH),
+                tried(change_of_covariates=self._change(A_LDD, B_LDD, last_LDD, slice(-1))),
+            ],
+            Control("largest change of a label with another B_{L-2}", control, control > bound),
             remarks=["Every label of the last layer stays, the query's and the context's, on every prompt."],
-            kinds={"*": "tried"},
         )
 
     def _change(

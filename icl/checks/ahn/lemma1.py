@@ -26,14 +26,14 @@ from icl.checks.ahn.support.descent import (
 )
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.given_weights import require_family
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import in_range
-from icl.checks.verdict import Control, Finding, Weights, decide
-from icl.errors import InputError, whole
+from icl.checks.numbers import finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding, Weights
+from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 
-MAX_LAYERS = 16
 PERTURBATION = 0.1  # of A_0 in the control, as a share of the random A
 REMARKS = [
     "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For "
@@ -47,8 +47,8 @@ REMARKS = [
 class Lemma1(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers."""
 
-    layers: int = 4
-    samples: int = 64
+    layers: int = integer(4, 1, 16, "the bound on rounding doubles with each layer")
+    samples: int = integer(64, 1, 100_000)
 
     reference = "Lemma 1, eqs. (8) and (9)"
     claim = (
@@ -58,8 +58,6 @@ class Lemma1(PromptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("check.samples", self.samples, 1, 100_000)
-        in_range("check.layers", self.layers, 1, MAX_LAYERS, "the bound on rounding doubles with each layer")
         attention.affordable(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
@@ -80,27 +78,25 @@ class Lemma1(PromptSettings):
         errors = [self._errors(law, A_LDD) for law, A_LDD in seeds]
         by_seed = [error["transpose"] for error in errors]
         max_error = float(np.max(by_seed))
-        bound = along_a_path(max(operations(A_LDD, law.context_R[0]) for law, A_LDD in seeds))
+        bound = path_rounding(max(operations(A_LDD, law.context_R[0]) for law, A_LDD in seeds))
         asymmetry = max(float((A - A.mT).norm() / A.norm().clamp_min(1e-300)) for _, A in seeds)
         wrong = ["perturbed", *(["printed"] if asymmetry > 1e-6 else [])]
         control = min(error[name] for name in wrong for error in errors)
         description = "error against descent with A_0 perturbed" + (
             " and with A_l for A_l^T, the smaller" if len(wrong) > 1 else " (A is symmetric)"
         )
-        measured = {
-            "max_error": max_error,
-            "max_error_by_seed": by_seed,
-            "max_error_with_A": float(np.max([error["printed"] for error in errors])),
-            "max_error_second_division": float(np.max([error["divided"] for error in errors])),
-            "asymmetry": asymmetry,
-        }
-        return Finding(
-            decide(max_error, bound.value),
-            measured,
-            bound,
-            Control(description, control, control > bound.value),
+        return finding(
+            [
+                tried(max_error=max_error).at_most(bound, PATH),
+                tried(
+                    max_error_by_seed=by_seed,
+                    max_error_with_A=float(np.max([error["printed"] for error in errors])),
+                    max_error_second_division=float(np.max([error["divided"] for error in errors])),
+                    asymmetry=asymmetry,
+                ),
+            ],
+            Control(description, control, control > bound),
             remarks=REMARKS,
-            kinds={"*": "tried"},
         )
 
     def _errors(self, law: LinearRegressionLaw, A_LDD: Tensor) -> dict[str, float]:

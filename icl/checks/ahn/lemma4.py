@@ -19,18 +19,18 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.support import rotation_test
+from icl.checks.ahn.support import layer_swaps
 from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.rounding import ROUNDING
-from icl.checks.settings import fits_in_memory, in_range
-from icl.checks.verdict import Bound, Control, Finding, combine, decide
+from icl.checks.numbers import finding, tried
+from icl.checks.settings import fits_in_memory, integer
+from icl.checks.verdict import Control, Finding, decide
 from icl.random import generator
 from icl.tasks import TokenPrompt
 
-MAX_LAYERS = 12
-MAX_DIM = 32
-WORDS_LAYERS = 3
-WORDS_DIM = 10
+WORDS_LAYERS, WORDS_DIM = 3, 10
+SOURCE = (
+    "rounding: 64 eps times what the terms would add up to with all signs equal, over what they add up to"
+)
 REMARKS = [
     "On S the prediction itself is unchanged, prompt by prompt, which is more than the lemma says.",
     "The proof uses only that all A_l are multiples of one matrix; w ~ N(0, Sigma^-1) is not needed.",
@@ -41,8 +41,9 @@ REMARKS = [
 class Lemma4(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers."""
 
-    layers: int = 3
-    samples: int = 1000
+    dim: int = integer(5, 1, 32, "the Gram matrices of all prompts, held at once, fill the memory")
+    layers: int = integer(3, 2, 12, "the alternating product of the layers loses its digits")
+    samples: int = integer(1000, 1)
 
     task_covariance = "inverse"
 
@@ -53,15 +54,6 @@ class Lemma4(PromptSettings):
     )
 
     def __post_init__(self) -> None:
-        in_range(
-            "check.dim",
-            self.dim,
-            1,
-            MAX_DIM,
-            "the Gram matrices of all prompts, held at once, fill the memory",
-        )
-        reason = "the alternating product of the layers loses its digits"
-        in_range("check.layers", self.layers, 2, MAX_LAYERS, reason)
         super().__post_init__()
         fits_in_memory(self.samples, 1, (self.dim + 1) ** 2)
         self.whitened = replace(
@@ -76,32 +68,21 @@ class Lemma4(PromptSettings):
         a_L = rng.uniform(0.2, 1.2, self.layers) * gradient_step
         A_LDD = torch.tensor(a_L)[:, None, None] * torch.eye(law.dim, dtype=torch.float64)
         gram, (tokens, notes) = law.gram_prompts([rng], self.samples), self._token_prompts(rng)
-        parts = {
-            "polynomial_error": rotation_test.on_the_polynomial(law, a_L),
-            "gram_error": rotation_test.on_predictions(law, A_LDD, a_L, gram),
-            "token_error": rotation_test.on_predictions(law, A_LDD, a_L, tokens),
+        changes = {
+            "polynomial_error": layer_swaps.on_the_polynomial(law, a_L),
+            "gram_error": layer_swaps.on_predictions(law, A_LDD, a_L, gram),
+            "token_error": layer_swaps.on_predictions(law, A_LDD, a_L, tokens),
         }
         if law.dim <= WORDS_DIM:
-            parts["words_error"] = rotation_test.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
-        source = (
-            "rounding: 64 eps times what the terms would add up to with all signs equal, over what they add "
-            "up to"
-        )
-        verdict, bound = combine(
+            changes["words_error"] = layer_swaps.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
+        return finding(
             [
-                (decide(error, allowed), Bound(allowed, source, name))
-                for name, (error, allowed) in parts.items()
-            ]
-        )
-        errors = {name: error for name, (error, _) in parts.items()}
-        return Finding(
-            verdict,
-            {"max_error": max(errors.values()), **errors},
-            bound,
+                *(tried(**{name: error}).at_most(bound, SOURCE) for name, (error, bound) in changes.items()),
+                tried(max_error=max(error for error, _ in changes.values())),
+            ],
             self._control(A_LDD, a_L),
-            notes,
+            notes=notes,
             remarks=REMARKS,
-            kinds={"*": "tried"},
         )
 
     def _token_prompts(self, rng: np.random.Generator) -> tuple[TokenPrompt, list[str]]:
@@ -118,17 +99,14 @@ class Lemma4(PromptSettings):
         law = self.whitened
         if law.dim > WORDS_DIM:
             prompt = law.gram_prompts([generator(self.seed, "control", 1)], self.samples)
-            change = rotation_test.on_predictions(law, self._off_s(A_LDD), a_L, prompt)
+            change = layer_swaps.on_predictions(law, self._off_s(A_LDD), a_L, prompt)
             text = "layers off S swapped (a random matrix added to A_0), largest change of a prediction"
         elif law.dim == 1:
             longer = torch.cat([1.1 * A_LDD[:1], A_LDD[1:2]])
-            change = (
-                rotation_test.relative_change(law, [A_LDD[:2], longer]),
-                ROUNDING * rotation_test.growth(law, a_L[:2]),
-            )
+            change = layer_swaps.on_risks(law, [A_LDD[:2], longer], a_L[:2])
             text = "a_0 a tenth larger instead of a swap (every A is on S at dim 1), exact risk, L = 2"
         else:
-            change = rotation_test.on_words(law, self._off_s(A_LDD[:2]), a_L[:2])
+            change = layer_swaps.on_words(law, self._off_s(A_LDD[:2]), a_L[:2])
             text = "two layers off S swapped (a random matrix added to A_0), exact risk, L = 2"
         return Control(text, change[0], decide(*change) == "fails")
 

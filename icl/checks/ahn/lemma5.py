@@ -19,15 +19,14 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import in_range
-from icl.checks.verdict import Control, Finding, at_most, combine
-from icl.errors import whole
+from icl.checks.numbers import finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.models import Full, LinearTransformer, Parametrization, SparseAB
 from icl.random import generator
 from icl.tasks import TokenPrompt
 
-MAX_LAYERS = 4
 PARTS = ("form_error", "lemma6_x", "lemma6_context_labels", "lemma6_query_label")
 
 
@@ -35,8 +34,8 @@ PARTS = ("form_error", "lemma6_x", "lemma6_context_labels", "lemma6_query_label"
 class Lemma5(PromptSettings):
     """Settings: of the prompts, their number (`samples`), and the layers."""
 
-    layers: int = 3
-    samples: int = 256
+    layers: int = integer(3, 1, 4, "terms have degree 3^layers in the tokens and rounding grows with them")
+    samples: int = integer(256, 1, 100_000)
 
     reference = "Lemma 5 and Lemma 6, eqs. (5), (11) and (57)"
     claim = (
@@ -45,9 +44,6 @@ class Lemma5(PromptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("check.samples", self.samples, 1, 100_000)
-        reason = "terms have degree 3^layers in the tokens and rounding grows with them"
-        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
         attention.affordable(self.samples, self.context)
 
     def measure(self) -> Finding:
@@ -56,30 +52,24 @@ class Lemma5(PromptSettings):
         sparse = errors(self._sparse(rng), prompt)
         outside = errors(self._full(rng, last_column=False), prompt)
         max_error, outside_error = (float(np.max([e[part] for part in PARTS])) for e in (sparse, outside))
-        # A layer multiplies three factors Z whose errors add up: (3^L - 1)/2 times one layer's own.
-        layer = 3 * (self.dim + 1) + (self.context + 1) + 3
-        bound = along_a_path(4 * (layer * (3**self.layers - 1) // 2 + 1))  # two computations, squared
+        bound = path_rounding(4 * attention.stack_operations(self.dim, self.context, self.layers))
         control = errors(self._full(generator(self.seed, "control"), last_column=True), prompt)["form_error"]
-        # What holds of any such P and Q is asked of them as well: of (11) alone much of P and Q is zero.
-        conditions = [
-            at_most(name, error, bound.value, bound.source)
-            for name, error in (("max_error", max_error), ("max_error_outside_11", outside_error))
-        ]
-        verdict, shown = combine(conditions)
-        return Finding(
-            verdict,
-            {"max_error": max_error, **sparse, "max_error_outside_11": outside_error},
-            shown,
+        return finding(
+            [
+                tried(max_error=max_error).at_most(bound, PATH),
+                # The lemmas hold of any such P and Q: of (11) alone much of them is zero.
+                tried(max_error_outside_11=outside_error).at_most(bound, PATH),
+                tried(**sparse),
+            ],
             Control(
                 "error of the trace form with random P and Q, the last column of Q not zero",
                 control,
-                control > bound.value,
+                control > bound,
             ),
             remarks=[
                 "Eq. (11) is more than the lemmas need: they hold for any P and any Q whose last column is "
                 f"zero (measured on random ones: {outside_error:.1e}), a nonzero last row of Q included."
             ],
-            kinds={"*": "tried"},
         )
 
     def _sparse(self, rng: np.random.Generator) -> Parametrization:

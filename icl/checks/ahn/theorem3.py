@@ -17,20 +17,18 @@ import numpy as np
 import torch
 
 from icl.checks.ahn.support import critical_point, orbits, token_stacks
-from icl.checks.ahn.support.critical_point import Held
+from icl.checks.ahn.support.critical_point import VALUE, relative
 from icl.checks.ahn.support.critical_set import Point, directions, off_direction, starts_tracked
-from icl.checks.ahn.support.judge_critical_set import row_against_optimum, stacks_of
+from icl.checks.ahn.support.judge_critical_set import judge_against_optimum
 from icl.checks.ahn.support.settings import CriticalSetSettings
 from icl.checks.ahn.support.trace_words import directions_by_words, gradient_norm_by_words, has_words
-from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows
-from icl.checks.settings import in_range
-from icl.checks.verdict import Bound, Control, Finding, Weights, combine
+from icl.checks.numbers import exact, finding, searched
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding, Weights
 from icl.random import generator
-from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
-POINTS = 3  # random points of S
-STARTS = 8  # of the search that must find the closed-form optimum again
-MAX_LAYERS = 12
+POINTS, STARTS = 3, 8  # random points of S; starts of the search that must find the closed-form optimum again
 NOTES = [
     "`risk` equals the rational lower_bound.",
     "attention_error and tokens_z are of prompts drawn as tokens from Sigma itself: attention against the "
@@ -45,96 +43,61 @@ NOTES = [
 class Theorem3(CriticalSetSettings):
     """Settings: sizes, covariance of x in one of three ways, prompts of the sampled test, seed."""
 
+    layers: int = integer(3, 1, 12, "the alternating product of the layers loses its digits")
+
     reference = "Theorem 3"
     claim = (
         "With x ~ N(0, Sigma) and w ~ N(0, Sigma^-1) the risk of L layers of the form (8) has critical "
         "points with every A_l a multiple of Sigma^-1."
     )
-
     claim_of_weights = (
         "These weights are at the best critical point that Theorem 3 names: every A_l a multiple of "
         "Sigma^-1, with the least risk of those."
     )
 
     def __post_init__(self) -> None:
-        reason = "the alternating product of the layers loses its digits"
-        in_range("check.layers", self.layers, 1, MAX_LAYERS, reason)
         super().__post_init__()
         self.risk = InvariantRisk(self.dim, self.context, self.layers)
 
     def measure(self) -> Finding:
         rng, best = generator(self.seed, "check"), self.risk.optimum()
-        evidence = self._evidence(best, rng)
-        measured = {
-            "scalars": best.a_L.tolist(),
-            "risk": best.risk,
-            "risk_by_layers": [self._least_risk(layers) for layers in range(1, max(self.layers, 4) + 1)],
-            "lower_bound": float(self.risk.lower_bound()),
-            "gradient_norm_stderr": 0.0,
-        }
-        for part in evidence:
-            measured |= part.entries
-        verdict, bound = combine([(part.verdict, part.bound) for part in evidence])
-        control = self._control(best.a_L, rng)
-        kinds = {"*": "exact", **critical_point.KINDS, "search_below_optimum": "searched"}
-        return Finding(verdict, measured, bound, control, NOTES, self._remarks(best.risk), kinds=kinds)
-
-    def _evidence(self, best: PolynomialMinimum, rng: np.random.Generator) -> list[Held]:
         optimum, a_PL = self._point(best.a_L), rng.uniform(0.1, 0.6, (POINTS, self.layers)) * best.a_L
         points = [self._point(a_L) for a_L in a_PL]
-        worst = directions(points, orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim)))
+        off = directions(points, self._orbits(rng))
         if has_words(self.layers, self.law):
-            worst = orbits.worst_of(worst, directions_by_words(points))
+            off = orbits.worst_of(off, directions_by_words(points))
         lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
-        found = self.risk.minimise(rng, STARTS, starts_tracked)
-        below = max(0.0, best.risk / found[0].risk - 1) if found else 0.0
+        minima = self.risk.minimise(rng, STARTS, starts_tracked)
+        below = max(0.0, best.risk / minima[0].risk - 1) if minima else 0.0
         sampled = orbits.rotation_test(optimum.stack, self.law, rng, self.samples)
-        return [
-            *critical_point.directions(worst),
-            critical_point.gradient_norm(*self._gradient_norm(optimum)),
-            critical_point.task_covariance(self.law),
-            critical_point.value("value_error", optimum.value_error(best.risk), rounding),
-            critical_point.value("lower_bound_error", abs(best.risk / lower - 1), rounding),
-            critical_point.value("search_below_optimum", below, rounding),
-            *critical_point.sampled_directions(sampled, rounding),
-            *token_stacks.evidence(optimum, rng),
-        ]
-
-    def judge(self, weights: Weights) -> Finding:
-        """Do these weights of (8) sit at the optimum on S, up to the order of the layers?"""
-        seeds = stacks_of(weights, "Theorem 3", "sparse_a")
-        sampling = self.seed, self.samples
-        off_s = "exact" if all(has_words(len(A), law) for (A, _), law in seeds) else "sampled"
-        return judge_rows(
-            [row_against_optimum(stack, law, *sampling) for stack, law in seeds],
-            [row_against_optimum((orbits.tilted(A), B), law, *sampling) for (A, B), law in seeds],
-            Bound(
-                DISTANCE,
-                f"Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within {EXCESS:.0%} "
-                "of the optimum on S",
-                "distance",
-            ),
-            "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
-            "risk in one dimension",
-            "distance" if weights.law.dim > 1 else "risk_excess",
+        return finding(
             [
-                "gradient_norm is that of the population risk at the weights: exact where its standard "
-                "error is 0"
+                *critical_point.directions(off),
+                critical_point.gradient_norm(*self._gradient_norm(optimum)),
+                critical_point.task_covariance(self.law),
+                relative(exact(value_error=optimum.value_error(best.risk)), rounding, VALUE),
+                relative(exact(lower_bound_error=abs(best.risk / lower - 1)), rounding, VALUE),
+                relative(searched(search_below_optimum=below), rounding, VALUE),
+                *critical_point.sampled_directions(sampled, rounding),
+                *token_stacks.numbers_on_tokens(optimum, rng),
+                exact(scalars=best.a_L.tolist(), risk=best.risk, lower_bound=lower),
+                exact(risk_by_layers=[self._least_risk(L) for L in range(1, max(self.layers, 4) + 1)]),
             ],
-            {
-                "*": "exact",
-                **dict.fromkeys(("risk_by_seed", "risk_excess*", "gradient_norm*"), off_s),
-                "risk_on_s_by_seed": "projected",
-            },
+            self._control(best.a_L, rng),
+            notes=NOTES,
+            remarks=self._remarks(best.risk),
         )
 
+    def judge(self, weights: Weights) -> Finding:
+        """Compare weights of (8) with the optimum on S, up to the order of the layers."""
+        return judge_against_optimum(weights, self.seed, self.samples)
+
     def _control(self, a_L: np.ndarray, rng: np.random.Generator) -> Control:
-        off = None
-        if self.law.dim > 1:
-            off = off_direction(
-                self._point(0.5 * a_L), orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim))
-            )
+        off = off_direction(self._point(0.5 * a_L), self._orbits(rng)) if self.dim > 1 else None
         return critical_point.control(off, "half the optimum", self._gradient_norm(self._point(1.1 * a_L)))
+
+    def _orbits(self, rng: np.random.Generator) -> torch.Tensor:
+        return orbits.whitened_prompts(self.law, rng, orbits.count(self.dim))
 
     def _gradient_norm(self, point: Point) -> tuple[float, float]:
         return gradient_norm_by_words(point) if has_words(self.layers, self.law) else point.gradient_norm()
@@ -155,13 +118,14 @@ class Theorem3(CriticalSetSettings):
             "not X X^T / 2n.",
             f"The optimal risk is {risk:.4g}: section 4.3's 'almost 0' is not the case.",
         ]
-        if self.distortion is not None:
-            root = self.law.root_RDD[0]
-            U = torch.linalg.svd(root)[0]  # Sigma^{-1/2} = U diag U^T
-            printed = (U / torch.linalg.svdvals(root)) @ U.mT
-            wrong = float((root.mT @ printed - torch.eye(self.law.dim).double()).abs().max())
-            remarks.append(
-                "Section 4.2: y = <x, w> takes w = W^-T w_bar; the printed Sigma^-1/2 w_bar misses W^T w "
-                f"= w_bar by up to {wrong:.2g} per entry here (0 for symmetric positive W)."
-            )
-        return remarks
+        return remarks if self.distortion is None else [*remarks, self._of_section_4_2()]
+
+    def _of_section_4_2(self) -> str:
+        root_DD = self.law.root_RDD[0]
+        U_DD = torch.linalg.svd(root_DD)[0]  # Sigma^{-1/2} = U diag U^T
+        printed_DD = (U_DD / torch.linalg.svdvals(root_DD)) @ U_DD.mT
+        wrong = float((root_DD.mT @ printed_DD - torch.eye(self.dim).double()).abs().max())
+        return (
+            "Section 4.2: y = <x, w> takes w = W^-T w_bar; the printed Sigma^-1/2 w_bar misses W^T w "
+            f"= w_bar by up to {wrong:.2g} per entry here (0 for symmetric positive W)."
+        )

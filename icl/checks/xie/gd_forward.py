@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.rounding import along_a_path
-from icl.checks.settings import in_range
-from icl.checks.verdict import Control, Finding, decide
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.rounding import PATH, path_rounding
+from icl.checks.settings import in_range, integer
+from icl.checks.verdict import Control, Finding
+from icl.checks.xie.support.descent_step import step_prediction, step_size, with_guess
 from icl.checks.xie.support.initial_guess import AroundPrior
 from icl.checks.xie.support.yq_lsa import descent_from, path_length
 from icl.constructions.xie.initial_guess import one_step_gd
 from icl.errors import real, reals
 from icl.models import Full, LinearTransformer
 from icl.random import generator
-from icl.tasks import TokenPrompt
 
 REMARKS = [
     "(8) holds for any guess: the layer answers y_q plus -eta <grad R(w*), x_q>. It is the step's prediction "
@@ -40,7 +40,7 @@ class GDForward(AroundPrior):
     """Settings: sizes, prior mean w* or its norm, step sizes `eta`, prompts (`samples`), their seed."""
 
     eta: float | Sequence[float] = (0.1, 1.0, 3.0)
-    samples: int = 64
+    samples: int = integer(64, 1)
 
     reference = "Section 4.1, eqs. (7)-(10); Appendix B.1"
     claim = "With y_q = <w*, x_q> the layer (7) is one step of gradient descent from w*, for any eta and C."
@@ -62,27 +62,23 @@ class GDForward(AroundPrior):
         errors = [self._errors(C, eta) for C, eta in settings]
         parts = {name: float(np.max([error[name] for error in errors])) for name in ("tokens", "gram", "v")}
         max_error = float(np.max(list(parts.values())))
-        bound = along_a_path(max(2 * path_length(self.dim, C) for C in self.contexts))
+        bound = path_rounding(max(2 * path_length(self.dim, C) for C in self.contexts))
         rejected = [name for name in errors[0] if name not in parts]
-        worst = float(np.min([error[name] for error in errors for name in rejected]))
-        return Finding(
-            decide(max_error, bound.value),
-            {
-                "max_error": max_error,
-                "max_error_tokens": parts["tokens"],
-                "max_error_gram": parts["gram"],
-                "max_error_trained_guess": parts["v"],
-                "contexts": self.contexts,
-                "eta": self.etas,
-            },
-            bound,
+        least = float(np.min([error[name] for error in errors for name in rejected]))
+        return finding(
+            [
+                tried(max_error=max_error).at_most(bound, PATH),
+                tried(
+                    max_error_tokens=parts["tokens"],
+                    max_error_gram=parts["gram"],
+                    max_error_trained_guess=parts["v"],
+                ),
+                exact(contexts=self.contexts, eta=self.etas),
+            ],
             Control(
-                f"error against {', '.join(rejected)}: the smallest at any C and eta",
-                worst,
-                worst > bound.value,
+                f"error against {', '.join(rejected)}: the smallest at any C and eta", least, least > bound
             ),
             remarks=REMARKS,
-            kinds={"*": "tried", "contexts": "exact", "eta": "exact"},
         )
 
     def _errors(self, context: int, eta: float) -> dict[str, float]:
@@ -108,28 +104,3 @@ class GDForward(AroundPrior):
             bare_B = LinearTransformer(model, "tokens").predict(unguessed)[0].detach().numpy()
             errors["the layer with y_q = 0"] = np.abs(bare_B - step_B)
         return {name: float((error_B / size_B).max()) for name, error_B in errors.items()}
-
-
-def with_guess(prompt: TokenPrompt, guess_D: Tensor) -> TokenPrompt:
-    """The same prompts with y_q = <guess, x_q> in the query token."""
-    query_RBP = prompt.query_RBP.clone()
-    query_RBP[..., -1] = query_RBP[..., :-1] @ guess_D
-    return replace(prompt, query_RBP=query_RBP)
-
-
-def step_prediction(prompt: TokenPrompt, start_D: Tensor, eta: float) -> np.ndarray:
-    """<w - eta grad R(w), x_q> at w = start, token by token."""
-    x_BND, y_BN = prompt.context_RBNP[0, ..., :-1].numpy(), prompt.context_RBNP[0, ..., -1].numpy()
-    w_D, gradient_BD = start_D.numpy(), np.zeros_like(x_BND[:, 0])
-    for i in range(x_BND.shape[1]):
-        x_BD = x_BND[:, i]
-        gradient_BD = gradient_BD + (x_BD @ w_D - y_BN[:, i])[:, None] * x_BD / x_BND.shape[1]
-    return ((w_D - eta * gradient_BD) * prompt.query_RBP[0, :, :-1].numpy()).sum(1)
-
-
-def step_size(prompt: TokenPrompt, start_D: Tensor, eta: float) -> np.ndarray:
-    """The sizes of all terms of step_prediction, all its minus signs plus."""
-    context_RBNP = prompt.context_RBNP.abs()
-    context_RBNP[..., -1] *= -1
-    absolute = TokenPrompt(context_RBNP, prompt.query_RBP.abs(), prompt.target_RB)
-    return step_prediction(absolute, start_D.abs(), -eta)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, combine, decide
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.verdict import Control, Finding, Weights
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCESSES
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS as OF_THE_GAP
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS as SOURCE
@@ -24,7 +25,7 @@ from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.xie.initial_guess import gap, gd_risk
-from icl.verdicts import joint
+from icl.verdicts import decide, joint
 
 SAMPLES, NOISE = 64, 1e-3
 
@@ -56,38 +57,26 @@ class GdLowerBound(AroundPrior):
         error, undercut = abs(case.gap - predicted), case.gap - around
         off = max(abs(case.least.value - risks), case.risks_error)
         none = self._excesses_without_gap(case)
-        verdict, bound = combine(
-            [
-                (_strict(case.gap, case.gap_rounding), Bound(case.gap_rounding, OF_THE_GAP, "gap", ">")),
-                at_most("gap_error", error, case.gap_rounding, OF_THE_GAP),
-                at_most("risks_error", off, case.rounding, SOURCE),
-                at_most("largest_undercut", undercut, case.rounding, SOURCE),
-                at_most("excess_of_the_step", *worst(none), OF_EXCESSES),
-            ]
-        )
+        excess, of_excess = worst(none)
         seen = [
             abs(case.gap - (1 + BLUR) * predicted) > case.gap_rounding,
             case.blurred > case.rounding,
             case.gap > max(rounding for _, rounding in none),
         ]
-        return Finding(
-            verdict,
-            {
-                "gd_risk": case.descent_risk,
-                "lsa_risk": case.least.value,
-                "gap": case.gap,
-                "predicted_gap": predicted,
-                "gap_error": error,
-                "risks_error": off,
-                "relative_gap": case.gap / case.descent_risk,
-                "best_eta": step,
-                "eta_from": step - reach,
-                "eta_to": step + reach,
-                "excess_of_the_step": worst(none)[0],
-                "least_excess_around_best_weights": around,
-                "largest_undercut": undercut,
-            },
-            bound,
+        return finding(
+            [
+                exact(gap=case.gap).judged(
+                    _strict(case.gap, case.gap_rounding), ">", case.gap_rounding, OF_THE_GAP
+                ),
+                exact(gap_error=error).at_most(case.gap_rounding, OF_THE_GAP),
+                exact(risks_error=off).at_most(case.rounding, SOURCE),
+                tried(largest_undercut=undercut).at_most(case.rounding, SOURCE),
+                exact(excess_of_the_step=excess).at_most(of_excess, OF_EXCESSES),
+                exact(gd_risk=case.descent_risk, lsa_risk=case.least.value, predicted_gap=predicted),
+                exact(relative_gap=case.gap / case.descent_risk, best_eta=step),
+                exact(eta_from=step - reach, eta_to=step + reach),
+                tried(least_excess_around_best_weights=around),
+            ],
             Control(
                 "smallest of what must be seen, over its bound: the gap, beside the excess of the step where "
                 "it is among the heads (w* = 0, or y_q = <w*, x_q>); and errors of 1e-10 in it and in the "
@@ -105,7 +94,6 @@ class GdLowerBound(AroundPrior):
                 f"The step needs its best eta: outside {step - reach:.4g} < eta < {step + reach:.4g} the "
                 "saturated model is better than the gradient step.",
             ],
-            kinds={"*": "exact", "least_excess_around*": "tried", "largest_undercut": "tried"},
         )
 
     def _excesses_without_gap(self, case: Saturation) -> list[tuple[float, float]]:
@@ -134,22 +122,24 @@ class GdLowerBound(AroundPrior):
         excesses = [law.at(P, Q)[0] - law.descent_risk for law, P, Q in seeds]
         roundings = [law.rounding for law in laws]
         controls = [_excess_at_the_prior(law) for law in laws]
-        return Finding(
-            joint([_strict(*pair) for pair in zip(excesses, roundings, strict=True)]),
-            {
-                "least_excess_over_gd": float(np.min(excesses)),
-                "excess_over_gd_by_seed": excesses,
-                "least_possible_excess_by_seed": [law.gap for law in laws],
-                "gd_risk_by_seed": [law.descent_risk for law in laws],
-                "heads": P_RHPP.shape[1],
-            },
-            Bound(max(roundings), SOURCE, "least_excess_over_gd", ">"),
+        verdicts = [_strict(*pair) for pair in zip(excesses, roundings, strict=True)]
+        return finding(
+            [
+                exact(least_excess_over_gd=float(np.min(excesses))).judged(
+                    joint(verdicts), ">", max(roundings), SOURCE
+                ),
+                exact(
+                    excess_over_gd_by_seed=excesses,
+                    least_possible_excess_by_seed=[law.gap for law in laws],
+                    gd_risk_by_seed=[law.descent_risk for law in laws],
+                    heads=P_RHPP.shape[1],
+                ),
+            ],
             Control(
                 "excess over the step of the weights of least risk where y_q = <w*, x_q>",
                 float(np.max(np.abs([excess for excess, _ in controls]))),
                 all(_strict(*pair) != "holds" for pair in controls),
             ),
-            kinds={"*": "exact"},
         )
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from icl.checks.numbers import exact, finding, tried
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Control, Finding, at_most, combine, exceeds
+from icl.checks.verdict import Control, Finding
 from icl.checks.xie.support.convexity import violation
 from icl.checks.xie.support.initial_guess import AroundPrior, risk_under
 from icl.checks.xie.support.yq_lsa import read_in
@@ -58,25 +59,18 @@ class Lemma2(AroundPrior):
         predicted = self.dim - gd_risk(self.dim, self.context)
         bound = 2 * self.risk.convex_bound(free_direct=True).rounding + ROUNDING * self.dim
         wrong = max(abs(measured - predicted), abs(midpoint - self.dim))
-        verdict, shown = combine(
+        return finding(
             [
-                exceeds("violation", measured, bound, SOURCE),  # two points without it prove nothing
-                at_most("violation_error", wrong, bound, SOURCE),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "violation": measured,
-                "predicted_violation": predicted,
-                "violation_error": wrong,
-                "risk_at_points": [float(self._risk(*point)) for point in points],
-                "risk_at_midpoint": midpoint,
-                "violation_in_v": in_v,
-                "violation_in_X_and_v": in_X,
-                "smallest_eigenvalue_in_v": curvature,
-            },
-            shown,
+                # two points without it prove nothing
+                exact(violation=measured).above(bound, SOURCE, otherwise="undecided"),
+                exact(violation_error=wrong).at_most(bound, SOURCE),
+                exact(
+                    predicted_violation=predicted,
+                    risk_at_points=[float(self._risk(*point)) for point in points],
+                    risk_at_midpoint=midpoint,
+                ),
+                tried(violation_in_v=in_v, violation_in_X_and_v=in_X, smallest_eigenvalue_in_v=curvature),
+            ],
             Control(
                 "largest violation between random points that differ in v alone, and in (X_k, v): none above "
                 "rounding, nor a negative second derivative in v",
@@ -84,7 +78,6 @@ class Lemma2(AroundPrior):
                 max(in_v, in_X) <= bound and curvature > 0,
             ),
             remarks=REMARKS,
-            kinds={"*": "exact", "violation_in_*": "tried", "smallest_eigenvalue_in_v": "tried"},
         )
 
     def _risk(self, P_PP: Tensor, Q_PP: Tensor, v_D: Tensor) -> Tensor:

@@ -16,24 +16,27 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.rounding import along_a_path
-from icl.checks.verdict import Bound, Control, Finding, decide
-from icl.checks.xie.lemma3 import block_of, wrong_blocks
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.rounding import path_rounding
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
+from icl.checks.xie.support.blocks import block_of, wrong_blocks
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES, AroundPrior, worst
 from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
-from icl.errors import InputError, whole
+from icl.errors import InputError
 from icl.models import LinearTransformer, Parametrization
 from icl.random import generator
 from icl.tasks import TokenPrompt
 from icl.theory.closed_forms import isotropic_step
+from icl.verdicts import decide
 
 
 @dataclass(eq=False)
 class Ltb(AroundPrior):
     """Settings: sizes, prior mean w* (or its norm), not zero, number of prompts, seed of all draws."""
 
-    samples: int = 64
+    samples: int = integer(64, 1, 100_000)
 
     reference = "Section 4.2; Appendix B.2, eq. (30)"
     claim = (
@@ -45,7 +48,6 @@ class Ltb(AroundPrior):
         super().__post_init__()
         if not self.law.mean_RD.any():
             raise InputError("check.prior_mean: section 4.2 is about w* != 0, else there is no gap")
-        whole("check.samples", self.samples, 1, 100_000)
         attention.affordable(self.samples, self.context)
 
     def measure(self) -> Finding:
@@ -57,30 +59,24 @@ class Ltb(AroundPrior):
         value = risk.value(block)
         left, of_left = worst([risk.excess(block), risk.excess(descent)])
         off = max(abs(value - case.descent_risk), abs(value - least.value))
-        error, of_outputs = self._error(block, eta), along_a_path(2 * path_length(self.dim, self.context))
+        error, of_outputs = self._error(block, eta), path_rounding(2 * path_length(self.dim, self.context))
         blind, of_blind = risk.excess(wrong_blocks(descent)[1])
         closes = [
             decide(left, of_left),
             decide(off, rounding),
-            decide(error, of_outputs.value),
+            decide(error, of_outputs),
             "holds" if case.gap - case.gap_rounding > of_left else "undecided",
         ]
         refuted = set(closes) == {"holds"}
         open_gap = decide(least.value - case.descent_risk, rounding) == "fails"
-        return Finding(
-            "fails" if refuted else "holds" if open_gap else "undecided",
-            {
-                "gap_left_by_block": left,
-                "gap_of_lsa": case.gap,
-                "risk_block": value,
-                "least_risk_block": least.value,
-                "risk_error": off,
-                "gd_risk": case.descent_risk,
-                "error_against_gradient_step": error,
-                "error_bound": of_outputs.value,
-                "eta": eta,
-            },
-            Bound(of_left, ROUNDING_OF_EXCESSES, "gap_left_by_block", ">"),
+        verdict = "fails" if refuted else "holds" if open_gap else "undecided"
+        return finding(
+            [
+                exact(gap_left_by_block=left).judged(verdict, ">", of_left, ROUNDING_OF_EXCESSES),
+                exact(gap_of_lsa=case.gap, risk_block=value, least_risk_block=least.value, risk_error=off),
+                exact(gd_risk=case.descent_risk, error_bound=of_outputs, eta=eta),
+                tried(error_against_gradient_step=error),
+            ],
             Control(
                 "gap that the same block leaves with no guess in its MLP", blind, blind > of_blind + of_left
             ),
@@ -90,7 +86,6 @@ class Ltb(AroundPrior):
                 "text cites has a multiple of I for a preconditioner, and is the same step.",
                 "What the text may count against LTB is parameters, not risk.",
             ],
-            kinds={"*": "exact", "error_against_gradient_step": "tried"},
         )
 
     def _error(self, block: Parametrization, eta: float) -> float:

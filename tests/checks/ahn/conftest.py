@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from icl.checks.ahn import theorem2
-from icl.checks.ahn.support import linear_layer_tokens, token_stacks
+from icl.checks.ahn.support import linear_layer_tokens, token_stacks, two_layers
 from icl.checks.token_evidence import hold_to
 
 
@@ -15,6 +14,6 @@ def no_tokens(monkeypatch):
         (token_stacks, "hold"),
         (linear_layer_tokens, "hold_eq_8"),
         (linear_layer_tokens, "hold_to"),
-        (theorem2, "hold_eq_8"),
+        (two_layers, "hold_eq_8"),
     ):
         monkeypatch.setattr(module, name, lambda *_: agreed)

@@ -51,4 +51,5 @@ test_covariates_that_move_otherwise_or_not_at_all_are_seen = seen(
 
 @pytest.mark.parametrize("share, verdict", [(0.6, "holds"), (0.51, "undecided"), (0.4, "fails")])
 def test_most_prompts(share, verdict):
-    assert Conditioning(samples=1000)._most(share, 0.549)[0] == verdict
+    (number,) = Conditioning(samples=1000).most(share=share)
+    assert number.verdict == verdict and number.bound.value == pytest.approx(0.549, abs=1e-3)

@@ -4,6 +4,7 @@ import torch
 
 from icl.checks.ahn import global_optimum
 from icl.checks.ahn.global_optimum import GlobalOptimum
+from icl.checks.ahn.support import certificate
 from icl.theory import wishart
 from icl.theory.ahn import equivariant_bound
 from icl.theory.ahn.invariant_risk import InvariantRisk
@@ -41,9 +42,9 @@ test_a_lower_bound_that_is_none_is_seen = seen(
                 ("range(1, degree + 1)", "range(1, min(degree, 1) + 1)"),
             ),  # no S^2
             (equivariant_bound, "_partitions", ("min(total, largest)", "min(total, 0)")),  # no traces
-            (global_optimum, "equivariant_optimum", ("context**degree", "context ** (degree - 1)")),
-            (global_optimum, "equivariant_optimum", ("p + q", "p + q - 1")),
-            (global_optimum, "equivariant_optimum", ("[*under, *other]", "[*under]")),
+            (certificate, "equivariant_optimum", ("context**degree", "context ** (degree - 1)")),
+            (certificate, "equivariant_optimum", ("p + q", "p + q - 1")),
+            (certificate, "equivariant_optimum", ("[*under, *other]", "[*under]")),
             (equivariant_bound, "_solution", ("x - factor * y", "x + factor * y")),
             (wishart, "_recursion", ("freedom + k - 1", "freedom + k")),
             (wishart, "_recursion", ("freedom + k - 1", "freedom")),

@@ -3,8 +3,10 @@ import pytest
 import torch
 
 from icl.checks.ahn import landscape
-from icl.checks.ahn.landscape import Landscape, share_interval
+from icl.checks.ahn.landscape import Landscape
+from icl.checks.ahn.support import random_starts
 from icl.checks.ahn.support.critical_set import as_printed
+from icl.checks.ahn.support.random_starts import RandomStarts, share_interval
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
 SMALL = {"starts": 16, "init_stds": [0.1], "prompts": 300, "iterations": 30, "samples": 1000}
@@ -48,7 +50,7 @@ def test_the_size_with_the_least_share_counts_and_no_search_proves_a_minimum(
 ):
     """All starts of one size end near the best minimum, all of the other there or elsewhere."""
     ends = zip(*(stacks(minima[place], 16, 0.01) for place in (0, other)), strict=True)
-    monkeypatch.setattr(Landscape, "_train", lambda self: [stack for pair in ends for stack in pair])
+    monkeypatch.setattr(RandomStarts, "train", lambda self: [stack for pair in ends for stack in pair])
     finding = Landscape(**SMALL | {"init_stds": [0.1, 0.2], "starts": 32}).measure()
     assert (finding.verdict, finding.measured["share_at_best"]) == ("undecided", share)
     assert (finding.measured["share_low"] > 0.5) == bool(share)
@@ -57,7 +59,7 @@ def test_the_size_with_the_least_share_counts_and_no_search_proves_a_minimum(
 
 
 def test_an_end_below_the_best_is_seen(monkeypatch, mutate, minima):
-    monkeypatch.setattr(Landscape, "_train", lambda self: stacks(minima[0], 16, 0.0))
+    monkeypatch.setattr(RandomStarts, "train", lambda self: stacks(minima[0], 16, 0.0))
     mutate(InvariantRisk, "minimise", lambda right, *given: [m for m in right(*given) if m.risk > 0.06])
     finding = Landscape(**SMALL | {"samples": 4000}).measure()
     assert finding.measured["below_best_on_s"] == 16 and finding.verdict == "undecided"
@@ -65,19 +67,19 @@ def test_an_end_below_the_best_is_seen(monkeypatch, mutate, minima):
 
 def test_training_lowers_every_start_s_own_risk(monkeypatch):
     """Untrained, the same starts are far from S."""
-    check = Landscape(**SMALL | {"starts": 3})
-    trained = [check._end(k, *stack) for k, stack in enumerate(check._train())]
-    monkeypatch.setattr(landscape, "descend_each", lambda risk, start, *_: (start, None))
-    untrained = [check._end(k, *stack) for k, stack in enumerate(check._train())]
+    starts = Landscape(**SMALL | {"starts": 3}).random_starts
+    trained = [starts.end(k, *stack, 1000) for k, stack in enumerate(starts.train())]
+    monkeypatch.setattr(random_starts, "descend_each", lambda risk, start, *_: (start, None))
+    untrained = [starts.end(k, *stack, 1000) for k, stack in enumerate(starts.train())]
     for after, before in zip(trained, untrained, strict=True):
         assert after.risk < 0.1 * before.risk and after.distance < 0.5 * before.distance
 
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_starts_are_normal_in_the_papers_coordinates(size):
-    check = Landscape(starts=400, init_stds=[0.1, 0.3])
-    white = check._matrices(torch.stack([check._start(k) for k in range(size, 400, 2)]))
-    for printed_KLDD in as_printed(white, check.law):
+    starts = Landscape(starts=400, init_stds=[0.1, 0.3]).random_starts
+    white = starts.matrices(torch.stack([starts.start(k) for k in range(size, 400, 2)]))
+    for printed_KLDD in as_printed(white, starts.law):
         assert printed_KLDD.square().mean().sqrt().item() == pytest.approx([0.1, 0.3][size], rel=0.05)
 
 

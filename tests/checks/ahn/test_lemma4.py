@@ -3,7 +3,7 @@ import torch
 
 from icl.checks import attention
 from icl.checks.ahn.lemma4 import Lemma4
-from icl.checks.ahn.support import rotation_test
+from icl.checks.ahn.support import layer_swaps
 from icl.random import generator
 from tests.checks.asking import Mutant, blinded, held, holds, seen
 
@@ -43,11 +43,11 @@ def test_a_long_context_holds():
 def with_one_order(right, *given):
     """With an order that is none: every layer the first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rotation_test, "transpositions", lambda layers: [[0] * layers])
+        patch.setattr(layer_swaps, "transpositions", lambda layers: [[0] * layers])
         return right(*given)
 
 
-class Bent(rotation_test.SparseA):
+class Bent(layer_swaps.SparseA):
     """Layers off S."""
 
     def load(self, matrices):
@@ -60,10 +60,10 @@ class Bent(rotation_test.SparseA):
 test_every_part_can_fail_and_the_control_must = seen(
     Lemma4,
     *(
-        Mutant(rotation_test, f"on_{part}", with_one_order)
+        Mutant(layer_swaps, f"on_{part}", with_one_order)
         for part in ("the_polynomial", "predictions", "words")
     ),
-    Mutant(rotation_test, "SparseA", lambda right, *given: Bent(*given)),
+    Mutant(layer_swaps, "SparseA", lambda right, *given: Bent(*given)),
     blinded(Lemma4, "_off_s", lambda right, check, A: A),
     samples=50,
 )

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import softmax
-from icl.checks.ahn.softmax import Softmax, losses
+from icl.checks.ahn.softmax import Softmax
+from icl.checks.ahn.support import softmax_heads
+from icl.checks.ahn.support.softmax_heads import HeadSearch, losses
 from icl.errors import InputError
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
@@ -23,12 +24,12 @@ def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
 
 def test_both_signs_of_the_labels_are_tried(mutate):
     """Attention to keys unlike the query, and to keys like it: two local minima, the first the lower."""
-    check = Softmax(starts=2, samples=2000)
-    prompt = check.law.token_prompts([generator(0, "search")], 2000)
-    by_sign = {s: check._descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
+    search = Softmax(starts=2, samples=2000).search()
+    prompt = search.law.token_prompts([generator(0, "search")], 2000)
+    by_sign = {s: search.descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
     assert by_sign[1] < 0.9 * by_sign[-1]
     signs = []
-    mutate(Softmax, "_descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
+    mutate(HeadSearch, "descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
     Softmax(**SMALL).measure()
     assert set(signs) == {-1, 1}
 
@@ -47,10 +48,10 @@ def test_losses_are_those_of_the_models(activation):
 
 
 def test_fresh_prompts_come_in_parts_and_what_fills_the_memory_is_refused(monkeypatch):
-    check = Softmax(**SMALL)
-    whole = torch.cat([part.target_RB for part in check._fresh()], 1)
-    monkeypatch.setattr(softmax, "BLOCK", 10_000)
-    parts = [part.target_RB for part in check._fresh()]
+    search = Softmax(**SMALL).search()
+    whole = torch.cat([part.target_RB for part in search.fresh()], 1)
+    monkeypatch.setattr(softmax_heads, "BLOCK", 10_000)
+    parts = [part.target_RB for part in search.fresh()]
     assert len(parts) > 10 and whole.shape == torch.cat(parts, 1).shape == (1, 8 * 4000)
     with pytest.raises(InputError, match=r"check\.context=1000: .* at most 756 samples"):
         Softmax(dim=1, context=1000, samples=25_000, heads=[1, 16])
@@ -58,7 +59,7 @@ def test_fresh_prompts_come_in_parts_and_what_fills_the_memory_is_refused(monkey
 
 test_a_softmax_that_is_linear_attention_and_a_control_that_is_softmax_are_seen = seen(
     Softmax,
-    Mutant(Softmax, "_excess", lambda right, check, a, b, _: right(check, a, b, "identity")),
-    blinded(Softmax, "_excess", lambda right, check, a, b, _: right(check, a, b, "softmax")),
+    Mutant(HeadSearch, "excess", lambda right, search, heads, _: right(search, heads, "identity")),
+    blinded(HeadSearch, "excess", lambda right, search, heads, _: right(search, heads, "softmax")),
     **SMALL,
 )

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import theorem2
-from icl.checks.ahn.support import search
+from icl.checks.ahn.support import search, two_layers
 from icl.checks.ahn.theorem2 import Theorem2
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.expected_traces import sparse_a_risk
@@ -13,7 +12,7 @@ from tests.checks.asking import Mutant, blinded, held, seen
 @pytest.fixture
 def coarse(monkeypatch):
     """Prompts enough to see an error of 4 %; tests/test_smoke.py has the check's own number."""
-    monkeypatch.setattr(theorem2, "PRECISION", 0.006)
+    monkeypatch.setattr(two_layers, "PRECISION", 0.006)
 
 
 def alternating_minimum(dim, context, rng):
@@ -53,14 +52,14 @@ TILTED = torch.tensor([[1.0, 0.3], [0.3, 1.0]]).double()
 
 test_without_isotropy_or_another_optimum_is_seen = seen(
     Theorem2,
-    Mutant(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, TILTED, W, n)),
-    Mutant(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, TILTED, n)),
+    Mutant(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, TILTED, W, n)),
+    Mutant(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, TILTED, n)),
     # not the polynomial's
-    Mutant(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, W, n + 1)),
+    Mutant(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, W, n + 1)),
     Mutant(search, "basis", lambda right, of, dim: right(of, dim)[: -1 if of == "diagonal" else None]),
     # an optimum of unknown accuracy, and a control that is as isotropic as the statement
     Mutant(search, "polish", lambda right, risk, theta_LV: (theta_LV, float("inf")), "undecided"),
-    blinded(theorem2, "sparse_a_risk", lambda right, A, S, W, n: right(A, torch.eye(2).double(), W, n)),
+    blinded(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, torch.eye(2).double(), W, n)),
     needs="no_tokens",
     dim=2,
     context=5,
@@ -69,9 +68,9 @@ test_without_isotropy_or_another_optimum_is_seen = seen(
 
 
 def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypatch):
-    monkeypatch.setattr(theorem2, "PRECISION", 0.004)
-    monkeypatch.setattr(theorem2, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, S, W, n + 1))
-    monkeypatch.setattr(theorem2, "InvariantRisk", lambda d, n, layers: InvariantRisk(d, n + 1, layers))
+    monkeypatch.setattr(two_layers, "PRECISION", 0.004)
+    monkeypatch.setattr(two_layers, "sparse_a_risk", lambda A, S, W, n: sparse_a_risk(A, S, W, n + 1))
+    monkeypatch.setattr(two_layers, "InvariantRisk", lambda d, n, layers: InvariantRisk(d, n + 1, layers))
     measured = (finding := Theorem2(2, 5, starts=1).measure()).measured
     assert measured["scalar_risk_by_pairings_minus_polynomial"] < 1e-12
     assert finding.verdict == "fails" and finding.bound.of == "token_z"

@@ -90,10 +90,12 @@ def test_prompts_of_another_law_are_seen(check):
     point = token_stacks.gentle(
         Point(asked.risk, asked.law, np.full(2, 0.6), np.full(int(asked.risk.with_b), 0.4))
     )
-    assert [part.verdict for part in token_stacks.evidence(point, generator(0, "check"))] == ["holds"] * 3
+    assert [part.verdict for part in token_stacks.numbers_on_tokens(point, generator(0, "check"))] == [
+        "holds"
+    ] * 3
     root_RDD = asked.law.task_root_RDD * torch.tensor([1, 1, 1.1]).double()
     other = replace(point, law=replace(asked.law, task_root_RDD=root_RDD))
-    assert "fails" in [part.verdict for part in token_stacks.evidence(other, generator(0, "check"))]
+    assert "fails" in [part.verdict for part in token_stacks.numbers_on_tokens(other, generator(0, "check"))]
     asked.law = other.law
     finding = asked.measure()
     assert (finding.verdict, finding.bound.of) == ("fails", "task_covariance_error") and not shown(finding)

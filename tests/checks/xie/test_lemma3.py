@@ -2,6 +2,7 @@ import pytest
 
 from icl.checks.xie import lemma3
 from icl.checks.xie.lemma3 import Lemma3
+from icl.checks.xie.support import blocks
 from icl.models import LinearTransformer, LinearTransformerBlock, YqLSA
 from icl.theory.quadratic import QuadraticRisk
 from tests.checks.asking import Mutant, blinded, holds, seen
@@ -54,19 +55,19 @@ def columns_turned(right, P, Q, W1, W2):
 
 test_another_block_or_least_risk_is_seen = seen(
     Lemma3,
-    *(Mutant(lemma3, "block_of_yq_lsa", scaled(part)) for part in ("P", "Q", "W1", "W2")),
+    *(Mutant(blocks, "block_of_yq_lsa", scaled(part)) for part in ("P", "Q", "W1", "W2")),
     *(Mutant(LinearTransformer, "predict", path_off(path)) for path in ("gram", "tokens")),
     Mutant(lemma3, "isotropic_step", lambda right, *given: right(*given) * (1 + 1e-4)),
     # the least risk without a trained guess
     Mutant(QuadraticRisk, "convex_bound", lambda right, risk, free_direct: right(risk)),
-    Mutant(lemma3, "block_of_yq_lsa", scaled("Q", float("nan")), "undecided"),
-    blinded(lemma3, "wrong_blocks", lambda right, lsa: [lemma3.block_of(lsa)]),
+    Mutant(blocks, "block_of_yq_lsa", scaled("Q", float("nan")), "undecided"),
+    blinded(lemma3, "wrong_blocks", lambda right, lsa: [blocks.block_of(lsa)]),
 )
 
 
 @pytest.mark.parametrize("wrong", [*(scaled(part) for part in "PQv"), scaled("v", 2.0), columns_turned])
 def test_the_converse_is_measured_apart(mutate, wrong):
-    mutate(lemma3, "yq_lsa_of_block", wrong)
+    mutate(blocks, "yq_lsa_of_block", wrong)
     finding = Lemma3().measure()
     assert (finding.verdict, finding.bound.of) == ("fails", "max_error_converse")
     assert finding.measured["max_error"] < finding.bound.value < finding.measured["max_error_converse"]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from icl.checks.ahn.support.critical_set import Point, as_printed
+from icl.checks.numbers import Numbers, exact, sampled
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_forward
 from icl.progress import track
@@ -27,7 +28,7 @@ NEARBY = 0.2  # no scalar moves further in that search
 Array = NDArray[np.float64]
 
 
-def against_the_risk(point: Point, prompt: GramPrompt) -> dict[str, float]:
+def against_the_risk(point: Point, prompt: GramPrompt) -> list[Numbers]:
     """Batch loss and exact risk, here and nearby."""
     start_V = np.concatenate([point.a_L, point.b_L])
     box = [tuple(sorted((value * (1 - NEARBY), value * (1 + NEARBY)))) for value in start_V]
@@ -43,14 +44,12 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> dict[str, float]:
     )
     here, there = _loss(start_V, point, prompt)[0], float(near.fun)
     near_risk = _moved(point, near.x).value()
-    return {
-        "batch_loss_20000": here,
-        "risk_over_batch_loss": point.value() / here,
-        "nearby_batch_loss_20000": there,
-        "nearby_risk": near_risk,
-        "nearby_risk_over_batch_loss": near_risk / there,
-        "nearby_distance": float(np.linalg.norm(near.x - start_V) / np.linalg.norm(start_V)),
-    }
+    distance = float(np.linalg.norm(near.x - start_V) / np.linalg.norm(start_V))
+    return [
+        sampled(batch_loss_20000=here, risk_over_batch_loss=point.value() / here),
+        sampled(nearby_batch_loss_20000=there, nearby_risk_over_batch_loss=near_risk / there),
+        exact(nearby_risk=near_risk, nearby_distance=distance),  # of the point that was found
+    ]
 
 
 def _loss(theta_V: Array, point: Point, prompt: GramPrompt) -> tuple[float, Array]:

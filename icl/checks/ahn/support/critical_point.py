@@ -5,104 +5,76 @@ At every point of S the gradients are multiples of Sigma and I (directions); at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
-
 import torch
 
-from icl.checks import sequential
-from icl.checks.ahn.support.orbits import Deviation, Error
+from icl.checks.ahn.support.orbits import Deviation
+from icl.checks.numbers import Numbers, exact, sampled, tried
 from icl.checks.rounding import ROUNDING
 from icl.checks.sequential import Comparison
-from icl.checks.verdict import Bound, Control, decide
+from icl.checks.verdict import Control
 from icl.tasks import LinearRegressionLaw
+from icl.verdicts import decide
 
 BLIND = 0.05  # relative: a sample that would not see an error of this size says nothing
-KINDS = {  # of the evidence, beside what is exact
-    **dict.fromkeys(("off_direction", "derivative_error", "attention_error", "paths_error"), "tried"),
-    **sequential.KINDS,
-}
 USELESS = 0.01  # a relative rounding bound above which nothing was measured
+GRADIENT = "rounding: 64 eps times the gradient with all terms made positive"
+VALUE = "rounding: 64 eps times the condition number of q at its factors, |a_l dq/da_l| over |q|"
+ATTENTION = "rounding: 64 eps cond(Sigma) times the loss that the sizes of all factors allow, over the loss"
+PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
 
 
-class Held(NamedTuple):
-    """A measured number, the bound it was held against, and what came of it."""
-
-    measured: float
-    bound: Bound
-    verdict: str
-    beside: Mapping[str, Any] = MappingProxyType({})  # what else is told of it
-
-    @property
-    def entries(self) -> dict[str, Any]:
-        return {self.bound.of: self.measured, f"{self.bound.of}_bound": self.bound.value, **self.beside}
-
-
-def held(of: str, measured: float, bound: float, source: str) -> Held:
-    return Held(measured, Bound(bound, source, of), decide(measured, bound))
-
-
-def relative(of: str, error: Error, source: str) -> Held:
+def relative(error: Numbers, bound: float, source: str, least_bound: float | None = None) -> Numbers:
     """A relative error; undecided where rounding could hide any such error at all."""
-    verdict = decide(error.value, error.bound)
-    if verdict == "holds" and not error.blind < USELESS:
-        verdict = "undecided"
-    return Held(error.value, Bound(error.bound, source, of), verdict)
+    blind = bound if least_bound is None else least_bound
+    return error.at_most(bound, source).holds_only_if(blind < USELESS).with_bounds()
 
 
-def directions(deviation: Deviation) -> list[Held]:
-    source = "rounding: 64 eps times the gradient with all terms made positive over the gradient"
+def directions(deviation: Deviation) -> list[Numbers]:
+    """At every point of S the gradients are multiples of Sigma and I, of the size that the spectrum names."""
+    off, size = deviation.off_direction, deviation.derivative_error
+    source = f"{GRADIENT} over the gradient"
     return [
-        relative("off_direction", deviation.off_direction, source),
-        relative("derivative_error", deviation.derivative_error, source),
+        relative(tried(off_direction=off.value), off.bound, source, off.blind),
+        relative(tried(derivative_error=size.value), size.bound, source, size.blind),
     ]
 
 
-def gradient_norm(size: float, bound: float) -> Held:
-    source = "rounding: 64 eps times the gradient with all terms made positive"
-    return held("gradient_norm", size, bound, source)
+def gradient_norm(size: float, bound: float) -> Numbers:
+    """The gradient at a critical point; it is exact."""
+    return Numbers(
+        [
+            *exact(gradient_norm=size).at_most(bound, GRADIENT).with_bounds(),
+            *exact(gradient_norm_stderr=0.0),
+        ]
+    )
 
 
-def value(of: str, error: float, bound: float) -> Held:
-    """A relative error of the risk at a point of S."""
-    source = "rounding: 64 eps times the condition number of q at its factors, |a_l dq/da_l| over |q|"
-    return relative(of, Error(error, bound, bound, error), source)
-
-
-def sampled_directions(found: Comparison | None, rounding: float) -> list[Held]:
+def sampled_directions(comparison: Comparison | None, rounding: float) -> list[Numbers]:
     """Nothing to test at dim 1; undecided where the gradients are made of rounding."""
-    if found is None:
+    if comparison is None:
         return []
-    verdict = found.verdict if rounding < USELESS else "undecided"
-    return [Held(found.z, found.condition("sampled")[1], verdict)]
+    return [comparison.decides("sampled_z").decides_only_if(rounding < USELESS).with_bounds()]
 
 
-def attention(error: Error) -> Held:
-    source = "rounding: 64 eps cond(Sigma) times the loss that the sizes of all factors allow, over the loss"
-    return relative("attention_error", error, source)
-
-
-def paths(error: float, bound: float) -> Held:
-    source = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
-    return held("paths_error", error, bound, source)
-
-
-def tokens(found: Comparison, context: int) -> Held:
+def on_tokens(comparison: Comparison, context: int) -> Numbers:
     """Undecided where the sample is too small to tell."""
-    sees = float(found.sees_K.max())
-    verdict = "undecided" if found.verdict == "holds" and not sees < BLIND else found.verdict
-    sample = {"tokens_sees": sees, "tokens_samples": found.samples, "tokens_context": context}
-    return Held(found.z, found.condition("tokens")[1], verdict, sample)
+    sees = float(comparison.sees_K.max())
+    return Numbers(
+        [
+            *comparison.decides("tokens_z").holds_only_if(sees < BLIND).with_bounds(),
+            *sampled(tokens_sees=sees),
+            *exact(tokens_samples=comparison.samples, tokens_context=context),
+        ]
+    )
 
 
-def task_covariance(law: LinearRegressionLaw) -> Held:
-    """Is w ~ N(0, Sigma^{-1}), that is, root^T w ~ N(0, I)? All else is asked of whitened prompts."""
+def task_covariance(law: LinearRegressionLaw) -> Numbers:
+    """Is w ~ N(0, Sigma^{-1}), that is, root^T w ~ N(0, I)? All else is measured on whitened prompts."""
     V_DD = law.root_RDD[0].mT @ law.task_root_RDD[0]
     error = float(torch.linalg.matrix_norm(V_DD @ V_DD.mT - torch.eye(law.dim, dtype=torch.float64), 2))
     bound = ROUNDING * float(torch.linalg.cond(law.root_RDD[0]))
     source = "rounding: 64 eps times the condition number of Sigma's root"
-    return relative("task_covariance_error", Error(error, bound, bound, error), source)
+    return relative(exact(task_covariance_error=error), bound, source)
 
 
 def control(off: Deviation | None, at: str, shifted: tuple[float, float]) -> Control:

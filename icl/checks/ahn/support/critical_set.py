@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +24,9 @@ from torch import Tensor
 
 from icl.checks.ahn.support import orbits
 from icl.checks.ahn.support.orbits import Deviation, Stack
+from icl.checks.numbers import exact, finding, searched
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import QUANTILE
+from icl.checks.verdict import QUANTILE, Control, Finding
 from icl.progress import track
 from icl.tasks import LinearRegressionLaw
 from icl.theory.ahn.invariant_risk import InvariantRisk
@@ -158,6 +160,13 @@ def nearest_point(stack: Stack, law: LinearRegressionLaw) -> Point:
 def starts_tracked(starts: range) -> Iterator[int]:
     """The starts of a search for minima on S, which says how far it is."""
     return track(starts, "starts of the search", len(starts))
+
+
+def no_minimum(**settings: Any) -> Finding:
+    """Return an undecided finding: no start of the search ended at a local minimum."""
+    why = "no local minimum was reached"
+    found = searched(found=0).judged("undecided", ">", 0.0, why)
+    return finding([found, exact(**settings)], Control(f"none: {why}", 0.0, False))
 
 
 def directions(points: Sequence[Point], W_RDD: Tensor) -> Deviation:

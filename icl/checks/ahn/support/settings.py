@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icl.checks.settings import affordable_samples, in_range, integer, law_of, validate
+from icl.checks.settings import integer, law_of, sample_count, validate
 
 Eigenvalues = Sequence[float] | None
 Matrix = Sequence[Sequence[float]] | str | None  # nested lists or a .npy file
 
 MAX_DIM = 32  # on S
+MAX_LAYERS_WITH_B, DEGREES = 4, "q has degree (3^L - 1)/2, the risk Wishart moments of degree 3^L"
 MIN_SAMPLES = 1000  # below, the sampled test rejects more often than one time in a thousand (measured)
 
 
@@ -43,16 +44,11 @@ class CriticalSetSettings(PromptSettings):
     """
 
     distortion: Matrix = None
-    layers: int = 3
-    samples: int = 20000
+    dim: int = integer(5, 1, MAX_DIM, f"a prompt is turned by {MAX_DIM}^2 rotations and more, at D^3 each")
+    layers: int = integer(3, 1)
+    samples: int = sample_count(20000, MIN_SAMPLES)
 
     task_covariance = "inverse"
-
-    def __post_init__(self) -> None:
-        reason = f"a prompt is turned by {MAX_DIM}^2 rotations and more, at D^3 each"
-        in_range("check.dim", self.dim, 1, MAX_DIM, reason)
-        super().__post_init__()
-        affordable_samples(self.samples, MIN_SAMPLES)
 
     def sigma(self) -> dict[str, Eigenvalues | Matrix]:
         return super().sigma() | {"distortion": self.distortion}

@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.support import critical_point, orbits
-from icl.checks.ahn.support.critical_point import Held
 from icl.checks.ahn.support.critical_set import Point, as_printed
 from icl.checks.ahn.support.orbits import Error, Stack
 from icl.checks.ahn.support.trace_words import has_words, risk_by_words
+from icl.checks.numbers import Numbers, tried
 from icl.checks.rounding import ROUNDING
 from icl.checks.sequential import LEAST, Comparison
 from icl.checks.token_evidence import (
@@ -46,18 +46,22 @@ PROMPTS = 16  # on which the paths are compared, one by one
 BUDGET = 100_000_000  # numbers that the first sample may take: about a second
 
 
-def evidence(point: Point, rng: np.random.Generator) -> list[Held]:
-    """Near this point of S."""
+def numbers_on_tokens(point: Point, rng: np.random.Generator) -> list[Numbers]:
+    """Compare attention, mean risks and both paths with drawn tokens, near this point of S."""
     point = gentle(point)
     off, context = off_s(point, rng), point.law.context_R[0]
     words = not point.risk.with_b and has_words(len(point.a_L), point.law)
     off_risk = float(risk_by_words(off[0], context)) if words else None
     layers = len(point.a_L)
     family = SparseAB(point.law.dim, layers) if point.risk.with_b else SparseA(point.law.dim, layers)
+    attention = attention_error(off, point.law, rng)
+    by_attention = tried(attention_error=attention.value)
+    means = critical_point.on_tokens(hold(point, off, off_risk, rng), context)
+    error, bound = paths_error(family, point.law, rng)
     return [
-        critical_point.attention(attention_error(off, point.law, rng)),
-        critical_point.tokens(hold(point, off, off_risk, rng), context),
-        critical_point.paths(*paths_error(family, point.law, rng)),
+        critical_point.relative(by_attention, attention.bound, critical_point.ATTENTION, attention.blind),
+        means,
+        tried(paths_error=error).at_most(bound, critical_point.PATHS).with_bounds(),
     ]
 
 

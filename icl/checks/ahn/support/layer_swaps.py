@@ -63,14 +63,14 @@ def on_predictions(
 def on_words(law: LinearRegressionLaw, A_LDD: Tensor, a_L: Array) -> Change:
     """The exact risk at any A, few layers."""
     orders = [list(range(len(A_LDD))), *transpositions(len(A_LDD))]
-    return relative_change(law, [A_LDD[order] for order in orders]), ROUNDING * growth(law, a_L)
+    return on_risks(law, [A_LDD[order] for order in orders], a_L)
 
 
-def relative_change(law: LinearRegressionLaw, stacks: Sequence[Tensor]) -> float:
-    """The most by which the exact risk of any stack differs from the first's."""
+def on_risks(law: LinearRegressionLaw, stacks: Sequence[Tensor], a_L: Array) -> Change:
+    """The most by which the exact risk of any stack differs from the first's; a_L sizes the terms."""
     Sigma, Sigma_w = law.Sigma_RDD[0], law.Sigma_w_RDD[0]
     risk_R = sparse_a_risk(torch.stack(list(stacks)), Sigma, Sigma_w, law.context_R[0])
-    return float((risk_R / risk_R[0] - 1).abs().max())
+    return float((risk_R / risk_R[0] - 1).abs().max()), ROUNDING * growth(law, a_L)
 
 
 def growth(law: LinearRegressionLaw, a_L: Array) -> float:

@@ -1,0 +1,130 @@
+"""Training of eq. (11) from many random starts at once, each on weighted prompts of its own.
+
+The starts are normal in the paper's coordinates, as in Figures 3 to 5. All else is whitened, where Sigma
+drops out. The risk at an end point is sampled on fresh weighted prompts.
+K starts, B prompts, L layers, D covariates, V = (2L - 1) D^2 variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from scipy.stats import beta
+from torch import Tensor
+
+from icl.checks.ahn.support.critical_set import nearest_point, whitened
+from icl.checks.ahn.support.ensemble import Risk, descend_each
+from icl.checks.ahn.support.judge_critical_set import minimum_below
+from icl.checks.settings import law_of
+from icl.checks.verdict import CONFIDENCE
+from icl.models.gram import sparse_expected_risk
+from icl.progress import track
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw
+from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.theory.distance import distance_to_identity
+from icl.weighted import stratified_error
+
+ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves half of the time
+
+
+class End(NamedTuple):
+    """Where one start ended: how far from S, at which risk, and below which minimum on S."""
+
+    distance: float
+    risk: float
+    stderr: float
+    minimum: float
+
+
+@dataclass(frozen=True, eq=False)
+class RandomStarts:
+    """`starts` initialisations, shared out among the standard deviations `init_stds`."""
+
+    law: LinearRegressionLaw
+    layers: int
+    starts: int
+    init_stds: Sequence[float]
+    prompts: int
+    iterations: int
+    seed: int
+
+    @cached_property
+    def inflations(self) -> Sequence[float]:
+        return inflations_for(3**self.layers - 1, self.law.context_R[0], self.law.dim)
+
+    def train(self) -> list[tuple[Tensor, Tensor]]:
+        """Whitened A_LDD and B_LDD where each start ends."""
+        W_KBDD, weight_KB = (
+            torch.stack(parts) for parts in zip(*map(self._prompts, range(self.starts)), strict=True)
+        )
+        S_KDDB = W_KBDD.movedim(1, -1).contiguous()
+
+        def risk_on(prompts: int) -> Risk:
+            def risk(theta_KV: Tensor, index: Tensor) -> Tensor:
+                terms_KB = _risks(*self.matrices(theta_KV), S_KDDB[index, ..., :prompts])
+                return (weight_KB[index, :prompts] * terms_KB).mean(1)
+
+            return risk
+
+        start_KV = torch.stack([self.start(k) for k in range(self.starts)])
+        rough_KV, _ = descend_each(risk_on(self.prompts // ROUGH), start_KV, ROUGH_ITERATIONS, _tracked)
+        end_KV, _ = descend_each(risk_on(self.prompts), rough_KV, self.iterations, _tracked)
+        return list(zip(*self.matrices(end_KV), strict=True))
+
+    def start(self, k: int) -> Tensor:
+        """Normal in the paper's coordinates."""
+        shape = 2 * self.layers - 1, self.law.dim, self.law.dim
+        normal_MDD = torch.from_numpy(generator(self.seed, "init", k).standard_normal(shape))
+        A_LDD, B_LDD = (self.init_stds[k % len(self.init_stds)] * normal_MDD).tensor_split([self.layers])
+        return torch.cat(whitened((A_LDD, B_LDD), self.law)).flatten()  # type: ignore[arg-type]
+
+    def _prompts(self, k: int) -> tuple[Tensor, Tensor]:
+        rng = generator(self.seed, "train", k)
+        W_BDD, weight_B = draw_tilted(rng, self.law.context_R[0], self.law.dim, self.prompts, self.inflations)
+        return torch.from_numpy(W_BDD), torch.from_numpy(weight_B)
+
+    def matrices(self, theta_KV: Tensor) -> tuple[Tensor, Tensor]:
+        theta_KMDD = theta_KV.view(len(theta_KV), 2 * self.layers - 1, self.law.dim, self.law.dim)
+        return theta_KMDD[:, : self.layers], theta_KMDD[:, self.layers :]
+
+    def end(self, k: int, A_LDD: Tensor, B_LDD: Tensor, samples: int) -> End:
+        W_BDD, weight_B = draw_tilted(
+            generator(self.seed, "eval", k), self.law.context_R[0], self.law.dim, samples, self.inflations
+        )
+        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
+        terms_B = weight_B * _risks(A_LDD[None], B_LDD[None], S_1DDB)[0].numpy()
+        return End(
+            float(torch.cat([distance_to_identity(M_LDD) for M_LDD in (A_LDD, B_LDD)]).max()),
+            float(terms_B.mean()),
+            stratified_error(terms_B, len(self.inflations)),
+            self.minimum_below(A_LDD, B_LDD),
+        )
+
+    def minimum_below(self, A_LDD: Tensor, B_LDD: Tensor) -> float:
+        """Exact risk of the local minimum on S below the projection of these whitened weights."""
+        law = self.law
+        white = law_of(law.dim, law.context_R[0], self.seed, covariance="identity", task_covariance="inverse")
+        return minimum_below(nearest_point((A_LDD, B_LDD), white))
+
+
+def share_interval(count: int, of: int) -> tuple[float, float]:
+    """Clopper and Pearson's, at CONFIDENCE."""
+    tail = (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(tail, count, of - count + 1)) if count else 0.0
+    high = float(beta.isf(tail, count + 1, of - count)) if count < of else 1.0
+    return low, high
+
+
+def _tracked(steps: range) -> Iterator[int]:
+    return track(steps, "iterations of all starts", len(steps))
+
+
+def _risks(A_KLDD: Tensor, B_KLDD: Tensor, S_KDDB: Tensor) -> Tensor:
+    """(K, B): risk given each context, x and w ~ N(0, I)."""
+    identity_KDD = torch.eye(A_KLDD.shape[-1], dtype=torch.float64).expand(len(A_KLDD), -1, -1)
+    return sparse_expected_risk(A_KLDD, B_KLDD, S_KDDB, identity_KDD, identity_KDD)
