@@ -25,7 +25,7 @@ from icl.errors import InputError
 from icl.kernel.recording import NotRecordable
 from icl.models import Transformer
 from icl.models.coordinates import Coordinates
-from icl.models.fused import fused_risk
+from icl.models.fused import Risk, fused_risk
 from icl.random import generator
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
@@ -147,7 +147,8 @@ class EnsembleModule(LawCache, pl.LightningModule):
         made = [make_estimator(settings.estimator, model, of).to(dtype) for of in (law, *alone)]
         self._estimators = nn.ModuleList(made)  # moves with the module
         self.cut, self.reliability = made[0].pieces, made[0].reliability
-        self.estimate, *self.estimate_replica = [estimator.risk for estimator in made]
+        risks: list[Risk] = [estimator.risk for estimator in made]
+        self.estimate, *self.estimate_replica = risks
         if backend is not None:
             self.estimate = torch.compile(self.estimate, backend=backend)
         self._fused: Callable[..., Tensor] | None = None  # the estimate through icl.kernel
@@ -325,9 +326,12 @@ class EnsembleModule(LawCache, pl.LightningModule):
         if self.kernel == "eager":
             return
         try:
-            if self.spec.needs_per_replica_step:
-                raise NotRecordable("the optimizer steps one seed after another")
-            self.estimate = self._fused = fused_risk(self.estimate, self._model(), draw)  # type: ignore[assignment]
+            self._fused = fused_risk(self.estimate, self._model(), draw)
+            self.estimate_replica = [
+                fused_risk(risk, self._model(self.replicas.views[r], r), own)
+                for r, (risk, own) in enumerate(zip(self.estimate_replica, self._of_each(draw), strict=False))
+            ]
+            self.estimate = self._fused
             self.cut = lambda draw: [(1.0, draw)]
             self.kernel = "tile"
         except NotRecordable as reason:
@@ -358,8 +362,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
         engine, optimizer = self.replicas.engine, self._optimizer()
         assert isinstance(engine, PerReplicaOptimizer)
-        draws = [{name: t[r : r + 1] for name, t in draw.items()} for r in range(len(self.seeds))]
-        pieces_R = [self.cut(own) for own in draws]
+        pieces_R = [self.cut(own) for own in self._of_each(draw)]
 
         def closure() -> float:
             r, total = engine.current_replica, 0.0
@@ -376,6 +379,10 @@ class EnsembleModule(LawCache, pl.LightningModule):
             optimizer.step(closure)
 
         return take
+
+    def _of_each(self, draw: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+        """Return each replica's prompts, as an ensemble of one."""
+        return [{name: t[r : r + 1] for name, t in draw.items()} for r in range(len(self.seeds))]
 
     def _optimizer(self) -> LightningOptimizer:
         """Return the optimizer as Lightning wraps it, for its precision and step counts."""
