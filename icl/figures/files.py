@@ -1,10 +1,11 @@
-"""A drawing as files: every figure is saved here, a paper's and a sweep's alike."""
+"""Save a drawing: every figure is saved here, a paper's and a sweep's alike."""
 
 from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
@@ -12,19 +13,33 @@ from matplotlib.figure import Figure
 
 from icl.figures.style import RC
 from icl.figures.vector import svg
+from icl.runs.atomic import write_bytes
+from icl.text import csv_text
 
 _METADATA: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}}
 
 
-def rendered(draw: Callable[[], Figure]) -> dict[str, bytes]:
+def save(
+    stem: Path, draw: Callable[[], Figure], table: Sequence[Mapping[str, Any]], description: str
+) -> dict[str, Path]:
+    """Write picture, table and description as STEM.EXTENSION, and return the files by extension."""
+    contents = render(draw) | {"csv": csv_text(table).encode(), "md": description.encode()}
+    files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in contents}
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for extension, content in contents.items():
+        write_bytes(files[extension], content)
+    return files
+
+
+def render(draw: Callable[[], Figure]) -> dict[str, bytes]:
     """Draw in the project's style, and return the picture's files by extension."""
     logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
     contents = {}
     with rc_context(RC):
-        drawing = draw()
+        figure = draw()
         for extension, metadata in _METADATA.items():
             content = io.BytesIO()
-            drawing.savefig(content, format=extension, metadata=metadata)
+            figure.savefig(content, format=extension, metadata=metadata)
             contents[extension] = content.getvalue()
-            drawing.set_layout_engine(None)  # the first file settles the layout, so that all show the same
-        return {**contents, "svg": svg(drawing)}
+            figure.set_layout_engine(None)  # the first file settles the layout, so that all show the same
+        return {**contents, "svg": svg(figure)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
@@ -38,18 +39,28 @@ RC: Any = {
 }
 
 
-def panels(rows: int, columns: int, size: tuple[float, float] = PANEL) -> tuple[Figure, np.ndarray]:
-    """A figure and its (rows, columns) axes, without pyplot's global state."""
+def panels(
+    rows: int,
+    columns: int,
+    size: tuple[float, float] = PANEL,
+    widths: Sequence[float] = (),
+    margin: float = 0.0,
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure and its (rows, columns) axes, without pyplot's global state.
+
+    `size` is that of a panel, `widths` are the columns' where they differ; `margin` is added to the height.
+    """
+    inches = (sum(widths) or size[0] * columns, size[1] * rows + margin)
     with rc_context(RC):
-        figure = Figure(figsize=(size[0] * columns, size[1] * rows), dpi=200, layout="constrained")
+        figure = Figure(figsize=inches, dpi=200, layout="constrained")
         FigureCanvasAgg(figure)
-        return figure, figure.subplots(rows, columns, squeeze=False)
+        return figure, figure.subplots(rows, columns, squeeze=False, width_ratios=widths or None)
 
 
 def band(
     axes: Axes, x_T: Sequence[float] | np.ndarray, y_ST: np.ndarray, color: str, label: str, **kwargs: Any
 ) -> None:
-    """Mean over seeds S, and the range between the smallest and largest seed."""
+    """Draw the mean over seeds S, and the range between the smallest and largest seed."""
     axes.plot(x_T, y_ST.mean(0), color=color, label=label, **kwargs)
     axes.fill_between(x_T, y_ST.min(0), y_ST.max(0), color=color, alpha=0.2, linewidth=0)
 
@@ -59,7 +70,7 @@ def exact_line(axes: Axes, value: float, label: str, linestyle: Any = EXACT["lin
 
 
 def log_axis(axes: Axes) -> None:
-    """A logarithmic y axis with labels at 1, 2, 5 where it spans less than three decades."""
+    """Make the y axis logarithmic, with labels at 1, 2, 5 where it spans less than three decades."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     if high < 1e3 * low:
@@ -69,15 +80,15 @@ def log_axis(axes: Axes) -> None:
 
 
 def entry_text(entry: float) -> str:
-    """A matrix entry in four characters and a sign: 12.3, 1.23, .12, 0."""
+    """Return a matrix entry in four characters and a sign: 12.3, 1.23, .12, 0."""
     if abs(entry) < 0.005:
         return "0"
     text = f"{abs(entry):.1f}" if abs(entry) >= 9.995 else f"{abs(entry):.2f}"
     return ("-" if entry < 0 else "") + text.removeprefix("0")
 
 
-def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: float) -> Any:
-    """A matrix with its entries written in, on a diverging scale from -bound to bound."""
+def heatmap(axes: Axes, M_IJ: np.ndarray, title: str, bound: float, *, bar: bool = False) -> None:
+    """Draw a matrix with its entries written in, on a diverging scale from -bound to bound."""
     image = axes.imshow(M_IJ, cmap="RdBu_r", vmin=-bound, vmax=bound)
     axes.set_title(title)
     axes.set_xticks([])
@@ -86,21 +97,30 @@ def heatmap(figure: Figure, axes: Axes, M_IJ: np.ndarray, title: str, bound: flo
         text = entry_text(float(entry))
         colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
         axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
-    return image
+    if bar:
+        colour_bar(image, axes, 0.75)
 
 
-def heatmaps(matrices: Mapping[str, np.ndarray]) -> Figure:
-    """Matrices by title in one row, each on its own scale."""
-    figure, axes = panels(1, len(matrices), (1.9, 1.95))
-    for place, (title, M_IJ) in zip(axes[0], matrices.items(), strict=True):
-        image = heatmap(figure, place, M_IJ, title, float(np.abs(M_IJ).max()))
-        bar = figure.colorbar(image, ax=place, shrink=0.75, pad=0.03)
-        bar.ax.tick_params(labelsize=6)
-        bar.outline.set_visible(False)
+def figure_of(axes: Axes) -> Figure:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     return figure
 
 
+def colour_bar(image: ScalarMappable, axes: Axes, shrink: float) -> None:
+    bar = figure_of(axes).colorbar(image, ax=axes, shrink=shrink, pad=0.03)
+    bar.ax.tick_params(labelsize=6)
+    bar.outline.set_visible(False)
+
+
+def shared_legend(parts: Iterable[Axes], place: Axes | Figure, **kwargs: Any) -> None:
+    """Put one legend of several panels into `place`, with one entry for each label."""
+    entries = [axes.get_legend_handles_labels() for axes in parts]
+    handles = {label: handle for pair in entries for handle, label in zip(*pair, strict=True)}
+    place.legend(handles.values(), handles.keys(), **kwargs)
+
+
 def off_identity(M_XIJ: np.ndarray) -> np.ndarray:
-    """Largest entry of |M - m I| over |m|, m the mean of the diagonal; leading axes are kept."""
+    """Return the largest entry of |M - m I| over |m|, m the mean of the diagonal; leading axes are kept."""
     m_X11 = np.trace(M_XIJ, axis1=-2, axis2=-1)[..., None, None] / M_XIJ.shape[-1]
     return (np.abs(M_XIJ - m_X11 * np.eye(M_XIJ.shape[-1])) / np.abs(m_X11)).max((-2, -1))

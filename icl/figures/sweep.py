@@ -16,7 +16,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
 from icl.errors import InputError, nearest
-from icl.figures.curves import Rows
+from icl.figures.items import Rows
 from icl.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, entry_text, log_axis, panels
 from icl.runs.bootstrap import bootstrap
 from icl.runs.sweeps import Table

@@ -10,7 +10,7 @@ import pytest
 import icl.figures
 from icl.errors import InputError
 from icl.figures.claims import Claim
-from icl.figures.curves import Curve, Level, draw_panels, metric, table
+from icl.figures.items import Curve, Level, draw_items, metric, table
 from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
 from icl.figures.vector import svg
 from icl.verdicts import KINDS, joint
@@ -45,7 +45,7 @@ def test_the_table_has_what_is_drawn():
     curve = Curve("a", "blue", "#0072B2", np.array([0, 5]), np.array([[1.0, 4.0], [3.0, 0.0]]))
     level = Level("a", "exact", 0.25)
     _, axes = panels(1, 1)
-    draw_panels({"a": axes[0, 0]}, [curve, level])
+    draw_items({"a": axes[0, 0]}, [curve, level])
     rows = table([curve, level])
     assert rows[0] == {"panel": "a", "series": "blue", "x": 0, "y": 2.0, "low": 1.0, "high": 3.0}
     assert [row["y"] for row in rows] == [2.0, 2.0, 0.25]
@@ -94,8 +94,7 @@ def test_every_panel_has_a_view_with_what_is_drawn_in_it_and_the_file_is_always_
         figure, axes = panels(1, 3)
         axes[0, 0].set(title="(a) loss", xlabel="step")
         axes[0, 0].plot([0, 1], [1, 0], color="black")
-        image = heatmap(figure, axes[0, 1], np.eye(2), "weights", 1.0)
-        figure.colorbar(image, ax=axes[0, 1])
+        heatmap(axes[0, 1], np.eye(2), "weights", 1.0, bar=True)
         axes[0, 2].set(title="(b) risk")
         return svg(figure).decode()
 

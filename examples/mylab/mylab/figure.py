@@ -1,20 +1,17 @@
 """Trained risk over the number of examples: the runs, and the figure drawn from what they stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.errors import InputError
 from icl.experiments.runner import Runner
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Curve, Rows, draw_panels, metric, table
-from icl.figures.style import BLUE, EXACT, panels
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve, metric
+from icl.figures.style import BLUE, EXACT
 from icl.theory.closed_forms import isotropic_risk
 from mylab.task import least_risk
-
-Records = Mapping[str, RunRecord]
 
 
 class ByContext:
@@ -29,21 +26,17 @@ class ByContext:
         return {f"n{n}": runner.train("mylab/signs", {"task.context": n}) for n in self.contexts}
 
 
-class Drawing:
+class RiskByContext(Drawing):
     caption = (
         "Exact risk of one trained layer of eq. (8) on inputs that are signs (mean over seeds and range), "
         "the least risk there is (dashed), and that of Gaussian inputs (dotted)."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 1, (3.2, 2.4))
-        draw_panels({"": axes[0, 0]}, self._drawn(records))
-        axes[0, 0].set(xlabel="examples $n$", ylabel="risk")
-        axes[0, 0].legend()
-        return figure
+    layout = Layout(size=(3.2, 2.4))
 
-    def table(self, records: Records) -> Rows:
-        return table(self._drawn(records))
+    def decorate(self, panels: Panels, records: Records) -> None:
+        panels[""].set(xlabel="examples $n$", ylabel="risk")
+        panels[""].legend()
 
     def claims(self, records: Records) -> list[Claim]:
         context_T, risk_ST, dim = self._found(records)
@@ -53,7 +46,7 @@ class Drawing:
         verdict = below(excess, 0.02)
         return [Claim(ends, {"worst excess": excess}, "below .02", verdict, whose="project", kind="exact")]
 
-    def _drawn(self, records: Records) -> list[Curve]:
+    def items(self, records: Records) -> list[Curve]:
         n_T, risk_ST, dim = self._found(records)
         signs, gauss = (np.array([[risk(dim, n) for n in n_T]]) for risk in (least_risk, isotropic_risk))
         dots = {"marker": "o", "markersize": 3.5, "linewidth": 0.0}

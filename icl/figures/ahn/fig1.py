@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.ahn.almost_zero import ALMOST_ZERO
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
-from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis, panels
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve, Item, Level, metric
+from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis
 from icl.verdicts import joint
 
-Records = Mapping[str, RunRecord]
 NEAR = 0.02  # of the red curves' end
 TRANSIENT = 0.1  # of the steps
 
 
-class Fig1:
+class Fig1(Drawing):
     caption = (
         "Training of three layers of the form (8), d = 5, n = 20; mean over the seeds and the range between "
         "them. (a)-(c): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, the "
@@ -28,34 +26,29 @@ class Fig1:
         "this optimum. The optimum is not near 0; the paper's text says of its Figure 1d that it is."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 4, (1.85, 1.9))
-        by_panel = dict(zip("abcd", axes[0], strict=True))
-        draw_panels(by_panel, self.curves(records))
+    layout = Layout("abcd", (1.85, 1.9))
+
+    def decorate(self, panels: Panels, records: Records) -> None:
         for layer, panel in enumerate("abc"):
-            by_panel[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
-        by_panel["a"].set_ylabel("Dist")
-        by_panel["a"].legend(loc="upper right", bbox_to_anchor=(1.04, 0.8))
-        by_panel["d"].set(title="(d) loss", xlabel="step")
-        log_axis(by_panel["d"])
-        by_panel["d"].legend(loc="upper right")
-        return figure
+            panels[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
+        panels["a"].set_ylabel("Dist")
+        panels["a"].legend(loc="upper right", bbox_to_anchor=(1.04, 0.8))
+        panels["d"].set(title="(d) loss", xlabel="step")
+        log_axis(panels["d"])
+        panels["d"].legend(loc="upper right")
 
-    def table(self, records: Records) -> Rows:
-        return table(self.curves(records))
-
-    def curves(self, records: Records) -> list[Curve | Level]:
+    def items(self, records: Records) -> list[Item]:
         run, exact = records["run"], records["exact"].weights
-        drawn: list[Curve | Level] = []
+        items: list[Item] = []
         for layer, panel in enumerate("abc"):
             blue, red = metric(run, f"dist_preconditioned_A{layer}"), metric(run, f"dist_plain_A{layer}")
-            drawn.append(Curve(panel, rf"$\Sigma^{{1/2}}A_{layer}\Sigma^{{1/2}}$", BLUE, *blue))
-            drawn.append(Curve(panel, rf"$A_{layer}$", RED, *red))
-            drawn.append(Level(panel, r"$\Sigma^{-1}$", float(exact["dist_inverse_R"].mean())))
-        drawn.append(Curve("d", "batch", GREY, *metric(run, "loss"), {"linewidth": 0.6}))
-        drawn.append(Curve("d", "exact risk", ORANGE, exact["steps"], exact["risk_RT"]))
-        drawn.append(Level("d", f"optimum {float(exact['optimal_risk']):.4f}", float(exact["optimal_risk"])))
-        return drawn
+            items.append(Curve(panel, rf"$\Sigma^{{1/2}}A_{layer}\Sigma^{{1/2}}$", BLUE, *blue))
+            items.append(Curve(panel, rf"$A_{layer}$", RED, *red))
+            items.append(Level(panel, r"$\Sigma^{-1}$", float(exact["dist_inverse_R"].mean())))
+        items.append(Curve("d", "batch", GREY, *metric(run, "loss"), {"linewidth": 0.6}))
+        items.append(Curve("d", "exact risk", ORANGE, exact["steps"], exact["risk_RT"]))
+        items.append(Level("d", f"optimum {float(exact['optimal_risk']):.4f}", float(exact["optimal_risk"])))
+        return items
 
     def claims(self, records: Records) -> list[Claim]:
         run, exact = records["run"], records["exact"].weights

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Rows, matrix_rows
-from icl.figures.style import heatmaps, off_identity
-from icl.runs.record import RunRecord
-
-Records = Mapping[str, RunRecord]
+from icl.figures.drawing import Heatmaps, Records
+from icl.figures.items import Heatmap
+from icl.figures.style import off_identity
 
 
-class Fig2:
+class Fig2(Heatmaps):
     caption = (
         "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 1, first seed; the CSV has every "
         "seed. On the set S of Theorem 3 these are a_l I. Above each matrix its scalar a_l = trace / d. The "
@@ -23,22 +18,11 @@ class Fig2:
         "is chance."
     )
 
-    def draw(self, records: Records) -> Figure:
-        exact = records["exact"].weights
-        return heatmaps(
-            {
-                rf"$\Sigma^{{1/2}}A_{layer}\Sigma^{{1/2}}$: $a_{layer}={a:.3f}$": M_DD
-                for layer, (M_DD, a) in enumerate(zip(exact["white_RLDD"][0], exact["a_RL"][0], strict=True))
-            }
-        )
-
-    def table(self, records: Records) -> Rows:
-        white_RLDD, seeds = records["exact"].weights["white_RLDD"], records["run"].run["seeds"]
-        return [
-            row
-            for layer in range(white_RLDD.shape[1])
-            for row in matrix_rows(f"A{layer}", white_RLDD[:, layer], seeds)
-        ]
+    def items(self, records: Records) -> list[Heatmap]:
+        exact, seeds = records["exact"].weights, records["run"].run["seeds"]
+        white_RLDD, a_L = exact["white_RLDD"], exact["a_RL"][0]
+        titles = [rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $a_{i}={a:.3f}$" for i, a in enumerate(a_L)]
+        return [Heatmap(f"A{i}", title, white_RLDD[:, i], seeds) for i, title in enumerate(titles)]
 
     def claims(self, records: Records) -> list[Claim]:
         exact = records["exact"].weights

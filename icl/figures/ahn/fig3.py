@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.ahn.almost_zero import ALMOST_ZERO
 from icl.figures.ahn.fig4 import ON_S
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
-from icl.figures.style import BLUE, GREY, ORANGE, RED, SKY, log_axis, panels
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve, Item, Level, metric
+from icl.figures.style import BLUE, GREY, ORANGE, RED, SKY, log_axis, shared_legend
 from icl.verdicts import joint
 
-Records = Mapping[str, RunRecord]
 QUANTILE = 3.2905  # 99.9 %, two-sided
 PLAIN_LOSS = "plain training prompts"
 PANELS_OF_B, PANELS_OF_A = ("a", "b"), ("d", "e", "f")
 
 
-class Fig3:
+class Fig3(Drawing):
     caption = (
         "Training of three layers of the form (11), d = 5; mean over the seeds and the range between them. "
         "(a), (b): distance of B_0 and B_1 to the multiples of I. (c): risk at the weights, from weighted "
@@ -37,39 +34,30 @@ class Fig3:
         "fresh plain prompts as in the paper is scale=paper."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(2, 4, (1.9, 1.9))
-        by_panel = dict(zip("abcgdef", axes.flat, strict=False))
-        draw_panels(by_panel, self.curves(records))
+    layout = Layout((*"abcgdef", "legend"), (1.9, 1.9), columns=4)
+
+    def decorate(self, panels: Panels, records: Records) -> None:
         for layer, panel in enumerate(PANELS_OF_B):
-            by_panel[panel].set(title=f"({panel}) $B_{layer}$", xlabel="step", ylim=(0, 1.02))
+            panels[panel].set(title=f"({panel}) $B_{layer}$", xlabel="step", ylim=(0, 1.02))
         for layer, panel in enumerate(PANELS_OF_A):
-            by_panel[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
+            panels[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
         for panel in ("a", "d"):
-            by_panel[panel].set_ylabel("Dist")
+            panels[panel].set_ylabel("Dist")
         for panel, title in (("c", "loss"), ("g", "loss, plain prompts")):
-            by_panel[panel].set(title=f"({panel}) {title}", xlabel="step")
-            log_axis(by_panel[panel])
-        shown: dict[str, Any] = {}
-        for panel in ("c", "g", "f"):
-            handles, labels = by_panel[panel].get_legend_handles_labels()
-            shown |= dict(zip(labels, handles, strict=True))
-        beside = axes[1, 3]
-        beside.axis("off")
-        beside.legend(shown.values(), shown.keys(), loc="upper left", bbox_to_anchor=(-0.15, 1.05))
-        return figure
+            panels[panel].set(title=f"({panel}) {title}", xlabel="step")
+            log_axis(panels[panel])
+        panels["legend"].axis("off")
+        parts = [panels[panel] for panel in ("c", "g", "f")]
+        shared_legend(parts, panels["legend"], loc="upper left", bbox_to_anchor=(-0.15, 1.05))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.curves(records))
-
-    def curves(self, records: Records) -> list[Curve | Level]:
+    def items(self, records: Records) -> list[Item]:
         run, exact = records["run"], records["exact"].weights
-        drawn: list[Curve | Level] = [
+        items: list[Item] = [
             Curve(panel, rf"$B_{layer}$", BLUE, *metric(run, f"dist_B{layer}"))
             for layer, panel in enumerate(PANELS_OF_B)
         ]
         best, bound = float(exact["best_risk"]), float(exact["lower_bound"])
-        drawn += [
+        items += [
             Curve("c", "risk at the weights", BLUE, exact["steps"], exact["risk_RT"]),
             Curve("c", "risk, projected on S", ORANGE, *metric(run, "risk_on_s")),
             Curve("c", "batch of 20,000", GREY, exact["steps"], exact["batch_RT"], {"linewidth": 0.7}),
@@ -77,17 +65,17 @@ class Fig3:
             Level("c", f"lower bound {bound:.3g}", bound, "dotted"),
         ]
         plain = records["plain"]
-        drawn += [
+        items += [
             Curve("g", "risk, projected on S", ORANGE, *metric(plain, "risk_on_s")),
             Curve("g", PLAIN_LOSS, SKY, *metric(plain, "loss")),
             Level("g", f"best on S found {best:.3g}", best),
         ]
         for layer, panel in enumerate(PANELS_OF_A):
             blue, red = metric(run, f"dist_preconditioned_A{layer}"), metric(run, f"dist_plain_A{layer}")
-            drawn.append(Curve(panel, r"$\Sigma^{1/2}A_\ell\Sigma^{1/2}$", BLUE, *blue))
-            drawn.append(Curve(panel, r"$A_\ell$", RED, *red))
-            drawn.append(Level(panel, r"$\Sigma^{-1}$", float(exact["dist_inverse_R"].mean())))
-        return drawn
+            items.append(Curve(panel, r"$\Sigma^{1/2}A_\ell\Sigma^{1/2}$", BLUE, *blue))
+            items.append(Curve(panel, r"$A_\ell$", RED, *red))
+            items.append(Level(panel, r"$\Sigma^{-1}$", float(exact["dist_inverse_R"].mean())))
+        return items
 
     def claims(self, records: Records) -> list[Claim]:
         run, exact = records["run"], records["exact"].weights

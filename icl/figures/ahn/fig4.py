@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Rows, matrix_rows
-from icl.figures.style import heatmaps
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Heatmaps, Records
+from icl.figures.items import Heatmap
 
-Records = Mapping[str, RunRecord]
 ON_S = 0.1  # where a Dist that 'appears to be decreasing to 0' (section 5.1) has to end
 
 
-class Fig4:
+class Fig4(Heatmaps):
     caption = (
         "B_0 and B_1 at the end of the training of Figure 3, first seed; the CSV has every seed. On the set "
         "S of Theorem 4 these are b_l I. Above each matrix its scalar b_l = trace / d."
     )
 
-    def draw(self, records: Records) -> Figure:
-        B_LDD = records["run"].B[0]
-        scalars = np.trace(B_LDD, axis1=1, axis2=2) / B_LDD.shape[-1]
-        titles = [f"$B_{layer}$: $b_{layer}={b:.3f}$" for layer, b in enumerate(scalars)]
-        return heatmaps(dict(zip(titles, B_LDD, strict=True)))
-
-    def table(self, records: Records) -> Rows:
+    def items(self, records: Records) -> list[Heatmap]:
         run = records["run"]
-        layers = range(run.B.shape[1])
-        return [row for i in layers for row in matrix_rows(f"B{i}", run.B[:, i], run.run["seeds"])]
+        b_L = np.trace(run.B[0], axis1=1, axis2=2) / run.B.shape[-1]
+        titles = [f"$B_{i}$: $b_{i}={b:.3f}$" for i, b in enumerate(b_L)]
+        return [Heatmap(f"B{i}", title, run.B[:, i], run.run["seeds"]) for i, title in enumerate(titles)]
 
     def claims(self, records: Records) -> list[Claim]:
         run = records["run"]

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.ahn.fig4 import diagonal_claim
 from icl.figures.claims import Claim, above
-from icl.figures.curves import Rows, matrix_rows
-from icl.figures.style import heatmaps
-from icl.runs.record import RunRecord
-
-Records = Mapping[str, RunRecord]
+from icl.figures.drawing import Heatmaps, Records
+from icl.figures.items import Heatmap
 
 
-class Fig5:
+class Fig5(Heatmaps):
     caption = (
         "Sigma^1/2 A_l Sigma^1/2 at the end of the training of Figure 3, first seed; the CSV has every "
         "seed. On the set S of Theorem 4 these are -a_l I in the sign of (11). Above each matrix its scalar "
         "-a_l = trace / d."
     )
 
-    def draw(self, records: Records) -> Figure:
-        exact = records["exact"].weights
-        drawn = enumerate(zip(exact["white_RLDD"][0], exact["a_RL"][0], strict=True))
-        return heatmaps(
-            {rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $-a_{i}={-a:.3g}$": M_DD for i, (M_DD, a) in drawn}
-        )
-
-    def table(self, records: Records) -> Rows:
-        white_RLDD, seeds = records["exact"].weights["white_RLDD"], records["run"].run["seeds"]
-        layers = range(white_RLDD.shape[1])
-        return [row for i in layers for row in matrix_rows(f"A{i}", white_RLDD[:, i], seeds)]
+    def items(self, records: Records) -> list[Heatmap]:
+        exact, seeds = records["exact"].weights, records["run"].run["seeds"]
+        white_RLDD, a_L = exact["white_RLDD"], exact["a_RL"][0]
+        titles = [rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $-a_{i}={-a:.3g}$" for i, a in enumerate(a_L)]
+        return [Heatmap(f"A{i}", title, white_RLDD[:, i], seeds) for i, title in enumerate(titles)]
 
     def claims(self, records: Records) -> list[Claim]:
         exact, seeds = records["exact"].weights, records["run"].run["seeds"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.ahn import losses
-from icl.figures.ahn.losses import Losses
+from icl.figures.ahn.losses import LossComparison, Losses
 from icl.figures.claims import Claim
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Panels, Records
 from icl.verdicts import joint
 
 
-class Fig6:
+class Fig6(LossComparison):
     caption = (
         "Loss given the context, averaged exactly over task and query, of three trained layers (11), three "
         "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, and OLS of "
@@ -26,13 +22,14 @@ class Fig6:
         "checkpoints, here it is the last one."
     )
 
-    def draw(self, records: Mapping[str, RunRecord]) -> Figure:
-        figure = losses.drawing(Losses.of(records, "context"), "number of examples $N$", ceiling=8)
-        figure.axes[0].text(0.03, 0.03, "OLS is 0 for $N \\geq d$", transform=figure.axes[0].transAxes)
-        return figure
+    array, letter, x_label, ceiling = "context", "N", "number of examples $N$", 8
 
-    def claims(self, records: Mapping[str, RunRecord]) -> list[Claim]:
-        found = Losses.of(records, "context")
+    def decorate(self, panels: Panels, records: Records) -> None:
+        super().decorate(panels, records)
+        panels["mean"].text(0.03, 0.03, "OLS is 0 for $N \\geq d$", transform=panels["mean"].transAxes)
+
+    def claims(self, records: Records) -> list[Claim]:
+        found = self.losses(records)
         return [
             losses.means_ordered(found, "trained", "pgd_one", "N", found.values),
             losses.means_ordered(found, "trained", "pgd_steps", "N", found.values),
@@ -46,9 +43,6 @@ class Fig6:
             _least_squares(found),
             losses.published_overstate(found, "N"),
         ]
-
-    def table(self, records: Mapping[str, RunRecord]) -> list[dict[str, Any]]:
-        return losses.table(Losses.of(records, "context"), "N")
 
 
 def _least_squares(found: Losses) -> Claim:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from matplotlib.figure import Figure
-
 from icl.figures.ahn import losses
-from icl.figures.ahn.losses import Losses
+from icl.figures.ahn.losses import LossComparison, Losses
 from icl.figures.claims import Claim
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Records
 from icl.verdicts import joint
 
 PGD = ("pgd_one", "pgd_steps")
 MODELS = ("trained", "plain")
 
 
-class Fig7:
+class Fig7(LossComparison):
     caption = (
         "Loss given the context, averaged exactly over task and query, of L trained layers (11) and of L "
         "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, all on the same "
@@ -28,11 +23,10 @@ class Fig7:
         "twenty checkpoints, here it is the last one."
     )
 
-    def draw(self, records: Mapping[str, RunRecord]) -> Figure:
-        return losses.drawing(Losses.of(records, "layers"), "layers, or steps, $L$", ceiling=4)
+    array, letter, x_label, ceiling = "layers", "L", "layers, or steps, $L$", 4
 
-    def claims(self, records: Mapping[str, RunRecord]) -> list[Claim]:
-        found = Losses.of(records, "layers")
+    def claims(self, records: Records) -> list[Claim]:
+        found = self.losses(records)
         deeper = [depth for depth in found.values if depth > 1]
         return [
             *([_one_layer(found)] if 1 in found.values else []),
@@ -45,9 +39,6 @@ class Fig7:
             losses.searched_is_best(found, "L"),
             losses.published_overstate(found, "L"),
         ]
-
-    def table(self, records: Mapping[str, RunRecord]) -> list[dict[str, Any]]:
-        return losses.table(Losses.of(records, "layers"), "L")
 
 
 def _one_layer(found: Losses) -> Claim:

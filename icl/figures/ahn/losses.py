@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy import stats
 
 from icl.figures.claims import Claim
+from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.intervals import Interval
-from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, panels
-from icl.runs.record import RunRecord
+from icl.figures.items import Item, Rows, table
+from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, figure_of, shared_legend
 from icl.verdicts import joint
 from icl.weighted import stratified_error, tail_share
 
@@ -70,7 +70,7 @@ class Losses:
     components_R: np.ndarray
 
     @classmethod
-    def of(cls, records: Mapping[str, RunRecord], varied: str) -> Losses:
+    def of(cls, records: Records, varied: str) -> Losses:
         parts = [record.weights for name, record in records.items() if name.startswith("losses_")]
 
         def together(prefix: str) -> dict[str, np.ndarray]:
@@ -139,75 +139,119 @@ def mean_interval(sample_C: np.ndarray, components: int = 1) -> Interval:
     return Interval(mean - half, mean, mean + half)
 
 
-def drawing(losses: Losses, x_label: str, ceiling: float) -> Figure:
-    """Means over contexts on the left, medians on the right, on one scale up to `ceiling`."""
-    figure, axes = panels(1, 2, (3.1, 3.0))
-    mean, median = axes[0]
-    for name in losses.loss_RC:
-        _curve(median, losses, name, losses.medians(name))
-        if name != "plain":
-            _curve(mean, losses, name, losses.means(name))
-    for name, style in EXACT_LINES.items():
-        mean.plot(losses.values, [losses.exact(name, x) for x in losses.values], **style)
-    _single_seeds(mean, losses, ceiling)
-    for axis, title in ((mean, "mean over contexts"), (median, "median over contexts")):
-        axis.set_yscale("log")
-        axis.set_xticks(losses.values)
-        axis.set_xlabel(x_label)
-        axis.set_title(title)
-    bottom = min(axis.get_ylim()[0] for axis in (mean, median))
-    for axis in (mean, median):
-        axis.set_ylim(bottom, ceiling)
-    mean.set_ylabel("test loss given the context")
-    entries = [axis.get_legend_handles_labels() for axis in (mean, median)]
-    legend = {
-        label: handle for handles, labels in entries for handle, label in zip(handles, labels, strict=True)
-    }
-    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4)
-    return figure
+@dataclass(frozen=True, eq=False)
+class Predictor(Item):
+    """Losses of a predictor: the median over replicas in a band that spans them. Zeros are left out."""
 
+    varied: str
+    losses: Losses
+    y_R: np.ndarray
 
-def _curve(axes: Axes, losses: Losses, name: str, y_R: np.ndarray) -> None:
-    """The median over replicas, in a band that spans them. Zeros are left out."""
-    colour, line, marker, label = LINES[name]
-    xs = [x for x in losses.values if y_R[losses.at(x)].max() > ZERO]
-    groups = [y_R[losses.at(x)] for x in xs]
-    middle_X = [np.median(group_R) for group_R in groups]
-    axes.plot(xs, middle_X, color=colour, linestyle=line, marker=marker, markersize=2.5, label=label)
-    low_X, high_X = [group_R.min() for group_R in groups], [group_R.max() for group_R in groups]
-    axes.fill_between(xs, low_X, high_X, color=colour, alpha=0.2, linewidth=0)
+    def draw(self, axes: Axes) -> None:
+        colour, line, marker, label = LINES[self.series]
+        xs = [x for x in self.losses.values if self.y_R[self.losses.at(x)].max() > ZERO]
+        groups = [self.y_R[self.losses.at(x)] for x in xs]
+        middle_X = [np.median(group_R) for group_R in groups]
+        axes.plot(xs, middle_X, color=colour, linestyle=line, marker=marker, markersize=2.5, label=label)
+        low_X, high_X = [group_R.min() for group_R in groups], [group_R.max() for group_R in groups]
+        axes.fill_between(xs, low_X, high_X, color=colour, alpha=0.2, linewidth=0)
 
-
-def _single_seeds(axes: Axes, losses: Losses, ceiling: float) -> None:
-    """The mean of each replica trained on plain batches; those above `ceiling` as arrows at the top."""
-    mean_R = losses.means("plain")
-    inside_R = mean_R <= ceiling
-    style: dict[str, Any] = {"color": SKY, "linestyle": "none", "markerfacecolor": "none", "clip_on": False}
-    kinds: tuple[tuple[np.ndarray, dict[str, Any]], ...] = (
-        (inside_R, {"marker": "v", "markersize": 3}),
-        (~inside_R, {"marker": r"$\uparrow$", "markersize": 6}),
-    )
-    label: str | None = "plain batches, each seed's mean"
-    for of_R, marker in kinds:
-        if of_R.any():  # an empty line that is not clipped has no place, and upsets the layout
-            axes.plot(losses.x_R[of_R], np.minimum(mean_R[of_R], ceiling), label=label, **style, **marker)
-            label = None
-
-
-def table(losses: Losses, varied: str) -> list[dict[str, Any]]:
-    """Everything drawn: medians, means and exact values."""
-    rows: list[dict[str, Any]] = []
-    for panel, statistic in (("mean", losses.means), ("median", losses.medians)):
-        for name in losses.loss_RC:
-            for r, y in enumerate(statistic(name)):
-                where = {varied: int(losses.x_R[r]), "seed": int(losses.seeds_R[r])}
-                rows.append({"panel": panel, "series": name, **where, "loss": float(y)})
-    for name in losses.exact_R:
-        rows += [
-            {"panel": "exact", "series": name, varied: x, "seed": "", "loss": losses.exact(name, x)}
-            for x in losses.values
+    def rows(self) -> Rows:
+        x_R, seeds_R = self.losses.x_R.tolist(), self.losses.seeds_R.tolist()
+        of = {"panel": self.panel, "series": self.series}
+        return [
+            of | {self.varied: int(x), "seed": int(seed), "loss": y}
+            for x, seed, y in zip(x_R, seeds_R, self.y_R.tolist(), strict=True)
         ]
-    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class SingleSeeds(Predictor):
+    """The mean of each replica trained on plain batches; those above `ceiling` as arrows at the top."""
+
+    ceiling: float
+
+    def draw(self, axes: Axes) -> None:
+        inside_R = self.y_R <= self.ceiling
+        style: dict[str, Any] = {
+            "color": SKY, "linestyle": "none", "markerfacecolor": "none", "clip_on": False,
+        }  # fmt: skip
+        kinds: tuple[tuple[np.ndarray, dict[str, Any]], ...] = (
+            (inside_R, {"marker": "v", "markersize": 3}),
+            (~inside_R, {"marker": r"$\uparrow$", "markersize": 6}),
+        )
+        label: str | None = "plain batches, each seed's mean"
+        for of_R, marker in kinds:
+            if of_R.any():  # an empty line that is not clipped has no place, and upsets the layout
+                y_R = np.minimum(self.y_R[of_R], self.ceiling)
+                axes.plot(self.losses.x_R[of_R], y_R, label=label, **style, **marker)
+                label = None
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLosses(Item):
+    """Exact values of a predictor."""
+
+    varied: str
+    losses: Losses
+
+    def draw(self, axes: Axes) -> None:
+        values = self.losses.values
+        axes.plot(values, [self.losses.exact(self.series, x) for x in values], **EXACT_LINES[self.series])
+
+    def rows(self) -> Rows:
+        of = {"panel": "exact", "series": self.series}
+        return [
+            of | {self.varied: x, "seed": "", "loss": self.losses.exact(self.series, x)}
+            for x in self.losses.values
+        ]
+
+
+class LossComparison(Drawing):
+    """Means over contexts on the left, medians on the right, on one scale up to `ceiling`."""
+
+    layout = Layout(("mean", "median"), (3.1, 3.0))
+    array: str  # of what is varied
+    letter: str
+    x_label: str
+    ceiling: float
+
+    def losses(self, records: Records) -> Losses:
+        return Losses.of(records, self.array)
+
+    def items(self, records: Records) -> list[Item]:
+        means, medians, exact = self._series(records)
+        plain = means.pop("plain")
+        return [*means.values(), *medians.values(), *(exact[name] for name in EXACT_LINES), plain]
+
+    def table(self, records: Records) -> Rows:
+        """Return all predictors, of which some exact values are not drawn."""
+        return table(item for series in self._series(records) for item in series.values())
+
+    def _series(self, records: Records) -> tuple[dict[str, Item], dict[str, Item], dict[str, Item]]:
+        """Return means, medians and exact values by predictor."""
+        losses, letter = self.losses(records), self.letter
+        means: dict[str, Item] = {
+            name: Predictor("mean", name, letter, losses, losses.means(name)) for name in losses.loss_RC
+        }
+        means["plain"] = SingleSeeds("mean", "plain", letter, losses, losses.means("plain"), self.ceiling)
+        medians: dict[str, Item] = {
+            name: Predictor("median", name, letter, losses, losses.medians(name)) for name in losses.loss_RC
+        }
+        return means, medians, {name: ExactLosses("mean", name, letter, losses) for name in losses.exact_R}
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        for name, axes in panels.items():
+            axes.set_yscale("log")
+            axes.set_xticks(self.losses(records).values)
+            axes.set_xlabel(self.x_label)
+            axes.set_title(f"{name} over contexts")
+        bottom = min(axes.get_ylim()[0] for axes in panels.values())
+        for axes in panels.values():
+            axes.set_ylim(bottom, self.ceiling)
+        panels["mean"].set_ylabel("test loss given the context")
+        figure = figure_of(panels["mean"])
+        shared_legend(panels.values(), figure, loc="outside lower center", ncols=4)
 
 
 def means_ordered(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:

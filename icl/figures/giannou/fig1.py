@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from matplotlib.figure import Figure
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Rows, draw_panels, table
+from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou.losses import arrays_of, by_depth, label_depth, scaled
-from icl.figures.style import panels
-from icl.runs.record import RunRecord
+from icl.figures.items import Item
 
-Records = Mapping[str, RunRecord]
 MOST = 40  # layers, as far as the paper draws
 
 
-class Fig1:
+class Fig1(Drawing):
     caption = (
         "The regularised logistic loss (3.5) of encoders (softmax attention and MLP) of several depths, mean "
         "over prompts and seeds and the range over seeds, and of damped Newton from x = 0 on the labelled "
@@ -25,14 +19,13 @@ class Fig1:
         "with Newton's start."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 1, (3.6, 2.4))
-        draw_panels({"loss": axes[0, 0]}, by_depth("loss", arrays_of(records), MOST))
-        label_depth(axes[0, 0], arrays_of(records), MOST)
-        return figure
+    layout = Layout(("loss",), (3.6, 2.4))
 
-    def table(self, records: Records) -> Rows:
-        return table(by_depth("loss", arrays_of(records), MOST))
+    def items(self, records: Records) -> list[Item]:
+        return by_depth("loss", arrays_of(records), MOST)
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        label_depth(panels["loss"], MOST)
 
     def claims(self, records: Records) -> list[Claim]:
         return scaled(arrays_of(records))

@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Rows
-from icl.figures.style import panels
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Item, Rows
+from icl.figures.style import colour_bar
 
-Records = Mapping[str, RunRecord]
 PRINTED_SLOPE = -0.02  # "approximately", in appendix E.1
 DECREASE = -0.01
 
 
-class Fig10:
+@dataclass(frozen=True, eq=False)
+class Surface(Item):
+    """A function of two variables: colours, and level lines with their numbers."""
+
+    x_X: np.ndarray
+    y_Y: np.ndarray
+    value_XY: np.ndarray
+
+    def draw(self, axes: Axes) -> None:
+        grid = self.x_X, self.y_Y, np.ma.masked_invalid(self.value_XY.T)
+        image = axes.pcolormesh(*grid, cmap="viridis", shading="gouraud", rasterized=True)
+        lines = axes.contour(*grid, levels=6, colors="black", linewidths=0.5, linestyles="solid")
+        axes.clabel(lines, fontsize=5.5)
+        colour_bar(image, axes, 0.85)
+
+    def rows(self) -> Rows:
+        return [
+            {"panel": self.panel, "x": float(self.x_X[i]), "y": float(self.y_Y[j]), "value": float(value)}
+            for (i, j), value in np.ndenumerate(self.value_XY)
+        ]
+
+
+class Fig10(Drawing):
     caption = (
         "(a) dh/dx over the decrement x and c = eps^T grad g, for eps^T Hess g eps = 0: negative everywhere. "
         "(b) h(1/6), which bounds the change of g in a step, over y = eps^T grad g and z = eps^T Hess g eps. "
@@ -26,28 +47,22 @@ class Fig10:
         "that the paper's own eps <= min(.01, .04 mu/(1 + mu)) allows. White corners: no error is such."
     )
 
-    def draw(self, records: Records) -> Figure:
-        found = records["surfaces"].weights
-        figure, axes = panels(1, 2, (3.1, 2.5))
-        left, right = axes[0]
-        _surface(figure, left, found["x_X"], found["c_C"], found["slope_XC"])
-        left.set(title="(a) $dh/dx$", xlabel="$x$", ylabel="$c$")
-        _surface(figure, right, found["y_Y"], found["z_Z"], found["h_YZ"])
-        right.contour(
-            found["y_Y"], found["z_Z"], found["h_YZ"].T, levels=[DECREASE], colors="white", linestyles="solid"
-        )
-        right.axhline(float(found["own_z"]), color="white", linestyle=":", linewidth=1.2)
-        right.set(title="(b) $h(1/6)$", xlabel="$y$", ylabel="$z$")
-        return figure
+    layout = Layout("ab", (3.1, 2.5))
 
-    def table(self, records: Records) -> Rows:
-        found = records["surfaces"].weights
-        drawn = (("a", "x_X", "c_C", "slope_XC"), ("b", "y_Y", "z_Z", "h_YZ"))
+    def items(self, records: Records) -> list[Surface]:
+        arrays = records["surfaces"].weights
         return [
-            {"panel": panel, "x": float(found[first][i]), "y": float(found[second][j]), "value": float(value)}
-            for panel, first, second, name in drawn
-            for (i, j), value in np.ndenumerate(found[name])
+            Surface("a", "dh/dx", arrays["x_X"], arrays["c_C"], arrays["slope_XC"]),
+            Surface("b", "h(1/6)", arrays["y_Y"], arrays["z_Z"], arrays["h_YZ"]),
         ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        arrays = records["surfaces"].weights
+        panels["a"].set(title="(a) $dh/dx$", xlabel="$x$", ylabel="$c$")
+        grid = arrays["y_Y"], arrays["z_Z"], arrays["h_YZ"].T
+        panels["b"].contour(*grid, levels=[DECREASE], colors="white", linestyles="solid")
+        panels["b"].axhline(float(arrays["own_z"]), color="white", linestyle=":", linewidth=1.2)
+        panels["b"].set(title="(b) $h(1/6)$", xlabel="$y$", ylabel="$z$")
 
     def claims(self, records: Records) -> list[Claim]:
         found = {name: float(records["surfaces"].weights[name]) for name in _NUMBERS}
@@ -111,14 +126,3 @@ def _own_eps(found: Mapping[str, float]) -> Claim:
         whose="project",
         kind="searched",
     )
-
-
-def _surface(figure: Figure, axes: Axes, x_X: np.ndarray, y_Y: np.ndarray, value_XY: np.ndarray) -> None:
-    """Colours and level lines with their numbers."""
-    masked_YX = np.ma.masked_invalid(value_XY.T)
-    image = axes.pcolormesh(x_X, y_Y, masked_YX, cmap="viridis", shading="gouraud", rasterized=True)
-    lines = axes.contour(x_X, y_Y, masked_YX, levels=6, colors="black", linewidths=0.5, linestyles="solid")
-    axes.clabel(lines, fontsize=5.5)
-    bar = figure.colorbar(image, ax=axes, shrink=0.85, pad=0.03)
-    bar.ax.tick_params(labelsize=6)
-    bar.outline.set_visible(False)

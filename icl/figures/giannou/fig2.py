@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Level, Rows, draw_panels, table
+from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import HALF, LEVEL, NEAR, START_SAID, Arrays, Records, Value
-from icl.figures.style import panels
+from icl.figures.giannou.regression import HALF, LEVEL, NEAR, START_SAID, Arrays, Value
+from icl.figures.items import Item, Level
+from icl.figures.style import shared_legend
 from icl.verdicts import joint
 
 MASKS = {"unmasked": "no mask, as in the paper", "masked": "the query masked as a key"}
@@ -19,7 +17,7 @@ SIGNIFICANT = 0.1  # of the loss
 MANY = 4  # layers, after which the paper sees no improvement
 
 
-class Fig2:
+class Fig2(Drawing):
     caption = (
         "Loss divided by d of LSA by layers and of Newton's iteration by steps, for N(0, I), which is what "
         "the published code draws where kappa = 1. (a) No mask, as in the paper: the query token is a term "
@@ -32,39 +30,32 @@ class Fig2:
         "tokens, trained."
     )
 
+    layout = Layout("ab", (3.1, 2.5))
+
     def __init__(self, decisive: bool = False) -> None:
         self.decisive = regression.flag("decisive", decisive)
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 2, (3.1, 2.5))
-        by_panel = dict(zip("ab", axes[0], strict=True))
-        draw_panels(by_panel, self.drawn(records))
-        depths = records["baselines"].weights["depths_L"].tolist()
-        for (panel, place), said in zip(by_panel.items(), MASKS.values(), strict=True):
-            regression.label(place, f"({panel}) {said}", depths)
-        low = min(value for item in self.drawn(records) for value in _drawn_values(item))
-        by_panel["a"].set_ylim(bottom=low / 3)
-        by_panel["b"].set_ylim(bottom=low / 3)
-        entries = [place.get_legend_handles_labels() for place in by_panel.values()]
-        shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
-        by_panel["b"].legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
-        return figure
-
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
-
-    def drawn(self, records: Records) -> list[Any]:
-        known, found = records["baselines"].weights, records["losses"].weights
+    def items(self, records: Records) -> list[Item]:
+        known, losses = records["baselines"].weights, records["losses"].weights
         depths = known["depths_L"].tolist()
-        drawn: list[Any] = []
+        items: list[Item] = []
         for panel, mask in zip("ab", MASKS, strict=True):
-            drawn += regression.newton_lines(panel, known, max(depths))
-            drawn.append(regression.trained_curve(panel, found, names(mask, depths)))
-            drawn.append(regression.family_line(panel, known, mask))
-            drawn.append(regression.started_points(panel, found, names(f"{mask}_started", depths)))
-        drawn.append(regression.layernorm_curve("a", records))
+            items += regression.newton_lines(panel, known, max(depths))
+            items.append(regression.trained_curve(panel, losses, names(mask, depths)))
+            items.append(regression.family_line(panel, known, mask))
+            items.append(regression.started_points(panel, losses, names(f"{mask}_started", depths)))
+        items.append(regression.layernorm_curve("a", records))
         floor = float(known["family_unmasked_floor"])
-        return [*drawn, Level("a", "the family's floor, any depth", floor, ":")]
+        return [*items, Level("a", "the family's floor, any depth", floor, ":")]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        depths = records["baselines"].weights["depths_L"].tolist()
+        for (panel, axes), mask in zip(panels.items(), MASKS.values(), strict=True):
+            regression.label(axes, f"({panel}) {mask}", depths)
+        low = min(row["y"] for row in self.table(records) if "2I" not in row["series"])
+        for axes in panels.values():
+            axes.set_ylim(bottom=low / 3)
+        shared_legend(panels.values(), panels["b"], loc="upper left", bbox_to_anchor=(1.0, 1.02))
 
     def claims(self, records: Records) -> list[Claim]:
         known, found = records["baselines"].weights, records["losses"].weights
@@ -96,12 +87,6 @@ class Fig2:
 
 def names(mask: str, depths: list[int]) -> dict[int, str]:
     return {layers: f"kappa1_{mask}_L{layers}" for layers in depths}
-
-
-def _drawn_values(item: Any) -> list[float]:
-    if isinstance(item, Level):
-        return [item.value]
-    return [row["y"] for row in item.rows() if "2I" not in item.series]
 
 
 def _of_family(mask: str, best: dict[int, Value], known: Arrays, start: str) -> Claim:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Rows
+from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
-from icl.figures.giannou.outputs import MASKS, Arrays, Records
+from icl.figures.giannou.outputs import MASKS, Arrays
 from icl.figures.giannou.regression import LEVEL, Value
 from icl.verdicts import joint
 
@@ -15,7 +13,7 @@ SHARE = 0.99
 SMALL = 0.01  # of the line's own size
 
 
-class Fig3:
+class Fig3(outputs.Outputs):
     caption = (
         "Mean output over contexts with one w and one query, of which the first coordinate varies, by layers "
         "and steps; N(0, I), as the published code draws where kappa = 1. Dashed black: the line <w, x>. "
@@ -24,12 +22,6 @@ class Fig3:
         "Purple: the same weights with every entry of every token clipped to +-10 after each layer, here in "
         "the coordinates (x, y, 1), where the published code clips 64 embedded ones."
     )
-
-    def draw(self, records: Records) -> Figure:
-        return outputs.drawing(records, far=False)
-
-    def table(self, records: Records) -> Rows:
-        return outputs.rows(records, far=False)
 
     def claims(self, records: Records) -> list[Claim]:
         found = outputs.arrays_of(records)

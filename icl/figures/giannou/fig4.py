@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Rows
+from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
-from icl.figures.giannou.outputs import Arrays, Records
+from icl.figures.giannou.outputs import Arrays
 from icl.verdicts import joint
 
 LOST = 0.5  # of the line's size: more is called a departure
 AFFINE = 1e-9  # rounding, of the output's size
 
 
-class Fig4:
+class Fig4(outputs.Outputs):
     caption = (
         "Figure 3 with the query's first coordinate in +-100. Without a mask the query token enters its own "
         "sum, and the output is a polynomial of degree up to 3^l in the query (3^l - 2 for the scalar "
@@ -24,11 +23,7 @@ class Fig4:
         "Newton's output is linear in the query at every step. Panels show 1.3 times the line's range."
     )
 
-    def draw(self, records: Records) -> Figure:
-        return outputs.drawing(records, far=True)
-
-    def table(self, records: Records) -> Rows:
-        return outputs.rows(records, far=True)
+    far = True
 
     def claims(self, records: Records) -> list[Claim]:
         found = outputs.arrays_of(records)

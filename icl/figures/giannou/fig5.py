@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Rows
+from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
-from icl.figures.giannou.outputs import Records
 from icl.figures.giannou.regression import LEVEL
 from icl.verdicts import joint
 
 OF = "layernorm_outputs"
 
 
-class Fig5:
+class Fig5(outputs.Outputs):
     caption = (
         "Figure 3 for LSA with LayerNorm before each layer and before the read-out, over tokens, without a "
         "mask; N(0, I). Dashed black: the line <w, x>. Grey dashed: what holds 99 % of the coordinate. "
         "Blue: mean over seeds and their range. Training is short at smoke and laptop."
     )
 
-    def draw(self, records: Records) -> Figure:
-        return outputs.drawing(records, far=False, of=OF)
-
-    def table(self, records: Records) -> Rows:
-        return outputs.rows(records, far=False, of=OF)
+    source = OF
 
     def claims(self, records: Records) -> list[Claim]:
         found, plain = outputs.arrays_of(records, OF), outputs.arrays_of(records)

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, above
-from icl.figures.curves import Rows
+from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
 from icl.figures.giannou.fig4 import LOST
 from icl.figures.giannou.fig5 import OF
-from icl.figures.giannou.outputs import Arrays, Records
+from icl.figures.giannou.outputs import Arrays
 from icl.verdicts import joint
 
 FEW, MANY = 5, (7, 10, 12)  # layers that the paper compares
 
 
-class Fig6:
+class Fig6(outputs.Outputs):
     caption = (
         "Figure 5 with the query's first coordinate in +-100. Before the read-out LayerNorm gives every "
         "token the same size, so that the output is bounded whatever the query is: far out it cannot follow "
         "the line. Panels show 1.3 times the line's range."
     )
 
-    def draw(self, records: Records) -> Figure:
-        return outputs.drawing(records, far=True, of=OF)
-
-    def table(self, records: Records) -> Rows:
-        return outputs.rows(records, far=True, of=OF)
+    far = True
+    source = OF
 
     def claims(self, records: Records) -> list[Claim]:
         found = outputs.arrays_of(records, OF)

@@ -5,13 +5,10 @@ R seeds, L depths, T Newton steps or training steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim
-from icl.figures.curves import Curve, Level, Rows, draw_panels, metric, table
+from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou.losses import (
     LEVEL,
     LONGER,
@@ -26,16 +23,15 @@ from icl.figures.giannou.losses import (
     scaled,
     settled,
 )
-from icl.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, log_axis, panels
-from icl.runs.record import RunRecord
+from icl.figures.items import Curve, Item, Level, metric
+from icl.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, log_axis
 
-Records = Mapping[str, RunRecord]
 MOST = 40  # layers, as far as the paper draws
 DEPTHS = (BLUE, GREEN, PURPLE, ORANGE, SKY, RED, GREY)
 FLOOR = 1e-12  # of a mean excess: below is rounding
 
 
-class Fig7:
+class Fig7(Drawing):
     caption = (
         "(a) The regularised logistic loss (3.5) of encoders by depth, and of damped Newton from x = 0, his "
         "steps counted as 13 layers each (main text) and as 11 + 2k (appendix). Dashed: the minimum. (b) The "
@@ -44,50 +40,40 @@ class Fig7:
         "dashed: that of the output 0. Lines are means over seeds, bands their range."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 3, (2.8, 2.4))
-        by_panel = dict(zip("abc", axes[0], strict=True))
-        draw_panels(by_panel, _drawn(records))
-        label_depth(by_panel["a"], arrays_of(records), MOST)
-        by_panel["a"].set_title("(a) loss by layers")
-        by_panel["b"].set(
+    layout = Layout("abc", (2.8, 2.4))
+
+    def items(self, records: Records) -> list[Item]:
+        losses = arrays_of(records)
+        items = by_depth("a", losses, MOST)
+        excess_TR, layers_L = losses["newton_excess_TR"], losses["layers_L"]
+        shown = int((excess_TR.min(1) > FLOOR).sum())
+        steps_T = np.arange(shown)
+        items += [
+            Curve("b", "trained encoder", BLUE, layers_L, losses["trained_excess_LR"].T, TRAINED),
+            Curve("b", "damped Newton", RED, steps_T, excess_TR[:shown].T, STEPS),
+        ]
+        for i, layers in enumerate(layers_L.tolist()):
+            steps, error_RS = metric(records[f"L={layers}"], "loss")
+            label, color = f"{layers} layer" + ("" if layers == 1 else "s"), DEPTHS[i % len(DEPTHS)]
+            items.append(Curve("c", label, color, steps, error_RS, {"linewidth": 0.9}))
+        return [*items, Level("c", "output 0", float(losses["variance_R"].mean()))]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        label_depth(panels["a"], MOST)
+        panels["a"].set_title("(a) loss by layers")
+        panels["b"].set(
             title="(b) loss above the minimum", xlabel="layers, or Newton steps", ylabel="excess loss"
         )
-        by_panel["c"].set(
+        panels["c"].set(
             title="(c) training error", xlabel="training step", ylabel="squared error per coordinate"
         )
         for name in "bc":
-            log_axis(by_panel[name])
-            by_panel[name].legend(loc="upper right")
-        return figure
-
-    def table(self, records: Records) -> Rows:
-        return table(_drawn(records))
+            log_axis(panels[name])
+            panels[name].legend(loc="upper right")
 
     def claims(self, records: Records) -> list[Claim]:
         losses = arrays_of(records)
         return [*scaled(losses), *against_as_many(losses), *_two_err_less(losses)]
-
-
-def _drawn(records: Records) -> list[Curve | Level]:
-    losses = arrays_of(records)
-    drawn = by_depth("a", losses, MOST)
-    excess_TR, layers_L = losses["newton_excess_TR"], losses["layers_L"]
-    shown = int((excess_TR.min(1) > FLOOR).sum())
-    steps_T = np.arange(shown)
-    drawn += [
-        Curve("b", "trained encoder", BLUE, layers_L, losses["trained_excess_LR"].T, TRAINED),
-        Curve("b", "damped Newton", RED, steps_T, excess_TR[:shown].T, STEPS),
-    ]
-    for color, layers in zip(_colors(len(layers_L)), layers_L.tolist(), strict=True):
-        steps, error_RS = metric(records[f"L={layers}"], "loss")
-        label = f"{layers} layer" + ("" if layers == 1 else "s")
-        drawn.append(Curve("c", label, color, steps, error_RS, {"linewidth": 0.9}))
-    return [*drawn, Level("c", "output 0", float(losses["variance_R"].mean()))]
-
-
-def _colors(count: int) -> list[str]:
-    return [DEPTHS[i % len(DEPTHS)] for i in range(count)]
 
 
 def _two_err_less(losses: Arrays) -> list[Claim]:

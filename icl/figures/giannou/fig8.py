@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Level
+from icl.figures.drawing import Records
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import LEVEL, Arrays, Records, laws_of, said
+from icl.figures.giannou.regression import LEVEL, Arrays, laws_of, said
+from icl.figures.items import Item, Level
 
 
-class Fig8(regression.ByLaw):
+class Fig8(regression.LossByLaw):
     caption = (
         "Loss divided by d of LSA without a mask by layers and of Newton's iteration by steps, for several "
         "condition numbers kappa and variances of the labels' noise. kappa = 1 is N(0, I), as the published "
@@ -20,17 +19,17 @@ class Fig8(regression.ByLaw):
         "Dotted black: least squares, which noise leaves above zero."
     )
 
-    def drawn(self, records: Records) -> list[Any]:
-        drawn: list[Any] = []
+    def items(self, records: Records) -> list[Item]:
+        items: list[Item] = []
         for law in laws_of(records):
             known, found = _of(records, law)
             depths = known["depths_L"].tolist()
-            drawn += regression.newton_lines(law, known, max(depths), ["transpose"])
-            drawn.append(regression.trained_curve(law, found, names(law, depths)))
-            drawn.append(regression.family_line(law, known, "unmasked"))
+            items += regression.newton_lines(law, known, max(depths), ["transpose"])
+            items.append(regression.trained_curve(law, found, names(law, depths)))
+            items.append(regression.family_line(law, known, "unmasked"))
             if float(known["least_squares"]) > 0:
-                drawn.append(Level(law, "least squares", float(known["least_squares"]), ":"))
-        return drawn
+                items.append(Level(law, "least squares", float(known["least_squares"]), ":"))
+        return items
 
     def claims(self, records: Records) -> list[Claim]:
         trained_places, family_places = {}, {}

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Level
+from icl.figures.drawing import Records
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import LEVEL, Records, laws_of, said
+from icl.figures.giannou.regression import LEVEL, laws_of, said
+from icl.figures.items import Item, Level
 
 
-class Fig9(regression.ByLaw):
+class Fig9(regression.LossByLaw):
     caption = (
         "Figure 8 for LSA with LayerNorm before each layer and before the read-out, over tokens, without a "
         "mask. Mean over seeds and their range; training is short at smoke and laptop, and deeper stacks "
         "are trained at paper scale alone. Dotted black: least squares, which noise leaves above zero."
     )
 
-    def drawn(self, records: Records) -> list[Any]:
-        drawn: list[Any] = []
+    def items(self, records: Records) -> list[Item]:
+        items: list[Item] = []
         for law in laws_of(records):
             known = records[f"baselines_{law}"].weights
-            drawn += regression.newton_lines(law, known, max(known["depths_L"].tolist()))
-            drawn.append(regression.layernorm_curve(law, records, law))
+            items += regression.newton_lines(law, known, max(known["depths_L"].tolist()))
+            items.append(regression.layernorm_curve(law, records, law))
             if float(known["least_squares"]) > 0:
-                drawn.append(Level(law, "least squares", float(known["least_squares"]), ":"))
-        return drawn
+                items.append(Level(law, "least squares", float(known["least_squares"]), ":"))
+        return items
 
     def claims(self, records: Records) -> list[Claim]:
         places = {}

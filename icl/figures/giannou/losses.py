@@ -12,12 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from icl.figures.claims import Claim, below
-from icl.figures.curves import Curve, Level
+from icl.figures.drawing import Records
+from icl.figures.items import Curve, Item, Level
 from icl.figures.style import BLUE, ORANGE, RED
-from icl.runs.record import RunRecord
 from icl.verdicts import joint
 
-Records = Mapping[str, RunRecord]
 Arrays = Mapping[str, np.ndarray]
 
 PER_STEP = 13  # layers of Newton's curve in the main text
@@ -37,9 +36,9 @@ def scalings(losses: Arrays) -> dict[str, int]:
     return {"13": PER_STEP, "11 + 2k": 11 + 2 * int(losses["inversion_steps"])}
 
 
-def by_depth(panel: str, losses: Arrays, most: int) -> list[Curve | Level]:
+def by_depth(panel: str, losses: Arrays, most: int) -> list[Item]:
     """The loss of encoders against their depth, and Newton's on both scalings, up to `most` layers."""
-    drawn: list[Curve | Level] = [
+    items: list[Item] = [
         Curve(panel, "trained encoder", BLUE, losses["layers_L"], losses["trained_LR"].T, TRAINED)
     ]
     for name, layers in scalings(losses).items():
@@ -47,11 +46,11 @@ def by_depth(panel: str, losses: Arrays, most: int) -> list[Curve | Level]:
         shown = depth_T <= most + layers
         label = f"Newton, {layers} layers a step" if name == "13" else f"Newton, {layers} ({name})"
         y_RT = losses["newton_TR"][shown].T
-        drawn.append(Curve(panel, label, SCALINGS[name], depth_T[shown], y_RT, STEPS))
-    return [*drawn, Level(panel, "minimum", float(losses["least_R"].mean()))]
+        items.append(Curve(panel, label, SCALINGS[name], depth_T[shown], y_RT, STEPS))
+    return [*items, Level(panel, "minimum", float(losses["least_R"].mean()))]
 
 
-def label_depth(axes: Axes, losses: Arrays, most: int) -> None:
+def label_depth(axes: Axes, most: int) -> None:
     axes.set(xlabel="layers", ylabel="logistic loss (3.5)", xlim=(-1, most + 1))
     axes.legend(loc="upper right")
 

@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from icl.figures.curves import Curve, Line, Rows, draw_panels, table
+from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou.regression import ORDERS, Value
-from icl.figures.style import BLUE, EXACT, GREY, PURPLE, panels
-from icl.runs.record import RunRecord
+from icl.figures.items import Curve, Item, Line
+from icl.figures.style import BLUE, EXACT, GREY, PURPLE, shared_legend
 
-Records = Mapping[str, RunRecord]
 Arrays = Mapping[str, np.ndarray]
 
 MASKS = {"unmasked": "LSA, no mask", "masked": "LSA, query masked"}
@@ -43,68 +40,64 @@ def _outer(found: Arrays) -> int:
     return len(found["x_G"]) - jump - 1
 
 
-def drawing(records: Records, far: bool, of: str = "outputs") -> Figure:
-    found, models = arrays_of(records, of), ROWS[of]
-    depths, x_G = found["depths_L"].tolist(), found["x_G"][shown(found, far)]
-    figure, axes = panels(len(models) + len(ORDERS), len(depths), (1.7, 1.35))
-    by_panel = {
-        _panel(row, depth): axes[i, j]
-        for i, row in enumerate([*models, *(f"order {order}" for order in ORDERS)])
-        for j, depth in enumerate(depths)
-    }
-    draw_panels(by_panel, drawn(records, far, of))
-    line_G = found["line_G"][shown(found, far)]
-    middle, reach = (line_G.max() + line_G.min()) / 2, EDGE * np.ptp(line_G) / 2
-    for place in by_panel.values():
-        place.set(xlim=(x_G.min(), x_G.max()), ylim=(middle - reach, middle + reach))
-        for side in (-1, 1):
-            place.axvline(side * float(found["range"]), color=GREY, linewidth=0.7, linestyle="--")
-    _words(axes, depths, list(models.values()))
-    entries = [place.get_legend_handles_labels() for place in axes.ravel()]
-    both = {text: handle for pair in entries for handle, text in zip(*pair, strict=True)}
-    axes[0, -1].legend(both.values(), both.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.1))
-    return figure
+class Outputs(Drawing):
+    """A panel for each depth, in a row for each model: outputs while one coordinate of the query moves."""
 
+    far = False  # out of distribution
+    source = "outputs"
 
-def _words(axes: Any, depths: list[int], models: list[str]) -> None:
-    for place, depth in zip(axes[0], depths, strict=True):
-        place.set_title(f"$\\ell = {depth}$")
-    for row, said in zip(axes, [*models, *(f"Newton, order {order}" for order in ORDERS)], strict=True):
-        first: Axes = row[0]
-        first.set_ylabel(said)
-    for place in axes[-1]:
-        place.set_xlabel("$x_1$ of the query")
+    @property
+    def models(self) -> Mapping[str, str]:
+        return ROWS[self.source]
 
+    def layout_of(self, records: Records) -> Layout:
+        depths = arrays_of(records, self.source)["depths_L"].tolist()
+        rows = [*self.models, *(f"order {order}" for order in ORDERS)]
+        return Layout([_panel(row, depth) for row in rows for depth in depths], (1.7, 1.35), len(depths))
 
-def drawn(records: Records, far: bool, of: str = "outputs") -> list[Any]:
-    found = arrays_of(records, of)
-    here = shown(found, far)
-    items: list[Any] = []
-    x_G, line_G = found["x_G"][here], found["line_G"][here]
-    for depth in found["depths_L"].tolist():
-        for mask in ROWS[of]:
-            name, panel = run_name(mask, depth), _panel(mask, depth)
-            items.append(Line(panel, "$\\langle w, x\\rangle$", x_G, line_G, EXACT))
-            y_RG = found[f"{name}_RKG"].mean(1)[:, here]
-            items.append(Curve(panel, "LSA, seeds", BLUE, x_G, y_RG))
-            if f"{name}_clipped_RG" not in found:
-                continue
-            y_RG = found[f"{name}_clipped_RG"][:, here]
-            items.append(Curve(panel, "clipped to $\\pm 10$", PURPLE, x_G, y_RG, CLIPPED))
-        for order, color in ORDERS.items():
-            panel = _panel(f"order {order}", depth)
-            items.append(Line(panel, "$\\langle w, x\\rangle$", x_G, line_G, EXACT))
-            for start, style in (("transpose", "-"), ("identity", ":")):
-                label = f"Newton, order {order}" + ("" if start == "transpose" else ", better start")
-                mean_G = found[f"newton_{start}_{order}_TKG"][depth].mean(0)[here]
-                items.append(
-                    Line(panel, label, x_G, mean_G, {"color": color, "linestyle": style, "linewidth": 1.2})
-                )
-    return items
+    def items(self, records: Records) -> list[Item]:
+        arrays = arrays_of(records, self.source)
+        here = shown(arrays, self.far)
+        items: list[Item] = []
+        x_G, line_G = arrays["x_G"][here], arrays["line_G"][here]
+        for depth in arrays["depths_L"].tolist():
+            for mask in self.models:
+                name, panel = run_name(mask, depth), _panel(mask, depth)
+                items.append(Line(panel, "$\\langle w, x\\rangle$", x_G, line_G, EXACT))
+                y_RG = arrays[f"{name}_RKG"].mean(1)[:, here]
+                items.append(Curve(panel, "LSA, seeds", BLUE, x_G, y_RG))
+                if f"{name}_clipped_RG" not in arrays:
+                    continue
+                y_RG = arrays[f"{name}_clipped_RG"][:, here]
+                items.append(Curve(panel, "clipped to $\\pm 10$", PURPLE, x_G, y_RG, CLIPPED))
+            for order, color in ORDERS.items():
+                panel = _panel(f"order {order}", depth)
+                items.append(Line(panel, "$\\langle w, x\\rangle$", x_G, line_G, EXACT))
+                for start, line in (("transpose", "-"), ("identity", ":")):
+                    label = f"Newton, order {order}" + ("" if start == "transpose" else ", better start")
+                    mean_G = arrays[f"newton_{start}_{order}_TKG"][depth].mean(0)[here]
+                    style = {"color": color, "linestyle": line, "linewidth": 1.2}
+                    items.append(Line(panel, label, x_G, mean_G, style))
+        return items
 
-
-def rows(records: Records, far: bool, of: str = "outputs") -> Rows:
-    return table(drawn(records, far, of))
+    def decorate(self, panels: Panels, records: Records) -> None:
+        arrays = arrays_of(records, self.source)
+        here, depths = shown(arrays, self.far), arrays["depths_L"].tolist()
+        x_G, line_G = arrays["x_G"][here], arrays["line_G"][here]
+        middle, reach = (line_G.max() + line_G.min()) / 2, EDGE * np.ptp(line_G) / 2
+        for axes in panels.values():
+            axes.set(xlim=(x_G.min(), x_G.max()), ylim=(middle - reach, middle + reach))
+            for side in (-1, 1):
+                axes.axvline(side * float(arrays["range"]), color=GREY, linewidth=0.7, linestyle="--")
+        grid = np.reshape(list(panels.values()), (-1, len(depths)))
+        for axes, depth in zip(grid[0], depths, strict=True):
+            axes.set_title(f"$\\ell = {depth}$")
+        labels = [*self.models.values(), *(f"Newton, order {order}" for order in ORDERS)]
+        for axes, label in zip(grid[:, 0], labels, strict=True):
+            axes.set_ylabel(label)
+        for axes in grid[-1]:
+            axes.set_xlabel("$x_1$ of the query")
+        shared_legend(panels.values(), grid[0, -1], loc="upper left", bbox_to_anchor=(1.0, 1.1))
 
 
 def within(found: Arrays) -> np.ndarray:

@@ -5,23 +5,20 @@ R seeds, L depths, T steps.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from icl.errors import InputError
 from icl.figures.claims import Claim
-from icl.figures.curves import Curve, Line, Points, Rows, draw_panels, table
-from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis, panels
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve, Line, Points
+from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis, shared_legend
 
-Records = Mapping[str, RunRecord]
 Arrays = Mapping[str, np.ndarray]
 
 LEVEL = 0.999  # of every interval
@@ -86,15 +83,15 @@ def newton_lines(
     panel: str, known: Arrays, most: int, starts: Sequence[str] = tuple(START_SAID)
 ) -> list[Line]:
     steps_T = np.arange(1, most + 1)
-    drawn = []
+    lines = []
     for start in starts:
         for order, color in ORDERS.items():
             label = f"Newton, order {order}" + ("" if start == "transpose" else ", $X_0 = 2I/(s_1+s_d)$")
             style = {"color": color, "linestyle": "-" if start == "transpose" else ":", "linewidth": 1.2}
-            drawn.append(
+            lines.append(
                 Line(panel, label, steps_T, known[f"newton_{start}_{order}_mean"][1 : most + 1], style)
             )
-    return drawn
+    return lines
 
 
 def family_line(panel: str, known: Arrays, mask: str) -> Line:
@@ -124,34 +121,22 @@ def label(axes: Axes, title: str, depths: Sequence[int]) -> None:
     log_axis(axes)
 
 
-class ByLaw(ABC):
+class LossByLaw(Drawing):
     """A panel for each law, named after it, and one legend beside the first row."""
 
     def __init__(self, decisive: bool = False) -> None:
         self.decisive = flag("decisive", decisive)
 
-    @abstractmethod
-    def drawn(self, records: Records) -> list[Any]:
-        """What is in the panels, for the picture and for the table beside it."""
-
-    def draw(self, records: Records) -> Figure:
+    def layout_of(self, records: Records) -> Layout:
         laws = laws_of(records)
-        columns = 2 if len(laws) == 4 else min(3, len(laws))
-        figure, axes = panels(-(-len(laws) // columns), columns, (2.5, 2.1))
-        by_panel = dict(zip(laws, axes.ravel(), strict=False))
-        draw_panels(by_panel, self.drawn(records))
-        for law, place in by_panel.items():
-            label(place, said(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
-        for spare in axes.ravel()[len(laws) :]:
-            spare.set_visible(False)
-        entries = [place.get_legend_handles_labels() for place in by_panel.values()]
-        shared = {text: handle for found in entries for handle, text in zip(*found, strict=True)}
-        last = by_panel[laws[columns - 1]]
-        last.legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.02))
-        return figure
+        return Layout(laws, (2.5, 2.1), columns=2 if len(laws) == 4 else min(3, len(laws)))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
+    def decorate(self, panels: Panels, records: Records) -> None:
+        for law, axes in panels.items():
+            label(axes, said(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
+        layout = self.layout_of(records)
+        last = panels[layout.panels[layout.columns - 1]]
+        shared_legend(panels.values(), last, loc="upper left", bbox_to_anchor=(1.0, 1.02))
 
 
 def laws_of(records: Records) -> list[str]:

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Curve, Level, Rows, draw_panels, table
-from icl.figures.style import BLUE, EXACT, GREEN, ORANGE, PURPLE, log_axis, panels
-from icl.runs.record import RunRecord
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve, Item, Level
+from icl.figures.style import BLUE, EXACT, GREEN, ORANGE, PURPLE, log_axis
 from icl.verdicts import joint
 
-Records = Mapping[str, RunRecord]
 Z = 3.2905  # of a two-sided 99.9 % interval
 ROUNDING = 1e-9  # of a risk
 NEAR = 0.02
@@ -45,7 +43,7 @@ class PanelSetting:
         return self.test["windows_W"].tolist()
 
 
-class Extra:
+class Extra(Drawing):
     caption = (
         "Half the squared error of predicting y_T, by window s: the trained layer (exact risk, mean over "
         "seeds and range), one step of gradient descent on L_AR(s) with the best step size, "
@@ -56,35 +54,32 @@ class Extra:
         "the best head's plus the mean difference to it over the same drawn sequences."
     )
 
-    def draw(self, records: Records) -> Figure:
-        found = by_setting(records)
-        figure, axes = panels(1, len(found), (2.7, 2.2))
-        by_panel = {f"setting ({name})": place for name, place in zip(found, axes[0], strict=True)}
-        draw_panels(by_panel, self._drawn(records))
-        for title, place in by_panel.items():
-            place.set(title=title, xlabel="window $s$", xticks=next(iter(found.values())).windows)
-            log_axis(place)
-        axes[0, 0].set_ylabel("test risk")
-        axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
+    def layout_of(self, records: Records) -> Layout:
+        return Layout([f"setting ({name})" for name in by_setting(records)], (2.7, 2.2))
 
-    def table(self, records: Records) -> Rows:
-        return table(self._drawn(records))
-
-    def _drawn(self, records: Records) -> list[Curve | Level]:
-        drawn: list[Curve | Level] = []
+    def items(self, records: Records) -> list[Item]:
+        items: list[Item] = []
         for name, of in by_setting(records).items():
             panel, test = f"setting ({name})", of.test
             for method, (label, color, marker) in METHODS.items():
                 y_RW = of.trained_RW if method == "trained" else of.risk(f"{method}_W")[None]
                 style = {"marker": marker, "markersize": 3.5, "linewidth": 0.8}
-                drawn.append(Curve(panel, label, color, test["windows_W"], y_RW, style))
+                items.append(Curve(panel, label, color, test["windows_W"], y_RW, style))
             style = {"linestyle": EXACT["linestyle"], "linewidth": 1.0}
-            drawn.append(
-                Curve(panel, "best head, exact", "black", test["windows_W"], of.optimum_W[None], style)
-            )
-            drawn.append(Level(panel, "Kalman filter", float(of.risk("kalman_W")[-1]), ":"))
-        return drawn
+            items += [
+                Curve(panel, "best head, exact", "black", test["windows_W"], of.optimum_W[None], style),
+                Level(panel, "Kalman filter", float(of.risk("kalman_W")[-1]), ":"),
+            ]
+        return items
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        windows = next(iter(by_setting(records).values())).windows
+        for title, axes in panels.items():
+            axes.set(title=title, xlabel="window $s$", xticks=windows)
+            log_axis(axes)
+        first, *_, last = [*panels.values()] * 2
+        first.set_ylabel("test risk")
+        last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def claims(self, records: Records) -> list[Claim]:
         found = by_setting(records)

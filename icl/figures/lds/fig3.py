@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from icl.figures.claims import Claim
-from icl.figures.curves import Curve, Rows, draw_panels, table
-from icl.figures.lds.weights import Records, Window, supports_claims, windows
-from icl.figures.style import BLUE, RED, panels
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve
+from icl.figures.lds.weights import supports_claims, windows
+from icl.figures.style import BLUE, RED
 
 
-class Fig3:
+class Fig3(Drawing):
     caption = (
         "Jaccard distance (20) between the supports of the weights and the masks of pattern (13) during "
         "training in setting (a), by window; mean over the seeds and the range between them. Solid: as the "
@@ -20,35 +19,30 @@ class Fig3:
         "depends on where training happens to end."
     )
 
-    def draw(self, records: Records) -> Figure:
-        found = windows(records)
-        figure, axes = panels(1, len(found), (2.0, 1.8))
-        by_panel = {window.name: place for window, place in zip(found, axes[0], strict=True)}
-        draw_panels(by_panel, [curve for window in found for curve in _curves(window)])
-        for name, place in by_panel.items():
-            place.set(title=name, xlabel="step", ylim=(-0.05, 1.05))
-        axes[0, 0].set_ylabel("Jaccard distance")
-        axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
+    def layout_of(self, records: Records) -> Layout:
+        return Layout([window.name for window in windows(records)], (2.0, 1.8))
 
-    def table(self, records: Records) -> Rows:
-        return table([curve for window in windows(records) for curve in _curves(window)])
+    def items(self, records: Records) -> list[Curve]:
+        return [
+            Curve(
+                window.name,
+                name + gauge,
+                color,
+                window.exact["steps_S"],
+                window.exact[f"{prefix}{part}_RS"],
+                {"linestyle": style},
+            )
+            for window in windows(records)
+            for name, part, color in (("$W_{QK}$", "QK", BLUE), ("$W_V$", "V", RED))
+            for gauge, prefix, style in (("", "raw_", "-"), (", one gauge", "", ":"))
+        ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        for name, axes in panels.items():
+            axes.set(title=name, xlabel="step", ylim=(-0.05, 1.05))
+        first, *_, last = [*panels.values()] * 2
+        first.set_ylabel("Jaccard distance")
+        last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def claims(self, records: Records) -> list[Claim]:
         return supports_claims(windows(records))
-
-
-def _curves(window: Window) -> list[Curve]:
-    steps_S = window.exact["steps_S"]
-    return [
-        Curve(
-            window.name,
-            f"{name}{how}",
-            color,
-            steps_S,
-            window.exact[f"{prefix}{part}_RS"],
-            {"linestyle": style},
-        )
-        for name, part, color in (("$W_{QK}$", "QK", BLUE), ("$W_V$", "V", RED))
-        for how, prefix, style in (("", "raw_", "-"), (", one gauge", "", ":"))
-    ]

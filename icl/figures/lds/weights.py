@@ -9,23 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Curve, Level, Rows, draw_panels, matrix_rows, table
-from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, RC, entry_text
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Curve, Item, Level, Rows, matrix_rows
+from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, entry_text
 from icl.runs.record import RunRecord
 
-Records = Mapping[str, RunRecord]
 NEAR = 0.02  # of the optimal risk
 ROUNDING = 1e-9  # of a risk
 TOLERANCE = 0.1  # below it an entry is no part of a support: appendix B.3
 LOSS, HEATMAP, HEIGHT = 1.9, 0.9, 1.15  # inches
+MATRICES = ("$W_{QK}$", "$W_V$")
 CAPTION = (
     "By window: the exact risk during training (mean over seeds and range; dashed: the best single head "
     "found), then W_QK and W_V at the end, of the best head and of every seed. Outlined: the entries that "
@@ -65,21 +63,74 @@ class Window:
         ends_XR = np.stack([self.exact[f"{prefix}{part}_RS"][:, -1] for part in ("QK", "V")])
         return np.greater(ends_XR.max(0), 0)
 
-    def heatmaps(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """(title, matrix, mask): W_QK of the optimum and of every seed, then W_V likewise."""
-        P, seeds = self.size + 1, self.run.run["seeds"]
-        found = []
-        for name, key, columns in (("$W_{QK}$", "a", slice(None)), ("$W_V$", "b", slice(P - 1, P))):
-            axis, mask_PP = "KP" if key == "a" else "P", np.zeros((P, P), dtype=bool)
-            rows = slice(0, self.size) if key == "a" else slice(None)
-            mask = self.optimum[f"mask_{axis}"]
-            mask_PP[rows, columns] = mask if key == "a" else mask[:, None]
-            trained_R = zip([f"seed {seed}" for seed in seeds], self.exact[f"{key}_R{axis}"], strict=True)
-            for title, part in [(f"{name} optimum", self.optimum[f"{key}_{axis}"]), *trained_R]:
-                M_PP = np.zeros((P, P))
-                M_PP[rows, columns] = part if key == "a" else part[:, None]
-                found.append((title, M_PP, mask_PP))
-        return found
+    @property
+    def panels(self) -> list[str]:
+        """Names of the loss and of W_QK and W_V, each of the optimum and of every seed."""
+        parts = ("optimum", *(f"seed {seed}" for seed in self.run.run["seeds"]))
+        return [f"{self.name} loss", *(f"{self.name} {name} {part}" for name in MATRICES for part in parts)]
+
+    def items(self) -> list[Item]:
+        loss = f"{self.name} loss"
+        return [
+            Curve(loss, "trained", BLUE, self.exact["steps_S"], self.exact["risk_RS"]),
+            Level(loss, "optimum", float(self.optimum["value"])),
+            *self._matrices("$W_V$", "W_V last column", "b", "P"),
+            *self._matrices("$W_{QK}$", "W_QK", "a", "KP"),
+        ]
+
+    def _matrices(self, name: str, series: str, key: str, axis: str) -> list[Item]:
+        """Return what one matrix is trained to, by seed, and the optimum; all on one colour scale."""
+        optimum, mask = self.optimum[f"{key}_{axis}"], self.optimum[f"mask_{axis}"]
+        trained = np.atleast_3d(self.exact[f"{key}_R{axis}"])
+        bound = max(float(np.abs(optimum).max()), float(np.abs(trained).max()))
+        seeds = self.run.run["seeds"]
+        parts = [(f"seed {seed}", "", seed, M_IJ) for seed, M_IJ in zip(seeds, trained, strict=True)]
+        parts.append(("optimum", f"{name} ", -1, np.atleast_2d(optimum)))
+        return [
+            Entries(
+                f"{self.name} {name} {part}", f"{self.name} {series}" + (" optimum" if prefix else ""),
+                prefix + part, seed, M_IJ, self._placed(M_IJ, key), self._placed(mask, key) > 0, bound,
+            )
+            for part, prefix, seed, M_IJ in parts
+        ]  # fmt: skip
+
+    def _placed(self, part: np.ndarray, key: str) -> np.ndarray:
+        """Return the matrix with the rows `a` of W_QK or the last column `b` of W_V, and zeros elsewhere."""
+        M_PP = np.zeros((self.size + 1, self.size + 1))
+        if key == "a":
+            M_PP[:-1] = part
+        else:
+            M_PP[:, -1] = part.ravel()
+        return M_PP
+
+
+@dataclass(frozen=True, eq=False)
+class Entries(Item):
+    """The entries of a matrix that are not 0 as colours and numbers; those of `mask_PP` are outlined."""
+
+    title: str
+    seed: int
+    entries_IJ: np.ndarray
+    M_PP: np.ndarray
+    mask_PP: np.ndarray
+    bound: float
+
+    def draw(self, axes: Axes) -> None:
+        axes.imshow(self.M_PP, cmap="RdBu_r", vmin=-self.bound, vmax=self.bound)
+        axes.set_title(self.title, fontsize=6, pad=2)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(True)
+        size = {2: 6.5, 3: 5.2, 4: 4.6}.get(len(self.M_PP), 3.8)
+        for (i, j), entry in np.ndenumerate(self.M_PP):
+            colour = ON_DARK if abs(entry) > 0.6 * self.bound else ON_LIGHT
+            if (text := entry_text(float(entry))) != "0":
+                axes.text(j, i, text, ha="center", va="center", fontsize=size, color=colour)
+            if self.mask_PP[i, j]:
+                corner = (j - 0.5, i - 0.5)
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ON_LIGHT, linewidth=0.9))
+
+    def rows(self) -> Rows:
+        return matrix_rows(self.series, self.entries_IJ[None], [self.seed])
 
 
 def windows(records: Records) -> list[Window]:
@@ -90,42 +141,24 @@ def windows(records: Records) -> list[Window]:
     ]
 
 
-class Weights:
-    """Of one setting; a figure says its caption."""
+class Weights(Drawing):
+    """Losses and weights of one setting, a row for each window."""
 
-    caption: str
+    def layout_of(self, records: Records) -> Layout:
+        rows = [window.panels for window in windows(records)]
+        widths = [LOSS] + [HEATMAP] * (len(rows[0]) - 1)
+        names = [name for row in rows for name in row]
+        return Layout(names, (0, HEIGHT), len(widths), widths, margin=0.1)
 
-    def draw(self, records: Records) -> Figure:
-        found = windows(records)
-        seeds = len(found[0].run.run["seeds"])
-        figure, axes = _grid(len(found), seeds)
-        for window, row in zip(found, axes, strict=True):
-            draw_panels({f"{window.name} loss": row[0]}, _losses(window))
-            row[0].set(
-                title=f"{window.name} loss", ylabel="risk", xlabel="step" if window is found[-1] else ""
-            )
-            row[0].yaxis.set_major_locator(MaxNLocator(4))
-            row[0].legend(loc="upper right")
-            heatmaps = window.heatmaps()
-            for half in (heatmaps[: 1 + seeds], heatmaps[1 + seeds :]):
-                bound = max(float(np.abs(M_PP).max()) for _, M_PP, _ in half)
-                start = 1 if half[0] is heatmaps[0] else 2 + seeds
-                for place, drawn in zip(row[start:], half, strict=False):
-                    _heatmap(place, *drawn, bound)
-        return figure
+    def items(self, records: Records) -> list[Item]:
+        return [item for window in windows(records) for item in window.items()]
 
-    def table(self, records: Records) -> Rows:
-        rows: Rows = []
-        for window in windows(records):
-            seeds = window.run.run["seeds"]
-            rows += table(_losses(window))
-            for name, key in (("W_V last column", "b_P"), ("W_QK", "a_KP")):
-                trained_R = np.atleast_3d(window.exact[key.replace("_", "_R")])
-                rows += matrix_rows(f"{window.name} {name}", trained_R, seeds)
-                rows += matrix_rows(
-                    f"{window.name} {name} optimum", np.atleast_2d(window.optimum[key])[None], [-1]
-                )
-        return rows
+    def decorate(self, panels: Panels, records: Records) -> None:
+        names = [f"{window.name} loss" for window in windows(records)]
+        for name in names:
+            panels[name].set(title=name, ylabel="risk", xlabel="step" if name == names[-1] else "")
+            panels[name].yaxis.set_major_locator(MaxNLocator(4))
+            panels[name].legend(loc="upper right")
 
     def claims(self, records: Records) -> list[Claim]:
         found = windows(records)
@@ -206,14 +239,6 @@ def _named(found: Sequence[Window]) -> str:
     return ", ".join(window.name for window in found)
 
 
-def _losses(window: Window) -> list[Curve | Level]:
-    panel = f"{window.name} loss"
-    return [
-        Curve(panel, "trained", BLUE, window.exact["steps_S"], window.exact["risk_RS"]),
-        Level(panel, "optimum", float(window.optimum["value"])),
-    ]
-
-
 def _reached(found: Sequence[Window]) -> Claim:
     """Near the least risk of any number of heads is near the best head's; far from the head that a search
     found is far from it."""
@@ -257,27 +282,3 @@ def _as_theorem(window: Window) -> Claim:
         below(error, NEAR),
         kind="exact",
     )
-
-
-def _grid(rows: int, seeds: int) -> tuple[Figure, np.ndarray]:
-    """A loss panel and two rows of heatmaps for each window."""
-    widths = [LOSS] + [HEATMAP] * (2 * (1 + seeds))
-    with rc_context(RC):
-        figure = Figure(figsize=(sum(widths), HEIGHT * rows + 0.1), dpi=200, layout="constrained")
-        FigureCanvasAgg(figure)
-        return figure, figure.subplots(rows, len(widths), squeeze=False, width_ratios=widths)
-
-
-def _heatmap(axes: Axes, title: str, M_PP: np.ndarray, mask_PP: np.ndarray, bound: float) -> None:
-    """Entries as colours and numbers; the free entries of (13) outlined."""
-    axes.imshow(M_PP, cmap="RdBu_r", vmin=-bound, vmax=bound)
-    axes.set_title(title, fontsize=6, pad=2)
-    axes.set(xticks=[], yticks=[])
-    axes.spines[:].set_visible(True)
-    size = {2: 6.5, 3: 5.2, 4: 4.6}.get(len(M_PP), 3.8)
-    for (i, j), entry in np.ndenumerate(M_PP):
-        colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
-        if (text := entry_text(float(entry))) != "0":
-            axes.text(j, i, text, ha="center", va="center", fontsize=size, color=colour)
-        if mask_PP[i, j]:
-            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=ON_LIGHT, linewidth=0.9))

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, above
-from icl.figures.curves import Rows, draw_panels, table
-from icl.figures.style import BLUE, GREY, RED, panels
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Item, Line, Points
+from icl.figures.style import BLUE, GREY, RED
 from icl.figures.xie.claims import not_below, reached
-from icl.figures.xie.series import Line, Points
-from icl.runs.record import RunRecord
 from icl.verdicts import joint
 
-Records = Mapping[str, RunRecord]
 
-
-class Fig1:
+class Fig1(Drawing):
     caption = (
         "Risk of one step of gradient descent from w*, of one head of linear attention without a guess (LSA, "
         "y_q = 0) and of y_q-LSA, one head with a trained guess y_q = <v, x_q>, against the norm of the "
@@ -30,17 +25,9 @@ class Fig1:
         "and batch size of the paper are not in our copy of its text; those at paper scale are a guess."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 1, (3.4, 2.5))
-        draw_panels({"": axes[0, 0]}, self.drawn(records))
-        axes[0, 0].set(xlabel=r"norm of the prior mean, $\|w^*\|$", ylabel="risk")
-        axes[0, 0].legend(loc="upper left")
-        return figure
+    layout = Layout(size=(3.4, 2.5))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
-
-    def drawn(self, records: Records) -> list[Any]:
+    def items(self, records: Records) -> list[Item]:
         exact = records["exact"].weights
         norm_X, norm_G = np.sqrt(exact["squared_X"]), exact["norm_G"]
         gd_G = np.full(norm_G.shape, float(exact["gd"]))
@@ -53,6 +40,10 @@ class Fig1:
             Points("", "$y_q$-LSA, trained", BLUE, norm_X, exact["yq_lsa_XR"], "s"),
             Line("", "one-step GD", norm_G, gd_G),
         ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        panels[""].set(xlabel=r"norm of the prior mean, $\|w^*\|$", ylabel="risk")
+        panels[""].legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
         exact = records["exact"].weights

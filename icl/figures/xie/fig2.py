@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Level, Rows, draw_panels, table
-from icl.figures.style import BLUE, GREY, PURPLE, log_axis, panels
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Item, Level, Line, Points
+from icl.figures.style import BLUE, GREY, PURPLE, log_axis, shared_legend
 from icl.figures.xie import series
 from icl.figures.xie.claims import NEAR, ROUNDING, minibatches, not_below, reached
-from icl.figures.xie.series import Line, Points
-from icl.runs.record import RunRecord
 from icl.verdicts import joint
 
-Records = Mapping[str, RunRecord]
 FLOOR = 1e-8  # of panel (c): what is below is drawn there
 ENDS = "training ends at the least risk found with so many heads"
 
 
-class Fig2:
+class Fig2(Drawing):
     caption = (
         "Multi-head linear attention with y_q = 0 and a prior mean w* != 0. (a) Exact risk during training, "
         "by number of heads; mean over the seeds and the range between them. (b) Where every seed ended, the "
@@ -37,28 +33,9 @@ class Fig2:
         "size are not in our copy of its text; those at paper scale are a guess."
     )
 
-    def draw(self, records: Records) -> Figure:
-        exact = records["exact"].weights
-        figure, axes = panels(1, 3, (3.0, 2.3))
-        by_panel = dict(zip("abc", axes[0], strict=True))
-        draw_panels(by_panel, self.drawn(records))
-        by_panel["a"].set(title="(a) training", ylabel="risk")
-        series.step_axis(by_panel["a"], exact["steps_S"][-1])
-        log_axis(by_panel["a"])
-        series.legend(by_panel["a"], loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15)
-        by_panel["b"].set(title="(b) final risk", ylabel="risk")
-        by_panel["c"].set(title="(c) above any heads' least risk", yscale="log", ylabel="excess risk")
-        for panel in "bc":
-            _heads_axis(by_panel[panel], exact["heads_X"].tolist(), int(exact["dim"]))
-        legends = [by_panel[panel].get_legend_handles_labels() for panel in "bc"]
-        shared = {text: handle for found in legends for handle, text in zip(*found, strict=True)}
-        by_panel["c"].legend(shared.values(), shared.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.05))
-        return figure
+    layout = Layout("abc", (3.0, 2.3))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
-
-    def drawn(self, records: Records) -> list[Any]:
+    def items(self, records: Records) -> list[Item]:
         exact = records["exact"].weights
         heads_X, final_XR = exact["heads_X"], exact["risk_XRS"][..., -1]
         gd, least = float(exact["gd"]), float(exact["any_heads"])
@@ -78,6 +55,19 @@ class Fig2:
             Line("c", "least found", heads_X, above_X, {"color": PURPLE, "linestyle": "-"}),
             Line("c", "lower bound", heads_X[few_X], certified_X[few_X], dotted),
         ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        exact = records["exact"].weights
+        panels["a"].set(title="(a) training", ylabel="risk")
+        series.step_axis(panels["a"], exact["steps_S"][-1])
+        log_axis(panels["a"])
+        series.legend(panels["a"], loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15)
+        panels["b"].set(title="(b) final risk", ylabel="risk")
+        panels["c"].set(title="(c) above any heads' least risk", yscale="log", ylabel="excess risk")
+        for panel in "bc":
+            _heads_axis(panels[panel], exact["heads_X"].tolist(), int(exact["dim"]))
+        parts = [panels["b"], panels["c"]]
+        shared_legend(parts, panels["c"], loc="upper left", bbox_to_anchor=(1.0, 1.05))
 
     def claims(self, records: Records) -> list[Claim]:
         exact = records["exact"].weights

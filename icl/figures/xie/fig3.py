@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim
-from icl.figures.curves import Level, Rows, draw_panels, table
-from icl.figures.style import BLUE, log_axis, panels
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Item, Level, Line, Points
+from icl.figures.style import BLUE, log_axis
 from icl.figures.xie import series
 from icl.figures.xie.claims import closed_form, linear, minibatches, not_below, reached
-from icl.figures.xie.series import Line, Points
-from icl.runs.record import RunRecord
-
-Records = Mapping[str, RunRecord]
 
 
-class Fig3:
+class Fig3(Drawing):
     caption = (
         "Multi-head linear attention with y_q = 0 and d + 1 heads, by the squared norm of the prior mean w*. "
         "(a) Exact risk during training; mean over the seeds and the range between them. (b) Where every "
@@ -30,23 +25,9 @@ class Fig3:
         "its text; those at paper scale are a guess."
     )
 
-    def draw(self, records: Records) -> Figure:
-        exact = records["exact"].weights
-        figure, axes = panels(1, 2, (3.1, 2.2))
-        by_panel = dict(zip("ab", axes[0], strict=True))
-        draw_panels(by_panel, self.drawn(records))
-        by_panel["a"].set(title=f"(a) training, $H = {int(exact['heads'])}$", ylabel="risk")
-        series.step_axis(by_panel["a"], exact["steps_S"][-1])
-        log_axis(by_panel["a"])
-        series.legend(by_panel["a"], loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        by_panel["b"].set(title="(b) final risk", xlabel=r"$\|w^*\|^2$", ylabel="risk")
-        by_panel["b"].legend(loc="upper left")
-        return figure
+    layout = Layout("ab", (3.1, 2.2))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
-
-    def drawn(self, records: Records) -> list[Any]:
+    def items(self, records: Records) -> list[Item]:
         exact = records["exact"].weights
         squared_X, gd = exact["squared_X"], float(exact["gd"])
         return [
@@ -56,6 +37,15 @@ class Fig3:
             Line("b", "any heads, least risk", squared_X, _stated(exact), {"linestyle": ":"}),
             Level("b", "one-step GD", gd),
         ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        exact = records["exact"].weights
+        panels["a"].set(title=f"(a) training, $H = {int(exact['heads'])}$", ylabel="risk")
+        series.step_axis(panels["a"], exact["steps_S"][-1])
+        log_axis(panels["a"])
+        series.legend(panels["a"], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        panels["b"].set(title="(b) final risk", xlabel=r"$\|w^*\|^2$", ylabel="risk")
+        panels["b"].legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
         exact = records["exact"].weights

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from icl.figures.claims import Claim
-from icl.figures.curves import Rows, draw_panels, table
-from icl.figures.style import BLUE, RED, panels
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Item, Line, Points
+from icl.figures.style import BLUE, RED
 from icl.figures.xie.claims import closed_form, linear, not_below, reached
-from icl.figures.xie.series import Line, Points
-from icl.runs.record import RunRecord
 
-Records = Mapping[str, RunRecord]
 KINDS = {"vector": "|v|^2", "bias": "b^2"}
 
 
-class Fig4:
+class Fig4(Drawing):
     caption = (
         "Multi-head linear attention with d + 1 heads, a prior of mean w* = 0 and a fixed guess "
         "y_q = <v, x_q> + b: the final risk above that of one step of gradient descent, for every trained "
@@ -28,28 +24,24 @@ class Fig4:
         "The paper's rate and batch size are not in our copy of its text; those at paper scale are a guess."
     )
 
-    def draw(self, records: Records) -> Figure:
-        figure, axes = panels(1, 2, (2.5, 2.1))
-        by_panel = dict(zip("ab", axes[0], strict=True))
-        draw_panels(by_panel, self.drawn(records))
-        by_panel["a"].set(title="(a) $b = 0$", xlabel=r"$\|v\|^2$", ylabel="risk above one-step GD")
-        by_panel["b"].set(title="(b) $v = 0$", xlabel="$b^2$")
-        for panel in by_panel.values():
-            panel.legend(loc="upper left")
-        return figure
+    layout = Layout("ab", (2.5, 2.1))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
-
-    def drawn(self, records: Records) -> list[Any]:
-        exact, found = records["exact"].weights, list[Any]()
+    def items(self, records: Records) -> list[Item]:
+        exact = records["exact"].weights
+        items: list[Item] = []
         for panel, kind, color, marker in (("a", "vector", BLUE, "o"), ("b", "bias", RED, "s")):
             squared_X, gap_XR = exact[f"{kind}_squared_X"], exact[f"{kind}_risk_XR"] - exact["gd"]
-            found += [
+            items += [
                 Points(panel, "trained", color, squared_X, gap_XR, marker),
                 Line(panel, "any heads, least", squared_X, exact["slope"] * squared_X),
             ]
-        return found
+        return items
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        panels["a"].set(title="(a) $b = 0$", xlabel=r"$\|v\|^2$", ylabel="risk above one-step GD")
+        panels["b"].set(title="(b) $v = 0$", xlabel="$b^2$")
+        for axes in panels.values():
+            axes.legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
         exact = records["exact"].weights

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy import stats
 
 from icl.figures.claims import Claim, above, below
-from icl.figures.curves import Level, Rows, draw_panels, table
-from icl.figures.style import BLUE, GREEN, RED, log_axis, panels
+from icl.figures.drawing import Drawing, Layout, Panels, Records
+from icl.figures.items import Item, Level, Quantiles
+from icl.figures.style import BLUE, GREEN, RED, log_axis
 from icl.figures.xie import series
 from icl.figures.xie.claims import minibatches, not_below, reached
-from icl.figures.xie.series import Quantiles
-from icl.runs.record import RunRecord
 
-Records = Mapping[str, RunRecord]
 SMALL = 0.05  # of GD's prediction or gradient, root mean square
 COSINE = 0.99
 LEVEL = 0.999
 DIGITS = 1e-6  # of GD's risk: a smaller excess is not compared
 
 
-class Fig5:
+class Fig5(Drawing):
     caption = (
         "y_q-LSA, one head with a trained guess y_q = <v, x_q>. (a) Exact risk during training, by the "
         "squared norm of the prior mean; mean over the seeds and the range between them; dashed, one step of "
@@ -38,26 +34,9 @@ class Fig5:
         "guess."
     )
 
-    def draw(self, records: Records) -> Figure:
-        exact, aligned = records["exact"].weights, records["alignment"].weights
-        figure, axes = panels(1, 3, (2.6, 2.2))
-        by_panel = dict(zip(("a", "b", "b, cosine"), axes[0], strict=True))
-        draw_panels(by_panel, self.drawn(records))
-        for panel in by_panel.values():
-            series.step_axis(panel, exact["steps_S"][-1])
-        by_panel["a"].set(title="(a) training", ylabel="risk")
-        log_axis(by_panel["a"])
-        series.legend(by_panel["a"], loc="upper right", labelspacing=0.2)
-        squared = rf"$\|w^*\|^2 = {float(aligned['squared']):g}$"
-        by_panel["b"].set(title=f"(b) differences, {squared}", yscale="log", ylabel="difference to GD")
-        by_panel["b"].legend(loc="lower left")
-        by_panel["b, cosine"].set(title="(b) cosine of the gradients", ylim=(None, 1.02))
-        return figure
+    layout = Layout(("a", "b", "b, cosine"), (2.6, 2.2))
 
-    def table(self, records: Records) -> Rows:
-        return table(self.drawn(records))
-
-    def drawn(self, records: Records) -> list[Any]:
+    def items(self, records: Records) -> list[Item]:
         exact, aligned = records["exact"].weights, records["alignment"].weights
         steps_S = aligned["steps_S"]
         dashed = {"linestyle": "--"}
@@ -68,6 +47,18 @@ class Fig5:
             Quantiles("b", "gradients", RED, steps_S, aligned["gradient_SQ"], dashed),
             Quantiles("b, cosine", "cosine", GREEN, steps_S, aligned["cosine_SQ"]),
         ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        exact, aligned = records["exact"].weights, records["alignment"].weights
+        for axes in panels.values():
+            series.step_axis(axes, exact["steps_S"][-1])
+        panels["a"].set(title="(a) training", ylabel="risk")
+        log_axis(panels["a"])
+        series.legend(panels["a"], loc="upper right", labelspacing=0.2)
+        squared = rf"$\|w^*\|^2 = {float(aligned['squared']):g}$"
+        panels["b"].set(title=f"(b) differences, {squared}", yscale="log", ylabel="difference to GD")
+        panels["b"].legend(loc="lower left")
+        panels["b, cosine"].set(title="(b) cosine of the gradients", ylim=(None, 1.02))
 
     def claims(self, records: Records) -> list[Claim]:
         exact, aligned = records["exact"].weights, records["alignment"].weights

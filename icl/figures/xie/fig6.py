@@ -10,22 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from scipy import stats
 
 from icl.figures.claims import Claim
+from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.intervals import Interval
-from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, panels
+from icl.figures.items import Item, Rows
+from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE
 from icl.random import generator
-from icl.runs.record import RunRecord
 
 SHOWN, LEVEL = 0.95, 0.999  # of the intervals drawn, and of those that decide
 RESAMPLES = 20_000
 LEAST_PAIRS = 30  # below it a bootstrap says little about the tails
 LOW, HIGH = 0.0, 5.0
 FORMS = {"without": (ORANGE, "without a guess"), "with": (BLUE, "with a guess")}
-
-Records = Mapping[str, RunRecord]
+DIFFERENCES = {
+    "with - without": (BLUE, "o", "with $-$ without"),
+    "with - guess": (GREEN, "s", "with $-$ guess alone"),
+}
+WIDTH = 0.36  # of a bar
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +133,7 @@ def mean_interval(sample_R: np.ndarray, level: float) -> Interval:
     return Interval(float(found.low), middle, float(found.high))
 
 
-class Fig6:
+class Fig6(Drawing):
     caption = (
         "Mean squared error of scores from 0 to 5 for sentence pairs of STS-Benchmark, with labelled "
         "examples in the prompt, with and without the guesses of a small model (two layers on sentence "
@@ -143,28 +147,29 @@ class Fig6:
         "published with."
     )
 
-    def draw(self, records: Records) -> Figure:
-        models = Answers.all_of(records)
-        figure, axes = panels(1, 2, (1.6 + 0.9 * max(len(models), 2), 2.6))
-        _bars(axes[0][0], models)
-        _differences(axes[0][1], models)
-        return figure
+    def layout_of(self, records: Records) -> Layout:
+        models = len(Answers.all_of(records))
+        return Layout(("mse", "difference"), (1.6 + 0.9 * max(models, 2), 2.6))
 
-    def table(self, records: Records) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        for answers in Answers.all_of(records):
-            for form, loss_R in _losses(answers).items():
-                there_R = _there(loss_R)
-                rows.append(_row("mse", answers.name, form, mean_interval(there_R, SHOWN), there_R))
-            for name, difference in _compared(answers).items():
-                row = _row("difference", answers.name, name, difference.interval(LEVEL), difference.pairs_R)
-                least, most = difference.bounds(LEVEL)
-                rows.append(row | {"low_if_missing": least, "high_if_missing": most})
-            for r in range(len(answers.truth_R)):
-                scores = {f"score_{form}": _or("", answers.score_R[form][r]) for form in FORMS}
-                given = {"truth": float(answers.truth_R[r]), "guess": float(answers.guess_R[r])}
-                rows.append({"panel": "run", "model": answers.name, "run": r, **given, **scores})
-        return rows
+    def items(self, records: Records) -> list[Item]:
+        return [
+            item for m, answers in enumerate(Answers.all_of(records)) for item in _model_items(m, answers)
+        ]
+
+    def decorate(self, panels: Panels, records: Records) -> None:
+        models = Answers.all_of(records)
+        bars, differences = panels["mse"], panels["difference"]
+        for axes in panels.values():
+            axes.set_xticks(range(len(models)), [_wrapped(answers.name) for answers in models])
+            axes.set_xlim(-0.6, len(models) - 0.4)
+        bars.set(title="(a) mean squared error", ylabel="MSE")
+        bars.set_ylim(0, bars.get_ylim()[1] * 1.35)
+        bars.legend(loc="upper right", ncols=1)
+        differences.axhline(0, color=GREY, linewidth=0.8, zorder=1.9)  # below the marks
+        differences.set(title="(b) paired differences", ylabel="difference of MSE")
+        low, high = differences.get_ylim()
+        differences.set_ylim(low, high + 0.3 * (high - low))
+        differences.legend(loc="upper right")
 
     def claims(self, records: Records) -> list[Claim]:
         models = Answers.all_of(records)
@@ -234,63 +239,108 @@ def _or(blank: Any, value: float) -> Any:
     return blank if np.isnan(value) else float(value)
 
 
-def _row(panel: str, model: str, series: str, interval: Interval, sample_R: np.ndarray) -> dict[str, Any]:
-    low, value, high = (_or("", end) for end in interval)
-    return {
-        "panel": panel, "model": model, "series": series, "value": value, "low": low, "high": high,
-        "count": len(sample_R),
-    }  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class Estimate(Item):
+    """A mean of one model, with its interval, at `x`; `label` is "" where the legend has it already."""
+
+    model: str
+    x: float
+    sample_R: np.ndarray
+    interval: Interval
+    label: str
+
+    def rows(self) -> Rows:
+        low, value, high = (_or("", end) for end in self.interval)
+        return [{
+            "panel": self.panel, "model": self.model, "series": self.series, "value": value, "low": low,
+            "high": high, "count": len(self.sample_R),
+        }]  # fmt: skip
 
 
-def _bars(axes: Any, models: Sequence[Answers]) -> None:
-    width = 0.36
-    for m, answers in enumerate(models):
-        for place, (form, (colour, label)) in zip((-0.5, 0.5), FORMS.items(), strict=True):
-            loss_R = _there(answers.loss_R(form))
-            interval = mean_interval(loss_R, SHOWN)
-            x = m + place * width
-            top = np.nanmax([0.0, interval.middle, interval.high])
-            axes.bar(x, np.nan_to_num(interval.middle), width, color=colour, label=label if m == 0 else None)
-            _whisker(axes, x, interval, "black", 1.0)
-            text = f"{len(loss_R)}/{len(answers.truth_R)}"
-            axes.annotate(text, (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=6)
-        guess = float(answers.guess_loss_R.mean())
-        axes.hlines(guess, m - 0.45, m + 0.45, label="guess alone" if m == 0 else None, **_line())
-    axes.set(title="(a) mean squared error", ylabel="MSE")
-    axes.set_xticks(range(len(models)), [_wrapped(answers.name) for answers in models])
-    axes.set_xlim(-0.6, len(models) - 0.4)
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
-    axes.legend(loc="upper right", ncols=1)
+@dataclass(frozen=True, eq=False)
+class Bar(Estimate):
+    """A mean squared error, with the number of runs in it."""
+
+    runs: int
+    colour: str
+
+    def draw(self, axes: Axes) -> None:
+        interval = self.interval
+        top = np.nanmax([0.0, interval.middle, interval.high])
+        axes.bar(self.x, np.nan_to_num(interval.middle), WIDTH, color=self.colour, label=self.label or None)
+        _whisker(axes, self.x, interval, "black", 1.0)
+        text = f"{len(self.sample_R)}/{self.runs}"
+        axes.annotate(text, (self.x, top), (0, 2), textcoords="offset points", ha="center", fontsize=6)
 
 
-def _differences(axes: Any, models: Sequence[Answers]) -> None:
-    axes.axhline(0, color=GREY, linewidth=0.8)
-    styles = {
-        "with - without": (BLUE, "o", "with $-$ without"),
-        "with - guess": (GREEN, "s", "with $-$ guess alone"),
-    }
-    for m, answers in enumerate(models):
-        for place, (name, difference) in zip((-0.12, 0.12), _compared(answers).items(), strict=True):
-            colour, marker, label = styles[name]
-            interval = difference.interval(LEVEL)
-            least, most = difference.bounds(LEVEL)
-            _whisker(axes, m + place, Interval(least, interval.middle, most), colour, 0.5)
-            _whisker(axes, m + place, interval, colour, 1.6)
-            shown = label if m == 0 else None
-            axes.plot(m + place, interval.middle, marker, color=colour, markersize=4, label=shown)
-    axes.set(title="(b) paired differences", ylabel="difference of MSE")
-    axes.set_xticks(range(len(models)), [_wrapped(answers.name) for answers in models])
-    axes.set_xlim(-0.6, len(models) - 0.4)
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high + 0.3 * (high - low))
-    axes.legend(loc="upper right")
+@dataclass(frozen=True, eq=False)
+class GuessAlone(Estimate):
+    """The mean squared error of the guesses, as a line over the bars of a model."""
+
+    def draw(self, axes: Axes) -> None:
+        style: dict[str, Any] = {"linestyles": [EXACT["linestyle"]], "linewidth": EXACT["linewidth"]}
+        style |= {"color": EXACT["color"], "label": self.label or None}
+        axes.hlines(self.interval.middle, self.x - 0.45, self.x + 0.45, **style)
 
 
-def _line() -> dict[str, Any]:
-    return {"color": EXACT["color"], "linestyles": [EXACT["linestyle"]], "linewidth": EXACT["linewidth"]}
+@dataclass(frozen=True, eq=False)
+class PairedDifference(Estimate):
+    """A difference of two errors; thin, its interval whatever the missing scores are."""
+
+    colour: str
+    marker: str
+    widest: tuple[float, float]
+
+    def draw(self, axes: Axes) -> None:
+        least, most = self.widest
+        _whisker(axes, self.x, Interval(least, self.interval.middle, most), self.colour, 0.5)
+        _whisker(axes, self.x, self.interval, self.colour, 1.6)
+        style: dict[str, Any] = {"color": self.colour, "markersize": 4, "label": self.label or None}
+        axes.plot(self.x, self.interval.middle, self.marker, **style)
+
+    def rows(self) -> Rows:
+        least, most = self.widest
+        return [row | {"low_if_missing": least, "high_if_missing": most} for row in super().rows()]
 
 
-def _whisker(axes: Any, x: float, interval: Interval, colour: str, width: float) -> None:
+@dataclass(frozen=True, eq=False)
+class Scores(Item):
+    """The score of every run, for the CSV alone."""
+
+    answers: Answers
+
+    def draw(self, axes: Axes) -> None:
+        pass
+
+    def rows(self) -> Rows:
+        columns = {"truth": self.answers.truth_R, "guess": self.answers.guess_R}
+        columns |= {f"score_{form}": self.answers.score_R[form] for form in FORMS}
+        return [
+            {"panel": "run", "model": self.answers.name, "run": r}
+            | {name: _or("", values_R[r]) for name, values_R in columns.items()}
+            for r in range(len(self.answers.truth_R))
+        ]
+
+
+def _model_items(m: int, answers: Answers) -> list[Item]:
+    """Return what is drawn of the m-th model."""
+    items: list[Item] = []
+    losses = {form: _there(loss_R) for form, loss_R in _losses(answers).items()}
+    intervals = {form: mean_interval(loss_R, SHOWN) for form, loss_R in losses.items()}
+    for place, (form, (colour, label)) in zip((-0.5, 0.5), FORMS.items(), strict=True):
+        of = (answers.name, m + place * WIDTH, losses[form], intervals[form], "" if m else label)
+        items.append(Bar("mse", form, *of, len(answers.truth_R), colour))
+    of = (answers.name, m, losses["guess"], intervals["guess"], "" if m else "guess alone")
+    items.append(GuessAlone("mse", "guess", *of))
+    for place, (name, difference) in zip((-0.12, 0.12), _compared(answers).items(), strict=True):
+        colour, marker, label = DIFFERENCES[name]
+        interval, widest = difference.interval(LEVEL), difference.bounds(LEVEL)
+        of = (answers.name, m + place, difference.pairs_R, interval, "" if m else label)
+        items.append(PairedDifference("difference", name, *of, colour, marker, widest))
+    return [*items, Scores("mse", "score", answers)]
+
+
+def _whisker(axes: Axes, x: float, interval: Interval, colour: str, width: float) -> None:
     if not np.isnan([interval.low, interval.high]).any():
         axes.vlines(x, interval.low, interval.high, color=colour, linewidth=width)
 

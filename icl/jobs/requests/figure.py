@@ -36,7 +36,7 @@ from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.sinks.logged_once import DocumentLogger
 from icl.sinks.sink import Sink, model_of
-from icl.text import brief, csv_text, outcome
+from icl.text import brief, outcome
 from icl.verdicts import KINDS, VERDICTS
 
 if TYPE_CHECKING:
@@ -147,6 +147,8 @@ class FigureRequest:
     def _drawn(
         self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
     ) -> Document:
+        from icl.figures.files import save
+
         begun = time.monotonic()
         claims = [_settled(claim, self.scale) for claim in self.drawing.claims(records)]
         document: Document = {
@@ -158,7 +160,8 @@ class FigureRequest:
             "caption": self.drawing.caption,
             "drawn_from": [_drawn_from(name, record) for name, record in records.items()],
         }
-        files = self._files(document, records, folder / self._file_name(session))
+        stem, rows = folder / self._file_name(session), self.drawing.table(records)
+        files = save(stem, lambda: self.drawing.draw(records), rows, _markdown(document))
         document |= {
             "files": files,
             "contents": {extension: file_digest(path) for extension, path in files.items()},
@@ -172,19 +175,6 @@ class FigureRequest:
         name = self.id.rpartition("/")[2]
         shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
         return name if self.settings == shipped else f"{name}-{self.identity}"
-
-    def _files(self, document: Document, records: Mapping[str, RunRecord], stem: Path) -> dict[str, Path]:
-        from icl.figures.files import rendered
-        from icl.runs.atomic import write_bytes
-
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        contents = rendered(lambda: self.drawing.draw(records))
-        contents["csv"] = csv_text(self.drawing.table(records)).encode()
-        contents["md"] = _markdown(document).encode()
-        files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in contents}
-        for extension, content in contents.items():
-            write_bytes(files[extension], content)
-        return files
 
     def _story(self, document: Document, session: Session) -> DocumentLogger:
         about = (self.id, self.scale, self.identity, document, session.group)

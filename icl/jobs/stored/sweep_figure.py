@@ -15,7 +15,6 @@ from icl.jobs.stored import sweep_status
 from icl.runs import atomic
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import StoredSweep
-from icl.text import csv_text
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def parse(composed: Composed, configs: ConfigDirs) -> tuple[SweptFigure, Session
 
 def draw_sweep(request: SweptFigure, session: Session) -> Document:
     """Drawn from the records as they are now."""
-    from icl.figures.files import rendered
+    from icl.figures.files import save
     from icl.figures.sweep import SweptPlot
 
     started, stored = time.monotonic(), request.stored
@@ -51,18 +50,14 @@ def draw_sweep(request: SweptFigure, session: Session) -> Document:
     plot = SweptPlot(stored.table(outcomes), stored.keys, x, y, hue)
     about: dict[str, Any] = {"sweep": stored.folder.name, "x": x, "y": y, "hue": hue}
     folder = session.outputs / "figures" / "sweep" / fingerprint(about)
-    contents = rendered(plot.draw)
-    contents["csv"] = csv_text(plot.table()).encode()
     command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")
-    contents["md"] = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n".encode()
+    description = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n"
     with atomic.writing(session.outputs):
-        folder.mkdir(parents=True, exist_ok=True)
-        for extension, content in contents.items():
-            atomic.write_bytes(folder / f"sweep.{extension}", content)
+        files = save(folder / "sweep", plot.draw, plot.table(), description)
     return {
         "figure": "sweep",
         "scale": request.scale,
-        "files": {extension: str(folder / f"sweep.{extension}") for extension in contents},
+        "files": {extension: str(path) for extension, path in files.items()},
         "claims": [],
         "runs": sorted({str(outcome.path) for outcome in outcomes}),
         "seconds": time.monotonic() - started,

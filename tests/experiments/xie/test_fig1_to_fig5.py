@@ -18,7 +18,7 @@ from icl.experiments.xie.fig3 import Fig3
 from icl.experiments.xie.fig4 import Fig4
 from icl.experiments.xie.fig5 import Fig5
 from icl.experiments.xie.runs import RunSize, risks
-from icl.figures.curves import metric
+from icl.figures.items import metric
 from icl.jobs.requests.figure import FigureRunner
 from icl.jobs.requests.train import parse as train_request
 from icl.models import LinearTransformer, YqLSA

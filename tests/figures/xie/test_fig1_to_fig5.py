@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icl.figures.curves import Curve
+from icl.figures.items import Curve
 from icl.figures.xie.fig1 import Fig1
 from icl.figures.xie.fig2 import Fig2
 from icl.figures.xie.fig3 import Fig3
@@ -203,7 +203,7 @@ def test_without_minibatch_runs_nothing_is_said_of_them(name):
 
 def test_minibatch_curves_share_the_colour_and_one_legend_entry():
     given = records(fig5())
-    curves = [item for item in Fig5().drawn(given) if isinstance(item, Curve)]
+    curves = [item for item in Fig5().items(given) if isinstance(item, Curve)]
     colors = {curve.series: curve.color for curve in curves}
     assert colors[r"$\|w^*\|^2$ = 9, minibatch"] == colors[r"$\|w^*\|^2$ = 9"]
     assert colors[r"$\|w^*\|^2$ = 5, minibatch"] not in [colors[rf"$\|w^*\|^2$ = {s:g}"] for s in SQUARED]

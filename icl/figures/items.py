@@ -1,0 +1,172 @@
+"""What a panel shows, as data: the same items are drawn and written to the CSV.
+
+S (or R) seeds, T (or X) points, Q quantiles, I and J rows and columns of a matrix.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from icl.figures.style import EXACT, band, exact_line, heatmap
+from icl.runs.record import RunRecord
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Item(ABC):
+    """One thing in a panel."""
+
+    panel: str
+    series: str
+
+    @abstractmethod
+    def draw(self, axes: Axes) -> None:
+        """Add it to the panel's axes."""
+
+    def rows(self) -> Rows:
+        """Return it for the CSV, one value a row; nothing where it is only a mark."""
+        return []
+
+    def _points(self, **columns: np.ndarray) -> Rows:
+        """Return a row for each point, from columns of one length."""
+        values = zip(*(column.tolist() for column in columns.values()), strict=True)
+        of = {"panel": self.panel, "series": self.series}
+        return [of | dict(zip(columns, point, strict=True)) for point in values]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Item):
+    """A series with a value for every seed, drawn as mean and range; `style` goes to matplotlib."""
+
+    color: str
+    x_T: np.ndarray
+    y_ST: np.ndarray
+    style: Mapping[str, Any] = field(default_factory=dict)
+
+    def draw(self, axes: Axes) -> None:
+        band(axes, self.x_T, self.y_ST, self.color, self.series, **self.style)
+
+    def rows(self) -> Rows:
+        low_T, high_T = self.y_ST.min(0), self.y_ST.max(0)
+        return self._points(x=self.x_T, y=self.y_ST.mean(0), low=low_T, high=high_T)
+
+
+@dataclass(frozen=True, eq=False)
+class Points(Item):
+    """Values of every seed, as open marks."""
+
+    color: str
+    x_X: np.ndarray
+    y_XR: np.ndarray
+    marker: str = "o"
+
+    def draw(self, axes: Axes) -> None:
+        marks: dict[str, Any] = {"marker": self.marker, "markersize": 3.5, "markerfacecolor": "none"}
+        x_XR = np.broadcast_to(self.x_X[:, None], self.y_XR.shape)
+        axes.plot(
+            x_XR.ravel(), self.y_XR.ravel(), linestyle="none", color=self.color, label=self.series, **marks
+        )
+
+    def rows(self) -> Rows:
+        low_X, high_X = self.y_XR.min(1), self.y_XR.max(1)
+        return self._points(x=self.x_X, y=self.y_XR.mean(1), low=low_X, high=high_X)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles(Item):
+    """A median with the band between a lower and an upper quantile, in the order low, median, high."""
+
+    color: str
+    x_T: np.ndarray
+    y_TQ: np.ndarray
+    style: Mapping[str, Any] = field(default_factory=dict)
+
+    def draw(self, axes: Axes) -> None:
+        low_T, median_T, high_T = self.y_TQ.T
+        axes.plot(self.x_T, median_T, color=self.color, label=self.series, **self.style)
+        axes.fill_between(self.x_T, low_T, high_T, color=self.color, alpha=0.2, linewidth=0)
+
+    def rows(self) -> Rows:
+        low_T, median_T, high_T = self.y_TQ.T
+        return self._points(x=self.x_T, y=median_T, low=low_T, high=high_T)
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Item):
+    """Exact values as a function of x."""
+
+    x_T: np.ndarray
+    y_T: np.ndarray
+    style: Mapping[str, Any] = field(default_factory=dict)
+
+    def draw(self, axes: Axes) -> None:
+        axes.plot(self.x_T, self.y_T, label=self.series, **EXACT | dict(self.style))
+
+    def rows(self) -> Rows:
+        return self._points(x=self.x_T, y=self.y_T)
+
+
+@dataclass(frozen=True)
+class Level(Item):
+    """A value known exactly, as a horizontal line."""
+
+    value: float
+    linestyle: Any = EXACT["linestyle"]
+
+    def draw(self, axes: Axes) -> None:
+        exact_line(axes, self.value, self.series, self.linestyle)
+
+    def rows(self) -> Rows:
+        return [{"panel": self.panel, "series": self.series, "y": self.value}]
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap(Item):
+    """A matrix for every seed, of which the first is drawn; `series` is its title."""
+
+    M_SIJ: np.ndarray
+    seeds: Sequence[int]
+
+    def draw(self, axes: Axes) -> None:
+        M_IJ = self.M_SIJ[0]
+        heatmap(axes, M_IJ, self.series, float(np.abs(M_IJ).max()), bar=True)
+
+    def rows(self) -> Rows:
+        return matrix_rows(self.panel, self.M_SIJ, self.seeds)
+
+
+def draw_items(axes_by_panel: Mapping[str, Axes], items: Iterable[Item]) -> None:
+    for item in items:
+        item.draw(axes_by_panel[item.panel])
+
+
+def table(items: Iterable[Item]) -> Rows:
+    return [row for item in items for row in item.rows()]
+
+
+def metric(run: RunRecord, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return (steps_T, values_ST) of a column of metrics.csv, at the steps where every seed has a value."""
+    columns = run.metrics
+    by_step: dict[int, dict[int, float]] = {}
+    for step, seed, value in zip(columns["step"], columns["seed"], columns[name], strict=True):
+        if value is not None:
+            by_step.setdefault(step, {})[seed] = value
+    seeds: Sequence[int] = run.run["seeds"]
+    steps = [step for step, values in by_step.items() if len(values) == len(seeds)]
+    return np.array(steps), np.array([[by_step[step][seed] for step in steps] for seed in seeds], dtype=float)
+
+
+def matrix_rows(panel: str, M_SIJ: np.ndarray, seeds: Sequence[int]) -> Rows:
+    """Return a matrix's entries for every seed."""
+    return [
+        {"panel": panel, "seed": seed, "row": i, "column": j, "value": float(value)}
+        for seed, M_IJ in zip(seeds, M_SIJ, strict=True)
+        for (i, j), value in np.ndenumerate(M_IJ)
+    ]
