@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from icl.text import brief, measurement
 from icl.verdicts import KINDS
 
@@ -23,6 +25,13 @@ _SHAPES = {"holds": "●", "fails": "▲", "undecided": "○", "skipped": "–"}
 
 def records(paper: str) -> dict[str, Any]:
     return json.loads((RECORDS / f"{paper}.json").read_text(encoding="utf-8"))
+
+
+def short_name(paper: str) -> str:
+    """Return the first author and the year, from the paper's citation, and its name in commands."""
+    config = yaml.safe_load((ROOT / "conf" / "paper" / f"{paper}.yaml").read_text(encoding="utf-8"))
+    authors, year = config["citation"].split(","), config["citation"].split()[-1]
+    return f"{authors[0].split()[-1]} et al. {year} (`{paper}`)"
 
 
 def value(id: str, keys: str) -> Any:
@@ -135,6 +144,7 @@ def paperscale() -> str:
     """Each figure that was drawn at scale=paper: its picture, its claims, what it took and where."""
     blocks = []
     for path in sorted((RECORDS / "paper").glob("*.json")):
+        name, stored = short_name(path.stem).partition(" (")[0], records(path.stem)
         for id, figure in json.loads(path.read_text(encoding="utf-8")).items():
             took = _duration(figure["seconds"])
             threads = f"{figure['threads']} thread{'s' if figure['threads'] > 1 else ''}"
@@ -142,7 +152,7 @@ def paperscale() -> str:
             rows += [_claim_row(claim) for claim in figure["claims"]]
             made = f"{figure['date']}, commit {figure['commit'][:10]}: {took} on {threads} of {figure['cpu']}"
             blocks += [
-                f"## {id}",
+                f"## {name}, {stored['figures'][id]['reference']}",
                 f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
                 f"*{_escaped(figure['caption'])}*",
                 _narrow(rows),
@@ -181,7 +191,7 @@ def counts() -> str:
         counted = Counter(check["verdict"] for check in paper["checks"].values())
         drawn = sum("claims" in figure for figure in paper["figures"].values())
         numbers = [len(paper["checks"]), counted["holds"], counted["fails"], counted["undecided"], drawn]
-        rows.append(f"| {path.stem} | {' | '.join(map(str, numbers))} |")
+        rows.append(f"| {short_name(path.stem)} | {' | '.join(map(str, numbers))} |")
     return "\n".join(rows)
 
 
@@ -195,7 +205,7 @@ def times() -> str:
             machines |= {item.get("machine", "a machine that is not on record") for item in made}
             known = all("seconds" in item for item in made)
             cells.append(f"{sum(item['seconds'] for item in made):,.0f} s" if known else "not on record")
-        rows.append(f"| {path.stem} | {' | '.join(cells)} |")
+        rows.append(f"| {short_name(path.stem)} | {' | '.join(cells)} |")
     return "\n".join([*rows, "", f"*Measured on {' and on '.join(sorted(machines))}.*"])
 
 

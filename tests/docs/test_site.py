@@ -232,7 +232,9 @@ def test_tables_say_what_kind_of_number_was_measured(monkeypatch: pytest.MonkeyP
     assert "off 0.1 &#60; 0.3 (sampled, ± 0.02)" in tables.statements("ahn")
     assert "| 1 (exact)<br>" in tables.figures("ahn")
     times = tables.times()
-    assert "| ahn | 2 s | 2 s |" in times and "*Measured on a processor, 2 cores.*" in times
+    assert (
+        "| Ahn et al. 2023 (`ahn`) | 2 s | 2 s |" in times and "*Measured on a processor, 2 cores.*" in times
+    )
 
 
 @pytest.mark.chromium
