@@ -35,13 +35,15 @@ def compare(
     *,
     at_least: float | None = None,
     at_most: float | None = None,
+    by: str = "wall",
 ) -> SpeedComparison:
-    """A B A B ... after one warm-up each; the ratio A / B is the median over pairs."""
+    """A B A B ... after one warm-up each; the ratio A / B is the median over pairs, `by` wall or cpu time."""
     first[1](), second[1]()
     wall_A, cpu_A, wall_B, cpu_B = zip(
         *(_seconds(first[1]) + _seconds(second[1]) for _ in range(repeats)), strict=True
     )
-    ratio = statistics.median(a / b for a, b in zip(wall_A, wall_B, strict=True))
+    pairs = zip(wall_A, wall_B, strict=True) if by == "wall" else zip(cpu_A, cpu_B, strict=True)
+    ratio = statistics.median(a / b for a, b in pairs)
     met = (at_least is None or ratio >= at_least) and (at_most is None or ratio <= at_most)
     limits = (("at least", at_least), ("at most", at_most))
     target = ", ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None)

@@ -14,6 +14,7 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
+from icl.bench import kernel
 from icl.bench.command import run_icl
 from icl.bench.timing import SpeedComparison, compare
 from icl.callbacks import (
@@ -42,6 +43,7 @@ LAPTOP_SECONDS, LAPTOP_MB = 60, 1536
 
 def run(repeats: int) -> Iterator[dict[str, Any]]:
     """Rows as they are measured."""
+    yield from kernel.rows(repeats)
     for comparison in _comparisons(repeats):
         yield asdict(comparison)
     yield overhead(repeats)

@@ -12,13 +12,21 @@ def tell(row: dict[str, Any]) -> None:
 
 def _line(row: dict[str, Any]) -> str:
     mark = "ok  " if row["met"] else "MISS"
+    if "skipped" in row:
+        return f"{mark} {row['name']}: not measured, {row['skipped']}"
     if "ratio" in row:
         target = f" ({row['target']})" if row["target"] else ""
-        return (
+        line = (
             f"{mark} {row['name']}: {row['ratio']:.2f}{target}; "
             f"{row['first']} {row['first_ms']:.2f} ms (CPU {row['first_cpu_ms']:.2f}), "
             f"{row['second']} {row['second_ms']:.2f} ms (CPU {row['second_cpu_ms']:.2f})"
         )
+        if "compile_ms" in row:
+            line += f", torch.compile {row['compile_ms']:.2f} ms after {row['compile_seconds']:.0f} s"
+        if "share_of_rate" in row:
+            work, rate = row["multiply_adds"] / 1e6, row["rate"] / 1e9
+            line += f"; {work:.0f} M multiply-adds, {row['share_of_rate']:.0%} of {rate:.1f} G/s"
+        return line
     if "times" in row:
         both = f"vectorized {row['vectorized_seconds']:.1f} s, basic {row['basic_seconds']:.1f} s"
         return f"{mark} {row['name']}: {row['times']:.1f} times as fast ({row['target']}); {both}"

@@ -18,7 +18,18 @@ TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def fused_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> Risk:
-    """`risk` of models like this one on draws like this one. Raises NotRecordable, with the reason."""
+    """Return `risk` of models like this one on draws like this one. Raises NotRecordable, with the reason."""
+    fused, names, prompts = record_risk(risk, model, draw), list(model.parametrization.shapes()), list(draw)
+
+    def through_the_kernel(model: Any, draw: Mapping[str, Tensor]) -> Tensor:
+        matrices = model.parametrization.matrices()
+        return fused({name: matrices[name] for name in names}, {name: draw[name] for name in prompts})
+
+    return through_the_kernel
+
+
+def record_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> Fused:
+    """Return the kernel's program of `risk`, a function of the model's matrices and the draw."""
     family = model.parametrization
     names = list(family.shapes())
     weights = {name: family.matrices()[name].detach() for name in names}
@@ -29,19 +40,13 @@ def fused_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> Ri
     tensors = [*weights.values(), *draw.values()]
     if any(tensor.device.type != "cpu" or tensor.dtype not in DTYPES for tensor in tensors):
         raise NotRecordable("only float32 and float64 on the CPU")
-    prompts = list(draw)
 
     def of(weights: Mapping[str, Any], drawn: Mapping[str, Any]) -> Any:
         return risk(model.on(family.sharing([weights[name] for name in names])), drawn)
 
     fused = Fused(of, weights, draw)
     _compare(fused, of, weights, {name: tensor[..., :PROMPTS] for name, tensor in draw.items()})
-
-    def through_the_kernel(model: Any, draw: Mapping[str, Tensor]) -> Tensor:
-        matrices = model.parametrization.matrices()
-        return fused({name: matrices[name] for name in names}, {name: draw[name] for name in prompts})
-
-    return through_the_kernel
+    return fused
 
 
 def _compare(

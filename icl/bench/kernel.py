@@ -1,0 +1,158 @@
+"""Rows of `icl bench bench=train`: a whole training step by torch and by the compiled kernel in turn, by
+torch.compile where it runs, and the share of the machine's multiply-add rate that the kernel reaches.
+
+Drawing is no part of a step. Ratios are of CPU time, which counts all threads. A product of n x k by k x m
+is nmk multiply-adds and its two gradients twice as many; the rate is that of a matrix product of torch in the
+same precision with the same threads.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from icl.bench.timing import compare
+from icl.kernel import library
+from icl.models import LSA, Full, LinearTransformer, MultiHead, Parametrization, SparseA, SparseAB, YqLSA
+from icl.models.fused import Risk, fused_risk, record_risk
+from icl.random import generator
+from icl.tasks import Law, LinearRegression
+from icl.tasks.conditioned_regression import ConditionedRegression
+from icl.tasks.dynamical_system import DynamicalSystem
+from icl.training.estimators import make_estimator
+from icl.training.optimizers import OptimizerSpec, ReplicaOptimizer
+from icl.training.schedules import Constant
+
+SEEDS = range(5)
+BATCH = 20_000
+SQUARE = 768  # rows of the matrices whose product measures the machine
+AIMS = {"avx2": 5.0, "avx512": 9.0}
+
+# By name: the estimator of the risk, the law and the model.
+CASES: dict[str, tuple[str, Callable[[], Law], Callable[[], Parametrization]]] = {
+    "eq. (8), expected": ("expected", lambda: _regression(), lambda: SparseA(5, 3, 0.1)),
+    "eq. (8), sampled": ("sampled", lambda: _regression(), lambda: SparseA(5, 3, 0.1)),
+    "eq. (11), expected": ("expected", lambda: _regression(), lambda: SparseAB(5, 3, 0.1)),
+    "full P and Q, sampled": ("sampled", lambda: _regression(), lambda: Full(5, 3, 0.1)),
+    "xie, 4 heads, expected": ("expected", lambda: _regression(), lambda: MultiHead(5, 1, 4, 0.1)),
+    "xie, LSA with y_q, expected": ("expected", lambda: _regression(), lambda: YqLSA(5, 1, 0.1)),
+    "lds, window 5, sampled": (
+        "sampled",
+        lambda: DynamicalSystem(dim=5, length=30, window=5).law(SEEDS),
+        lambda: Full(5, 2, 0.1),
+    ),
+    "giannou, LSA of 4 heads, sampled": (
+        "sampled",
+        lambda: ConditionedRegression(dim=5).law(SEEDS),
+        lambda: LSA(5, 3, 4, None, mask=True, init_std=0.03),
+    ),
+}
+
+
+def rows(repeats: int) -> Iterator[dict[str, Any]]:
+    """Compare eager and compiled steps: each case in double precision, the first in single and by threads."""
+    if (reason := library.why_none()) is not None:
+        yield {"name": "the compiled kernel", "target": "", "met": True, "skipped": reason}
+        return
+    threads = torch.get_num_threads()
+    first = next(iter(CASES))
+    todo = [(case, torch.float64, threads) for case in CASES] + [(first, torch.float32, threads)]
+    if threads > 1:
+        todo += [(first, torch.float64, 1), (first, torch.float32, 1)]
+    for case, dtype, count in todo:
+        torch.set_num_threads(count)
+        try:
+            yield _row(case, dtype, count, repeats, compiled=case == first)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def _row(case: str, dtype: torch.dtype, threads: int, repeats: int, compiled: bool) -> dict[str, Any]:
+    precision = {torch.float64: "double", torch.float32: "single"}[dtype]
+    eager, tile = FamilyStep(case, dtype), FamilyStep(case, dtype)
+    tile.use_kernel()
+    words = f"{case}, {precision}, {threads} thread{'s' * (threads > 1)}"
+    aim = AIMS.get(library.instruction_sets()[-1]) if case == next(iter(CASES)) else None
+    found = asdict(
+        compare(words, ("eager", eager.take), ("kernel", tile.take), repeats, at_least=aim, by="cpu")
+    )
+    work = 3 * tile.multiply_adds * BATCH * len(SEEDS)
+    rate = _multiply_adds_a_second(dtype, repeats)
+    found |= {
+        "multiply_adds": work,
+        "share_of_rate": work / (found["second_ms"] / 1e3) / rate,
+        "rate": rate,
+    }
+    if compiled and shutil.which("g++") and threads == torch.get_num_threads():
+        found |= _by_torch_compile(case, dtype, repeats)
+    return found
+
+
+def _by_torch_compile(case: str, dtype: torch.dtype, repeats: int) -> dict[str, Any]:
+    step = FamilyStep(case, dtype)
+    started = time.perf_counter()
+    try:
+        step.risk = torch.compile(step.risk)
+        step.take()
+    except Exception as error:  # inductor raises what its compiler raises
+        return {"compile_fails": type(error).__name__}
+    seconds = time.perf_counter() - started
+    return {"compile_ms": statistics.median(_seconds(step.take, repeats)) * 1e3, "compile_seconds": seconds}
+
+
+class FamilyStep:
+    """One optimizer step of an ensemble: risk, gradient, clip, Adam."""
+
+    def __init__(self, case: str, dtype: torch.dtype, batch: int = BATCH) -> None:
+        estimator, law, family = CASES[case]
+        self.law, parametrization = law(), family()
+        parametrization.initialise(SEEDS, dtype)
+        self.model = LinearTransformer(parametrization)
+        self.estimator = make_estimator(estimator, self.model, self.law).to(dtype)
+        weights = dict(parametrization.named_parameters())
+        spec = OptimizerSpec(torch.optim.Adam, {"lr": 1e-4}, Constant())
+        self.optimizer = ReplicaOptimizer(spec, weights, [0.01] * len(SEEDS))
+        streams = [generator(seed, "train", 0) for seed in SEEDS]
+        self.draw = {k: v.to(dtype) for k, v in self.estimator.draw(streams, batch).items()}
+        self.risk: Risk = self.estimator.risk
+        self.pieces = self.estimator.pieces(self.draw)
+
+    def use_kernel(self) -> None:
+        """Compute the risk by the compiled kernel, which takes the prompts in one piece."""
+        recording = record_risk(self.estimator.risk, self.model, self.draw).recording
+        self.multiply_adds = recording.program.multiply_adds()
+        self.risk, self.pieces = fused_risk(self.estimator.risk, self.model, self.draw), [(1.0, self.draw)]
+
+    def take(self) -> None:
+        self.optimizer.clear_gradients()
+        for share, piece in self.pieces:
+            (self.risk(self.model, piece) * share).sum().backward()
+        self.optimizer.attach_gradients()
+        self.optimizer.clip()
+        self.optimizer.engine.step()
+
+
+def _regression() -> Law:
+    return LinearRegression(context=20, task_covariance="inverse").law(SEEDS)
+
+
+def _multiply_adds_a_second(dtype: torch.dtype, repeats: int) -> float:
+    """Return the most that a product of large matrices reaches; other programs only lower it."""
+    left, right = (torch.ones(SQUARE, SQUARE, dtype=dtype) for _ in range(2))
+    return SQUARE**3 / min(_seconds(lambda: left @ right, 3 * repeats))
+
+
+def _seconds(work: Callable[[], object], repeats: int) -> list[float]:
+    work()
+    taken = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - started)
+    return taken
