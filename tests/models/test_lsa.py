@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from icl.checks.giannou.mask_floor import unmasked_stack
+from icl.checks.giannou.support.unmasked_attention import unmasked_stack
 from icl.models import LSA, LinearTransformer
 from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator

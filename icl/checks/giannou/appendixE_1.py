@@ -1,21 +1,21 @@
 """giannou, appendix E.1: the two plotted claims about h, behind the constant decrease of Theorem 5.4.
 
 h(x) = -x^2/(1+x) + c + w*(delta), w*(t) = -t - log(1 - t), delta^2 = x^2/(1+x)^2 - 2c/(1+x) + c', with x the
-Newton decrement, c = eps^T grad g and c' = eps^T Hess g eps. delta is a norm, so only delta^2 >= 0 occurs.
-
-With s = x/(1+x) and u = 1 - s, h' < 0 where delta < D = 1 - k u^2, k = (s + c)/(s (1 + u)); for c' = 0 that
-is G(s, c) = 1 + s - 2 k u + k^2 u^3 + 2 c > 0, bounded on cells by interval arithmetic.
+Newton decrement, c = eps^T grad g and c' = eps^T Hess g eps; see icl.checks.giannou.support.newton_decrease.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from icl.checks.giannou.support import newton_decrease
+from icl.checks.numbers import Numbers, exact, finding, searched, tried
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound, Control, Finding, at_most, combine
-from icl.errors import whole
+from icl.checks.settings import integer, validate
+from icl.checks.verdict import Control, Finding
 
-SIXTH = 1 / 7  # s at x = 1/6
 REMARKS = [
     "h is decreasing for x >= 1/6 and |c| <= .06 where c' = 0, as in the left plot. With c' fixed at .012 "
     "it is not for all x: delta passes 1 and h has a pole, beyond decreasing_up_to_x.",
@@ -31,60 +31,44 @@ REMARKS = [
 ]
 
 
+@dataclass(eq=False)
 class AppendixE1:
     """Settings: `cells` of the grid along each axis."""
 
     reference = "Appendix E.1, Figure 10"
     claim = "h decreases in x >= 1/6 for |c| <= .06, and h(1/6) <= -.01 for |y| <= .01, |z| <= .012."
 
-    def __init__(self, cells: int = 1000) -> None:
-        self.cells = whole("check.cells", cells, 50, 5000)
+    cells: int = integer(1000, 50, 5000)
+
+    def __post_init__(self) -> None:
+        validate(self)
 
     def measure(self) -> Finding:
-        least_G = least_of_G(self.cells)
-        printed, error = largest_at_sixth(0.01, 0.012, self.cells)
-        own_z = own_bound_on_z()
-        own, own_error = largest_at_sixth(0.01, own_z, self.cells)
-        derivative = largest_derivative(self.cells)
-        off = {
-            "h_off_printed": off_printed(0.01, 0.012, self.cells),
-            "slope_off": slope_off(),
-            "turn_off": turn_off(decreasing_up_to(0.012), 0.012),
-            "certificate_excess": max(least_G - least_on_grid(), 0.0),
-            "own_z_off": own_z_off(),
-        }
-        sound, wrong_bound = combine(
-            [
-                at_most("h_off_printed", off["h_off_printed"], ROUNDING, "rounding"),
-                at_most("slope_off", off["slope_off"], ROUNDING, "rounding"),
-                at_most("turn_off", off["turn_off"], 0.5, "signs of h' on both sides"),
-                at_most("certificate_excess", off["certificate_excess"], ROUNDING, "a lower bound is below"),
-                at_most("own_z_off", off["own_z_off"], 1e-4, "the grid of mu, 1e-4 apart in log"),
-            ]
+        least_G = newton_decrease.least_of_G(self.cells)
+        printed, error = newton_decrease.largest_at_sixth(0.01, 0.012, self.cells)
+        own_z = newton_decrease.own_bound_on_z()
+        own, own_error = newton_decrease.largest_at_sixth(0.01, own_z, self.cells)
+        turn = newton_decrease.decreasing_up_to(0.012)
+        # One point where h exceeds -.01 refutes; that none does on the grid needs the grid's error.
+        claim = searched(h_at_sixth=printed).at_most(
+            -0.01, "the claim; h is evaluated on a grid, its own values are attained", half_width=error
         )
-        bound = Bound(-0.01, "the claim; h is evaluated on a grid, its own values are attained", "h_at_sixth")
-        # One point where h exceeds -.01 refutes; that none does on the grid would need the Lipschitz error.
-        if sound != "holds":
-            verdict, bound = "undecided", wrong_bound
-        elif printed > bound.value + error:
-            verdict = "fails"
-        else:
-            verdict = "holds" if least_G > 0 and printed + error <= bound.value else "undecided"
-        return Finding(
-            verdict,
-            {
-                "h_at_sixth": printed,
-                "h_at_sixth_own_eps": own,
-                "h_at_sixth_own_eps_upper": own + own_error,
-                "z_of_own_eps": own_z,
-                "h_at_sixth_without_error": float(h(np.array(1 / 6), np.array(0.0), np.array(0.0))),
-                "decreasing_certificate": least_G,
-                "decreasing_up_to_x": decreasing_up_to(0.012),
-                "largest_derivative": derivative,
-                "printed_largest_derivative": -0.02,
-                **off,
-            },
-            bound,
+        return finding(
+            [
+                claim.holds_only_if(least_G > 0).provided(*self._sound(least_G, turn)),
+                searched(h_at_sixth_own_eps=own),
+                exact(
+                    h_at_sixth_own_eps_upper=own + own_error,
+                    z_of_own_eps=own_z,
+                    h_at_sixth_without_error=float(
+                        newton_decrease.h(np.array(1 / 6), np.array(0.0), np.array(0.0))
+                    ),
+                    decreasing_certificate=least_G,
+                    decreasing_up_to_x=turn,
+                    printed_largest_derivative=-0.02,
+                ),
+                searched(largest_derivative=newton_decrease.largest_derivative(self.cells)),
+            ],
             Control(
                 "h(1/6) <= -.0125 for the paper's own eps, below its value without any error",
                 own,
@@ -95,115 +79,22 @@ class AppendixE1:
                 "positive."
             ],
             remarks=REMARKS,
-            kinds={
-                "*": "exact",
-                **dict.fromkeys(("h_at_sixth", "h_at_sixth_own_eps", "largest_derivative"), "searched"),
-                **dict.fromkeys(("*_off*", "certificate_excess"), "tried"),
-            },
         )
 
-
-def h(x: np.ndarray, c: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """h, with nan where delta^2 < 0: no error has such c and z."""
-    square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x) + z
-    delta = np.sqrt(np.where(square < 0, np.nan, square))
-    return -(x**2) / (1 + x) + c - delta - np.log1p(-delta)
-
-
-def slope(x: np.ndarray, c: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """dh/dx, with nan where delta^2 < 0: delta delta' = (x + c (1 + x)) / (1 + x)^3."""
-    square = x**2 / (1 + x) ** 2 - 2 * c / (1 + x) + z
-    delta = np.sqrt(np.where(square < 0, np.nan, square))
-    top = x + c * (1 + x) - (x**2 + 2 * x) * (1 + x) * (1 - delta)
-    return top / ((1 - delta) * (1 + x) ** 3)
-
-
-def largest_at_sixth(y: float, z: float, cells: int) -> tuple[float, float]:
-    """max h(1/6) over |c| <= y, 0 <= c' <= z, and how much the grid in c can miss.
-
-    h grows with c', so c' = z. In c, dh/dc = 1 - (6/7) / (1 - delta) is at most 1 / (1 - delta) in size.
-    """
-    c = np.linspace(-y, y, cells + 1)
-    values = h(np.full_like(c, 1 / 6), c, np.full_like(c, z))
-    delta = np.sqrt(SIXTH**2 + 2 * y * (1 - SIXTH) + z)
-    return float(np.nanmax(values)), float(y / cells / (1 - delta))
-
-
-def off_printed(y: float, z: float, cells: int) -> float:
-    """h(1/6) against the function that appendix E.1 prints for it, with the root r where it needs one:
-    -1/42 + y - log(1 - r) - r, r^2 = 1/49 - 12 y / 7 + z."""
-    c = np.linspace(-y, y, cells + 1)
-    root = np.sqrt(1 / 49 - 12 * c / 7 + z)
-    printed = -1 / 42 + c - np.log(1 - root) - root
-    return float(np.abs(h(np.full_like(c, 1 / 6), c, np.full_like(c, z)) - printed).max())
-
-
-def slope_off() -> float:
-    """dh/dx against the derivative along the imaginary axis, h(x + i t) / t, which cancels nothing."""
-    x, c = np.meshgrid(np.linspace(1 / 6, 1, 101), np.linspace(-0.06, 0.06, 101), indexing="ij")
-    t, possible = 1e-30, x**2 / (1 + x) ** 2 - 2 * c / (1 + x) > 1e-3
-    x, c = x[possible], c[possible]
-    w = x + 1j * t
-    delta = np.sqrt(w**2 / (1 + w) ** 2 - 2 * c / (1 + w))
-    by_step = np.imag(-(w**2) / (1 + w) + c - delta - np.log(1 - delta)) / t
-    return float(np.abs(slope(x, c, np.zeros(1)) - by_step).max())
-
-
-def turn_off(x: float, z: float) -> float:
-    """0 where h' < 0 just before x and not just after, at c = 0 and c' = z."""
-    before, after = slope(x * np.array([1 - 1e-6, 1 + 1e-6]), np.zeros(2), np.full(2, z))
-    return 0.0 if before < 0 <= after else 1.0
-
-
-def least_on_grid() -> float:
-    """G on a grid of its own, by u G = D^2 - delta^2."""
-    x, c = np.meshgrid(np.geomspace(1 / 6, 1e3, 2001), np.linspace(-0.06, 0.06, 121), indexing="ij")
-    s, u = x / (1 + x), 1 / (1 + x)
-    D = 1 - (s + c) / (s * (1 + u)) * u**2
-    return float(((D**2 - s**2 + 2 * c * u) / u).min())
-
-
-def own_z_off() -> float:
-    """own_bound_on_z against the largest over a grid of mu, as a share."""
-    mu = np.exp(np.arange(-10, 10, 1e-4))
-    eps = np.minimum(0.01, 0.04 * mu / (1 + mu))
-    return abs(float((eps**2 * (1 + mu) / (4 * mu)).max()) / own_bound_on_z() - 1)
-
-
-def own_bound_on_z() -> float:
-    """sup over mu of eps^2 (1+mu)/(4 mu), eps = min(.01, .04 mu/(1+mu)): at .01 = .04 mu/(1+mu), mu = 1/3.
-
-    Below it is .0004 mu/(1+mu), above it .000025 (1+mu)/mu: rising, then falling.
-    """
-    return 0.0004 * (1 / 3) / (1 + 1 / 3)
-
-
-def least_of_G(cells: int) -> float:
-    """A lower bound of G over s in [1/7, 1], |c| <= .06: the cells' least, each by interval arithmetic."""
-    s, c = np.linspace(SIXTH, 1, cells + 1), np.linspace(-0.06, 0.06, cells + 1)
-    s0, s1, c0, c1 = s[:-1, None], s[1:, None], c[None, :-1], c[None, 1:]
-    u0, u1 = 1 - s1, 1 - s0
-    # s (1 + u) = s (2 - s) rises with s; s + c > 0
-    k0, k1 = (s0 + c0) / (s1 * (2 - s1)), (s1 + c1) / (s0 * (2 - s0))
-    return float((1 + s0 - 2 * k1 * u1 + k0**2 * u0**3 + 2 * c0).min())
-
-
-def decreasing_up_to(z: float) -> float:
-    """Largest x up to which h decreases at c = 0 and c' = z, by bisection on delta < D."""
-
-    def decreases(x: float) -> bool:
-        s = x / (1 + x)
-        delta = np.sqrt(s**2 + z)
-        return bool(delta < 1 - (1 - s) ** 2 / (2 - s))
-
-    low, high = 1 / 6, 1e6
-    for _ in range(200):
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if decreases(middle) else (low, middle)
-    return low
-
-
-def largest_derivative(cells: int) -> float:
-    """max h' over x in [1/6, 1], |c| <= .06, c' = 0, on a grid."""
-    x, c = np.meshgrid(np.linspace(1 / 6, 1, cells + 1), np.linspace(-0.06, 0.06, cells + 1), indexing="ij")
-    return float(np.nanmax(slope(x, c, np.zeros(1))))
+    def _sound(self, least_G: float, turn: float) -> list[Numbers]:
+        """Compare h, its slope, the certificate and the turn with other ways to them."""
+        unsound = "undecided"
+        excess = max(least_G - newton_decrease.least_on_grid(), 0.0)
+        return [
+            tried(
+                h_off_printed=newton_decrease.off_printed(0.01, 0.012, self.cells),
+                slope_off=newton_decrease.slope_off(),
+            ).at_most(ROUNDING, "rounding", otherwise=unsound),
+            tried(turn_off=newton_decrease.turn_off(turn, 0.012)).at_most(
+                0.5, "signs of h' on both sides", otherwise=unsound
+            ),
+            tried(certificate_excess=excess).at_most(ROUNDING, "a lower bound is below", otherwise=unsound),
+            tried(own_z_off=newton_decrease.own_z_off()).at_most(
+                1e-4, "the grid of mu, 1e-4 apart in log", otherwise=unsound
+            ),
+        ]

@@ -12,7 +12,12 @@ from torch import Tensor
 
 from icl.algorithms.newton import newton_iteration, transpose_start
 from icl.checks.giannou.support.mutants import least_wrong, or_infinite
-from icl.checks.giannou.support.newton_steps import exact_identity, steps_by_accuracy, steps_by_condition
+from icl.checks.giannou.support.newton_steps import (
+    exact_identity,
+    sizes_of_terms,
+    steps_by_accuracy,
+    steps_by_condition,
+)
 from icl.checks.giannou.support.problems import MAX_DIM, TOO_LONG, draw_designs, validate_condition
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.rounding import PATH, path_rounding
@@ -84,29 +89,9 @@ class Order:
         identity_DD = torch.eye(self.dim, dtype=torch.float64)
         _, s_BD, Vt_BDD = torch.linalg.svd(A_BDD)
         r_BD, off = 1 - s_BD**2 / (s_BD[:, :1] ** 2 + s_BD[:, -1:] ** 2), []
-        sizes_TB = self._sizes(X_TBDD, A_BDD, r_BD)
+        sizes_TB = sizes_of_terms(X_TBDD, A_BDD, r_BD, self.order)
         for t, X_BDD in enumerate(X_TBDD):
             expected_BDD = (Vt_BDD.mT * (r_BD ** float(power**t))[:, None]) @ Vt_BDD
             error_B = (identity_DD - X_BDD @ A_BDD - expected_BDD).flatten(1).norm(dim=1)
             off.append(or_infinite(float((error_B / sizes_TB[t]).max())))
         return max(off)
-
-    def _sizes(self, X_TBDD: list[Tensor], A_BDD: Tensor, r_BD: Tensor) -> list[Tensor]:
-        """Return sizes of what is rounded on the way to I - X_t A, in Frobenius norms.
-
-        Computing the residual I - A X rounds terms of size a = |A| |X| + sqrt(D); through the at most k^2 / 2
-        products of Horner's rule that moves X_{t+1} by |X| k^2 a / 2 and I - X A by a^2 k^2 / 2 more; an
-        earlier error is multiplied by at most k r^{k-1}, r the residual's norm.
-        """
-        k, sizes = self.order, []
-        size_B = torch.zeros(len(A_BDD), dtype=torch.float64)
-        for t, X_BDD in enumerate(X_TBDD):
-            a_B = A_BDD.flatten(1).norm(dim=1) * X_BDD.flatten(1).norm(dim=1) + self.dim**0.5
-            r_B = r_BD.amax(1) ** float(k ** max(t - 1, 0))
-            if t:
-                size_B = size_B * k * r_B ** (k - 1)
-            # the eigendecomposition's power k^t of r, rounded as r^{k^t - 1} k^t is
-            power_B = k**t * r_BD.amax(1) ** float(k**t - 1)
-            size_B = size_B + k**2 * a_B**2
-            sizes.append(size_B + power_B * self.dim**0.5)
-        return sizes

@@ -6,34 +6,35 @@ D covariates, N context, T steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.step_layers import LayerByLayer, interpolation_off, knots_end_off
 from icl.checks.giannou.support.mutants import least_wrong, or_infinite
 from icl.checks.giannou.support.step_error import (
     MAX_STEPS,
     NewtonSteps,
-    StepSetting,
     Trajectory,
+    error_of_step,
+    fitted_slope,
     inversion_steps,
     rounding,
+    rows_off,
     step_error_bound,
 )
-from icl.checks.verdict import Bound, Finding, at_most, combine, decide
+from icl.checks.giannou.support.step_layers import LayerByLayer, interpolation_off, knots_end_off
+from icl.checks.numbers import Numbers, exact, finding, tried
+from icl.checks.settings import integer
+from icl.checks.verdict import Finding
 from icl.constructions.giannou.describe import describe
-from icl.constructions.giannou.logistic import prompt_of_theorem
-from icl.errors import whole
+from icl.constructions.giannou.logistic import Approximations, prompt_of_theorem
 from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
 from icl.theory.quadratic import EPSILON
 
-PRINTED_EXPONENT = -0.25  # width ~ eps^-4
 REMARKS = [
     "(C.2) is declared (7d+5) x n; the rows listed there are 6d+4, as Remark 5.3 says. The block of zeros is "
     "what Lemma 4.1's two layers need. One layer would do for each step of inversion: X <- 2 X - X B^T X, "
@@ -63,149 +64,114 @@ class Theorem5_2(NewtonSteps):
         "eps."
     )
 
-    steps: int = 12
+    steps: int = integer(12, 1, MAX_STEPS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("check.steps", self.steps, 1, MAX_STEPS)
-        self.affordable(1)
+        self.fits_in_memory(1)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
         loss, setting = self.losses(rng, 1), self.setting(1.0)
         x_BD = torch.from_numpy(rng.standard_normal((1, self.dim)))
         x_BD = x_BD / x_BD.norm()
-        widths = sorted({max(32, self.width // 2**i) for i in range(5)})
-        errors = [_error(setting, width, loss, x_BD) for width in widths]
-        step = setting.step(self.width)
-        trajectory = Trajectory.of(step, loss.A_BND, loss.y_BN, x_BD, self.steps)
-        by_step = trajectory.step_errors(loss)[:, 0]
-        restored = _restored(step, trajectory.H_BPM, loss, x_BD)
-        by = setting.approximations(self.width)
+        step, by = setting.step(self.width), setting.approximations(self.width)
         prompt_PM = prompt_of_theorem(step, loss.A_BND, loss.y_BN, x_BD)[0]
-        by_layer = LayerByLayer.of(step, setting, by, prompt_PM)
-        layers_over_rounding = by_layer.over_rounding()
-        between_knots = interpolation_off(by, self.mu, self.context)
-        optimum_BD = damped_newton(loss, torch.zeros_like(x_BD)).x_BD
-        slope = fitted_slope(setting, widths, errors)
-        allowed = [
-            float(step_error_bound(setting, self.width, loss, before_BD))
-            for before_BD in trajectory.x_TBD[:-1]
-        ]
-        ratio = or_infinite(float(np.max(by_step / np.array(allowed))))
-        source = "the ReLU layers' and the inversion's errors carried through each step, and rounding"
-        rounded = rounding(setting, self.width)
-        half = 2 * (self.width // 2)  # a square twice for each of the D entries, p once for each label
-        stated_neurons = [self.width, self.dim * half + 2, half, 6, self.width, 2]
-        stated = (11 + 2 * self.k, 3, 6 * self.dim + 4, stated_neurons)
-        neurons = [layer.relu.width for layer in step.layers if layer.relu is not None]
-        sizes_off = int((len(step.layers), step.heads, step.width, neurons) != stated)
-        ends_off = knots_end_off(by, self.mu, 1.0)
-        verdict, shown = combine(
+        layers = LayerByLayer.of(step, setting, by, prompt_PM)
+        rate = self._rate(loss, x_BD)
+        return finding(
             [
-                at_most("error_over_bound", ratio, 1.0, source),
-                at_most("sizes_off", sizes_off, 0.5, "11 + 2k layers, 3 heads, 6d + 4 rows, d N + 2 neurons"),
-                at_most("rows_off", restored, rounded, "rounding: as for a step"),
-                at_most("layer_over_rounding", layers_over_rounding, 1.0, "rounding of the layer's terms"),
-                at_most("interpolation_off", between_knots, 1.0, "from a quarter to all of relu_errors"),
-                at_most("knots_end_off", ends_off, 64 * EPSILON, "rounding: 64 * 2^-52"),
-                (self._rate(slope), Bound(PRINTED_EXPONENT, "the claim: width ~ eps^-4", "slope")),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "error_over_bound": ratio,
-                "step_error": or_infinite(float(by_step.max())),
-                "error_by_step": by_step.tolist(),
-                "bound_by_step": allowed,
-                "error_by_width": {"widths": widths, "errors": errors},
-                "bound_by_width": {
-                    "widths": widths,
-                    "bounds": [float(step_error_bound(setting, width, loss, x_BD)) for width in widths],
-                },
-                "slope": slope,
-                "error_by_inversion": self._by_inversion(loss, x_BD),
-                "layers": len(step.layers),
-                "sizes_off": sizes_off,
-                "inversion": self.k,
-                "heads": step.heads,
-                "width": step.width,
-                "neurons": step.neurons,
-                "rows_off": restored,
-                "layer_over_rounding": layers_over_rounding,
-                "interpolation_off": between_knots,
-                "knots_end_off": ends_off,
-                "final_distance_to_optimum": float((trajectory.x_TBD[-1] - optimum_BD).norm()),
-                "relu_errors": {
-                    "p(1-p)": by.variance.error,
-                    "d_i a_ij / n": by.product_error(self.context),
-                    "p": by.probability.error,
-                    "step size": by.step_size.error,
-                },
-            },
-            shown,
-            least_wrong("a wrong head's error in its own layer, over rounding", dict(by_layer.wrong()), 1.0),
+                *self._steps(step, loss, x_BD),
+                tried(layer_over_rounding=layers.over_rounding()).at_most(
+                    1.0, "rounding of the layer's terms"
+                ),
+                *self._functions(by),
+                rate,
+            ],
+            least_wrong("a wrong head's error in its own layer, over rounding", dict(layers.wrong()), 1.0),
             notes=[
                 "layer_over_rounding: the largest difference of a layer from the operation stated for it, on "
                 "the rows as they come to it, as a share of what rounding makes of its terms. "
                 "interpolation_off: the ReLU layers' functions between their knots, against relu_errors. "
                 "knots_end_off: how far knots end from the largest margin and short of the largest lambda^2.",
-                *self._what_decides(slope),
+                *([] if rate.holds or not self._few_inversions else [self._what_decides()]),
             ],
             remarks=REMARKS,
             details=describe(step),
-            kinds={
-                "*": "tried",
-                **dict.fromkeys(
-                    ("layers", "sizes_off", "inversion", "heads", "width", "neurons", "rows_off"), "exact"
-                ),
-                "relu_errors": "exact",
-            },
         )
 
-    def _rate(self, slope: float) -> str:
-        """With fewer inversion steps than width asks for, their error hides that of the width."""
-        verdict = decide(slope, PRINTED_EXPONENT)
-        return "undecided" if verdict == "fails" and self.k < inversion_steps(self.mu) else verdict
+    def _steps(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> list[Numbers]:
+        """Compare steps in a row with exact ones, and the stack's sizes with those stated."""
+        its, setting = Trajectory.of(step, loss.A_BND, loss.y_BN, x_BD, self.steps), self.setting(1.0)
+        errors_T = its.step_errors(loss)[:, 0]
+        allowed = [float(step_error_bound(setting, self.width, loss, at_BD)) for at_BD in its.x_TBD[:-1]]
+        half = 2 * (self.width // 2)  # a square twice for each of the D entries, p once for each label
+        stated_neurons = [self.width, self.dim * half + 2, half, 6, self.width, 2]
+        neurons = [layer.relu.width for layer in step.layers if layer.relu is not None]
+        stated = (11 + 2 * self.k, 3, 6 * self.dim + 4, stated_neurons)
+        optimum_BD = damped_newton(loss, torch.zeros_like(x_BD)).x_BD
+        return [
+            tried(error_over_bound=or_infinite(float(np.max(errors_T / np.array(allowed))))).at_most(
+                1.0, "the ReLU layers' and the inversion's errors carried through each step, and rounding"
+            ),
+            exact(sizes_off=int((len(step.layers), step.heads, step.width, neurons) != stated)).at_most(
+                0.5, "11 + 2k layers, 3 heads, 6d + 4 rows, d N + 2 neurons"
+            ),
+            exact(rows_off=rows_off(step, its.H_BPM, loss, x_BD)).at_most(
+                rounding(setting, self.width), "rounding: as for a step"
+            ),
+            tried(
+                step_error=or_infinite(float(errors_T.max())),
+                error_by_step=errors_T.tolist(),
+                bound_by_step=allowed,
+                final_distance_to_optimum=float((its.x_TBD[-1] - optimum_BD).norm()),
+            ),
+            exact(layers=len(step.layers), inversion=self.k, heads=step.heads, width=step.width),
+            exact(neurons=step.neurons),
+        ]
 
-    def _what_decides(self, slope: float) -> Iterator[str]:
-        if self._rate(slope) == "undecided" and self.k < inversion_steps(self.mu):
-            yield (
-                f"undecided: {self.k} steps of inversion leave an error that hides that of the width; "
-                "check.inversion=null takes as many as mu does."
-            )
-
-    def _by_inversion(self, loss: LogisticLoss, x_BD: Tensor) -> dict[str, list[float]]:
-        ks = list(range(1, self.k + 1))
-        width = min(self.width, 500)
-        return {
-            "steps": [float(k) for k in ks],
-            "errors": [_error(self.setting(1.0, k), width, loss, x_BD) for k in ks],
+    def _functions(self, by: Approximations) -> list[Numbers]:
+        """Compare the ReLU layers' functions with those that they stand for."""
+        errors = {
+            "p(1-p)": by.variance.error,
+            "d_i a_ij / n": by.product_error(self.context),
+            "p": by.probability.error,
+            "step size": by.step_size.error,
         }
+        return [
+            tried(interpolation_off=interpolation_off(by, self.mu, self.context)).at_most(
+                1.0, "from a quarter to all of relu_errors"
+            ),
+            tried(knots_end_off=knots_end_off(by, self.mu, 1.0)).at_most(
+                64 * EPSILON, "rounding: 64 * 2^-52"
+            ),
+            exact(relu_errors=errors),
+        ]
 
+    def _rate(self, loss: LogisticLoss, x_BD: Tensor) -> Numbers:
+        """Return the exponent of the error by width, and errors by width and by steps of inversion."""
+        widths, ks = sorted({max(32, self.width // 2**i) for i in range(5)}), range(1, self.k + 1)
+        setting, narrow = self.setting(1.0), min(self.width, 500)
+        errors = [error_of_step(setting, width, loss, x_BD) for width in widths]
+        bounds = [float(step_error_bound(setting, width, loss, x_BD)) for width in widths]
+        by_inversion = [error_of_step(self.setting(1.0, k), narrow, loss, x_BD) for k in ks]
+        # With fewer inversion steps than width asks for, their error hides that of the width.
+        slope = tried(slope=fitted_slope(setting, widths, errors)).at_most(
+            -0.25, "the claim: width ~ eps^-4", otherwise="undecided" if self._few_inversions else "fails"
+        )
+        described = tried(
+            error_by_width={"widths": widths, "errors": errors},
+            bound_by_width={"widths": widths, "bounds": bounds},
+            error_by_inversion={"steps": [float(k) for k in ks], "errors": by_inversion},
+        )
+        return Numbers([*slope, *described])
 
-def fitted_slope(setting: StepSetting, widths: list[int], errors: list[float]) -> float:
-    """Of log error against log width, where errors are above rounding; nan for fewer than two."""
-    kept = [
-        (w, e)
-        for w, e in zip(widths, errors, strict=True)
-        if e > rounding(setting, w) / 10 and np.isfinite(e)
-    ]
-    if len(kept) < 2:
-        return float("nan")
-    return float(np.polyfit(np.log([w for w, _ in kept]), np.log([e for _, e in kept]), 1)[0])
+    @property
+    def _few_inversions(self) -> bool:
+        return self.k < inversion_steps(self.mu)
 
-
-def _error(setting: StepSetting, width: int, loss: LogisticLoss, x_BD: Tensor) -> float:
-    """Of one step from x."""
-    its = Trajectory.of(setting.step(width), loss.A_BND, loss.y_BN, x_BD, 1)
-    return or_infinite(float(its.step_errors(loss).max()))
-
-
-def _restored(step: ColumnStack, H_BPM: Tensor, loss: LogisticLoss, x_BD: Tensor) -> float:
-    """How far the rows other than x are from the prompt's."""
-    off_BPM = (H_BPM - prompt_of_theorem(step, loss.A_BND, loss.y_BN, x_BD)).abs()
-    off_BPM[:, step.rows["x"]] = 0
-    x_BDM = step.block(H_BPM, "x")
-    return or_infinite(max(float(off_BPM.max()), float((x_BDM - x_BDM[..., :1]).abs().max())))
+    def _what_decides(self) -> str:
+        return (
+            f"undecided: {self.k} steps of inversion leave an error that hides that of the width; "
+            "check.inversion=null takes as many as mu does."
+        )

@@ -1,7 +1,7 @@
 """Figure 10 of giannou: the two surfaces of appendix E.1, and what is certain of them.
 
-h is the bound on the decrease of one inexact damped Newton step (icl.checks.giannou.appendixE_1): x Newton's
-decrement, c = y = eps^T grad g, z = eps^T Hess g eps.
+h is the bound on the decrease of one inexact damped Newton step: x Newton's decrement, c = y = eps^T grad g,
+z = eps^T Hess g eps (icl.checks.giannou.support.newton_decrease).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from icl.checks.giannou.appendixE_1 import (
+from icl.checks.giannou.support.newton_decrease import (
     h,
     largest_at_sixth,
     largest_derivative,

@@ -14,7 +14,7 @@ import torch
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
-from icl.checks.giannou.mask_floor import least_by_spectrum, unmasked_risk
+from icl.checks.giannou.support.unmasked_attention import least_by_spectrum, unmasked_risk
 from icl.random import generator
 from icl.tasks import ConditionedRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
@@ -108,7 +108,8 @@ def _own_spectra(
 
 
 def _query_integrated(theta_V: Array, law: ConditionedRegressionLaw, s_BD: Array, seed: int) -> Array:
-    """Risk of each spectrum where Sigma = lambda I, whatever the query (icl.checks.giannou.mask_floor)."""
+    """Risk of each spectrum where Sigma = lambda I, whatever the query
+    (icl.checks.giannou.support.unmasked_attention)."""
     lambda_B = generator(seed, "eval", 2).uniform(*law.largest, len(s_BD))
     g_BD = torch.from_numpy(response(theta_V, lambda_B[:, None] * s_BD))
     return lambda_B * unmasked_risk(g_BD, torch.from_numpy(s_BD), law.context_R[0]).numpy()

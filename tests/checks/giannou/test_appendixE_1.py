@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from icl.checks.giannou import appendixE_1
 from icl.checks.giannou.appendixE_1 import AppendixE1
+from icl.checks.giannou.support import newton_decrease
 from tests.checks.asking import Mutant, seen
 
 
@@ -17,10 +17,10 @@ def test_appendix_e1():
 
 def test_h_and_its_derivative_by_differences():
     x, c, z = np.array([0.3, 0.8, 2.0]), np.array([0.0, -0.05, 0.04]), np.zeros(3)
-    difference = (appendixE_1.h(x + 1e-6, c, z) - appendixE_1.h(x - 1e-6, c, z)) / 2e-6
-    np.testing.assert_allclose(appendixE_1.slope(x, c, z), difference, rtol=1e-6)
-    with_z = (appendixE_1.h(x + 1e-6, c, z + 0.01) - appendixE_1.h(x - 1e-6, c, z + 0.01)) / 2e-6
-    np.testing.assert_allclose(appendixE_1.slope(x, c, z + 0.01), with_z, rtol=1e-6)
+    difference = (newton_decrease.h(x + 1e-6, c, z) - newton_decrease.h(x - 1e-6, c, z)) / 2e-6
+    np.testing.assert_allclose(newton_decrease.slope(x, c, z), difference, rtol=1e-6)
+    with_z = (newton_decrease.h(x + 1e-6, c, z + 0.01) - newton_decrease.h(x - 1e-6, c, z + 0.01)) / 2e-6
+    np.testing.assert_allclose(newton_decrease.slope(x, c, z + 0.01), with_z, rtol=1e-6)
     delta = np.sqrt(x**2 / (1 + x) ** 2 - 2 * c / (1 + x))
     s, u = x / (1 + x), 1 / (1 + x)
     G = 1 + s - 2 * (s + c) / (s * (1 + u)) * u + ((s + c) / (s * (1 + u))) ** 2 * u**3 + 2 * c
@@ -36,14 +36,14 @@ def test_the_certificate_of_G_is_below_it_and_nears_it_with_smaller_cells():
     s, c = np.meshgrid(np.linspace(1 / 7, 1, 2001), np.linspace(-0.06, 0.06, 121), indexing="ij")
     k, u = (s + c) / (s * (2 - s)), 1 - s
     least = (1 + s - 2 * k * u + k**2 * u**3 + 2 * c).min()
-    gaps = [least - appendixE_1.least_of_G(cells) for cells in (200, 400, 800)]
+    gaps = [least - newton_decrease.least_of_G(cells) for cells in (200, 400, 800)]
     assert gaps[2] > 0 and gaps[:2] == pytest.approx([2 * gaps[1], 2 * gaps[2]], rel=0.05)
 
 
 test_a_wrong_h_decides_nothing = seen(
     AppendixE1,
     *(
-        Mutant(appendixE_1, name, wrong, "undecided", of)
+        Mutant(newton_decrease, name, wrong, "undecided", of)
         for name, wrong, of in (
             ("h", lambda right, x, c, z: right(x, -c, z), "h_off_printed"),
             ("h", lambda right, x, c, z: right(x, c, z) - 2 * c, "h_off_printed"),

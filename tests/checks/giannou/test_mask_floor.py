@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.giannou import mask_floor
-from icl.checks.giannou.mask_floor import (
-    MaskFloor,
+from icl.checks.giannou.mask_floor import MaskFloor
+from icl.checks.giannou.support import step_sizes, unmasked_attention
+from icl.checks.giannou.support.unmasked_attention import (
     least_by_spectrum,
     quadratic_form,
     response,
@@ -84,15 +84,15 @@ def test_the_control_takes_the_layers_it_needs(check, finding):
     assert len(finding.measured["masked_by_layers"]) > 1
 
 
-def one_layer(right, check, spectra_BD, risk, layers, below=None):
+def one_layer(right, spectra_BD, risk, layers, below=None):
     """The masked family at one layer, whatever the floor."""
-    return right(check, spectra_BD, risk, 1)
+    return right(spectra_BD, risk, 1)
 
 
 test_a_wrong_formula_or_a_mask_is_seen = seen(
     MaskFloor,
     *(
-        Mutant(mask_floor, name, wrong, of=of)
+        Mutant(unmasked_attention, name, wrong, of=of)
         for name, wrong, of in (
             ("unmasked_risk", lambda right, g, s, n: (1 - g).square().mean(-1), "integrals_off"),
             ("unmasked_risk", lambda right, g, s, n: right(g, s, n + 1e-6), "integrals_off"),
@@ -104,15 +104,19 @@ test_a_wrong_formula_or_a_mask_is_seen = seen(
         )
     ),
     *(
-        Mutant(mask_floor, "spectra", wrong, "undecided", "trace_z")
+        Mutant(unmasked_attention, "spectra", wrong, "undecided", "trace_z")
         for wrong in (
             lambda right, rng, samples, tokens, d: right(rng, samples, 2 * tokens, d),
             lambda right, *of: 1.05 * right(*of),
         )
     ),
-    Mutant(MaskFloor, "_floor_given_function", lambda right, *of: 0.9 * right(*of), "undecided", "floor"),
-    Mutant(MaskFloor, "_floor_given_function", lambda right, *of: 2 * right(*of), "undecided", "floor_z"),
-    blinded(MaskFloor, "_by_layers", one_layer),
+    Mutant(
+        unmasked_attention, "risk_of_best_function", lambda right, *of: 0.9 * right(*of), "undecided", "floor"
+    ),
+    Mutant(
+        unmasked_attention, "risk_of_best_function", lambda right, *of: 2 * right(*of), "undecided", "floor_z"
+    ),
+    blinded(step_sizes, "risks_by_layers", one_layer),
     samples=500,
     layers=2,
 )

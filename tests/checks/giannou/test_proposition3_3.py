@@ -5,7 +5,8 @@ from scipy.optimize import minimize_scalar
 
 from icl.algorithms import LogisticLoss
 from icl.checks.giannou import proposition3_3
-from icl.checks.giannou.proposition3_3 import Proposition3_3, ratio, supremum_of_ratio
+from icl.checks.giannou.proposition3_3 import Proposition3_3
+from icl.checks.giannou.support.concordance import ratio, supremum_of_ratio
 from tests.checks.asking import Mutant, blinded, held, seen
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from icl.checks.giannou import theorem5_1
@@ -42,7 +44,7 @@ def test_what_has_not_come_to_phase_two_refutes_nothing(settings, words):
 test_a_wrong_loss_or_distance_is_seen = seen(
     Theorem5_1,
     *wrong_losses(""),
-    Mutant(theorem5_1, "damped_newton", lambda right, *of: theorem5_1.replace(right(*of), x_BD=0 * of[1])),
+    Mutant(theorem5_1, "damped_newton", lambda right, *of: replace(right(*of), x_BD=0 * of[1])),
     Mutant(step_error.Trajectory, "step_errors", lambda right, *of: 1e3 * right(*of), "undecided"),
     width=300,
     samples=1,

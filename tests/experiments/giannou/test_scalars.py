@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from icl.algorithms import NewtonIteration
-from icl.checks.giannou.mask_floor import least_by_spectrum, spectra, unmasked_risk
+from icl.checks.giannou.support.unmasked_attention import least_by_spectrum, spectra, unmasked_risk
 from icl.experiments.giannou.scalars import drawn_problem, exact_problem, family_best, newton_losses
 from icl.models import LSA, LinearTransformer
 from icl.random import generator

@@ -72,3 +72,24 @@ def exact_identity(order: int, steps: int) -> bool:
     for _ in range(order**steps):
         expected = expected.dot(residual)
     return bool((identity - X.dot(A) == expected).all())
+
+
+def sizes_of_terms(X_TBDD: list[Tensor], A_BDD: Tensor, r_BD: Tensor, order: int) -> list[Tensor]:
+    """Return sizes of what is rounded on the way to I - X_t A, in Frobenius norms.
+
+    Computing the residual I - A X rounds terms of size a = |A| |X| + sqrt(D); through the at most k^2 / 2
+    products of Horner's rule that moves X_{t+1} by |X| k^2 a / 2 and I - X A by a^2 k^2 / 2 more; an
+    earlier error is multiplied by at most k r^{k-1}, r the residual's norm.
+    """
+    k, dim, sizes = order, A_BDD.shape[-1], []
+    size_B = torch.zeros(len(A_BDD), dtype=torch.float64)
+    for t, X_BDD in enumerate(X_TBDD):
+        a_B = A_BDD.flatten(1).norm(dim=1) * X_BDD.flatten(1).norm(dim=1) + dim**0.5
+        r_B = r_BD.amax(1) ** float(k ** max(t - 1, 0))
+        if t:
+            size_B = size_B * k * r_B ** (k - 1)
+        # the eigendecomposition's power k^t of r, rounded as r^{k^t - 1} k^t is
+        power_B = k**t * r_BD.amax(1) ** float(k**t - 1)
+        size_B = size_B + k**2 * a_B**2
+        sizes.append(size_B + power_B * dim**0.5)
+    return sizes
