@@ -94,7 +94,7 @@ class Theorem5_2(NewtonSteps):
                 "the rows as they come to it, as a share of what rounding makes of its terms. "
                 "interpolation_off: the ReLU layers' functions between their knots, against relu_errors. "
                 "knots_end_off: how far knots end from the largest margin and short of the largest lambda^2.",
-                *([] if rate.holds or not self._few_inversions else [self._what_decides()]),
+                *([] if rate.verdict == "holds" or not self._few_inversions else [self._what_decides()]),
             ],
             remarks=REMARKS,
             details=describe(step),

@@ -64,7 +64,7 @@ class Theorem5_4(LogisticProblems):
             its.min_decrease_phase1 + drops,
             "the least decrease seen: it may not be below what is guaranteed",
         )
-        if certificate.holds:
+        if certificate.verdict == "holds":
             certificate = certificate.above(0.01, "the claim, for any problem", otherwise="undecided")
         return finding(
             [
