@@ -83,7 +83,7 @@ def _with(composed: Composed, seed: int, rate: float) -> Composed:
 
 def _store(request: train.TrainRequest, trained: RunRecord, outputs: Path) -> None:
     (seed,) = request.seeds
-    about = (request.id, request.identity, request.config, request.digest, request.roots)
+    about = (request.id, request.identity, request.config.stored, request.digest, request.roots)
     with RunStore(outputs).begin(*about) as run:
         if run.cached is not None:  # the one that was trained
             return

@@ -17,7 +17,7 @@ class Progress(pl.Callback):
 
     def __init__(self, seconds: float = 0.1) -> None:
         self.seconds = real("Progress.seconds", seconds, 0)
-        self.tell: Callable[[float, str], None] = lambda done, text: None
+        self.report: Callable[[float, str], None] = lambda done, text: None
         self._loss: float | None = None
         self._told_at = 0.0
 
@@ -29,7 +29,7 @@ class Progress(pl.Callback):
         if step == pl_module.total_steps or time.monotonic() - self._told_at > self.seconds:
             self._told_at = time.monotonic()
             loss = "" if self._loss is None else f" loss {self._loss:.4g}"
-            self.tell(step / pl_module.total_steps, f"step {step}/{pl_module.total_steps}{loss}")
+            self.report(step / pl_module.total_steps, f"step {step}/{pl_module.total_steps}{loss}")
 
     def on_rows(self, trainer: pl.Trainer, pl_module: Any, rows: Sequence[Mapping[str, Any]]) -> None:
         losses = [row["loss"] for row in rows if row.get("loss") is not None]

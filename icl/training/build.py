@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytorch_lightning as pl
@@ -12,7 +12,10 @@ import torch
 
 from icl.config import instantiate, target_class
 from icl.config.objects import settings_of
+from icl.config.train_config import TrainConfig
 from icl.errors import InputError, nearest
+from icl.models import Transformer
+from icl.tasks.law import Law
 from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
 from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
@@ -42,17 +45,28 @@ REFUSED = {  # options of pl.Trainer that would not do what they say, and what d
 }  # fmt: skip
 
 
-def build_parts(config: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
-    """The parts of a TrainingPlan that a training config says."""
-    law, model = law_and_model(config, seeds)
-    return {
-        "law": law,
-        "model": model,
-        "optimizer": build_optimizer(config["optimizer"]),
-        "train": settings_of(TrainSettings, "train", config["train"]),
-        "trainer": build_trainer_settings(config["trainer"]),
-        "callbacks": build_callbacks(config["callbacks"]),
-    }
+@dataclass(frozen=True)
+class RunParts:
+    """The parts of a TrainingPlan that a training config describes."""
+
+    law: Law
+    model: Transformer
+    optimizer: OptimizerSpec
+    train: TrainSettings
+    trainer: TrainerSettings
+    callbacks: tuple[pl.Callback, ...]
+
+
+def build_parts(config: TrainConfig) -> RunParts:
+    law, model = law_and_model(config.task, config.model, config.seeds)
+    return RunParts(
+        law,
+        model,
+        build_optimizer(config.optimizer),
+        settings_of(TrainSettings, "train", config.train),
+        build_trainer_settings(config.trainer),
+        build_callbacks(config.stored["callbacks"]),
+    )
 
 
 def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -27,6 +27,7 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 from icl.callbacks.metrics import MetricCallback
 from icl.config import allowed_packages
 from icl.config.search_path import TORCHRUN
+from icl.config.train_config import TrainConfig
 from icl.errors import InputError, Interrupted, one_line
 from icl.training import loop
 from icl.training.distributed import OtherRankFailed, ProcessGroup
@@ -145,7 +146,7 @@ def spawn_group(plan: TrainingPlan) -> Iterator[ProcessGroup]:
         return
     process_group = ProcessGroup(size)
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    share = Share(size, store.port, dict(plan.config), plan.seeds, plan.outputs, allowed_packages.allowed())
+    share = Share(size, store.port, TrainConfig.of(plan.config), plan.outputs, allowed_packages.allowed())
     others: list[Other] = []
     try:
         for rank in range(1, size):
@@ -169,8 +170,7 @@ class Share(NamedTuple):
 
     size: int
     port: int
-    config: dict[str, Any]
-    seeds: tuple[int, ...]
+    config: TrainConfig
     outputs: Path
     allowed: tuple[str, ...]
 
@@ -256,15 +256,14 @@ def run_worker(process_group: ProcessGroup, plan: TrainingPlan) -> None:
         loop.train_as_worker(plan, start, process_group)
 
 
-def other_plan(config: Mapping[str, Any], seeds: Sequence[int], outputs: Path) -> TrainingPlan:
+def worker_plan(config: TrainConfig, outputs: Path) -> TrainingPlan:
     """Return the plan of a rank other than zero: without recording callbacks, with the user's own."""
     from icl.training.build import build_parts
 
-    nodes = {k: v for k, v in config["callbacks"].items() if v is not None}
-    own = {k: v for k, v in nodes.items() if not v["_target_"].startswith("icl.callbacks.")}
-    parts = build_parts({**config, "callbacks": own}, seeds)
+    own = {k: v for k, v in config.callbacks.items() if not v["_target_"].startswith("icl.callbacks.")}
+    parts = vars(build_parts(config.with_values({("callbacks",): own})))
     parts["callbacks"] = [c for c in parts["callbacks"] if not isinstance(c, MetricCallback)]
-    return TrainingPlan("", "", "", tuple(seeds), outputs=outputs, config=config, **parts)
+    return TrainingPlan("", "", "", config.seeds, outputs=outputs, config=config.stored, **parts)
 
 
 def _init_process_group(process_group: ProcessGroup, **how: Any) -> None:
@@ -289,7 +288,7 @@ def take_part(rank: int, share: Share) -> None:
     """Train in the run that rank 0 keeps, which also reports how it ended."""
     process_group = ProcessGroup(share.size, rank, 0, rank)
     with allowed_packages.frozen_allowlist(share.allowed), contextlib.suppress(Interrupted, OtherRankFailed):
-        plan = other_plan(share.config, share.seeds, share.outputs)
+        plan = worker_plan(share.config, share.outputs)
         store = dist.TCPStore("127.0.0.1", share.port, is_master=False, timeout=_MEETING)
         store.set(f"ready-{rank}", "")
         store.wait(["all-ready"], _MEETING)

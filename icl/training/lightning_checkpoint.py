@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 
 from icl.config.objects import settings_of
+from icl.config.train_config import TrainConfig
 from icl.runs import atomic, layout
 from icl.runs.record import RunRecord
 from icl.training.build import build_optimizer
@@ -33,7 +34,7 @@ class TrainedModule(EnsembleModule):
         precision: str,
         seeds: Sequence[int],
     ) -> None:
-        law, transformer = law_and_model({"task": task, "model": model}, seeds)
+        law, transformer = law_and_model(task, model, seeds)
         transformer.parametrization.initialise(seeds, PRECISIONS[precision])
         settings, spec = settings_of(TrainSettings, "train", train), build_optimizer(optimizer)
         super().__init__(transformer, law, settings, spec, seeds, PRECISIONS[precision])
@@ -42,9 +43,10 @@ class TrainedModule(EnsembleModule):
     @classmethod
     def of(cls, run: TrainedRun) -> Self:
         """Return the module with the final weights of a finished run."""
-        config, precision = run.config, run.config["trainer"]["precision"]
-        parts = {name: config[name] for name in ("task", "model", "optimizer", "train")}
-        module = cls(**parts, precision=precision, seeds=run.run["seeds"])
+        config = TrainConfig.of(run.config)
+        precision = config.trainer["precision"]
+        nodes = config.task, config.model, config.optimizer, config.train
+        module = cls(*nodes, precision, run.run["seeds"])
         family = module.model.parametrization
         matrices = {k: torch.from_numpy(M.copy()).to(PRECISIONS[precision]) for k, M in run.matrices.items()}
         with torch.no_grad():

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 _OTHER_LAW = 1e-9  # relative; rounding moves a stored covariance by dim * 2e-16 at most
 
 
-def law_and_model(config: Mapping[str, Any], seeds: Sequence[int]) -> tuple[Law, Transformer]:
-    """Build the law and the model of a training config; the model has no weights yet."""
-    task: Task = instantiate("task", config["task"])
+def law_and_model(
+    task_node: Mapping[str, Any], node: Mapping[str, Any], seeds: Sequence[int]
+) -> tuple[Law, Transformer]:
+    """Build the law and the model of a training config's task and model; the model has no weights yet."""
+    task: Task = instantiate("task", task_node)
     for name in ("dim", "law"):
         if not hasattr(task, name):
             wanted = "must be a task: something with dim and law(seeds), see icl.tasks.law"
-            raise InputError(f"task._target_={config['task']['_target_']}: {wanted}")
-    node = config["model"]
+            raise InputError(f"task._target_={task_node['_target_']}: {wanted}")
     takes = inspect.signature(target_class("model", node.get("_target_"))).parameters
     rest = {k: node[k] for k in ("path", "activation") if k in node and k not in takes}
     model = instantiate("model", {k: v for k, v in node.items() if k not in rest}, dim=task.dim)
@@ -91,7 +92,7 @@ class TrainedRun(RunRecord):
     def _made(self) -> tuple[Law, Transformer]:
         if not {"task", "model"} <= set(self.config):
             raise InputError(f"{self.path}: is no training run: its config has no task and model")
-        law, model = law_and_model(self.config, self.run["seeds"])
+        law, model = law_and_model(self.config["task"], self.config["model"], self.run["seeds"])
         self._require_same(law)
         return law, model
 

@@ -60,9 +60,6 @@ class RunObserver(Protocol):
     def done(self, record: RunRecord) -> None:
         """Log the end of a run from its record."""
 
-    def replay(self, record: RunRecord) -> None:
-        """Log a finished run from its record alone."""
-
 
 Observe = Callable[[int], contextlib.AbstractContextManager[Sequence[RunObserver]]]
 

@@ -62,14 +62,10 @@ def _begin(part: RunPart, force: bool) -> None:
     identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
     store = RunStore(plan.outputs)
     part.run = part.resources.enter_context(store.begin(*identity, force=force, say=part.say or say))
-    record = part.run.cached
-    if record is None:
+    if part.run.cached is not None:
+        part.end(TrainResult(part.run.cached, cached=True))
+    else:
         part.observers = part.resources.enter_context(part.observe(part.run.attempt))
-        return
-    with part.observe(record.run["attempt"]) as observers:
-        for observer in observers:
-            observer.replay(record)
-    part.end(TrainResult(record, cached=True))
 
 
 @dataclass

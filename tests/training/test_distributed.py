@@ -91,7 +91,7 @@ def by_hand(run_dir: str) -> list[torch.Tensor]:
     config = record.config
     overrides = ["experiment=ahn/theorem3", "scale=smoke", "trainer.precision=64-true", "logger=none"]
     request: Any = parse("train", compose(ConfigDirs(), "train", overrides), ConfigDirs())[0]
-    law, model, seeds = request.parts["law"], request.parts["model"], tuple(config["seeds"])
+    law, model, seeds = request.parts.law, request.parts.model, tuple(config["seeds"])
     assert tuple(request.seeds) == seeds
     model.parametrization.initialise(seeds, torch.float64)
     estimator = make_estimator(config["train"]["estimator"], model, law)

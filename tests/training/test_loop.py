@@ -305,7 +305,9 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
     follow = followed(plan, sinks, WeightHeatmaps(2))
     judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
     live, cached = (train_one(plan, judge=judge, observe=follow) for _ in range(2))
-    assert not live.cached and cached.cached and len(fitted) == 1
+    assert not live.cached and cached.cached and len(fitted) == len(sinks) == 1
+    with follow(1) as (logger,):
+        logger.replay(cached.record)
     first, second = ([(step, _known(scalars)) for step, scalars in sink.scalars] for sink in sinks)
     assert first == second and len(first) == 13
     captions = ["A, mean of 2 seeds, step 1", "A, mean of 2 seeds, step 12"]

@@ -8,31 +8,25 @@ replica at once (L-BFGS, a callback of somebody's own, an option of Lightning's)
 
 from __future__ import annotations
 
-import copy
 import json
 import resource
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from icl.config.session import Session
+from icl.config.train_config import Place, TrainConfig
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.request import Document, run_request, say_what_is_left_out
 from icl.jobs.requests.train import TrainRequest
 
 if TYPE_CHECKING:
     from icl.training.ensemble import Ensemble
-    from icl.training.plan import RunPart, TrainResult
+    from icl.training.plan import RunPart, TrainingPlan, TrainResult
 
 SHARE = 0.5  # of the memory that is free
 PER_PROMPT = 8  # tensors of a prompt's size in float64: drawn, shared out, cut, and those of a gradient
 _CONTEXT_IN_GRAM_FORM = "icl.tasks.LinearRegression"
-
-
-class ReplicaValues(NamedTuple):
-    """A key whose value differs between replicas, and its value for each."""
-
-    place: tuple[str, ...]
-    of_replicas: list[Any]
+ValuesByPlace = dict[Place, list[Any]]  # of keys whose value may differ between replicas, one for each
 
 
 def run_vectorized(
@@ -43,7 +37,7 @@ def run_vectorized(
     groups: dict[str, list[int]] = {}
     for i, request in enumerate(requests):
         if request.needs_training(session) and _can_vectorize(request):
-            groups.setdefault(_split_per_replica(request)[0], []).append(i)
+            groups.setdefault(_split_per_replica(request.config)[0], []).append(i)
         else:
             found[i] = _run_alone(request, session)
     for members in groups.values():
@@ -75,38 +69,33 @@ def _trained(requests: Sequence[TrainRequest], session: Session) -> list[Documen
 
 def _document_of(request: TrainRequest, outcome: TrainResult, session: Session) -> Document | Exception:
     try:
-        return request.trained(outcome, session)
+        return request.document_of(outcome, session)
     except Exception as error:
         return error
 
 
 def _can_vectorize(request: TrainRequest) -> bool:
-    callbacks = [node for node in request.config["callbacks"].values() if node is not None]
-    ours = all(node["_target_"].startswith("icl.callbacks.") for node in callbacks)
+    ours = all(node["_target_"].startswith("icl.callbacks.") for node in request.config.callbacks.values())
     parts = request.parts
     alone = request.processes == 1
-    return ours and alone and not parts["trainer"].options and not parts["optimizer"].needs_per_replica_step
+    return ours and alone and not parts.trainer.options and not parts.optimizer.needs_per_replica_step
 
 
-def _split_per_replica(request: TrainRequest) -> tuple[str, list[ReplicaValues]]:
+def _split_per_replica(config: TrainConfig) -> tuple[str, ValuesByPlace]:
     """Split a config into what an ensemble shares, as text, and the values of each replica."""
     from icl.training.optimizers import PAIRS
 
-    config: dict[str, Any] = copy.deepcopy(dict(request.config))
-    count = len(request.seeds)
-    own = [ReplicaValues(("seeds",), list(request.seeds))]
+    values: ValuesByPlace = {("seeds",): list(config.seeds)}
     places = [("train", "clip"), ("model", "init_std")]
-    places += [("optimizer", name) for name in config["optimizer"]]
-    if config["task"]["_target_"] == _CONTEXT_IN_GRAM_FORM and config["model"].get("path") == "gram":
+    places += [("optimizer", name) for name in config.optimizer]
+    if config.task["_target_"] == _CONTEXT_IN_GRAM_FORM and config.model.get("path") == "gram":
         places.append(("task", "context"))
     for place in places:
-        node, name = config[place[0]], place[1]
-        values = _per_replica(node.get(name), count, pairs=name in PAIRS)
-        if values is not None:
-            own.append(ReplicaValues(place, values))
-            node[name] = "of each replica"
-    config["seeds"] = None
-    return json.dumps(config, sort_keys=True, default=str), own
+        own = _per_replica(config.value(place), len(config.seeds), pairs=place[1] in PAIRS)
+        if own is not None:
+            values[place] = own
+    shared = config.with_values({place: [] for place in values}).stored
+    return json.dumps([[*map(list, values)], shared], sort_keys=True, default=str), values
 
 
 def _per_replica(value: Any, count: int, *, pairs: bool) -> list[Any] | None:
@@ -125,61 +114,32 @@ def _is_number(value: Any) -> bool:
 
 
 def _ensemble(requests: Sequence[TrainRequest], parts: Sequence[RunPart], chosen: Sequence[int]) -> Ensemble:
-    """One plan for all their replicas, and one for the laws among these that differ."""
+    """Return one plan for all replicas, and one for the replicas whose prompts differ."""
     from icl.training.ensemble import Ensemble
 
-    own = [_split_per_replica(requests[i])[1] for i in chosen]
-    together = [
-        ReplicaValues(numbers[0].place, [value for one in numbers for value in one.of_replicas])
-        for numbers in zip(*own, strict=True)
-    ]
-    by_place = {numbers.place: numbers.of_replicas for numbers in together}
-    seeds = by_place["seeds",]
-    contexts = by_place.get(("task", "context"), [None] * len(seeds))
-    laws = list(zip(seeds, contexts, strict=True))
+    values: ValuesByPlace = {}
+    for i in chosen:
+        for place, own in _split_per_replica(requests[i].config)[1].items():
+            values.setdefault(place, []).extend(own)
+    seeds = values["seeds",]
+    laws = list(zip(seeds, values.get(("task", "context"), [None] * len(seeds)), strict=True))
     firsts: dict[Any, int] = {}
     for r, law in enumerate(laws):
         firsts.setdefault(law, r)
     numbers = {law: number for number, law in enumerate(firsts)}
-    first = requests[chosen[0]]
-    return Ensemble(
-        _plan(first, parts[chosen[0]].plan, together),
-        _plan(
-            first,
-            parts[chosen[0]].plan,
-            [n._replace(of_replicas=[n.of_replicas[r] for r in firsts.values()]) for n in together],
-        ),
-        [numbers[law] for law in laws],
-    )
+    some = {place: [each[r] for r in firsts.values()] for place, each in values.items()}
+    config, plan = requests[chosen[0]].config, parts[chosen[0]].plan
+    return Ensemble(_plan(config, plan, values), _plan(config, plan, some), [numbers[law] for law in laws])
 
 
-def _plan(request: TrainRequest, plan: Any, numbers: Sequence[ReplicaValues]) -> Any:
-    """`plan` with these numbers in its replicas, its parts made anew."""
+def _plan(config: TrainConfig, plan: TrainingPlan, values: ValuesByPlace) -> TrainingPlan:
+    """Return `plan` with these values in its replicas, its parts built anew."""
     from dataclasses import replace
 
-    from icl.config.objects import settings_of
-    from icl.training.build import build_callbacks, build_optimizer
-    from icl.training.load import law_and_model
-    from icl.training.settings import TrainSettings
+    from icl.training.build import build_parts
 
-    config: dict[str, Any] = copy.deepcopy(dict(request.config))
-    for place, values in numbers:
-        node: Any = config
-        for name in place[:-1]:
-            node = node[name]
-        node[place[-1]] = values
-    seeds = tuple(config["seeds"])
-    law, model = law_and_model(config, seeds)
-    return replace(
-        plan,
-        seeds=seeds,
-        config=config,
-        law=law,
-        model=model,
-        optimizer=build_optimizer(config["optimizer"]),
-        train=settings_of(TrainSettings, "train", config["train"]),
-        callbacks=build_callbacks(config["callbacks"]),
-    )
+    config = config.with_values(values)
+    return replace(plan, seeds=config.seeds, config=config.stored, **vars(build_parts(config)))
 
 
 def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:
@@ -202,8 +162,8 @@ def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[
 def _bytes_of_replica(request: TrainRequest) -> float:
     """Return an upper bound of a replica's memory in training: its prompts, or those of its metrics."""
     parts = request.parts
-    width = parts["law"].dim + 1
-    samples = [getattr(callback, "samples", 0) for callback in parts["callbacks"]]
-    tokens = 1 if parts["model"].path == "gram" else max(parts["law"].context_R) / width + 1
-    prompts = max(parts["train"].batch or 0, *samples, 1)
+    width = parts.law.dim + 1
+    samples = [getattr(callback, "samples", 0) for callback in parts.callbacks]
+    tokens = 1 if parts.model.path == "gram" else max(parts.law.context_R) / width + 1
+    prompts = max(parts.train.batch or 0, *samples, 1)
     return PER_PROMPT * 8.0 * prompts * width**2 * tokens

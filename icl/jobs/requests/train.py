@@ -7,42 +7,42 @@ Lightning imported.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
-from icl.config.logger import under_agent
 from icl.config.objects import target_of
 from icl.config.search_path import TORCHRUN
 from icl.config.session import Session
+from icl.config.train_config import TrainConfig
 from icl.config.values import by_content, processes, resolved_seeds
 from icl.errors import InputError
 from icl.events import Item
 from icl.events import Progress as Progressed
-from icl.jobs.requests.given_weights import of_model, of_run
+from icl.jobs.requests.given_weights import of_model
+from icl.jobs.requests.pending import FINALIZE, PENDING, PendingStep
 from icl.jobs.requests.request import Document, Found, run_local, run_request
+from icl.jobs.requests.run_logs import RunLogs
 from icl.jobs.requests.weight_checks import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
-from icl.runs import atomic, layout
+from icl.runs import layout
 from icl.runs.code import TRAINING, code_digest, targets
-from icl.runs.documents import read_json, same, write_record
+from icl.runs.documents import read_json, same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, complaint, find_done, load_run
 from icl.runs.redact import redact
 from icl.runs.store import RunStore
-from icl.sinks.logged_once import LoggedOnce
 
 if TYPE_CHECKING:
     from icl.models import Transformer
-    from icl.sinks.safe import SafeSink
     from icl.tasks.law import Law
-    from icl.training.plan import RunObserver, RunPart, TrainingPlan, TrainResult
+    from icl.training.build import RunParts
+    from icl.training.plan import RunPart, TrainingPlan, TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
 _OF_SWEEPS = ("optimized_metric", "search", "cluster")
@@ -58,14 +58,14 @@ _NOT_COMPARED = ("logger", "checks", "checkpoint")  # validated in the request i
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """One run as asked for."""
+    """A training run that is wanted: `lookup` finds it, `execute` makes it, and the steps in PENDING are what
+    may be left to do for a finished one."""
 
     kind: ClassVar[str] = "train"
     id: str  # the experiment
     identity: str
     group: str
-    seeds: tuple[int, ...]
-    config: Mapping[str, Any] = field(repr=False)
+    config: TrainConfig
     digest: str
     roots: tuple[str, ...]
     scale: str
@@ -74,6 +74,14 @@ class TrainRequest:
     weight_checks: tuple[WeightCheck, ...]
     note: str = ""  # what was left out of the experiment, in a line
 
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return self.config.seeds
+
+    @property
+    def logs(self) -> RunLogs:
+        return RunLogs(self.id, self.identity, self.group, self.scale, self.config)
+
     def lookup(self, session: Session) -> Found | None:
         record = self._stored(session)
         if record is None:
@@ -81,11 +89,45 @@ class TrainRequest:
                 self._refuse_other_processes(session)
             return None
         stale = complaint(record.path, record.run, self.digest) or ""
-        unasked = [question.check for question in self._missing_verdicts(record)]
-        left = f"not asked yet: {', '.join(unasked)}" if unasked else ""
-        left = left or ("" if self._is_exported(record) else f"{layout.LIGHTNING} is not written yet")
-        left = left or ("" if self._note(record, session).is_there else "W&B is to be told")
+        left = next((reason for step in PENDING if (reason := step.reason(self, record, session))), "")
         return Found(self._document(record, cached=True), record.path, record.run, stale, left)
+
+    def execute(self, session: Session) -> Document:
+        started = time.monotonic()
+        record = self._reusable(session)
+        if record is not None:
+            result = self._finish(record, PENDING, session)
+            return self._document(result, cached=True, seconds=time.monotonic() - started)
+        from icl.training.run import train_runs
+
+        (outcome,) = train_runs([self.part(session)], force=session.force)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return self.document_of(outcome, session, started)
+
+    def document_of(self, result: TrainResult, session: Session, started: float | None = None) -> Document:
+        """Return the document of a run that was just trained, or found when it was its turn."""
+        if result.cached and (late := self._ineffective_callbacks(result.record)):
+            names = ", ".join(f"callbacks.{name}" for name in late)
+            session.info(
+                f"icl: {self.id}: was trained before; {names} saw nothing of it (force=true repeats)"
+            )
+        record = self._finish(result.record, PENDING if result.cached else FINALIZE, session)
+        seconds = 0.0 if started is None else time.monotonic() - started
+        return self._document(record, cached=result.cached, seconds=seconds)
+
+    def _finish(self, record: RunRecord, steps: Sequence[PendingStep], session: Session) -> RunRecord:
+        for step in steps:
+            if step.reason(self, record, session):
+                record = step.run(self, record, session)
+        return record
+
+    def run(self, session: Session) -> RunRecord:
+        """Return the finished run, with its verdicts, logged."""
+        document = run_request(self, session)
+        if document["status"] == "failed":
+            raise RuntimeError(f"{self.id}: {document['error']}")
+        return load_run(document["run_dir"])
 
     @property
     def is_one_of_several_ranks(self) -> bool:
@@ -94,18 +136,116 @@ class TrainRequest:
             return False
         from icl.training.launch import launched_externally
 
-        return launched_externally(self.processes, self.config["trainer"]["num_nodes"])
+        return launched_externally(self.processes, self.config.trainer["num_nodes"])
 
     def run_on_ranks(self, session: Session) -> Document:
         """Return the document on rank 0 and {} on the others."""
-        from icl.training.launch import initialized_group, other_plan, run_worker
+        from icl.training.launch import initialized_group, run_worker, worker_plan
 
         self.validate()
         with initialized_group() as process_group:
             if process_group.is_rank_zero:
                 return run_local(self, session)
-            run_worker(process_group, other_plan(self.config, self.seeds, session.outputs))
+            run_worker(process_group, worker_plan(self.config, session.outputs))
         return {}
+
+    def validate(self) -> None:
+        self.parts  # noqa: B018
+        for name, node in self.config.lightning_loggers.items():
+            from icl.sinks.lightning import built
+
+            built(f"logger.{name}", node, self.id, self.identity)
+
+    def needs_training(self, session: Session) -> bool:
+        return self._reusable(session) is None
+
+    def part(self, session: Session) -> RunPart:
+        """Return the run for `train_runs`, which reports progress and logs while it trains."""
+        from icl.callbacks import Progress
+        from icl.training.plan import RunPart
+
+        plan = self.plan(session)
+        item, seeds = Item("train", self.id), plan.seeds
+        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+        for callback in plan.callbacks:
+            if isinstance(callback, Progress):
+                callback.report = lambda done, text: session.tell(Progressed(item, done, f"{which}, {text}"))
+        observe = functools.partial(self.logs.observers, plan, session)
+        return RunPart(plan, self.judge, observe, session.info)
+
+    def plan(self, session: Session) -> TrainingPlan:
+        from icl.training.plan import TrainingPlan
+
+        return TrainingPlan(
+            experiment=self.id,
+            fingerprint=self.identity,
+            group=self.group,
+            seeds=self.seeds,
+            outputs=session.outputs,
+            config=self.config.stored,
+            digest=self.digest,
+            roots=self.roots,
+            **vars(self.parts),
+        )
+
+    def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
+        return evaluate(self.weight_checks, of_model(model, law)) if self.weight_checks else []
+
+    @functools.cached_property
+    def parts(self) -> RunParts:
+        """The parts of a TrainingPlan, built and tried out against one another."""
+        from icl.training.build import build_parts
+
+        parts = build_parts(self.config)
+        self._try_out(parts)
+        return parts
+
+    def _try_out(self, parts: RunParts) -> None:
+        """Validate combinations: options per seed, estimator and model, clip and optimizer."""
+        from icl.callbacks import Curriculum
+        from icl.training.estimators import make_estimator
+
+        law, model, optimizer, train = parts.law, parts.model, parts.optimizer, parts.train
+        replicas = len(self.seeds)
+        optimizer.per_replica(replicas)
+        if train.clip_for(replicas) is not None and optimizer.needs_per_replica_step:
+            raise InputError(
+                "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
+            )
+        train.validate_memory(model, replicas)
+        estimator = make_estimator(train.estimator, model, law)
+        train.validate_for_processes(estimator.reliability_names, self.processes)
+        if self.processes > 1 and optimizer.needs_per_replica_step:
+            raise InputError("optimizer: L-BFGS searches along one process's loss; set trainer.devices=1")
+        train.maps(model, law)
+        for callback in parts.callbacks:
+            if isinstance(callback, Curriculum):
+                callback.validate_law(law)
+        model.parametrization.initialise(self.seeds)
+        validate_weight_checks(self.weight_checks, model, law)
+
+    def _stored(self, session: Session) -> RunRecord | None:
+        """Return the finished record of this very config, made by whatever code."""
+        folder = RunStore(session.outputs).path(self.id, self.identity)
+        record = find_done(folder, None)
+        if record is None or record.path != folder:
+            return None
+        stored, wanted = _compared(record.config), _compared(self.config.stored)
+        return record if same(stored, wanted) or same(stored, redact(wanted)) else None
+
+    def _reusable(self, session: Session) -> RunRecord | None:
+        """Return the stored record if it need not be trained again."""
+        record = None if session.force else self._stored(session)
+        return None if record is None or complaint(record.path, record.run, self.digest) else record
+
+    def _ineffective_callbacks(self, record: RunRecord) -> list[str]:
+        """Return callbacks that would have done something while a finished run was made."""
+        then = record.config["callbacks"]
+        return [
+            name
+            for name, node in self.config.callbacks.items()
+            if then.get(name) != node and node["_target_"] not in _PASSIVE_CALLBACKS
+        ]
 
     def _refuse_other_processes(self, session: Session) -> None:
         """Refuse a run that exists, interrupted, for another number of processes: its prompts differ."""
@@ -124,242 +264,9 @@ class TrainRequest:
                     f"{self.processes}); force=true starts over"
                 )
 
-    def validate(self) -> None:
-        self.parts  # noqa: B018
-        for name, node in self.config["logger"]["lightning"].items():
-            from icl.sinks.lightning import built
-
-            built(f"logger.{name}", node, self.id, self.identity)
-
-    def execute(self, session: Session) -> Document:
-        started = time.monotonic()
-        record, cached = self._load_or_train(session)
-        return self._document(record, cached=cached, seconds=time.monotonic() - started)
-
-    def run(self, session: Session) -> RunRecord:
-        """The finished run with the verdicts asked for, told to the logger asked for."""
-        document = run_request(self, session)
-        if document["status"] == "failed":
-            raise RuntimeError(f"{self.id}: {document['error']}")
-        return load_run(document["run_dir"])
-
-    def _load_or_train(self, session: Session) -> tuple[RunRecord, bool]:
-        record = None if session.force else self._stored(session)
-        if record is not None and complaint(record.path, record.run, self.digest) is None:
-            record = self._finalize(record, session)
-            if self._note(record, session).is_there:
-                return record, True
-        from icl.training.run import train_runs
-
-        (outcome,) = train_runs([self.part(session)], force=session.force)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return self._run_pending(outcome, session), outcome.cached
-
-    def needs_training(self, session: Session) -> bool:
-        record = None if session.force else self._stored(session)
-        return record is None or complaint(record.path, record.run, self.digest) is not None
-
-    def plan(self, session: Session) -> TrainingPlan:
-        from icl.training.plan import TrainingPlan
-
-        return TrainingPlan(
-            experiment=self.id,
-            fingerprint=self.identity,
-            group=self.group,
-            seeds=self.seeds,
-            outputs=session.outputs,
-            config=self.config,
-            digest=self.digest,
-            roots=self.roots,
-            **self.parts,
-        )
-
-    def part(self, session: Session) -> RunPart:
-        from icl.training.plan import RunPart
-
-        plan = self.plan(session)
-        return RunPart(plan, self.judge, lambda attempt: self.observers(plan, session, attempt), session.info)
-
-    def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
-        return evaluate(self.weight_checks, of_model(model, law)) if self.weight_checks else []
-
-    def trained(self, result: TrainResult, session: Session) -> Document:
-        """The document of a run that was just trained, or found when it was its turn."""
-        record = self._run_pending(result, session)
-        return self._document(record, cached=result.cached)
-
-    def _run_pending(self, result: TrainResult, session: Session) -> RunRecord:
-        if result.cached and (late := self._ineffective_callbacks(result.record)):
-            names = ", ".join(f"callbacks.{name}" for name in late)
-            session.info(
-                f"icl: {self.id}: was trained before; {names} saw nothing of it (force=true repeats)"
-            )
-        return self._finalize(result.record, session)
-
-    def _ineffective_callbacks(self, record: RunRecord) -> list[str]:
-        """Callbacks that would have done something while a finished run was made."""
-        then = record.config["callbacks"]
-        now = {name: node for name, node in self.config["callbacks"].items() if node is not None}
-        return [
-            name
-            for name, node in now.items()
-            if then.get(name) != node and node["_target_"] not in _PASSIVE_CALLBACKS
-        ]
-
-    def _stored(self, session: Session) -> RunRecord | None:
-        """The finished record of this very config, made by whatever code."""
-        folder = RunStore(session.outputs).path(self.id, self.identity)
-        record = find_done(folder, None)
-        if record is None or record.path != folder:
-            return None
-        told, asked = _compared(record.config), _compared(self.config)
-        return record if same(told, asked) or same(told, redact(asked)) else None
-
-    @functools.cached_property
-    def parts(self) -> dict[str, Any]:
-        """The parts of a TrainingPlan, built and tried out against one another."""
-        from icl.training.build import build_parts
-
-        parts = build_parts(self.config, self.seeds)
-        self._try_out(**parts)
-        return parts
-
-    def _try_out(
-        self, law: Any, model: Any, optimizer: Any, train: Any, trainer: Any, callbacks: Any
-    ) -> None:
-        """Validate combinations: options per seed, estimator and model, clip and optimizer."""
-        from icl.callbacks import Curriculum
-        from icl.training.estimators import make_estimator
-
-        replicas = len(self.seeds)
-        optimizer.per_replica(replicas)
-        if train.clip_for(replicas) is not None and optimizer.needs_per_replica_step:
-            raise InputError(
-                "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
-            )
-        train.validate_memory(model, replicas)
-        estimator = make_estimator(train.estimator, model, law)
-        train.validate_for_processes(estimator.reliability_names, self.processes)
-        if self.processes > 1 and optimizer.needs_per_replica_step:
-            raise InputError("optimizer: L-BFGS searches along one process's loss; set trainer.devices=1")
-        train.maps(model, law)
-        for callback in callbacks:
-            if isinstance(callback, Curriculum):
-                callback.validate_law(law)
-        model.parametrization.initialise(self.seeds)
-        validate_weight_checks(self.weight_checks, model, law)
-
-    def _finalize(self, record: RunRecord, session: Session) -> RunRecord:
-        """Finalize a finished run: export its checkpoint and evaluate its checks, as far as missing."""
-        if not self._is_exported(record):
-            from icl.training.lightning_checkpoint import export
-
-            with atomic.writing(session.outputs):
-                export(record)
-        return self._with_verdicts(record, session)
-
-    def _is_exported(self, record: RunRecord) -> bool:
-        return not self.config["checkpoint"] or (record.path / layout.LIGHTNING).exists()
-
-    def _missing_verdicts(self, record: RunRecord) -> list[WeightCheck]:
-        if record.run.get("diverged"):
-            return []  # the answers would be about other seeds than asked
-        known = {verdict["question"] for verdict in record.verdicts}
-        return [question for question in self.weight_checks if question.fingerprint not in known]
-
-    def _with_verdicts(self, record: RunRecord, session: Session) -> RunRecord:
-        """Adds the verdicts a finished run was not asked for when it was made, or that other code gave."""
-        unanswered = self._missing_verdicts(record)
-        if not unanswered:
-            return record
-        path = record.path / "verdicts.json"
-        if path.exists() and read_json(path) is None:
-            session.info(f"{path}: is damaged; its checks are asked again")
-        new = evaluate(unanswered, of_run(record.path))
-        names = {verdict["check"] for verdict in new}
-        kept = [verdict for verdict in record.verdicts if verdict["check"] not in names]
-        with atomic.writing(session.outputs):
-            write_record(path, {"verdicts": [*kept, *new]})
-        return RunRecord(record.path, record.run)  # the old one has read its verdicts
-
-    def _note(self, record: RunRecord, session: Session) -> LoggedOnce:
-        verdicts = sorted(verdict["question"] for verdict in record.verdicts)
-        content = {"verdicts": verdicts, "heatmaps": self.config["callbacks"]}
-        run_id = f"{self.identity}-{record.run['attempt']}"
-        return LoggedOnce(session.logger, session.outputs, run_id, content)
-
-    @contextlib.contextmanager
-    def observers(
-        self, plan: TrainingPlan, session: Session, attempt: int
-    ) -> Iterator[Sequence[RunObserver]]:
-        """W&B and other loggers where they are asked for; who listens to the session hears of progress."""
-        done = self._stored(session)
-        if done is None:  # it is being made, by the one process that holds its lock
-            with self._open_loggers(plan, session, attempt) as told:
-                yield told
-            return
-        note = self._note(done, session)
-        with note.alone(session.info):
-            if note.is_there:  # another process has told it meanwhile
-                yield ()
-                return
-            with self._open_loggers(plan, session, attempt) as told:
-                yield told
-
-    @contextlib.contextmanager
-    def _open_loggers(
-        self, plan: TrainingPlan, session: Session, attempt: int
-    ) -> Iterator[Sequence[RunObserver]]:
-        from icl.callbacks import Progress, WeightHeatmaps
-        from icl.callbacks.run_logger import RunLoggerCallback
-        from icl.sinks.sink import NullSink
-
-        item, seeds = Item("train", self.id), plan.seeds
-        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-        for callback in plan.callbacks:
-            if isinstance(callback, Progress):
-                callback.tell = lambda done, text: session.tell(Progressed(item, done, f"{which}, {text}"))
-        heatmaps = [callback for callback in plan.callbacks if isinstance(callback, WeightHeatmaps)]
-        arrays, steps = plan.law.arrays(), plan.train.steps
-        live, told = session.logger.mode == "online", []
-        guarded = self._sinks(session, attempt)
-        with contextlib.ExitStack() as opened:
-            for sink in map(opened.enter_context, guarded):
-                if not isinstance(sink, NullSink):
-                    told.append(RunLoggerCallback(sink, arrays, plan.seeds, steps, heatmaps, live=live))
-            yield told
-        records = [teller.told for teller in told if teller.told is not None]
-        if records and not any(sink.has_failed for sink in guarded):
-            self._note(records[0], session).leave(session.info)
-
-    def _sinks(self, session: Session, attempt: int) -> list[SafeSink]:
-        from icl.sinks.safe import SafeSink
-        from icl.sinks.wandb_sink import open_sink
-
-        run_id, logger = f"{self.identity}-{attempt}", session.logger
-        wandb = open_sink(
-            logger,
-            outputs=session.outputs,
-            group=session.group or self.group,
-            job_type="train",
-            run_id=run_id,
-            name=f"{self.id} {self.identity}",
-            config=dict(self.config),
-            say=session.info,
-            tags=(self.id.partition("/")[0], self.scale),
-        )
-        sinks = [SafeSink(wandb, f"{self.id}: W&B", session.info, strict=under_agent())]
-        for name, node in logger.lightning.items():
-            from icl.sinks.lightning import open_logger
-
-            other = open_logger(f"logger.{name}", node, self.id, run_id, self.config)
-            sinks.append(SafeSink(other, f"{self.id}: logger.{name}", session.info))
-        return sinks
-
     def _document(self, record: RunRecord, *, cached: bool, seconds: float = 0.0) -> Document:
         run = record.run
-        wanted = {question.fingerprint for question in self.weight_checks}
+        wanted = {check.fingerprint for check in self.weight_checks}
         error = run["notes"][-1] if run.get("diverged") else None
         return {
             "run_dir": str(record.path),
@@ -371,7 +278,7 @@ class TrainRequest:
             "steps": run["steps"],
             "seconds": seconds if cached else run["seconds"],
             "metrics": run["metrics"],
-            "checkpoint": str(record.path / layout.LIGHTNING) if self.config["checkpoint"] else None,
+            "checkpoint": str(record.path / layout.LIGHTNING) if self.config.checkpoint else None,
             "verdicts": [verdict for verdict in record.verdicts if verdict["question"] in wanted],
         }
 
@@ -404,8 +311,7 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
         id=_experiment_name(config["name"]),
         identity=_identity(science, seeds, count),
         group=_identity(science, None, count),
-        seeds=seeds,
-        config={k: v for k, v in config.items() if k not in _NOT_STORED},
+        config=TrainConfig.of({k: v for k, v in config.items() if k not in _NOT_STORED}),
         digest=code_digest(roots),
         roots=roots,
         scale=scale,
@@ -434,7 +340,7 @@ def _fitting(
         from icl.training.estimators import make_estimator
         from icl.training.load import law_and_model
 
-        law, model = law_and_model(config, seeds)
+        law, model = law_and_model(config["task"], config["model"], seeds)
         model.parametrization.initialise(seeds)
         kept = tuple(one for one in asked if "checks" not in keys or _can_judge(one, model, law))
         instead: dict[str, Any] = {}

@@ -64,7 +64,7 @@ class Restored:
     def __init__(self, run):
         from icl.training.load import law_and_model
 
-        self.law, self.transformer = law_and_model(run.config, SEEDS)
+        self.law, self.transformer = law_and_model(run.config["task"], run.config["model"], SEEDS)
         matrices = {name: torch.from_numpy(M) for name, M in run.weights.items()}
         self.transformer.parametrization.load(matrices)
         self.transformer.requires_grad_(False)
