@@ -93,7 +93,7 @@ def _formula(config: Path) -> list[str]:
 
 
 def portable(latex: str) -> str:
-    """Rewrite commands that Markdown would take for escapes or for the border of a cell."""
+    """Rewrite what Markdown takes for escapes or cell borders, and \\operatorname, which GitHub refuses."""
     commands = {
         "\\": "cr",
         "|": "Vert",
@@ -105,7 +105,9 @@ def portable(latex: str) -> str:
     }
     latex = re.sub(r"\\([\\|{},# ])", lambda c: f"\\{commands[c[1]]} ", latex)
     latex = latex.replace("|", r"\vert ").replace("<", r"\lt ").replace("*", r"\ast ")
-    return re.sub(r" +", " ", latex).strip()
+    latex = re.sub(r"(?<=[\w}]) ?\\operatorname", r" \\thinspace \\operatorname", latex)
+    latex = re.sub(r"\\operatorname\{(\w+)\}(?!\s*(?:\(|\\left))", r"\\mathrm{\1} \\thinspace", latex)
+    return re.sub(r" +", " ", latex.replace(r"\operatorname", r"\mathrm")).strip()
 
 
 def _kind(words: str) -> str:

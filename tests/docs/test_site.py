@@ -139,14 +139,19 @@ def test_pages_are_rendered_from_the_records_and_the_code_of_today() -> None:
 
 
 def test_pages_read_on_a_forge() -> None:
-    """No template, no picture or formula in HTML, no command that Markdown takes for an escape."""
+    """No template, no picture or formula in HTML; no command that Markdown takes for an escape or that GitHub
+    refuses, and dollars that GitHub takes for those of a formula."""
     for page in WORDS:
-        text = page.read_text("utf-8")
+        text, name = page.read_text("utf-8"), page.relative_to(ROOT)
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
-        assert "{{" not in text and not re.search(r"<(svg|math)\b", prose), page.relative_to(ROOT)
-        inline = re.findall(r"(?<!\$)\$([^$\n]+)\$(?!\$)", re.sub(r"\$\$.*?\$\$", "", prose, flags=re.DOTALL))
-        for formula in inline:
-            assert not re.search(r"\\[^a-zA-Z]|\*|^ | $", formula), f"{page.relative_to(ROOT)}: {formula}"
+        assert "{{" not in text and not re.search(r"<(svg|math)\b", prose), name
+        displayed = re.findall(r"^\$\$(.*?)\$\$$", prose, re.DOTALL | re.MULTILINE)
+        inline = re.sub(r"^\$\$.*?\$\$$", "", prose, flags=re.DOTALL | re.MULTILINE)
+        formulas = re.findall(r"(?<=[\s(])\$([^$\n]+)\$(?!\w)", inline)
+        assert inline.count("$") == 2 * len(formulas), name
+        for formula in (*displayed, *formulas):
+            assert not re.search(r"\\[^a-zA-Z]|\*|\\operatorname", formula), f"{name}: {formula}"
+        assert not [formula for formula in formulas if formula != formula.strip()], name
 
 
 def test_the_first_result_is_the_one_shown(
