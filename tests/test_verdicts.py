@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from icl.figures.claims import above, below
-from icl.verdicts import decide
+from icl.figures.claims import Decision, all_of, exact, sampled
 
 
 @pytest.mark.parametrize(
@@ -22,5 +21,16 @@ from icl.verdicts import decide
 def test_an_interval_that_straddles_the_bound_decides_nothing(
     measured: float, half_width: float, at_most: str, is_above: str, is_below: str
 ) -> None:
-    verdicts = [test(measured, 1.0, half_width) for test in (decide, above, below)]
-    assert verdicts == [at_most, is_above, is_below]
+    number = sampled(measured, half_width)
+    decisions = [number.at_most(1), number.above(1), number.below(1)]
+    assert [decision.verdict for decision in decisions] == [at_most, is_above, is_below]
+
+
+def test_several_numbers_decide_together():
+    """One that fails decides, else one that is undecided; intervals belong to their numbers."""
+    cases = {(0.8, 0.9): "holds", (0.8, 1.2): "fails", (0.8, math.nan): "undecided", (): "holds"}
+    assert {values: exact(values).below(1).verdict for values in cases} == cases
+    assert sampled([0.8, 0.95], [0.1, 0.01]).below(1).verdict == "holds"
+    assert sampled([0.8, 0.95], [0.01, 0.1]).below(1).verdict == "undecided"
+    both = all_of("between", exact(0.5).above(0), exact(0.5).below(0.4))
+    assert both == Decision("fails", "exact", "between")

@@ -1,20 +1,35 @@
-"""A claim a figure makes: what was measured, against which bound, and what is expected to be true."""
+"""A claim a figure makes: what was measured, against which bound, and what is expected to be true.
+
+Claim.of(
+    "the trained risk ends at the optimum",
+    {"optimum": optimum, "largest excess": excess},
+    exact(excess).below(0.02, "excess below .02 in every seed"),
+)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from icl.errors import one_of
-from icl.verdicts import KINDS, VERDICTS, decide
+from icl.verdicts import KINDS, VERDICTS, decide, joint
+
+_OPPOSITE = {"holds": "fails", "fails": "holds", "undecided": "undecided"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """`trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
+    """A claim with its verdict.
+
+    `trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
     was found about the paper's own text. `whose` sentence it is: the paper's, or one this project adds.
-    `kind`: of the numbers that decide, exact, sampled, ... (icl.verdicts.KINDS)."""
+    `kind`: of the numbers that decide, exact, sampled, ... (icl.verdicts.KINDS).
+    """
 
     claim: str
     measured: Any
@@ -32,13 +47,70 @@ class Claim:
         one_of("expected", self.expected, VERDICTS)
         one_of("kind", self.kind, ["", *KINDS])
 
+    @classmethod
+    def of(cls, claim: str, measured: Any, decided: Decision, **more: Any) -> Self:
+        """Return the claim that a number, or several, decide; `more` are the fields from `expected` on."""
+        return cls(claim, measured, decided.source, decided.verdict, kind=decided.kind, **more)
 
-def above(measured: float, bound: float, half_width: float = 0.0) -> str:
-    """Is `measured` above the bound? Strictly: the opposite of at most."""
-    at_most = decide(measured, bound, half_width)
-    return {"holds": "fails", "fails": "holds"}.get(at_most, at_most)
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict, the kind of number it rests on, and its bound in words."""
+
+    verdict: str
+    kind: str
+    source: str = ""
 
 
-def below(measured: float, bound: float, half_width: float = 0.0) -> str:
-    """Is `measured` below the bound? Strictly."""
-    return above(-measured, -bound, half_width)
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Numbers of a kind (icl.verdicts.KINDS) that decide together; one is undecided where the interval
+    value +- half_width straddles the bound, or is NaN."""
+
+    kind: str
+    values: ArrayLike
+    half_widths: ArrayLike = 0.0
+
+    def at_most(self, bound: SupportsFloat, source: str = "") -> Decision:
+        """Require value <= bound."""
+        return Decision(joint(self._at_most(1, bound)), self.kind, source)
+
+    def above(self, bound: SupportsFloat, source: str = "") -> Decision:
+        """Require value > bound."""
+        return Decision(joint(self._more(1, bound)), self.kind, source)
+
+    def below(self, bound: SupportsFloat, source: str = "") -> Decision:
+        """Require value < bound."""
+        return Decision(joint(self._more(-1, bound)), self.kind, source)
+
+    def _more(self, sign: int, bound: SupportsFloat) -> list[str]:
+        return [_OPPOSITE[verdict] for verdict in self._at_most(sign, bound)]
+
+    def _at_most(self, sign: int, bound: SupportsFloat) -> list[str]:
+        pairs = np.broadcast(np.asarray(self.values), np.asarray(self.half_widths))
+        return [decide(sign * float(value), sign * float(bound), float(half)) for value, half in pairs]
+
+
+def exact(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
+    """Numbers from formulas: no error but rounding, which may be given as half a width."""
+    return Numbers("exact", values, half_widths)
+
+
+def tried(values: ArrayLike) -> Numbers:
+    """The worst of those at prompts, weights or problems that were drawn or given."""
+    return Numbers("tried", values)
+
+
+def searched(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
+    """The best that a search found: another may find a better one."""
+    return Numbers("searched", values, half_widths)
+
+
+def sampled(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
+    """Averages of random draws, with half the widths of their intervals."""
+    return Numbers("sampled", values, half_widths)
+
+
+def all_of(source: str, *decisions: Decision) -> Decision:
+    """Return the verdict of several decisions together."""
+    return Decision(joint([part.verdict for part in decisions]), decisions[0].kind, source)

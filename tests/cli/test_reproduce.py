@@ -25,7 +25,7 @@ import os, time
 import numpy as np
 from icl.checks.verdict import Bound, Control, Finding
 from icl.errors import Unavailable
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, exact
 from icl.figures.style import panels
 
 class Good:
@@ -76,7 +76,8 @@ class Curve:
         return [{"x": i, "y": y} for i, y in enumerate(records["run"].metrics[self.column])]
     def claims(self, records):
         last = records["run"].metrics[self.column][-1]
-        return [Claim("it ends below one million", {"last": last}, "1e6", below(last, 1e6), trained=False)]
+        small = exact(last).below(1e6, "1e6")
+        return [Claim.of("it ends below one million", {"last": last}, small, trained=False)]
 """
 FIGURE = """# @package figure
 # paper: mylab

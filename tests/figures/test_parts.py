@@ -24,14 +24,19 @@ def test_a_part_that_fails_decides():
 
 
 def test_every_claim_says_what_kind_of_number_decides_it():
+    """By its decision, or itself where no comparison with a bound yields the verdict."""
     calls = [
-        (path.name, {keyword.arg: keyword.value for keyword in node.keywords})
-        for path in sorted((Path(icl.figures.__file__).parent).rglob("*.py"))
+        ({keyword.arg: keyword.value for keyword in node.keywords}, node.func)
+        for path in sorted(Path(icl.figures.__file__).parent.rglob("*/*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Claim"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Claim", "Claim.of")
     ]
-    assert len(calls) > 60
-    assert all(getattr(keywords["kind"], "value", "") in KINDS for _, keywords in calls)
+    direct = [keywords for keywords, func in calls if ast.unparse(func) == "Claim"]
+    assert len(calls) > 60 and len(direct) < len(calls) / 2
+    assert all(getattr(keywords["kind"], "value", "") in KINDS for keywords in direct)
+    assert not [
+        keywords for keywords, func in calls if ast.unparse(func) == "Claim.of" and "kind" in keywords
+    ]
 
 
 def test_a_verdict_has_three_values():

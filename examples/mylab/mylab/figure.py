@@ -6,7 +6,7 @@ import numpy as np
 
 from icl.errors import InputError
 from icl.experiments.runner import Runner
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, exact
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, metric
 from icl.figures.style import BLUE, EXACT
@@ -43,8 +43,8 @@ class RiskByContext(Drawing):
         least_T = np.array([least_risk(dim, n) for n in context_T])
         excess = float((risk_ST / least_T - 1).max())
         ends = "the trained layer ends within 2 % of the least risk"
-        verdict = below(excess, 0.02)
-        return [Claim(ends, {"worst excess": excess}, "below .02", verdict, whose="project", kind="exact")]
+        small = exact(excess).below(0.02, "below .02")
+        return [Claim.of(ends, {"worst excess": excess}, small, whose="project")]
 
     def items(self, records: Records) -> list[Curve]:
         n_T, risk_ST, dim = self._found(records)

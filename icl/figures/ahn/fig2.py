@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, exact
 from icl.figures.drawing import Heatmaps, Records
 from icl.figures.items import Heatmap
 from icl.figures.style import off_identity
@@ -19,33 +19,29 @@ class Fig2(Heatmaps):
     )
 
     def items(self, records: Records) -> list[Heatmap]:
-        exact, seeds = records["exact"].weights, records["run"].run["seeds"]
-        white_RLDD, a_L = exact["white_RLDD"], exact["a_RL"][0]
+        arrays, seeds = records["exact"].weights, records["run"].run["seeds"]
+        white_RLDD, a_L = arrays["white_RLDD"], arrays["a_RL"][0]
         titles = [rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $a_{i}={a:.3f}$" for i, a in enumerate(a_L)]
         return [Heatmap(f"A{i}", title, white_RLDD[:, i], seeds) for i, title in enumerate(titles)]
 
     def claims(self, records: Records) -> list[Claim]:
-        exact = records["exact"].weights
-        off = float(off_identity(exact["white_RLDD"]).max())
-        a_SL, optimal_L = np.sort(exact["a_RL"], axis=1), np.sort(exact["optimal_a_L"])
+        arrays = records["exact"].weights
+        off = float(off_identity(arrays["white_RLDD"]).max())
+        a_SL, optimal_L = np.sort(arrays["a_RL"], axis=1), np.sort(arrays["optimal_a_L"])
         away = float(np.abs(a_SL / optimal_L - 1).max())
         return [
-            Claim(
+            Claim.of(
                 "every trained Sigma^1/2 A_l Sigma^1/2 matches S: no entry is far from a_l I",
                 {"largest deviation / a_l": off},
-                "below .1 in every layer and seed",
-                below(off, 0.1),
-                kind="exact",
+                exact(off).below(0.1, "below .1 in every layer and seed"),
             ),
-            Claim(
+            Claim.of(
                 "the scalars a_l, in ascending order, are those of the exact minimum on S",
                 {
                     "trained": a_SL.mean(0).tolist(),
                     "exact": optimal_L.tolist(),
                     "largest relative difference": away,
                 },
-                "relative difference below .1 in every layer and seed",
-                below(away, 0.1),
-                kind="exact",
+                exact(away).below(0.1, "relative difference below .1 in every layer and seed"),
             ),
         ]

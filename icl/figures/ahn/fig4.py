@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, exact
 from icl.figures.drawing import Heatmaps, Records
 from icl.figures.items import Heatmap
 
@@ -33,10 +33,8 @@ def diagonal_claim(name: str, M_SDD: np.ndarray, seeds: list[int]) -> Claim:
     mean_S11 = np.trace(M_SDD, axis1=1, axis2=2)[:, None, None] / M_SDD.shape[-1]
     rest_SDD = M_SDD - mean_S11 * np.eye(M_SDD.shape[-1])
     share_S = np.linalg.norm(rest_SDD, axis=(1, 2)) / np.linalg.norm(M_SDD, axis=(1, 2))
-    return Claim(
+    return Claim.of(
         f"{name}: 'the weight pattern matches the stationary point', a multiple of I",
         {"Dist": dict(zip(map(str, seeds), share_S.tolist(), strict=True))},
-        f"Dist below {ON_S} in every seed",
-        below(float(share_S.max()), ON_S),
-        kind="exact",
+        exact(share_S.max()).below(ON_S, f"Dist below {ON_S} in every seed"),
     )

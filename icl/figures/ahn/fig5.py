@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from icl.figures.ahn.fig4 import diagonal_claim
-from icl.figures.claims import Claim, above
+from icl.figures.claims import Claim, exact
 from icl.figures.drawing import Heatmaps, Records
 from icl.figures.items import Heatmap
 
@@ -18,18 +18,18 @@ class Fig5(Heatmaps):
     )
 
     def items(self, records: Records) -> list[Heatmap]:
-        exact, seeds = records["exact"].weights, records["run"].run["seeds"]
-        white_RLDD, a_L = exact["white_RLDD"], exact["a_RL"][0]
+        arrays, seeds = records["exact"].weights, records["run"].run["seeds"]
+        white_RLDD, a_L = arrays["white_RLDD"], arrays["a_RL"][0]
         titles = [rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $-a_{i}={-a:.3g}$" for i, a in enumerate(a_L)]
         return [Heatmap(f"A{i}", title, white_RLDD[:, i], seeds) for i, title in enumerate(titles)]
 
     def claims(self, records: Records) -> list[Claim]:
-        exact, seeds = records["exact"].weights, records["run"].run["seeds"]
-        norm_SL, white_RLDD = exact["norm_A_RL"], exact["white_RLDD"]
+        arrays, seeds = records["exact"].weights, records["run"].run["seeds"]
+        norm_SL, white_RLDD = arrays["norm_A_RL"], arrays["white_RLDD"]
         growth = float((norm_SL[:, 1:] / norm_SL[:, :-1]).min())
         names = [f"Sigma^1/2 A_{i} Sigma^1/2" for i in range(white_RLDD.shape[1])]
         return [
-            Claim(
+            Claim.of(
                 "||A_0|| <= ||A_1|| <= ||A_2|| (section 5.1): small steps first, large ones last",
                 {
                     "mean": norm_SL.mean(0).tolist(),
@@ -37,9 +37,7 @@ class Fig5(Heatmaps):
                     "of": len(norm_SL),
                     "smallest ratio of neighbours": growth,
                 },
-                "every ratio of neighbours above 1 in every seed",
-                above(growth, 1.0),
-                kind="exact",
+                exact(growth).above(1.0, "every ratio of neighbours above 1 in every seed"),
             ),
             *(diagonal_claim(name, white_RLDD[:, i], seeds) for i, name in enumerate(names)),
         ]

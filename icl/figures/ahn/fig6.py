@@ -57,9 +57,9 @@ def _least_squares(found: Losses) -> Claim:
     )
     verdicts = ["holds" if error < losses.ZERO and margin > -losses.ZERO else "fails"]
     return Claim(
-        claim="OLS of minimum norm in whitened coordinates has loss max(d - N, 0) on every context; "
+        "OLS of minimum norm in whitened coordinates has loss max(d - N, 0) on every context; "
         "for N < d nothing is better on any context, and minimum norm in raw x is worse",
-        measured={
+        {
             "largest error": error,
             "least margin of the others": margin,
             **{
@@ -67,8 +67,8 @@ def _least_squares(found: Losses) -> Claim:
                 for r in few[::-1]
             },
         },
-        bound=f"rounding {losses.ZERO:g}; raw mean above d - N, {losses.LEVEL:.1%} interval",
-        verdict=joint(verdicts + ["holds" if interval.low > 0 else "undecided" for interval in raw]),
+        f"rounding {losses.ZERO:g}; raw mean above d - N, {losses.LEVEL:.1%} interval",
+        joint(verdicts + ["holds" if interval.low > 0 else "undecided" for interval in raw]),
         trained=False,
         whose="project",
         kind="sampled",

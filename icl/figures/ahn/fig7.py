@@ -46,9 +46,9 @@ def _one_layer(found: Losses) -> Claim:
     excess = [found.difference("trained", "pgd_steps", r) for r in found.at(1)]
     verdicts = [interval.below(0.02) for interval in excess]
     return Claim(
-        claim="At L = 1 the trained layer is as good as one step of PGD, its optimum (Theorem 1)",
-        measured=max(interval.middle for interval in excess),
-        bound=f"mean loss on the same contexts less than 2 % above PGD's, {losses.LEVEL:.1%} paired interval",
-        verdict=joint(verdicts),
+        "At L = 1 the trained layer is as good as one step of PGD, its optimum (Theorem 1)",
+        max(interval.middle for interval in excess),
+        f"mean loss on the same contexts less than 2 % above PGD's, {losses.LEVEL:.1%} paired interval",
+        joint(verdicts),
         kind="sampled",
     )

@@ -258,11 +258,11 @@ def means_ordered(losses: Losses, name: str, other: str, letter: str, values: Se
     """On the same contexts the mean loss of `name` is the smaller one, in every replica."""
     found = {x: [losses.difference(name, other, r) for r in losses.at(x)] for x in values}
     return Claim(
-        claim=f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, mean over the same contexts",
-        measured={f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
-        bound=f"relative difference below 0 in every replica, {LEVEL:.1%} paired interval (largest shown); "
+        f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, mean over the same contexts",
+        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
+        f"relative difference below 0 in every replica, {LEVEL:.1%} paired interval (largest shown); "
         f"undecided where one context makes more than {MOST:.0%} of the difference",
-        verdict=joint([i.below(0) for intervals in found.values() for i in intervals]),
+        joint([i.below(0) for intervals in found.values() for i in intervals]),
         trained=name == "trained",
         kind="sampled",
     )
@@ -272,10 +272,10 @@ def medians_ordered(losses: Losses, name: str, other: str, letter: str, values: 
     """The same by the median ratio of every replica."""
     found = {x: [losses.ratio(name, other, r) for r in losses.at(x)] for x in values}
     return Claim(
-        claim=f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, median over the same contexts",
-        measured={f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
-        bound=f"median ratio of losses below 1 in every replica, {LEVEL:.1%} sign interval (largest shown)",
-        verdict=joint([i.below(1) for intervals in found.values() for i in intervals]),
+        f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, median over the same contexts",
+        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
+        f"median ratio of losses below 1 in every replica, {LEVEL:.1%} sign interval (largest shown)",
+        joint([i.below(1) for intervals in found.values() for i in intervals]),
         trained=name in ("trained", "plain"),
         whose="project",
         kind="sampled",
@@ -297,11 +297,11 @@ def along_the_best(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
             known = float(losses.exact_R["pgd_steps"][r]) - best
             found[x].append(Interval(*((end + known) / (pgd - best) for end in below_pgd)))
     return Claim(
-        claim=f"Training ends near the best point known on S {_at(letter, values)}",
-        measured={f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
-        bound="mean loss above the best point's, as a share of what PGD's exact optimum is above it: below "
+        f"Training ends near the best point known on S {_at(letter, values)}",
+        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
+        "mean loss above the best point's, as a share of what PGD's exact optimum is above it: below "
         f"{NEAR:g} in every replica, {LEVEL:.1%} interval by the paired difference to PGD (largest shown)",
-        verdict=joint([i.below(NEAR) for intervals in found.values() for i in intervals]),
+        joint([i.below(NEAR) for intervals in found.values() for i in intervals]),
         whose="project",
         kind="sampled",
     )
@@ -322,18 +322,18 @@ def plain_batches_miss_the_tail(losses: Losses, letter: str, values: Sequence[in
         x: max(tail_share(losses.on_plain_contexts("plain", r), 1) for r in losses.at(x)) for x in values
     }
     return Claim(
-        claim="Trained on plain batches of this size, (11) can lose to PGD by the mean: they do not hold the "
+        "Trained on plain batches of this size, (11) can lose to PGD by the mean: they do not hold the "
         "prompts that carry it",
-        measured={
+        {
             f"{letter}={x}": {
                 "mean over PGD's": float((mean_R / pgd_R)[losses.at(x)].max()),
                 "largest share of one plain context": share[x],
             }
             for x in values
         },
-        bound=f"{certain:.1g} of some replica's mean above PGD's exact optimum: Markov's inequality at "
+        f"{certain:.1g} of some replica's mean above PGD's exact optimum: Markov's inequality at "
         f"{LEVEL:.1%} for all replicas together (largest shown)",
-        verdict="holds" if worse else "fails" if set(below) == {"holds"} else "undecided",
+        "holds" if worse else "fails" if set(below) == {"holds"} else "undecided",
         whose="project",
         kind="sampled",
     )
@@ -344,11 +344,11 @@ def searched_is_best(losses: Losses, letter: str) -> Claim:
     excess_R = losses.exact_R["pgd_steps"] / losses.exact_R["pgd_optimum"] - 1
     worst = {f"{letter}={x}": float(excess_R[losses.at(x)].max()) for x in losses.values}
     return Claim(
-        claim="PGD's searched step sizes are the best ones: exact risk there against the exact optimum",
+        "PGD's searched step sizes are the best ones: exact risk there against the exact optimum",
+        worst,
+        "excess risk from 0 to 2 % (both exact; the search saw a finite draw)",
+        "holds" if excess_R.min() > -1e-9 and excess_R.max() < 0.02 else "fails",
         whose="project",
-        measured=worst,
-        bound="excess risk from 0 to 2 % (both exact; the search saw a finite draw)",
-        verdict="holds" if excess_R.min() > -1e-9 and excess_R.max() < 0.02 else "fails",
         trained=False,
         kind="exact",
     )
@@ -359,15 +359,15 @@ def published_overstate(losses: Losses, letter: str) -> Claim:
     names = ("pgd_published", "pgd_fewer", "pgd_one")
     found = {x: [losses.exact(name, x) for name in names] for x in losses.values}
     return Claim(
-        whose="project",
-        claim="The published PGD baseline overstates PGD's loss: it sees N - 1 of the N examples and takes "
+        "The published PGD baseline overstates PGD's loss: it sees N - 1 of the N examples and takes "
         "one step size from a coarse grid",
-        measured={
+        {
             f"{letter}={x}": f"{theirs:.3f} for {ours:.3f} ({fewer:.3f} by the missing example alone)"
             for x, (theirs, fewer, ours) in found.items()
         },
-        bound="exact risk as published above the exact risk at the best single step size",
-        verdict="holds" if all(theirs > ours for theirs, _, ours in found.values()) else "fails",
+        "exact risk as published above the exact risk at the best single step size",
+        "holds" if all(theirs > ours for theirs, _, ours in found.values()) else "fails",
+        whose="project",
         trained=False,
         remarks=[
             "The published PGD curve is not PGD's: it sees one example too few and one step size from a "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, exact, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Rows
 from icl.figures.style import colour_bar
@@ -76,53 +76,51 @@ _NUMBERS = (
 
 
 def _decreasing(found: Mapping[str, float]) -> Claim:
-    return Claim(
+    return Claim.of(
         "h decreases in x on [1/6, 1] for |c| <= .06",
         {"-certificate": -found["certificate"], "largest dh/dx on the grid": found["largest_slope"]},
-        "minus a lower bound of G, which has the sign of -dh/dx, by interval arithmetic: below 0",
-        below(-found["certificate"], 0.0),
+        exact(-found["certificate"]).below(
+            0.0, "minus a lower bound of G, which has the sign of -dh/dx, by interval arithmetic: below 0"
+        ),
         trained=False,
         remarks=["For eps^T Hess g eps = 0, as drawn; with .012 in its place h has a pole at larger x."],
-        kind="exact",
     )
 
 
 def _largest_slope(found: Mapping[str, float]) -> Claim:
     gap = abs(found["largest_slope"] / PRINTED_SLOPE - 1)
-    return Claim(
+    return Claim.of(
         "the largest value of dh/dx is approximately -.02",
         {"largest dh/dx on the grid": found["largest_slope"], "off, relative": gap},
-        "within half of -.02",
-        below(gap, 0.5),
+        searched(gap).below(0.5, "within half of -.02"),
         expected="fails",
         trained=False,
         remarks=["It is further below 0 than stated, so that nothing that rests on it is lost."],
-        kind="searched",
     )
 
 
 def _constant_decrease(found: Mapping[str, float]) -> Claim:
-    return Claim(
+    return Claim.of(
         "h(1/6) <= -.01 for |y| <= .01 and z <= .012",
         {"largest h(1/6)": found["largest_h"], "between grid points": found["largest_h_error"]},
-        "at most -.01; a value on the grid is attained",
-        below(found["largest_h"] + found["largest_h_error"] / 2, DECREASE, found["largest_h_error"] / 2),
+        searched(found["largest_h"] + found["largest_h_error"] / 2, found["largest_h_error"] / 2).below(
+            DECREASE, "at most -.01; a value on the grid is attained"
+        ),
         expected="fails",
         trained=False,
         remarks=[
             "Drawn is h as it is defined; of the formulas printed for it, giannou/appendixE_1 says more."
         ],
-        kind="searched",
     )
 
 
 def _own_eps(found: Mapping[str, float]) -> Claim:
-    return Claim(
+    return Claim.of(
         "h(1/6) <= -.01 for |y| <= .01 and the z that eps <= min(.01, .04 mu/(1 + mu)) allows",
         {"z": found["own_z"], "largest h(1/6)": found["largest_h_own"]},
-        "at most -.01, with what the grid can miss",
-        below(found["largest_h_own"] + found["largest_h_own_error"], DECREASE),
+        searched(found["largest_h_own"] + found["largest_h_own_error"]).below(
+            DECREASE, "at most -.01, with what the grid can miss"
+        ),
         trained=False,
         whose="project",
-        kind="searched",
     )

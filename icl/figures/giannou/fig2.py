@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, Numbers, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou import regression
 from icl.figures.giannou.regression import HALF, LEVEL, NEAR, START_SAID, Arrays, Value
@@ -139,7 +141,7 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
     )
     fall = best["masked"][MANY - 1].mean / best["masked"][MANY].mean
     return [
-        Claim(
+        Claim.of(
             f"after {MANY} layers more layers bring LSA no significant improvement: without a mask, no depth "
             "of the scalar family gets further (N(0, I))",
             {
@@ -148,15 +150,15 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
                 "left to gain": gain,
                 f"with a mask, {MANY - 1} layers over {MANY}": fall,
             },
-            f"left to gain below {SIGNIFICANT:.0%} of the loss, {LEVEL:.1%} interval",
-            below(gain, SIGNIFICANT, half),
+            sampled(gain, half).below(
+                SIGNIFICANT, f"left to gain below {SIGNIFICANT:.0%} of the loss, {LEVEL:.1%} interval"
+            ),
             trained=False,
             remarks=[
                 "The paper puts it down to training. The query's token in its own sum leaves a floor that "
                 "no depth removes (check=giannou/mask_floor); with a mask every layer helps.",
                 "The floor is the scalar family's: LSA that begins there goes a little below it.",
             ],
-            kind="sampled",
         )
     ]
 
@@ -168,19 +170,24 @@ def _excess(found: Arrays, name: str, least: Value) -> tuple[float, float]:
     return float(more) / least.mean, HALF * float(error) / least.mean
 
 
+def _of_pairs(excesses: Iterable[tuple[float, float]]) -> Numbers:
+    pairs = list(excesses)
+    return sampled([value for value, _ in pairs], [half for _, half in pairs])
+
+
 def _one_layer(found: Arrays, best: dict[str, dict[int, Value]]) -> Claim:
     excess = {
         said: _excess(found, names(mask, [1])[1], best[mask][1])
         for mask, said in MASKS.items()
         if 1 in best[mask]
     }
-    return Claim(
+    return Claim.of(
         "one layer, trained from random weights, reaches the best point of the scalar family",
         {name: value for name, (value, _) in excess.items()},
-        f"excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
-        joint([below(value, NEAR, half) for value, half in excess.values()]),
+        _of_pairs(excess.values()).below(
+            NEAR, f"excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals"
+        ),
         whose="project",
-        kind="sampled",
     )
 
 
@@ -193,7 +200,7 @@ def _deeper(found: Arrays, best: dict[str, dict[int, Value]], decisive: bool) ->
     }
     if not excess:
         return []
-    verdict = joint([below(value, NEAR, half) for value, half in excess.values()])
+    verdict = _of_pairs(excess.values()).below(NEAR).verdict
     return [
         Claim(
             "deeper stacks, trained from random weights, reach the best point of the scalar family",
@@ -216,14 +223,15 @@ def _begun(found: Arrays, best: dict[str, dict[int, Value]], depths: list[int]) 
     }
     shown = [pair for key, pair in excess.items() if key.startswith("1 layer")]
     return [
-        Claim(
+        Claim.of(
             "one layer that begins at the best point of the scalar family stays there; deeper ones are shown "
             "for what they reach, below zero where LSA does better than the family",
             {name: value for name, (value, _) in excess.items()},
-            f"one layer: excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
-            joint([below(value, NEAR, half) for value, half in shown]),
+            _of_pairs(shown).below(
+                NEAR,
+                f"one layer: excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
+            ),
             whose="project",
-            kind="sampled",
         )
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim, exact, sampled
 from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
 from icl.figures.giannou.outputs import MASKS, Arrays
@@ -26,7 +26,7 @@ class Fig3(outputs.Outputs):
     def claims(self, records: Records) -> list[Claim]:
         found = outputs.arrays_of(records)
         return [
-            Claim(
+            Claim.of(
                 "14.9 holds 99 % of the first coordinate under the law of the text (kappa = 1, lambda_max "
                 "uniform in [1, 100])",
                 {
@@ -34,12 +34,10 @@ class Fig3(outputs.Outputs):
                     "what holds 99 %": float(found["text_range"]),
                     "what holds 99 % of N(0, I)": float(found["range"]),
                 },
-                f"share above {SHARE:.0%}, by quadrature",
-                above(float(found["text_share"]), SHARE),
+                exact(found["text_share"]).above(SHARE, f"share above {SHARE:.0%}, by quadrature"),
                 expected="fails",
                 trained=False,
                 remarks=["N(0, I), which the published code draws, never comes to 14.9."],
-                kind="exact",
             ),
             _between(found),
             _clip(found),
@@ -96,11 +94,11 @@ def _clip(found: Arrays) -> Claim:
             name = outputs.run_name(mask, depth)
             change_RG = found[f"{name}_clipped_RG"][:, here] - found[f"{name}_same_RG"][:, here]
             part[f"{said}, {depth} layers"] = float(abs(change_RG).max()) / scale
-    return Claim(
+    return Claim.of(
         "in distribution clipping to +-10 has no part in the mean output",
         part,
-        f"largest change below {SMALL:.0%} of the line's size, every depth and seed",
-        joint([below(value, SMALL) for value in part.values()]),
+        sampled(list(part.values())).below(
+            SMALL, f"largest change below {SMALL:.0%} of the line's size, every depth and seed"
+        ),
         whose="project",
-        kind="sampled",
     )

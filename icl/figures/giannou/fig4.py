@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim, sampled, tried
 from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
 from icl.figures.giannou.outputs import Arrays
-from icl.verdicts import joint
 
 LOST = 0.5  # of the line's size: more is called a departure
 AFFINE = 1e-9  # rounding, of the output's size
@@ -41,31 +40,30 @@ class Fig4(outputs.Outputs):
                 "layers on (N(0, I))",
                 unmasked,
                 f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
-                joint([above(value, LOST) for value in unmasked.values()]) if deep else "undecided",
+                sampled(list(unmasked.values())).above(LOST).verdict if deep else "undecided",
                 kind="sampled",
             ),
-            Claim(
+            Claim.of(
                 "with the query masked the output is affine in the query, whatever the weights: nothing "
                 "departs",
                 masked,
-                f"second differences below {AFFINE:g} of the output, rounding",
-                joint([below(value, AFFINE) for value in masked.values()]),
+                tried(list(masked.values())).below(
+                    AFFINE, f"second differences below {AFFINE:g} of the output, rounding"
+                ),
                 trained=False,
                 whose="project",
-                kind="tried",
             ),
-            Claim(
+            Claim.of(
                 "clipping activations to +-10 makes even masked LSA, which is affine, lose the line out of "
                 "distribution",
                 clipped,
-                f"masked: distance at the edges above {LOST:.0%} of the line's size, in every seed (smallest "
-                "shown)",
-                joint(
-                    [above(v, LOST) for key, v in clipped.items() if key.startswith(outputs.MASKS["masked"])]
+                sampled([v for key, v in clipped.items() if key.startswith(outputs.MASKS["masked"])]).above(
+                    LOST,
+                    f"masked: distance at the edges above {LOST:.0%} of the line's size, in every seed "
+                    "(smallest shown)",
                 ),
                 whose="project",
                 remarks=["Without a mask the clip bounds what the query's own term does."],
-                kind="sampled",
             ),
         ]
 

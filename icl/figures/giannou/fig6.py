@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.figures.claims import Claim, above
+from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
 from icl.figures.giannou.fig4 import LOST
 from icl.figures.giannou.fig5 import OF
 from icl.figures.giannou.outputs import Arrays
-from icl.verdicts import joint
 
 FEW, MANY = 5, (7, 10, 12)  # layers that the paper compares
 
@@ -33,14 +32,16 @@ class Fig6(outputs.Outputs):
         compared = FEW in depths and set(MANY) <= set(depths)
         better = compared and all(misses[FEW] < misses[depth] for depth in MANY)
         return [
-            Claim(
+            Claim.of(
                 "with LayerNorm, too, the output does not follow the linear function far out of distribution "
                 "(no mask, N(0, I))",
                 {f"{depth} layers": value for depth, value in edges.items()},
-                f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
-                joint([above(value, LOST) for value in edges.values()]),
+                sampled(list(edges.values())).above(
+                    LOST,
+                    f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least "
+                    "shown)",
+                ),
                 whose="project",
-                kind="sampled",
             ),
             Claim(
                 "5 layers do better out of distribution than 7, 10 and 12",

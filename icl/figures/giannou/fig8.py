@@ -57,7 +57,8 @@ class Fig8(regression.LossByLaw):
                 self._between(list(trained_places.values())),
                 expected="fails",
                 remarks=["What lies below order 3 lies there for good: longer training does not undo it."],
-            kind="sampled",),
+                kind="sampled",
+            ),
             Claim(
                 "the best point of the scalar family lies between as many steps of orders 2 and 3 (from the "
                 "authors' start, no mask), for every kappa, noise and depth",
@@ -67,8 +68,9 @@ class Fig8(regression.LossByLaw):
                 expected="fails",
                 trained=False,
                 whose="project",
-            kind="sampled",),
-        ]  # fmt: skip
+                kind="sampled",
+            ),
+        ]
 
     def _higher(self, layers: str, steps: str, seeds: dict[str, list[bool]]) -> Claim:
         """The paper's sentence, in numbers. Of two layers short training is enough, of more it is not."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from icl.figures.claims import Claim, below
+from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Records
 from icl.figures.items import Curve, Item, Level
 from icl.figures.style import BLUE, ORANGE, RED
@@ -73,7 +73,7 @@ def settled(verdict: str, losses: Arrays) -> str:
 
 def of_gap(gap_R: np.ndarray) -> tuple[dict[str, float], str]:
     mean, half = interval(gap_R)
-    return {"mean": mean, "low": mean - half, "high": mean + half}, below(mean, 0.0, half)
+    return {"mean": mean, "low": mean - half, "high": mean + half}, sampled(mean, half).below(0.0).verdict
 
 
 def scaled(losses: Arrays) -> list[Claim]:

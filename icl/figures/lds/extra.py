@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim, exact, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Item, Level
 from icl.figures.style import BLUE, EXACT, GREEN, ORANGE, PURPLE, log_axis
@@ -121,16 +121,16 @@ def _falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
 
 def _trained_falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
     steps = {name: np.diff(of.trained_RW, axis=1) / of.trained_RW[:, :-1] for name, of in found.items()}
-    return Claim(
+    return Claim.of(
         "so does the trained layer's, seed by seed (exact risk of the weights)",
         {
             f"largest change, setting {name}, s = {windows}": step.max(0).tolist()
             for name, step in steps.items()
         },
-        f"every change below minus rounding, {ROUNDING:g} of the risk",
-        joint([below(float(step.max()), -ROUNDING) for step in steps.values()]),
+        exact([step.max() for step in steps.values()]).below(
+            -ROUNDING, f"every change below minus rounding, {ROUNDING:g} of the risk"
+        ),
         whose="project",
-        kind="exact",
     )
 
 
@@ -144,7 +144,7 @@ def _above_kalman(found: Mapping[str, PanelSetting]) -> Claim:
             measured[f"{METHODS[method][0]}, setting {name}"] = (
                 f"{above_X[least]:.3g} +- {error_X[least]:.2g}"
             )
-            verdicts += [above(float(v), 0.0, float(e)) for v, e in zip(above_X, error_X, strict=True)]
+            verdicts.append(sampled(above_X, error_X).above(0.0).verdict)
     return Claim(
         "every predictor's risk is above the Kalman filter's",
         measured,
@@ -158,30 +158,28 @@ def _above_kalman(found: Mapping[str, PanelSetting]) -> Claim:
 
 def _one_step(found: Mapping[str, PanelSetting]) -> Claim:
     off = {name: np.abs(of.trained_RW[:, 0] / of.test["step_exact_W"][0] - 1) for name, of in found.items()}
-    return Claim(
+    return Claim.of(
         "s = 1: the trained layer is one step of gradient descent on L_AR(1): their exact risks",
         {f"largest relative difference, setting {name}": float(off_R.max()) for name, off_R in off.items()},
-        f"below {NEAR:.0%} in every seed",
-        below(float(np.max(list(off.values()))), NEAR),
-        kind="exact",
+        exact(np.max(list(off.values()))).below(NEAR, f"below {NEAR:.0%} in every seed"),
     )
 
 
 def _beats_a_step(found: Mapping[str, PanelSetting]) -> Claim:
     more = _above_the_layer(found, "step")
-    return Claim(
+    return Claim.of(
         "s >= 2: the trained layer's test risk is below that of one gradient step",
         _told(more),
-        "99.9 % intervals of the differences above 0, the worst seed",
-        joint([above(difference, 0.0, error) for difference, error in more.values()]),
+        sampled([value for value, _ in more.values()], [half for _, half in more.values()]).above(
+            0.0, "99.9 % intervals of the differences above 0, the worst seed"
+        ),
         whose="project",
-        kind="sampled",
     )
 
 
 def _is_not_pcg(found: Mapping[str, PanelSetting]) -> Claim:
     more = _above_the_layer(found, "pcg")
-    verdicts = [below(difference, 0.0, error) for difference, error in more.values()]
+    verdicts = [sampled(*pair).below(0.0).verdict for pair in more.values()]
     return Claim(
         "two PCG steps with the best head's P and q, which Section 5 likens it to, predict better than the "
         "trained layer at some window s >= 2",

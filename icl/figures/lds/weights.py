@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim, exact, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Item, Level, Rows, matrix_rows
 from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, entry_text
@@ -245,7 +245,9 @@ def _reached(found: Sequence[Window]) -> Claim:
     worst = {window.name: float(window.excess_R.max()) for window in found}
     over_any = [window.exact["risk_RS"][:, -1].max() / window.optimum["any_heads"] - 1 for window in found]
     # numpy's maxima: a NaN must not hide behind the others
-    near, far = (below(float(np.max(excesses)), NEAR) for excesses in (over_any, list(worst.values())))
+    near, far = (
+        searched(np.max(excesses)).below(NEAR).verdict for excesses in (over_any, list(worst.values()))
+    )
     return Claim(
         "training ends at the risk of the best single head",
         worst,
@@ -261,24 +263,22 @@ def _not_below(found: Sequence[Window]) -> Claim:
         window.name: float(window.exact["risk_RS"].min() / window.optimum["any_heads"] - 1)
         for window in found
     }
-    return Claim(
+    return Claim.of(
         "no weights are below the least risk of any number of heads",
         margins,
-        f"no stored weights further below than rounding, {ROUNDING:g} of the risk",
-        above(float(np.min(list(margins.values()))), -ROUNDING),
+        exact(np.min(list(margins.values()))).above(
+            -ROUNDING, f"no stored weights further below than rounding, {ROUNDING:g} of the risk"
+        ),
         trained=False,
         whose="project",
-        kind="exact",
     )
 
 
 def _as_theorem(window: Window) -> Claim:
     constant = float(window.optimum["step"])
     error = float(np.abs(window.exact["weight_R"] / constant - 1).max())
-    return Claim(
+    return Claim.of(
         "AR(1): the trained layer's weight on y_(T-1) (1/N) sum y_t y_(t+1) is the constant of (14)",
         {"trained": window.exact["weight_R"].tolist(), "constant": constant, "largest relative error": error},
-        f"within {NEAR:.0%} in every seed",
-        below(error, NEAR),
-        kind="exact",
+        exact(error).below(NEAR, f"within {NEAR:.0%} in every seed"),
     )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from icl.figures.claims import Claim, above, below
-from icl.verdicts import joint
+from icl.figures.claims import Claim, Numbers, all_of, exact
 
 NEAR = 0.01  # of the risk that training is to reach
 SHORT = 0.05  # and for a few hundred steps on minibatches
 SLOPE = 0.05  # of the stated slope
 R_SQUARED = 0.99
 ROUNDING = 1e-9  # of a risk
+Kind = Callable[[float], Numbers]  # exact or searched
 
 
 def linear(what: str, squared_X: np.ndarray, gap_XR: np.ndarray, slope: float) -> Claim:
@@ -22,72 +22,67 @@ def linear(what: str, squared_X: np.ndarray, gap_XR: np.ndarray, slope: float) -
     fitted, intercept = np.polyfit(x_N, y_N, 1)
     left = float(np.square(y_N - fitted * x_N - intercept).sum() / np.square(y_N - y_N.mean()).sum())
     error = abs(float(fitted) / slope - 1)
-    return Claim(
+    return Claim.of(
         f"the final gap to one-step GD is linear in {what}, of slope 2/(dC + 2)",
-        {
-            "fitted slope": float(fitted),
-            "2/(dC + 2)": slope,
-            "intercept": float(intercept),
-            "R^2": 1 - left,
-        },
-        f"slope within {SLOPE:.0%} of 2/(dC + 2), R^2 above {R_SQUARED}",
-        joint([below(error, SLOPE), above(1 - left, R_SQUARED)]),
-        kind="exact",
+        {"fitted slope": float(fitted), "2/(dC + 2)": slope, "intercept": float(intercept), "R^2": 1 - left},
+        all_of(
+            f"slope within {SLOPE:.0%} of 2/(dC + 2), R^2 above {R_SQUARED}",
+            exact(error).below(SLOPE),
+            exact(1 - left).above(R_SQUARED),
+        ),
     )
 
 
 def closed_form(claim: str, any_heads_X: np.ndarray, stated_X: np.ndarray) -> Claim:
     """The least risk over all heads, a linear solve at every setting, against the closed form."""
     error = float(np.abs(any_heads_X / stated_X - 1).max())
-    return Claim(
+    return Claim.of(
         claim,
         {"largest relative error": error, "least risks": any_heads_X.tolist()},
-        f"below {ROUNDING:g}, rounding",
-        below(error, ROUNDING),
+        exact(error).below(ROUNDING, f"below {ROUNDING:g}, rounding"),
         trained=False,
-        kind="exact",
     )
 
 
 def not_below(claim: str, risk_XR: np.ndarray, least_X: np.ndarray | float) -> Claim:
     """Exact risks of trained weights against a lower bound: true of any weights, trained or not."""
     margin_XR = risk_XR / np.reshape(least_X, (-1, 1)) - 1
-    return Claim(
+    return Claim.of(
         claim,
         {"least margin": float(margin_XR.min()), "largest": float(margin_XR.max())},
-        f"no run further below than rounding, {ROUNDING:g} of the risk",
-        above(float(margin_XR.min()), -ROUNDING),
+        exact(margin_XR.min()).above(
+            -ROUNDING, f"no run further below than rounding, {ROUNDING:g} of the risk"
+        ),
         trained=False,
-        kind="exact",
     )
 
 
-def reached(claim: str, risk_XR: np.ndarray, least_X: np.ndarray, names: list[str]) -> Claim:
-    """Training ends at the risk stated."""
+def reached(
+    claim: str, risk_XR: np.ndarray, least_X: np.ndarray, names: list[str], number: Kind = exact
+) -> Claim:
+    """Training ends at the risk stated, a `number` of its kind."""
     excess_XR = risk_XR / least_X[:, None] - 1
-    return Claim(
+    return Claim.of(
         claim,
         {name: float(excess_R.max()) for name, excess_R in zip(names, excess_XR, strict=True)},
-        f"excess below {NEAR:.0%} in every seed (largest shown)",
-        below(float(excess_XR.max()), NEAR),
-        kind="exact",
+        number(excess_XR.max()).below(NEAR, f"excess below {NEAR:.0%} in every seed (largest shown)"),
     )
 
 
-def minibatches(exact: Mapping[str, np.ndarray], name: str, letter: str, least_X: np.ndarray) -> list[Claim]:
+def minibatches(
+    arrays: Mapping[str, np.ndarray], name: str, letter: str, least_X: np.ndarray, number: Kind = exact
+) -> list[Claim]:
     """Where the short minibatch runs ended, against the least risk of their setting; nothing without them."""
-    least = dict(zip(exact[name].tolist(), least_X.tolist(), strict=True))
-    short = zip(exact[f"minibatch_{name}"].tolist(), exact.get("minibatch_risk_XRS", ()), strict=True)
+    least = dict(zip(arrays[name].tolist(), least_X.tolist(), strict=True))
+    short = zip(arrays[f"minibatch_{name}"].tolist(), arrays.get("minibatch_risk_XRS", ()), strict=True)
     excess = {value: risk_RS[:, -1] / least[value] - 1 for value, risk_RS in short if value in least}
     if not excess:
         return []
     worst = float(np.max(list(excess.values())))
     return [
-        Claim(
+        Claim.of(
             "a few hundred steps on minibatches, as the paper trained, head for the same risks",
             {f"{letter} = {value:g}": float(excess_R.max()) for value, excess_R in excess.items()},
-            f"excess below {SHORT:.0%} in every seed (largest shown)",
-            below(worst, SHORT),
-            kind="exact",
+            number(worst).below(SHORT, f"excess below {SHORT:.0%} in every seed (largest shown)"),
         )
     ]

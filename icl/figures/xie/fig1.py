@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
-from icl.figures.claims import Claim, above
+from icl.figures.claims import Claim, all_of, exact, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Line, Points
 from icl.figures.style import BLUE, GREY, RED
 from icl.figures.xie.claims import not_below, reached
-from icl.verdicts import joint
 
 
 class Fig1(Drawing):
@@ -28,16 +26,16 @@ class Fig1(Drawing):
     layout = Layout(size=(3.4, 2.5))
 
     def items(self, records: Records) -> list[Item]:
-        exact = records["exact"].weights
-        norm_X, norm_G = np.sqrt(exact["squared_X"]), exact["norm_G"]
-        gd_G = np.full(norm_G.shape, float(exact["gd"]))
+        arrays = records["exact"].weights
+        norm_X, norm_G = np.sqrt(arrays["squared_X"]), arrays["norm_G"]
+        gd_G = np.full(norm_G.shape, float(arrays["gd"]))
         return [
-            Points("", "LSA, trained", RED, norm_X, exact["lsa_XR"]),
-            Line("", "one head, least risk", norm_G, exact["one_head_G"], {"color": RED}),
+            Points("", "LSA, trained", RED, norm_X, arrays["lsa_XR"]),
+            Line("", "one head, least risk", norm_G, arrays["one_head_G"], {"color": RED}),
             Line(
-                "", "any heads, least risk", norm_G, exact["any_heads_G"], {"color": GREY, "linestyle": ":"}
+                "", "any heads, least risk", norm_G, arrays["any_heads_G"], {"color": GREY, "linestyle": ":"}
             ),
-            Points("", "$y_q$-LSA, trained", BLUE, norm_X, exact["yq_lsa_XR"], "s"),
+            Points("", "$y_q$-LSA, trained", BLUE, norm_X, arrays["yq_lsa_XR"], "s"),
             Line("", "one-step GD", norm_G, gd_G),
         ]
 
@@ -46,57 +44,52 @@ class Fig1(Drawing):
         panels[""].legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
-        exact = records["exact"].weights
-        gd, names = float(exact["gd"]), [f"|w*|^2 = {s:g}" for s in exact["squared_X"]]
+        arrays = records["exact"].weights
+        gd, names = float(arrays["gd"]), [f"|w*|^2 = {s:g}" for s in arrays["squared_X"]]
         gd_X = np.full(len(names), gd)
         return [
-            _gap(exact),
-            reached("trained y_q-LSA ends at the risk of one-step GD", exact["yq_lsa_XR"], gd_X, names),
-            not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", exact["yq_lsa_XR"], gd),
-            _order(exact),
-            replace(
-                reached(
-                    "trained LSA ends at the least risk of one head",
-                    exact["lsa_XR"],
-                    exact["one_head_X"],
-                    names,
-                ),
-                kind="searched",
+            _gap(arrays),
+            reached("trained y_q-LSA ends at the risk of one-step GD", arrays["yq_lsa_XR"], gd_X, names),
+            not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", arrays["yq_lsa_XR"], gd),
+            _order(arrays),
+            reached(
+                "trained LSA ends at the least risk of one head",
+                arrays["lsa_XR"],
+                arrays["one_head_X"],
+                names,
+                searched,
             ),
         ]
 
 
-def _gap(exact: Mapping[str, np.ndarray]) -> Claim:
+def _gap(arrays: Mapping[str, np.ndarray]) -> Claim:
     """Between GD and the least risks, along the whole axis; at w* = 0 there is none."""
-    one_G, any_G = (exact[name] - exact["gd"] for name in ("one_head_G", "any_heads_G"))
-    return Claim(
+    one_G, any_G = (arrays[name] - arrays["gd"] for name in ("one_head_G", "any_heads_G"))
+    return Claim.of(
         "'a persistent gap': any number of heads stays above one-step GD for w* != 0, one head further, and "
         "both gaps grow with w*",
         {"one head, from": float(one_G[0]), "to": float(one_G[-1]), "any heads, to": float(any_G[-1])},
-        "the gap of any heads above 0 and at most that of one head, both growing from point to point",
-        joint(
-            [
-                above(float(any_G[1:].min()), 0.0),
-                above(float((one_G - any_G)[1:].min()), 0.0),
-                above(float(np.diff(one_G).min()), 0.0),
-                above(float(np.diff(any_G).min()), 0.0),
-            ]
+        all_of(
+            "the gap of any heads above 0 and at most that of one head, both growing from point to point",
+            searched(any_G[1:].min()).above(0.0),
+            searched((one_G - any_G)[1:].min()).above(0.0),
+            searched(np.diff(one_G).min()).above(0.0),
+            searched(np.diff(any_G).min()).above(0.0),
         ),
         trained=False,
-        kind="searched",
     )
 
 
-def _order(exact: Mapping[str, np.ndarray]) -> Claim:
+def _order(arrays: Mapping[str, np.ndarray]) -> Claim:
     """Of trained weights: the worst y_q-LSA against the best LSA."""
-    apart_X = (exact["lsa_XR"].min(1) - exact["yq_lsa_XR"].max(1))[exact["squared_X"] > 0]
-    return Claim(
+    apart_X = (arrays["lsa_XR"].min(1) - arrays["yq_lsa_XR"].max(1))[arrays["squared_X"] > 0]
+    return Claim.of(
         "trained y_q-LSA < trained LSA for every w* != 0, by more the longer w* is",
         {
             f"|w*|^2 = {s:g}": float(a)
-            for s, a in zip(exact["squared_X"][-len(apart_X) :], apart_X, strict=True)
+            for s, a in zip(arrays["squared_X"][-len(apart_X) :], apart_X, strict=True)
         },
-        "the best LSA seed above the worst y_q-LSA seed; differences growing",
-        joint([above(float(np.diff(apart_X, prepend=0).min()), 0.0)]),
-        kind="exact",
+        exact(np.diff(apart_X, prepend=0).min()).above(
+            0.0, "the best LSA seed above the worst y_q-LSA seed; differences growing"
+        ),
     )

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim, exact, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Level, Line, Points
 from icl.figures.style import BLUE, GREY, PURPLE, log_axis, shared_legend
 from icl.figures.xie import series
 from icl.figures.xie.claims import NEAR, ROUNDING, minibatches, not_below, reached
-from icl.verdicts import joint
 
 FLOOR = 1e-8  # of panel (c): what is below is drawn there
 ENDS = "training ends at the least risk found with so many heads"
@@ -36,19 +34,19 @@ class Fig2(Drawing):
     layout = Layout("abc", (3.0, 2.3))
 
     def items(self, records: Records) -> list[Item]:
-        exact = records["exact"].weights
-        heads_X, final_XR = exact["heads_X"], exact["risk_XRS"][..., -1]
-        gd, least = float(exact["gd"]), float(exact["any_heads"])
+        arrays = records["exact"].weights
+        heads_X, final_XR = arrays["heads_X"], arrays["risk_XRS"][..., -1]
+        gd, least = float(arrays["gd"]), float(arrays["any_heads"])
         above_XR, above_X, certified_X = (
-            np.maximum(risk - least, FLOOR) for risk in (final_XR, exact["best_X"], exact["certified_X"])
+            np.maximum(risk - least, FLOOR) for risk in (final_XR, arrays["best_X"], arrays["certified_X"])
         )
-        few_X = heads_X < exact["dim"]
+        few_X = heads_X < arrays["dim"]
         dotted = {"color": GREY, "linestyle": ":"}
         return [
-            *series.losses("a", "H", "heads_X", exact),
+            *series.losses("a", "H", "heads_X", arrays),
             Level("a", "one-step GD", gd),
             Points("b", "trained", BLUE, heads_X, final_XR),
-            Line("b", "least found", heads_X, exact["best_X"], {"color": PURPLE, "linestyle": "-"}),
+            Line("b", "least found", heads_X, arrays["best_X"], {"color": PURPLE, "linestyle": "-"}),
             Level("b", "any heads", least, ":"),
             Level("b", "one-step GD", gd),
             Points("c", "trained", BLUE, heads_X, above_XR),
@@ -57,35 +55,32 @@ class Fig2(Drawing):
         ]
 
     def decorate(self, panels: Panels, records: Records) -> None:
-        exact = records["exact"].weights
+        arrays = records["exact"].weights
         panels["a"].set(title="(a) training", ylabel="risk")
-        series.step_axis(panels["a"], exact["steps_S"][-1])
+        series.step_axis(panels["a"], arrays["steps_S"][-1])
         log_axis(panels["a"])
         series.legend(panels["a"], loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15)
         panels["b"].set(title="(b) final risk", ylabel="risk")
         panels["c"].set(title="(c) above any heads' least risk", yscale="log", ylabel="excess risk")
         for panel in "bc":
-            _heads_axis(panels[panel], exact["heads_X"].tolist(), int(exact["dim"]))
+            _heads_axis(panels[panel], arrays["heads_X"].tolist(), int(arrays["dim"]))
         parts = [panels["b"], panels["c"]]
         shared_legend(parts, panels["c"], loc="upper left", bbox_to_anchor=(1.0, 1.05))
 
     def claims(self, records: Records) -> list[Claim]:
-        exact = records["exact"].weights
-        heads_X, final_XR = exact["heads_X"], exact["risk_XRS"][..., -1]
+        arrays = records["exact"].weights
+        heads_X, final_XR = arrays["heads_X"], arrays["risk_XRS"][..., -1]
         names = [f"H = {h}" for h in heads_X]
         return [
-            _every_head(exact),
-            *_enough(exact),
-            _gd(exact),
+            _every_head(arrays),
+            *_enough(arrays),
+            _gd(arrays),
             not_below(
-                "no trained weights are below what so many heads allow", final_XR, exact["certified_X"]
+                "no trained weights are below what so many heads allow", final_XR, arrays["certified_X"]
             ),
-            replace(reached(ENDS, final_XR, exact["best_X"], names), kind="searched"),
-            *_beyond(heads_X, final_XR, int(exact["dim"])),
-            *(
-                replace(claim, kind="searched")
-                for claim in minibatches(exact, "heads_X", "H", exact["best_X"])
-            ),
+            reached(ENDS, final_XR, arrays["best_X"], names, searched),
+            *_beyond(heads_X, final_XR, int(arrays["dim"])),
+            *minibatches(arrays, "heads_X", "H", arrays["best_X"], searched),
         ]
 
 
@@ -100,65 +95,63 @@ def _heads_axis(axes: Axes, heads: list[int], dim: int) -> None:
         )  # fmt: skip
 
 
-def _every_head(exact: Mapping[str, np.ndarray]) -> Claim:
+def _every_head(arrays: Mapping[str, np.ndarray]) -> Claim:
     """What H heads cannot do, in closed form, against what the next number was found to do."""
-    up_to_d = exact["heads_X"] <= exact["dim"]
-    fall_X = (exact["certified_X"][:-1] - exact["best_X"][1:])[up_to_d[1:]]
-    return Claim(
+    up_to_d = arrays["heads_X"] <= arrays["dim"]
+    fall_X = (arrays["certified_X"][:-1] - arrays["best_X"][1:])[up_to_d[1:]]
+    return Claim.of(
         "the least risk falls with the number of heads up to d",
         {
-            "least found": exact["best_X"][up_to_d].tolist(),
+            "least found": arrays["best_X"][up_to_d].tolist(),
             "smallest certified fall": float(fall_X.min()) if len(fall_X) else float("nan"),
         },
-        "a lower bound for H heads above the least risk found with the next number, up to H = d",
-        above(float(fall_X.min()) if len(fall_X) else float("nan"), 0.0),
+        searched(float(fall_X.min()) if len(fall_X) else float("nan")).above(
+            0.0, "a lower bound for H heads above the least risk found with the next number, up to H = d"
+        ),
         trained=False,
-        kind="searched",
     )
 
 
-def _enough(exact: Mapping[str, np.ndarray]) -> list[Claim]:
+def _enough(arrays: Mapping[str, np.ndarray]) -> list[Claim]:
     """Theorem 1 and Figure 2b put the saturation at d + 1."""
-    heads_X, dim, least = exact["heads_X"], int(exact["dim"]), float(exact["any_heads"])
-    excess = dict(zip(heads_X.tolist(), (exact["best_X"] / least - 1).tolist(), strict=True))
+    heads_X, dim, least = arrays["heads_X"], int(arrays["dim"]), float(arrays["any_heads"])
+    excess = dict(zip(heads_X.tolist(), (arrays["best_X"] / least - 1).tolist(), strict=True))
     more = [value for h, value in excess.items() if h > dim]
     found = []
     if more:
         found.append(
-            Claim(
+            Claim.of(
                 "d + 1 heads have the least risk of any number of heads (Theorem 1)",
                 {"largest excess": max(more)},
-                f"below {ROUNDING:g} of the risk, rounding",
-                below(max(more), ROUNDING),
+                searched(max(more)).below(ROUNDING, f"below {ROUNDING:g} of the risk, rounding"),
                 trained=False,
-                kind="searched",
             )
         )
     if dim in excess:
         fewer = {f"H = {h}": value for h, value in excess.items() if h in (dim - 1, dim)}
         found.append(
-            Claim(
+            Claim.of(
                 "d + 1 heads are needed for the least risk: the vertical line of Figure 2b",
                 {"relative excess": fewer},
-                f"excess with d heads above {ROUNDING:g} of the risk, at the weights found",
-                above(excess[dim], ROUNDING),
+                searched(excess[dim]).above(
+                    ROUNDING, f"excess with d heads above {ROUNDING:g} of the risk, at the weights found"
+                ),
                 expected="fails",
                 trained=False,
-                kind="searched",
             )
         )
     return found
 
 
-def _gd(exact: Mapping[str, np.ndarray]) -> Claim:
-    gap = float(exact["any_heads"] - exact["gd"])
-    return Claim(
+def _gd(arrays: Mapping[str, np.ndarray]) -> Claim:
+    gap = float(arrays["any_heads"] - arrays["gd"])
+    return Claim.of(
         "one-step GD is a strict lower bound for any number of heads (5.1.1)",
-        {"GD": float(exact["gd"]), "any heads": float(exact["any_heads"]), "gap": gap},
-        "gap above 0 by more than the rounding of the convex problem",
-        above(gap, 0.0, float(exact["rounding"])),
+        {"GD": float(arrays["gd"]), "any heads": float(arrays["any_heads"]), "gap": gap},
+        exact(gap, arrays["rounding"]).above(
+            0.0, "gap above 0 by more than the rounding of the convex problem"
+        ),
         trained=False,
-        kind="exact",
     )
 
 
@@ -169,11 +162,9 @@ def _beyond(heads_X: np.ndarray, final_XR: np.ndarray, dim: int) -> list[Claim]:
     change = float(np.abs(final_XR[heads_X > dim + 1] / at_XR.mean() - 1).max())
     fewer = float(final_XR[heads_X <= dim].min() / at_XR.mean() - 1) if (heads_X <= dim).any() else np.nan
     return [
-        Claim(
+        Claim.of(
             "training with more than d + 1 heads changes nothing",
             {"largest change": change, "best of all runs with fewer": fewer},
-            f"within {NEAR:.0%} of d + 1 heads",
-            joint([below(change, NEAR)]),
-            kind="exact",
+            exact(change).below(NEAR, f"within {NEAR:.0%} of d + 1 heads"),
         )
     ]

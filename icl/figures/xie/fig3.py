@@ -28,44 +28,44 @@ class Fig3(Drawing):
     layout = Layout("ab", (3.1, 2.2))
 
     def items(self, records: Records) -> list[Item]:
-        exact = records["exact"].weights
-        squared_X, gd = exact["squared_X"], float(exact["gd"])
+        arrays = records["exact"].weights
+        squared_X, gd = arrays["squared_X"], float(arrays["gd"])
         return [
-            *series.losses("a", r"$\|w^*\|^2$", "squared_X", exact),
+            *series.losses("a", r"$\|w^*\|^2$", "squared_X", arrays),
             Level("a", "one-step GD", gd),
-            Points("b", "trained", BLUE, squared_X, exact["risk_XRS"][..., -1]),
-            Line("b", "any heads, least risk", squared_X, _stated(exact), {"linestyle": ":"}),
+            Points("b", "trained", BLUE, squared_X, arrays["risk_XRS"][..., -1]),
+            Line("b", "any heads, least risk", squared_X, _stated(arrays), {"linestyle": ":"}),
             Level("b", "one-step GD", gd),
         ]
 
     def decorate(self, panels: Panels, records: Records) -> None:
-        exact = records["exact"].weights
-        panels["a"].set(title=f"(a) training, $H = {int(exact['heads'])}$", ylabel="risk")
-        series.step_axis(panels["a"], exact["steps_S"][-1])
+        arrays = records["exact"].weights
+        panels["a"].set(title=f"(a) training, $H = {int(arrays['heads'])}$", ylabel="risk")
+        series.step_axis(panels["a"], arrays["steps_S"][-1])
         log_axis(panels["a"])
         series.legend(panels["a"], loc="upper left", bbox_to_anchor=(1.0, 1.0))
         panels["b"].set(title="(b) final risk", xlabel=r"$\|w^*\|^2$", ylabel="risk")
         panels["b"].legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
-        exact = records["exact"].weights
-        squared_X, final_XR = exact["squared_X"], exact["risk_XRS"][..., -1]
-        least_X, gd = exact["any_heads_X"], float(exact["gd"])
+        arrays = records["exact"].weights
+        squared_X, final_XR = arrays["squared_X"], arrays["risk_XRS"][..., -1]
+        least_X, gd = arrays["any_heads_X"], float(arrays["gd"])
         return [
             closed_form(
                 "the least risk of any number of heads is that of one-step GD + 2|w*|^2/(dC + 2): equal at "
                 "w* = 0 only",
                 least_X,
-                _stated(exact),
+                _stated(arrays),
             ),
-            linear("|w*|^2", squared_X, final_XR - gd, float(exact["slope"])),
+            linear("|w*|^2", squared_X, final_XR - gd, float(arrays["slope"])),
             reached(
                 "training ends at the least risk", final_XR, least_X, [f"|w*|^2 = {s:g}" for s in squared_X]
             ),
             not_below("one-step GD is a lower bound, strict for w* != 0", final_XR, least_X),
-            *minibatches(exact, "squared_X", "|w*|^2", least_X),
+            *minibatches(arrays, "squared_X", "|w*|^2", least_X),
         ]
 
 
-def _stated(exact: Mapping[str, np.ndarray]) -> np.ndarray:
-    return exact["gd"] + exact["slope"] * exact["squared_X"]
+def _stated(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    return arrays["gd"] + arrays["slope"] * arrays["squared_X"]

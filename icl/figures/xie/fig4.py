@@ -27,13 +27,13 @@ class Fig4(Drawing):
     layout = Layout("ab", (2.5, 2.1))
 
     def items(self, records: Records) -> list[Item]:
-        exact = records["exact"].weights
+        arrays = records["exact"].weights
         items: list[Item] = []
         for panel, kind, color, marker in (("a", "vector", BLUE, "o"), ("b", "bias", RED, "s")):
-            squared_X, gap_XR = exact[f"{kind}_squared_X"], exact[f"{kind}_risk_XR"] - exact["gd"]
+            squared_X, gap_XR = arrays[f"{kind}_squared_X"], arrays[f"{kind}_risk_XR"] - arrays["gd"]
             items += [
                 Points(panel, "trained", color, squared_X, gap_XR, marker),
-                Line(panel, "any heads, least", squared_X, exact["slope"] * squared_X),
+                Line(panel, "any heads, least", squared_X, arrays["slope"] * squared_X),
             ]
         return items
 
@@ -44,15 +44,15 @@ class Fig4(Drawing):
             axes.legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
-        exact = records["exact"].weights
-        return [claim for kind, square in KINDS.items() for claim in _claims(exact, kind, square)]
+        arrays = records["exact"].weights
+        return [claim for kind, square in KINDS.items() for claim in _claims(arrays, kind, square)]
 
 
-def _claims(exact: Mapping[str, np.ndarray], kind: str, square: str) -> list[Claim]:
+def _claims(arrays: Mapping[str, np.ndarray], kind: str, square: str) -> list[Claim]:
     squared_X, risk_XR, least_X = (
-        exact[f"{kind}_{part}"] for part in ("squared_X", "risk_XR", "any_heads_X")
+        arrays[f"{kind}_{part}"] for part in ("squared_X", "risk_XR", "any_heads_X")
     )
-    gd, slope = float(exact["gd"]), float(exact["slope"])
+    gd, slope = float(arrays["gd"]), float(arrays["slope"])
     return [
         closed_form(
             f"the least risk of any number of heads is that of one-step GD + 2 {square}/(dC + 2)",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import stats
 
-from icl.figures.claims import Claim, above, below
+from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Level, Quantiles
 from icl.figures.style import BLUE, GREEN, RED, log_axis
@@ -37,21 +37,21 @@ class Fig5(Drawing):
     layout = Layout(("a", "b", "b, cosine"), (2.6, 2.2))
 
     def items(self, records: Records) -> list[Item]:
-        exact, aligned = records["exact"].weights, records["alignment"].weights
+        arrays, aligned = records["exact"].weights, records["alignment"].weights
         steps_S = aligned["steps_S"]
         dashed = {"linestyle": "--"}
         return [
-            *series.losses("a", r"$\|w^*\|^2$", "squared_X", exact),
-            Level("a", "one-step GD", float(exact["gd"])),
+            *series.losses("a", r"$\|w^*\|^2$", "squared_X", arrays),
+            Level("a", "one-step GD", float(arrays["gd"])),
             Quantiles("b", "predictions", BLUE, steps_S, aligned["prediction_SQ"]),
             Quantiles("b", "gradients", RED, steps_S, aligned["gradient_SQ"], dashed),
             Quantiles("b, cosine", "cosine", GREEN, steps_S, aligned["cosine_SQ"]),
         ]
 
     def decorate(self, panels: Panels, records: Records) -> None:
-        exact, aligned = records["exact"].weights, records["alignment"].weights
+        arrays, aligned = records["exact"].weights, records["alignment"].weights
         for axes in panels.values():
-            series.step_axis(axes, exact["steps_S"][-1])
+            series.step_axis(axes, arrays["steps_S"][-1])
         panels["a"].set(title="(a) training", ylabel="risk")
         log_axis(panels["a"])
         series.legend(panels["a"], loc="upper right", labelspacing=0.2)
@@ -61,43 +61,42 @@ class Fig5(Drawing):
         panels["b, cosine"].set(title="(b) cosine of the gradients", ylim=(None, 1.02))
 
     def claims(self, records: Records) -> list[Claim]:
-        exact, aligned = records["exact"].weights, records["alignment"].weights
-        final_XR, gd = exact["risk_XRS"][..., -1], float(exact["gd"])
+        arrays, aligned = records["exact"].weights, records["alignment"].weights
+        final_XR, gd = arrays["risk_XRS"][..., -1], float(arrays["gd"])
         gd_X = np.full(len(final_XR), gd)
         return [
             reached(
                 "the trained risk is that of one-step GD, whatever the prior mean",
                 final_XR,
                 gd_X,
-                [f"|w*|^2 = {s:g}" for s in exact["squared_X"]],
+                [f"|w*|^2 = {s:g}" for s in arrays["squared_X"]],
             ),
             not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", final_XR, gd),
             _to_zero("prediction", aligned),
             _to_zero("gradient", aligned),
             _cosine(aligned["cosine_mean_RS"]),
             _same(aligned, gd),
-            *minibatches(exact, "squared_X", "|w*|^2", gd_X),
+            *minibatches(arrays, "squared_X", "|w*|^2", gd_X),
         ]
 
 
 def _to_zero(what: str, aligned: Mapping[str, np.ndarray]) -> Claim:
     ratio_RS = np.sqrt(aligned[f"{what}_square_RS"] / aligned[f"descent_{what}_R"][:, None])
-    return Claim(
+    return Claim.of(
         f"the difference of the {what}s goes to 0",
         {"at the start": float(ratio_RS[:, 0].mean()), "largest at the end": float(ratio_RS[:, -1].max())},
-        f"root mean square over the prompts below {SMALL:.0%} of that of GD's {what}s in every seed",
-        below(float(ratio_RS[:, -1].max()), SMALL),
-        kind="sampled",
+        sampled(ratio_RS[:, -1].max()).below(
+            SMALL,
+            f"root mean square over the prompts below {SMALL:.0%} of that of GD's {what}s in every seed",
+        ),
     )
 
 
 def _cosine(cosine_RS: np.ndarray) -> Claim:
-    return Claim(
+    return Claim.of(
         "the gradients come to point the same way: cosine 1",
         {"at the start": float(cosine_RS[:, 0].mean()), "least at the end": float(cosine_RS[:, -1].min())},
-        f"mean over the prompts above {COSINE} in every seed",
-        above(float(cosine_RS[:, -1].min()), COSINE),
-        kind="sampled",
+        sampled(cosine_RS[:, -1].min()).above(COSINE, f"mean over the prompts above {COSINE} in every seed"),
     )
 
 
@@ -109,15 +108,16 @@ def _same(aligned: Mapping[str, np.ndarray], gd: float) -> Claim:
     seen_S = excess_S > DIGITS * gd
     off_S, width_S = (part_S[seen_S] / excess_S[seen_S] for part_S in (square_S - excess_S, stderr_S))
     limit = float(stats.norm.isf((1 - LEVEL) / 2 / max(int(seen_S.sum()), 1)))
-    return Claim(
+    return Claim.of(
         "(a) and (b) say the same: the mean square of the gradients' difference is the risk above GD's",
         {
             "steps compared": int(seen_S.sum()),
             "largest relative difference": float(np.abs(off_S).max()),
             "in standard errors": float((np.abs(off_S) / width_S).max()),
         },
-        f"within a {LEVEL:.1%} interval at all stored steps with an excess above {DIGITS:g} of GD's risk",
-        below(float((np.abs(off_S) / width_S).max()), limit),
+        sampled((np.abs(off_S) / width_S).max()).below(
+            limit,
+            f"within a {LEVEL:.1%} interval at all stored steps with an excess above {DIGITS:g} of GD's risk",
+        ),
         trained=False,
-        kind="sampled",
     )

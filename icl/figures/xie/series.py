@@ -26,18 +26,18 @@ def shades(count: int) -> list[str]:
     return [to_hex(matplotlib.colormaps["viridis"](tone)) for tone in np.linspace(0.88, 0, count)]
 
 
-def losses(panel: str, letter: str, name: str, exact: Mapping[str, np.ndarray]) -> list[Curve]:
+def losses(panel: str, letter: str, name: str, arrays: Mapping[str, np.ndarray]) -> list[Curve]:
     """Return the exact risk during training at every value of `name`, then that of the minibatch runs."""
-    values = exact[name].tolist()
+    values = arrays[name].tolist()
     colors = dict(zip(values, shades(len(values)), strict=True))
     curves = [
-        Curve(panel, f"{letter} = {value:g}", colors[value], exact["steps_S"], risk_RS)
-        for value, risk_RS in zip(values, exact["risk_XRS"], strict=True)
+        Curve(panel, f"{letter} = {value:g}", colors[value], arrays["steps_S"], risk_RS)
+        for value, risk_RS in zip(values, arrays["risk_XRS"], strict=True)
     ]
-    short = exact[f"minibatch_{name}"].tolist()
-    for value, risk_RS in zip(short, exact.get("minibatch_risk_XRS", ()), strict=True):
+    short = arrays[f"minibatch_{name}"].tolist()
+    for value, risk_RS in zip(short, arrays.get("minibatch_risk_XRS", ()), strict=True):
         series, color = f"{letter} = {value:g}, {SHORT}", colors.get(value, GREY)
-        curves.append(Curve(panel, series, color, exact["minibatch_steps_S"], risk_RS, DOTTED))
+        curves.append(Curve(panel, series, color, arrays["minibatch_steps_S"], risk_RS, DOTTED))
     return curves
 
 
