@@ -5,11 +5,14 @@ B prompts, M = N + 1 tokens, the query last, P = D + 1 token width, L layers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from icl.errors import InputError
-from icl.tasks import TokenPrompt
+from icl.tasks import LinearRegressionLaw, TokenPrompt
 
 MAX_SCORES = 20_000_000
 
@@ -38,6 +41,17 @@ def stack_operations(dim: int, context: int, layers: int) -> int:
     (3^L - 1)/2 times one layer's own."""
     layer = 3 * (dim + 1) + (context + 1) + 3
     return layer * (3**layers - 1) // 2 + 1
+
+
+def affordable_prompts(
+    law: LinearRegressionLaw, samples: int, rng: np.random.Generator
+) -> tuple[TokenPrompt, list[str]]:
+    """Draw prompts of the law's context, or as long and as many as attention over all tokens can take."""
+    context = min(law.context_R[0], longest(1))
+    count = min(samples, most(context))
+    cut = (context, count) != (law.context_R[0], samples)
+    text = f"The token path is measured on {count} prompts at context {context}: more do not fit."
+    return replace(law, context_R=(context,)).token_prompts([rng], count), [text] if cut else []
 
 
 def tokens_of(prompt: TokenPrompt) -> Tensor:

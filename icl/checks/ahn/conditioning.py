@@ -13,28 +13,24 @@ A_l = -a_l Sigma^{-1}, B_l = b_l I, beta_l = a_l b_l. B prompts, L layers, D cov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-import numpy as np
 import torch
 from scipy.stats import binom
 from torch import Tensor
 
 from icl.checks import attention
+from icl.checks.ahn.support.covariates import TOKENS, better_conditioned, error_on_tokens
 from icl.checks.ahn.support.critical_set import Point, no_minimum, starts_tracked
 from icl.checks.ahn.support.settings import DEGREES, MAX_DIM, MAX_LAYERS_WITH_B, PromptSettings
 from icl.checks.numbers import Numbers, exact, finding, sampled, searched, tried
-from icl.checks.rounding import PATH, path_rounding
+from icl.checks.rounding import PATH
 from icl.checks.settings import fits_in_memory, integer, search_starts
 from icl.checks.verdict import CONFIDENCE, Control, Finding
 from icl.errors import InputError
-from icl.models.parametrizations import sparse_stack
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
-TOKENS = 32  # prompts on which attention itself is asked
 MOST_PROMPTS = (
     f"a half: binomial quantile at {CONFIDENCE:.1%} of as many coins, over the number of prompts; X_l and "
     "X_(l+1) are those of the same prompt"
@@ -78,7 +74,9 @@ class Conditioning(PromptSettings):
         chosen = max(minima, key=lambda minimum: minimum.found)
         s_BD = self._spectra()
         worst, medians = better_conditioned(chosen.beta_L, s_BD)
-        error, rounding = self._error_on_tokens(Point(self.risk, self.law, chosen.a_L, chosen.b_L))
+        error, rounding = error_on_tokens(
+            Point(self.risk, self.law, chosen.a_L, chosen.b_L), generator(self.seed, "check", 1)
+        )
         turned, _ = better_conditioned(-chosen.beta_L, s_BD)
         others = {f"{other.risk:.6g}": better_conditioned(other.beta_L, s_BD)[0] for other in minima}
         return finding(
@@ -131,43 +129,3 @@ class Conditioning(PromptSettings):
         grams_RBDD = self.law.covariate_grams([generator(self.seed, "check")], self.samples)
         root_DD = torch.linalg.inv(self.law.root_RDD[0])
         return torch.linalg.eigvalsh(root_DD @ grams_RBDD[0] @ root_DD.mT)
-
-    def _error_on_tokens(self, point: Point) -> tuple[float, float]:
-        """Largest difference of the covariates of any token after any layer from those of observation 1, and
-        what rounding makes of it."""
-        law = self.law
-        Z_BPM = attention.tokens_of(law.token_prompts([generator(self.seed, "check", 1)], TOKENS))
-        inverse_DD, identity_DD = torch.linalg.inv(law.Sigma_RDD[0]), torch.eye(self.dim, dtype=torch.float64)
-        A_LDD = -torch.from_numpy(point.a_L)[:, None, None] * inverse_DD
-        B_LDD = torch.from_numpy(np.append(point.b_L, 0.0))[:, None, None] * identity_DD
-        P_LPP, Q_LPP = (stack[0, :, 0] for stack in sparse_stack(A_LDD[None], B_LDD[None]))
-        found_LBPM = attention.every_layer(P_LPP, Q_LPP, Z_BPM)
-        sizes_LBPM = attention.every_layer(P_LPP.abs(), Q_LPP.abs(), Z_BPM.abs())
-        expected_LBDM = observed(point.beta_L, inverse_DD, Z_BPM[:, :-1])
-        error = ((found_LBPM[:-1, :, :-1] - expected_LBDM).abs() / sizes_LBPM[:-1, :, :-1]).max()
-        operations = 4 * attention.stack_operations(self.dim, self.context, self.layers)
-        return float(error), path_rounding(operations)
-
-
-def better_conditioned(beta_L: Sequence[float] | np.ndarray, s_BD: Tensor) -> tuple[float, list[float]]:
-    """The least share, over the layers, of prompts on which X_(l+1) is better conditioned than X_l; the
-    median condition number of every X_l X_l^T, X_0 first."""
-    p_BD, conditions = torch.ones_like(s_BD), []
-    for beta in (*beta_L, 0.0):
-        moved_BD = s_BD * p_BD.square()
-        conditions.append(moved_BD.amax(1) / moved_BD.amin(1))
-        p_BD = p_BD * (1 - beta * moved_BD)
-    return (
-        min(float((after < before).double().mean()) for before, after in pairwise(conditions)),
-        [float(condition_B.median()) for condition_B in conditions],
-    )
-
-
-def observed(beta_L: Sequence[float] | np.ndarray, inverse_DD: Tensor, X_BDM: Tensor) -> Tensor:
-    """(L - 1, B, D, M): X <- X (I - |a b| M X^T Sigma^{-1} X / N), token by token."""
-    N, layers = X_BDM.shape[-1] - 1, []
-    for beta in beta_L:
-        scores_BNM = X_BDM[..., :N].mT @ inverse_DD @ X_BDM
-        X_BDM = X_BDM - abs(beta) / N * X_BDM[..., :N] @ scores_BNM
-        layers.append(X_BDM)
-    return torch.stack(layers)

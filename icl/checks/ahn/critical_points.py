@@ -14,7 +14,13 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 
-from icl.checks.ahn.support.critical_set import Point, starts_tracked
+from icl.checks.ahn.support.critical_set import (
+    Point,
+    distance,
+    halfway,
+    share_of_rounding,
+    starts_tracked,
+)
 from icl.checks.ahn.support.settings import DEGREES, MAX_DIM, MAX_LAYERS_WITH_B, PromptSettings
 from icl.checks.numbers import exact, finding, searched
 from icl.checks.settings import integer, search_starts
@@ -85,18 +91,3 @@ class CriticalPoints(PromptSettings):
         risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
         found = risk.minimise(generator(self.seed, "search"), self.starts, starts_tracked)
         return [Point(risk, self.law, minimum.a_L, minimum.b_L) for minimum in found]
-
-
-def share_of_rounding(point: Point) -> float:
-    """The gradient's norm over what rounding can make of 0."""
-    norm, bound = point.gradient_norm()
-    return norm / bound
-
-
-def distance(one: Point, other: Point) -> float:
-    here, there = (np.concatenate([point.a_L, point.beta_L]) for point in (one, other))
-    return float(np.linalg.norm(here - there) / np.linalg.norm(here))
-
-
-def halfway(one: Point, other: Point) -> Point:
-    return Point(one.risk, one.law, (one.a_L + other.a_L) / 2, (one.b_L + other.b_L) / 2)

@@ -10,14 +10,13 @@ B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from icl.checks import attention
+from icl.checks.ahn.support.descent import gd_plus_plus
 from icl.checks.numbers import finding, tried
 from icl.checks.rounding import PATH, path_rounding
 from icl.checks.settings import integer, law_of, validate
@@ -26,7 +25,6 @@ from icl.models.parametrizations import sparse_stack
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 
-Steps = Sequence[float] | np.ndarray
 CONTROL_EIGENVALUES = (0.25, 1.0)  # of a Sigma that is not I, in turn
 
 
@@ -88,16 +86,3 @@ class GdPlusPlus:
         layers_LBPM = attention.every_layer(P_LPP, Q_LPP, Z_BPM)
         sizes_LBPM = attention.every_layer(P_LPP.abs(), Q_LPP.abs(), Z_BPM.abs())
         return float(((layers_LBPM - gd_plus_plus(a_L, gamma_L, Z_BPM)).abs() / sizes_LBPM).max())
-
-
-def gd_plus_plus(eta_L: Steps, gamma_L: Steps, Z_BPM: Tensor) -> Tensor:
-    """(L, B, P, M): all tokens after each step of GD++, whose gradient is that of the context at w = 0."""
-    x_BMD, y_BM, found = Z_BPM[:, :-1].mT, Z_BPM[:, -1], []
-    N = Z_BPM.shape[-1] - 1
-    for eta, gamma in zip(eta_L, gamma_L, strict=True):
-        w_BD = eta / N * (y_BM[:, :N, None] * x_BMD[:, :N]).sum(1)
-        moment_BDD = (x_BMD[:, :N, :, None] * x_BMD[:, :N, None, :]).sum(1) / N
-        y_BM = y_BM - (x_BMD * w_BD[:, None]).sum(-1)
-        x_BMD = x_BMD - gamma * x_BMD @ moment_BDD
-        found.append(torch.cat([x_BMD, y_BM[..., None]], -1).mT)
-    return torch.stack(found)

@@ -13,12 +13,17 @@ D covariates, N = `contexts` tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+from icl.checks.ahn.support.preconditioner import (
+    context_times_distance,
+    distance_as_difference,
+    relative_gradient,
+    trace_undivided,
+)
 from icl.checks.ahn.support.settings import Eigenvalues, Matrix
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
@@ -26,8 +31,6 @@ from icl.checks.settings import integer, law_of, rising_contexts, validate
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.theory.closed_forms import theorem1_preconditioner
-from icl.theory.distance import symmetric_root
-from icl.theory.expected_traces import sparse_a_risk
 
 MAX_CONTEXT = 10**9
 MAX_CONDITION = 1e13
@@ -68,15 +71,15 @@ class LargeContext:
         eigenvalues_D = torch.linalg.eigvalsh(self.Sigma)
         condition = float(eigenvalues_D[-1] / eigenvalues_D[0])
         rate = 1 + float(eigenvalues_D.sum() / eigenvalues_D[0])
-        scaled = [_context_times_distance(eigenvalues_D, N) for N in self.contexts]
+        scaled = [context_times_distance(eigenvalues_D, N) for N in self.contexts]
         distances = [share / N for N, share in zip(self.contexts, scaled, strict=True)]
         difference = max(
-            abs(self._difference(theorem1_preconditioner, N) - distance)
+            abs(distance_as_difference(self.Sigma, theorem1_preconditioner, N) - distance)
             for N, distance in zip(self.contexts, distances, strict=True)
         )
-        gradient = max(self._gradient(N) for N in self.contexts)
+        gradient = max(relative_gradient(self.Sigma, N) for N in self.contexts)
         long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
-        control = long * self._difference(_trace_undivided, long)
+        control = long * distance_as_difference(self.Sigma, trace_undivided, long)
         return finding(
             [
                 exact(largest_context_times_distance=max(scaled)).at_most(rate, RATE),
@@ -99,29 +102,3 @@ class LargeContext:
                 f"Large means n well beyond 1 + tr(Sigma)/lambda_min = {rate:.4g}.",
             ],
         )
-
-    def _difference(self, preconditioner: Callable[[Tensor, int], Tensor], context: int) -> float:
-        """||Sigma^{1/2} A Sigma^{1/2} - I||_2 as a difference, which loses the digits of a small one."""
-        root_DD, identity_DD = symmetric_root(self.Sigma), torch.eye(self.dim, dtype=torch.float64)
-        A_DD = preconditioner(self.Sigma, context)
-        return float(torch.linalg.matrix_norm(root_DD @ A_DD @ root_DD - identity_DD, 2))
-
-    def _gradient(self, context: int) -> float:
-        """Of the exact risk of eq. (8) in A, at (6), as a share of that at A = 0."""
-        identity_DD, zero_DD = torch.eye(self.dim, dtype=torch.float64), torch.zeros_like(self.Sigma)
-        norms = []
-        for A_DD in (theorem1_preconditioner(self.Sigma, context), zero_DD):
-            A_LDD = A_DD[None].clone().requires_grad_()
-            risk = sparse_a_risk(A_LDD, self.Sigma, identity_DD, context)
-            norms.append(float(torch.autograd.grad(risk, A_LDD)[0].norm()))
-        return norms[0] / norms[1]
-
-
-def _context_times_distance(eigenvalues_D: Tensor, context: int) -> float:
-    """N ||I - Sigma^{1/2} A Sigma^{1/2}||_2 = max_i a_i (lambda_i + tr(Sigma)), a few bits from exact."""
-    a_D = theorem1_preconditioner(eigenvalues_D.diag(), context).diagonal()
-    return float((a_D * (eigenvalues_D + eigenvalues_D.sum())).max())
-
-
-def _trace_undivided(Sigma: Tensor, context: int) -> Tensor:
-    return torch.linalg.inv((context + 1) / context * Sigma + Sigma.trace() * torch.eye(len(Sigma)).double())

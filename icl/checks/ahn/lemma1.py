@@ -17,13 +17,7 @@ import torch
 from torch import Tensor
 
 from icl.checks import attention
-from icl.checks.ahn.support.descent import (
-    descent_entries,
-    label_entries,
-    operations,
-    random_steps,
-    sizes_of_terms,
-)
+from icl.checks.ahn.support.descent import descent_errors, operations, random_steps
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.given_weights import require_family
 from icl.checks.numbers import finding, tried
@@ -34,7 +28,6 @@ from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 
-PERTURBATION = 0.1  # of A_0 in the control, as a share of the random A
 REMARKS = [
     "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For "
     "symmetric A_l, as at all of the paper's solutions, the two are the same.",
@@ -75,7 +68,7 @@ class Lemma1(PromptSettings):
         return self._find([(law.replica(r), A_LDD) for r, A_LDD in enumerate(A_RLDD)])
 
     def _find(self, seeds: Sequence[tuple[LinearRegressionLaw, Tensor]]) -> Finding:
-        errors = [self._errors(law, A_LDD) for law, A_LDD in seeds]
+        errors = [descent_errors(law, A_LDD, self.samples, self.seed) for law, A_LDD in seeds]
         by_seed = [error["transpose"] for error in errors]
         max_error = float(np.max(by_seed))
         bound = path_rounding(max(operations(A_LDD, law.context_R[0]) for law, A_LDD in seeds))
@@ -98,19 +91,3 @@ class Lemma1(PromptSettings):
             Control(description, control, control > bound),
             remarks=REMARKS,
         )
-
-    def _errors(self, law: LinearRegressionLaw, A_LDD: Tensor) -> dict[str, float]:
-        """Largest error of the forward pass against descent with A^T and with three wrong preconditioners."""
-        prompt = law.token_prompts([generator(self.seed, "check")], self.samples)
-        noise_DD = random_steps(1, law, generator(self.seed, "control"))[0]
-        preconditioners = {
-            "transpose": A_LDD.mT,
-            "printed": A_LDD,
-            "perturbed": torch.cat([A_LDD[:1] + PERTURBATION * noise_DD, A_LDD[1:]]).mT,
-            "divided": A_LDD.mT / law.context_R[0],
-        }
-        entries_LBM, sizes_LBM = label_entries(A_LDD, prompt), sizes_of_terms(A_LDD.mT, prompt)
-        return {
-            name: float(((entries_LBM - descent_entries(T_LDD, prompt)).abs() / sizes_LBM).max())
-            for name, T_LDD in preconditioners.items()
-        }

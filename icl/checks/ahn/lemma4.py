@@ -25,7 +25,6 @@ from icl.checks.numbers import finding, tried
 from icl.checks.settings import fits_in_memory, integer
 from icl.checks.verdict import Control, Finding, decide
 from icl.random import generator
-from icl.tasks import TokenPrompt
 
 WORDS_LAYERS, WORDS_DIM = 3, 10
 SOURCE = (
@@ -67,7 +66,8 @@ class Lemma4(PromptSettings):
         gradient_step = 1 / (1 + law.dim / law.context_R[0])  # a_l of gradient descent
         a_L = rng.uniform(0.2, 1.2, self.layers) * gradient_step
         A_LDD = torch.tensor(a_L)[:, None, None] * torch.eye(law.dim, dtype=torch.float64)
-        gram, (tokens, notes) = law.gram_prompts([rng], self.samples), self._token_prompts(rng)
+        gram = law.gram_prompts([rng], self.samples)
+        tokens, notes = attention.affordable_prompts(law, self.samples, rng)
         changes = {
             "polynomial_error": layer_swaps.on_the_polynomial(law, a_L),
             "gram_error": layer_swaps.on_predictions(law, A_LDD, a_L, gram),
@@ -84,15 +84,6 @@ class Lemma4(PromptSettings):
             notes=notes,
             remarks=REMARKS,
         )
-
-    def _token_prompts(self, rng: np.random.Generator) -> tuple[TokenPrompt, list[str]]:
-        """Draw prompts of the length and number set, or as many as attention over all tokens can take."""
-        context = min(self.context, attention.longest(1))
-        samples = min(self.samples, attention.most(context))
-        law = replace(self.whitened, context_R=(context,))
-        cut = (context, samples) != (self.context, self.samples)
-        text = f"The token path is measured on {samples} prompts at context {context}: more do not fit."
-        return law.token_prompts([rng], samples), [text] if cut else []
 
     def _control(self, A_LDD: Tensor, a_L: np.ndarray) -> Control:
         """Layers that are not on S."""

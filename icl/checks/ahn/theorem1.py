@@ -18,26 +18,19 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from icl.checks.ahn.support.linear_layer import GRADIENT, RISK, LinearLayer, layer_of, seed_row
+from icl.checks.ahn.support.judge_layers import judge_layers
+from icl.checks.ahn.support.linear_layer import GRADIENT, RISK, LinearLayer, layer_of
 from icl.checks.ahn.support.linear_layer_tokens import numbers_on_tokens
 from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.given_weights import (
-    DISTANCE,
-    EXCESS,
-    FAMILIES,
-    judge_rows,
-    require_family,
-    require_law,
-    single_layer,
-)
 from icl.checks.numbers import Numbers, exact, finding, tried
-from icl.checks.settings import in_range, integer
+from icl.checks.settings import integer
 from icl.checks.token_evidence import affordable_context
-from icl.checks.verdict import Bound, Control, Finding, Weights
+from icl.checks.verdict import Control, Finding, Weights
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
 
 DIMS = (1, 50, "the fourth moments take (dim + 1)^4 numbers")
+DROPPED = "gradient norm at eq. (6) with the trace term dropped"
 UNRESOLVED = "undecided: the form's rank is below its dimension in float64, at this context"
 UNIQUE = (
     'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
@@ -82,34 +75,14 @@ class Theorem1(PromptSettings):
                 exact(optimal_risk=layer.least_risk, risk_at_claim=risk, condition=layer.optimum.condition),
                 tried(lemma3_antisymmetric_change=self._antisymmetric_change()),
             ],
-            Control(
-                "gradient norm at eq. (6) with the trace term dropped",
-                untraced,
-                min(untraced, slight) > slope,
-            ),
+            Control(DROPPED, untraced, min(untraced, slight) > slope),
             notes=self._notes(layer),
             remarks=[UNIQUE],
         )
 
     def judge(self, weights: Weights) -> Finding:
-        """Are these weights at eq. (6), up to gamma and to entries that do not enter the loss?"""
-        law = weights.regression("Theorem 1")
-        require_family(weights, "Theorem 1", list(FAMILIES))
-        require_law(law, "Theorem 1", {"w ~ N(0, I)": law.Sigma_w_RDD})
-        in_range("check.weights: their dimension", law.dim, *DIMS)
-        P_RPP, Q_RPP = single_layer(weights, "Theorem 1")
-        layers = [LinearLayer(*problem) for problem in zip(law.Sigma_RDD, law.context_R, strict=True)]
-        return judge_rows(
-            [seed_row(*seed) for seed in zip(layers, P_RPP, Q_RPP, strict=True)],
-            [seed_row(*seed) for seed in zip(layers, P_RPP, Q_RPP / 2, strict=True)],
-            Bound(
-                DISTANCE,
-                "distance |X - X of (6)| / |X of (6)|, the tolerance of ahn's figures; and the exact risk "
-                f"within {EXCESS:.0%} of the optimum",
-                "distance",
-            ),
-            "distance of the same weights with Q halved",
-        )
+        """Compare weights with eq. (6), up to gamma and to entries that do not enter the loss."""
+        return judge_layers(weights, DIMS)
 
     def _on_tokens(self) -> list[Numbers]:
         law = replace(self.law, context_R=(self.token_context,))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from icl.checks.ahn.support.judge_layers import judge_relu_layers
 from icl.checks.ahn.support.relu_layer import (
     convex_bound,
     diagonal_point,
@@ -20,22 +21,11 @@ from icl.checks.ahn.support.relu_layer import (
     held_to_tokens,
     library_error,
     random_point,
-    seed_row,
-)
-from icl.checks.given_weights import (
-    DISTANCE,
-    EXCESS,
-    FAMILIES,
-    judge_rows,
-    require_family,
-    require_law,
-    single_layer,
 )
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import integer, law_of, sample_count, validate
-from icl.checks.verdict import Bound, Control, Finding, Weights
-from icl.errors import InputError
+from icl.checks.verdict import Control, Finding, Weights
 from icl.random import generator
 from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.closed_forms import isotropic_step
@@ -101,26 +91,8 @@ class Theorem5:
         )
 
     def judge(self, weights: Weights) -> Finding:
-        """Do these ReLU layers sit at the minimiser, up to P <- gamma P, Q <- Q / gamma?"""
-        law = weights.regression("Theorem 5")
-        require_family(weights, "Theorem 5", list(FAMILIES), "relu")
-        require_law(law, "Theorem 5", {"x ~ N(0, I)": law.Sigma_RDD, "w ~ N(0, I)": law.Sigma_w_RDD})
-        P_RPP, Q_RPP = single_layer(weights, "Theorem 5")
-        if bool(Q_RPP[:, -1].any()):
-            raise InputError("check.weights: the last row of Q is not zero, as Theorem 5 assumes")
-        risks = [ReluRisk(law.dim, context) for context in law.context_R]
-        seeds = list(zip(risks, P_RPP[:, -1], Q_RPP[:, :-1, :-1], strict=True))
-        return judge_rows(
-            [seed_row(*seed) for seed in seeds],
-            [seed_row(risk, b_P, 0.5 * A_DD) for risk, b_P, A_DD in seeds],
-            Bound(
-                EXCESS,
-                f"exact risk over the minimum, all seeds; Dist(A, I) and |b_0| / |b| at most {DISTANCE}",
-                "risk_excess",
-            ),
-            "the same weights with A halved, excess risk",
-            "risk_excess",
-        )
+        """Compare ReLU layers with the minimiser, up to P <- gamma P, Q <- Q / gamma."""
+        return judge_relu_layers(weights)
 
     def _control(self, rounding: float) -> Control:
         step = isotropic_step(self.dim, self.context)

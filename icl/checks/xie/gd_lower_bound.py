@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 
 from icl.checks.numbers import exact, finding, tried
@@ -20,12 +19,12 @@ from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCE
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS as OF_THE_GAP
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS as SOURCE
 from icl.checks.xie.support.initial_guess import AroundPrior, worst
-from icl.checks.xie.support.saturation import BLUR, Saturation, given_heads, with_guess
+from icl.checks.xie.support.judge_heads import judge_above_the_step, strict_verdict
+from icl.checks.xie.support.saturation import BLUR, Saturation
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.xie.initial_guess import gap, gd_risk
-from icl.verdicts import decide, joint
 
 SAMPLES, NOISE = 64, 1e-3
 
@@ -66,7 +65,7 @@ class GdLowerBound(AroundPrior):
         return finding(
             [
                 exact(gap=case.gap).judged(
-                    _strict(case.gap, case.gap_rounding), ">", case.gap_rounding, OF_THE_GAP
+                    strict_verdict(case.gap, case.gap_rounding), ">", case.gap_rounding, OF_THE_GAP
                 ),
                 exact(gap_error=error).at_most(case.gap_rounding, OF_THE_GAP),
                 exact(risks_error=off).at_most(case.rounding, SOURCE),
@@ -112,43 +111,5 @@ class GdLowerBound(AroundPrior):
         return float(risk_B.min()) - case.descent_risk
 
     def judge(self, weights: Weights) -> Finding:
-        """Is the exact risk of these weights above that of the step, for every seed?"""
-        laws, P_RHPP, Q_RHPP = given_heads(weights, "Section 5.1.1")
-        if min(law.guess_error for law in laws) == 0:
-            raise InputError(
-                "check.weights: section 5.1.1 is about w* != v or b != 0, their guess is w* itself"
-            )
-        seeds = list(zip(laws, P_RHPP, Q_RHPP, strict=True))
-        excesses = [law.at(P, Q)[0] - law.descent_risk for law, P, Q in seeds]
-        roundings = [law.rounding for law in laws]
-        controls = [_excess_at_the_prior(law) for law in laws]
-        verdicts = [_strict(*pair) for pair in zip(excesses, roundings, strict=True)]
-        return finding(
-            [
-                exact(least_excess_over_gd=float(np.min(excesses))).judged(
-                    joint(verdicts), ">", max(roundings), SOURCE
-                ),
-                exact(
-                    excess_over_gd_by_seed=excesses,
-                    least_possible_excess_by_seed=[law.gap for law in laws],
-                    gd_risk_by_seed=[law.descent_risk for law in laws],
-                    heads=P_RHPP.shape[1],
-                ),
-            ],
-            Control(
-                "excess over the step of the weights of least risk where y_q = <w*, x_q>",
-                float(np.max(np.abs([excess for excess, _ in controls]))),
-                all(_strict(*pair) != "holds" for pair in controls),
-            ),
-        )
-
-
-def _strict(gap: float, rounding: float) -> str:
-    """Is the gap above zero?"""
-    return decide(-gap, 0.0, rounding)
-
-
-def _excess_at_the_prior(law: Saturation) -> tuple[float, float]:
-    """Of the best weights with y_q = <w*, x_q>, which make the step itself; and its rounding."""
-    exact = Saturation(with_guess(law.law, law.w_star_D))
-    return exact.at(*exact.heads())[0] - law.descent_risk, exact.rounding
+        """Compare the exact risk of these weights with the step's, for every seed."""
+        return judge_above_the_step(weights)

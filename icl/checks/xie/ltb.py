@@ -12,22 +12,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from icl.checks import attention
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.rounding import path_rounding
 from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
-from icl.checks.xie.support.blocks import block_of, wrong_blocks
+from icl.checks.xie.support.blocks import block_of, error_against_step, wrong_blocks
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES, AroundPrior, worst
 from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
 from icl.errors import InputError
-from icl.models import LinearTransformer, Parametrization
 from icl.random import generator
-from icl.tasks import TokenPrompt
 from icl.theory.closed_forms import isotropic_step
 from icl.verdicts import decide
 
@@ -59,7 +54,11 @@ class Ltb(AroundPrior):
         value = risk.value(block)
         left, of_left = worst([risk.excess(block), risk.excess(descent)])
         off = max(abs(value - case.descent_risk), abs(value - least.value))
-        error, of_outputs = self._error(block, eta), path_rounding(2 * path_length(self.dim, self.context))
+        rng, of_outputs = (
+            generator(self.seed, "check"),
+            path_rounding(2 * path_length(self.dim, self.context)),
+        )
+        error = error_against_step(block, eta, self.law, rng, self.samples)
         blind, of_blind = risk.excess(wrong_blocks(descent)[1])
         closes = [
             decide(left, of_left),
@@ -87,20 +86,3 @@ class Ltb(AroundPrior):
                 "What the text may count against LTB is parameters, not risk.",
             ],
         )
-
-    def _error(self, block: Parametrization, eta: float) -> float:
-        """Largest difference to one gradient step from w*, as a share of the sizes of all terms."""
-        prompt = self.law.token_prompts([generator(self.seed, "check")], self.samples)
-        found_B = LinearTransformer(block, "tokens").predict(prompt)[0].detach()
-        positive = TokenPrompt(prompt.context_RBNP.abs(), prompt.query_RBP.abs(), prompt.target_RB, 1)
-        sizes = block.sharing([torch.nn.Parameter(matrix.abs()) for matrix in block.matrices().values()])
-        size_B = LinearTransformer(sizes, "tokens").predict(positive)[0].detach()
-        return float(((found_B - gradient_step(self.law.mean_RD[0], eta, prompt)).abs() / size_B).max())
-
-
-def gradient_step(w_star_D: Tensor, eta: float, prompt: TokenPrompt) -> Tensor:
-    """(B,): <w* - eta grad R(w*), x_q>, R(w) = 1/(2C) sum_i (<w, x_i> - y_i)^2."""
-    x_BND, y_BN = prompt.context_RBNP[0, ..., :-1], prompt.context_RBNP[0, ..., -1]
-    residual_BN = x_BND @ w_star_D - y_BN
-    gradient_BD = (residual_BN[..., None] * x_BND).mean(1)
-    return ((w_star_D - eta * gradient_BD) * prompt.query_RBP[0, :, :-1]).sum(-1)

@@ -13,33 +13,39 @@ H = d heads, D covariates, C = `contexts` tokens, P = K = D + 1. y_q = 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from icl.checks.settings import in_range
-from icl.checks.verdict import Control, Finding, at_most, combine
-from icl.checks.xie.support.initial_guess import Vector, law_around
+from icl.checks.numbers import exact, finding, tried
+from icl.checks.settings import integer, rising_contexts, validate
+from icl.checks.verdict import Control, Finding
+from icl.checks.xie.support.factorised_moment import factorised_gradient
+from icl.checks.xie.support.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around
 from icl.checks.xie.support.saturation import Saturation
 from icl.constructions.xie.initial_guess import one_step_gd
 from icl.errors import InputError
 from icl.random import generator
-from icl.theory.quadratic import LabelMoments, mean_gram
 
 SOURCE = "rounding: 2^-52 times the summands and the size of the gradient's terms, E|G|^2 |X| (|P| + |Q|)"
 SHARE = (
     "largest share, over the contexts, of what rounding can make of it; the excess is over the convex bound"
 )
 RISK_SOURCE = "rounding: 2^-52 times the summands and the size of the risk's terms"
-MAX_CONTEXT = 10**9
 LIMIT = 2**60  # 1/C is lost beside 1: these are the moments, and the weights, of C -> infinity
 
 
+@dataclass(eq=False)
 class Theorem2:
     """Settings: dimension, context lengths in rising order, prior mean w* (or its norm), not zero, seed of
     the random weights of the control."""
+
+    dim: int = integer(10, 1, MAX_DIM, TOO_LARGE)
+    contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000, 1_000_000)
+    prior_mean: Vector = None
+    prior_mean_norm: float | None = None
+    seed: int = integer(0, 0)
 
     reference = "Theorem 2; Appendices A.2 and A.3"
     claim = (
@@ -47,22 +53,11 @@ class Theorem2:
         "weights but trivial ones."
     )
 
-    def __init__(
-        self,
-        dim: int = 10,
-        contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000, 1_000_000),
-        prior_mean: Vector = None,
-        prior_mean_norm: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        if isinstance(contexts, str) or not isinstance(contexts, Sequence) or len(contexts) < 2:
-            raise InputError(f"check.contexts={contexts}: must be a list of at least 2 context lengths")
+    def __post_init__(self) -> None:
+        validate(self)
         reason = "the risk at fixed weights falls into the rounding of its terms"
-        self.contexts = [in_range("check.contexts", C, 1, MAX_CONTEXT, reason) for C in contexts]
-        if any(later <= C for C, later in zip(self.contexts, self.contexts[1:], strict=False)):
-            raise InputError(f"check.contexts={self.contexts}: must be in rising order")
-        self.dim, self.seed = dim, seed
-        self.law = law_around(dim, self.contexts[0], seed, prior_mean, prior_mean_norm)
+        self.contexts = rising_contexts(self.contexts, 10**9, reason)
+        self.law = law_around(self.dim, self.contexts[0], self.seed, self.prior_mean, self.prior_mean_norm)
         if not self.law.mean_RD.any():
             raise InputError("check.prior_mean: Theorem 2 is about w* != 0")
 
@@ -77,7 +72,7 @@ class Theorem2:
         excess = [abs(r - case.least.value) / case.rounding for r, case in zip(least, cases, strict=True)]
         one_head = [matrix[None] for matrix in one_step_gd(torch.zeros_like(limit.w_star_D), eta=1.0)]
         (one_risk, one_gradient), one_bounds = limit.at(*one_head), limit.rounding_at(*one_head)
-        factorised, least_factorised = self._factorised_gradient(limit, *heads)
+        factorised, least_factorised = factorised_gradient(limit, *heads)
         C = self.contexts[-1]
         descent = [matrix[None] for matrix in one_step_gd(limit.w_star_D, eta=1.0)]
         control_risk, control = limit.at(*descent)
@@ -88,43 +83,31 @@ class Theorem2:
         shares = [norm and norm / its for norm, its in zip(at_least, own_bounds, strict=True)]
         largest_gradient = float(np.max(shares))
         largest_excess = float(np.max(excess))
-        vanishes, shown = combine(
+        return finding(
             [
-                at_most("gradient_norm_in_the_limit", gradient, bound, SOURCE),
-                at_most("risk_in_the_limit", risk, risk_bound, RISK_SOURCE),
-                at_most("one_head_gradient_norm_in_the_limit", one_gradient, one_bounds[1], SOURCE),
-                at_most("one_head_risk_in_the_limit", one_risk, one_bounds[0], RISK_SOURCE),
-                at_most("largest_gradient_of_minimisers", largest_gradient, 1.0, SHARE),
-                at_most("largest_excess_of_minimisers", largest_excess, 1.0, SHARE),
-            ]
-        )
-        refuted = seen and vanishes == "holds"
-        return Finding(
-            # One point where the gradient vanishes refutes the claim; none found would not prove it.
-            "fails" if refuted else "undecided",
-            {
-                "contexts": self.contexts,
-                "risk_by_context": risks,
-                "gradient_norm_by_context": gradients,
-                "risk_slope": _log_slope(self.contexts, risks),
-                "gradient_norm_slope": _log_slope(self.contexts, gradients),
-                "risk_in_the_limit": risk,
-                "gradient_norm_in_the_limit": gradient,
-                "one_head_risk_by_context": [case.at(*one_head)[0] for case in cases],
-                "one_head_risk_in_the_limit": one_risk,
-                "one_head_gradient_norm_in_the_limit": one_gradient,
-                "weights_norm": float(torch.stack(heads).norm()),
-                "gradient_norm_at_minimiser_by_context": at_least,
-                "risk_at_minimiser_by_context": least,
-                "largest_gradient_of_minimisers": largest_gradient,
-                "largest_excess_of_minimisers": largest_excess,
-                "gradient_norm_at_zero_weights": limit.at(*(0 * matrix for matrix in heads))[1],
-                "factorised_gradient_norm": factorised,
-                "factorised_least_gradient_in_X": least_factorised,
-                "gradient_norm_at_random_weights": at_drawn,
-                "risk_of_control": control_risk,
-            },
-            shown,
+                exact(gradient_norm_in_the_limit=gradient).at_most(bound, SOURCE),
+                exact(risk_in_the_limit=risk).at_most(risk_bound, RISK_SOURCE),
+                exact(one_head_gradient_norm_in_the_limit=one_gradient).at_most(one_bounds[1], SOURCE),
+                exact(one_head_risk_in_the_limit=one_risk).at_most(one_bounds[0], RISK_SOURCE),
+                exact(largest_gradient_of_minimisers=largest_gradient).at_most(1.0, SHARE),
+                exact(largest_excess_of_minimisers=largest_excess).at_most(1.0, SHARE),
+                exact(
+                    contexts=self.contexts,
+                    risk_by_context=risks,
+                    gradient_norm_by_context=gradients,
+                    risk_slope=_log_slope(self.contexts, risks),
+                    gradient_norm_slope=_log_slope(self.contexts, gradients),
+                    one_head_risk_by_context=[case.at(*one_head)[0] for case in cases],
+                    weights_norm=float(torch.stack(heads).norm()),
+                    gradient_norm_at_minimiser_by_context=at_least,
+                    risk_at_minimiser_by_context=least,
+                    gradient_norm_at_zero_weights=limit.at(*(0 * matrix for matrix in heads))[1],
+                    factorised_gradient_norm=factorised,
+                    factorised_least_gradient_in_X=least_factorised,
+                    risk_of_control=control_risk,
+                ),
+                tried(gradient_norm_at_random_weights=at_drawn),
+            ],
             Control(
                 "gradient norm in the limit at eq. (7) with y_q = 0, eta = 1, where the risk is "
                 f"{control_risk:.6g} (|w*|^2 = {float(limit.w_star_D.square().sum()):.6g}); rejected with "
@@ -133,25 +116,12 @@ class Theorem2:
                 seen,
             ),
             remarks=_remarks(self.dim, risks[-1] * C, gradients[-1] * C, factorised, least_factorised),
-            kinds={"*": "exact", "gradient_norm_at_random_weights": "tried"},
+            # One point where the gradient vanishes refutes the claim; none found would not prove it.
+            counterexample=True,
         )
 
     def _at(self, context: int) -> Saturation:
         return Saturation(replace(self.law, context_R=(context,)))
-
-    def _factorised_gradient(self, limit: Saturation, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
-        """With E[G] (x) E[G] for E[G (x) G]: norm at these weights, and the least over all X (y_q = 0)."""
-        D = self.dim
-        identity_DD = limit.law.Sigma_RDD[0]
-        mean_PP = mean_gram(LabelMoments(identity_DD, identity_DD, limit.w_star_D, 0.0))
-        m_DPP = -limit.risk.gradient(torch.zeros(D + 1, D + 1, D + 1, dtype=torch.float64))[:D] / 2
-        P_HPP, Q_HPP = P_HPP.clone().requires_grad_(), Q_HPP.clone().requires_grad_()
-        X_DPP = torch.einsum("hp,hrk->kpr", P_HPP[:, -1], Q_HPP[..., :D])
-        products_D = (X_DPP * mean_PP).sum((-1, -2))
-        wrong = products_D.square().sum() - 2 * (m_DPP * X_DPP).sum()
-        gradient = torch.stack(torch.autograd.grad(wrong, (P_HPP, Q_HPP))).norm()
-        along_D = (m_DPP * mean_PP).sum((-1, -2)) / mean_PP.square().sum()
-        return float(gradient), float(2 * (m_DPP - along_D[:, None, None] * mean_PP).norm())
 
 
 def _log_slope(contexts: Sequence[int], values: Sequence[float]) -> float:

@@ -13,32 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
-from icl.checks.rounding import ROUNDING
-from icl.checks.settings import in_range
-from icl.checks.verdict import Bound, Control, Finding, Weights, at_most, combine, decide
+from icl.checks.numbers import exact, finding
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding, Weights
+from icl.checks.xie.support.best_step import fitted_slope, judge_step, unit_step_gradient
 from icl.checks.xie.support.initial_guess import (
-    MAX_DIM,
     ROUNDING_OF_RISKS,
-    TOO_LARGE,
     AroundPrior,
-    bounded,
     worst,
 )
 from icl.checks.xie.support.saturation import BLUR
-from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, loaded, predictor
-from icl.errors import InputError
-from icl.models import YqLSA
-from icl.tasks import LinearRegressionLaw
+from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.quadratic import EPSILON
 from icl.theory.xie.initial_guess import gd_risk
+from icl.verdicts import decide
 
 CONTEXTS = tuple(2**k for k in range(7))  # times the context
-MAX_CONTEXT = 10**6
 SOURCE = (
     "rounding: 2^-52 times the number of terms and the gradient with all its terms made positive, at the "
     "context where the error is the largest share of it"
@@ -60,16 +51,13 @@ REMARKS = [
 class Theorem4(AroundPrior):
     """Settings: sizes, prior mean w* or its norm. The contexts compared are 1 to 64 times `context`."""
 
+    context: int = integer(10, 1, 10**6, "the gradient is lost in rounding")
     seed: int = field(default=0, init=False)  # nothing is drawn
 
     reference = "Theorem 4; section 4.2, Appendices A.3 and B.3"
     claim = "At eq. (7) with v = w* and eta = 1 the gradient of y_q-LSA's risk vanishes like 1/C."
 
     claim_of_weights = "These weights are one step of gradient descent from w*, at the best step size."
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        in_range("check.context", self.context, 1, MAX_CONTEXT, "the gradient is lost in rounding")
 
     def measure(self) -> Finding:
         D, w_star_D, contexts = self.dim, self.law.mean_RD[0], [k * self.context for k in CONTEXTS]
@@ -84,36 +72,21 @@ class Theorem4(AroundPrior):
         predicted = [unit_step_gradient(w_star_D, C) for C in contexts]
         off = [(abs(norm - its), rounding) for (norm, rounding), its in zip(at_one, predicted, strict=True)]
         largest_norm, largest_error = worst(at_best), worst(off)
-        verdict, bound = combine(
+        return finding(
             [
-                at_most("gradient_norm_best_eta", *largest_norm, SOURCE),
-                at_most("gradient_error_unit_eta", *largest_error, SOURCE),
-                at_most("slope_error", abs(slope + 1), slope_error, SLOPE_SOURCE),
-                at_most("risk_error", risk_error, 2 * least.rounding, ROUNDING_OF_RISKS),
-            ]
-        )
-        return Finding(
-            verdict,
-            {
-                "slope": slope,
-                "slope_error": abs(slope + 1),
-                "slope_bound": slope_error,
-                "contexts": contexts,
-                "gradient_norm_by_context": [norm for norm, _ in at_one],
-                "gradient_error_unit_eta": largest_error[0],
-                "gradient_norm_best_eta": largest_norm[0],
-                "gradient_norm_best_eta_by_context": [norm for norm, _ in at_best],
-                "best_eta": best[0],
-                "risk": at_claim,
-                "gd_risk": gd,
-                "global_bound": least.value,
-                "risk_error": risk_error,
-                "risk_bound": 2 * least.rounding,
-            },
-            bound,
+                exact(gradient_norm_best_eta=largest_norm[0]).at_most(largest_norm[1], SOURCE),
+                exact(gradient_error_unit_eta=largest_error[0]).at_most(largest_error[1], SOURCE),
+                exact(slope_error=abs(slope + 1)).at_most(slope_error, SLOPE_SOURCE),
+                exact(risk_error=risk_error).at_most(2 * least.rounding, ROUNDING_OF_RISKS),
+                exact(slope=slope, slope_bound=slope_error, contexts=contexts, best_eta=best[0]),
+                exact(
+                    gradient_norm_by_context=[norm for norm, _ in at_one],
+                    gradient_norm_best_eta_by_context=[norm for norm, _ in at_best],
+                ),
+                exact(risk=at_claim, gd_risk=gd, global_bound=least.value, risk_bound=2 * least.rounding),
+            ],
             self._control(risks, contexts, 2 * least.rounding),
             remarks=REMARKS,
-            kinds={"*": "exact"},
         )
 
     def _control(self, risks: Sequence[LayerRisk], contexts: Sequence[int], of_risks: float) -> Control:
@@ -138,68 +111,5 @@ class Theorem4(AroundPrior):
         )
 
     def judge(self, weights: Weights) -> Finding:
-        """Are these weights one step of descent from w*, up to what does not enter the prediction?"""
-        law = weights.regression("Theorem 4")
-        require_family(weights, "Theorem 4", ["yq_lsa"])
-        require_setting(law)
-        in_range("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
-        matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
-        seeds = range(len(law.context_R))
-        models = [
-            loaded(law.dim, {name: matrix[r, None] for name, matrix in matrices.items()}) for r in seeds
-        ]
-        halved = [loaded(law.dim, model.matrices() | {"Q": model.Q / 2}) for model in models]
-        return judge_rows(
-            [row_of(law.replica(r), models[r]) for r in seeds],
-            [row_of(law.replica(r), halved[r]) for r in seeds],
-            Bound(
-                DISTANCE,
-                "distance of (v, X_k) from (w*, X_k of the best step), relative, with the tolerance of ahn's "
-                f"figures; and the exact risk within {EXCESS:.0%} of the step's, d (d + 1)/(C + d + 1)",
-                "distance",
-            ),
-            "distance of the same weights with Q halved",
-        )
-
-
-def unit_step_gradient(w_star_D: Tensor, context: int) -> float:
-    """The norm at eta = 1, 2 (d + 1)/C sqrt(d^2 + d + 2 |w*|^2 + |w*|^4): P's last entry, then Q."""
-    D, square = len(w_star_D), float(w_star_D.square().sum())
-    return 2 * (D + 1) / context * (D**2 + D + 2 * square + square**2) ** 0.5
-
-
-def fitted_slope(contexts: Sequence[int], points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Least-squares slope of log(gradient norm) over log(C), and its share of the norms' rounding."""
-    norms, roundings = np.array(points).T
-    centred = np.log(contexts) - np.log(contexts).mean()
-    weights = centred / (centred**2).sum()
-    error = np.abs(weights) @ (roundings / norms + EPSILON * np.abs(np.log(norms)) + EPSILON)
-    return float(weights @ np.log(norms)), float(error)
-
-
-def row_of(law: LinearRegressionLaw, model: YqLSA) -> dict[str, float]:
-    """One seed's weights, held against the best step."""
-    w_star_D, C = law.mean_RD[0], law.context_R[0]
-    step = descent_from(w_star_D, isotropic_step(law.dim, C))
-    exact, gd = LayerRisk(law), gd_risk(law.dim, C)
-    risk = exact.value(model)
-    (v_D, X_DPP), (step_D, step_DPP) = predictor(model), predictor(step)
-    difference = torch.cat([v_D - step_D, (X_DPP - step_DPP).flatten()])
-    return {
-        "distance": float(difference.norm() / torch.cat([step_D, step_DPP.flatten()]).norm()),
-        "risk_excess": risk / gd - 1,
-        "gradient_norm": exact.gradient(model)[0],
-        "risk": risk,
-        "gd_risk": gd,
-    }
-
-
-def require_setting(law: LinearRegressionLaw) -> None:
-    identity_DD = torch.eye(law.dim, dtype=torch.float64)
-    off = max(float((M_RDD - identity_DD).abs().max()) for M_RDD in (law.Sigma_RDD, law.Sigma_w_RDD))
-    if off > ROUNDING * law.dim or law.label_noise or law.guesses or law.read_out != 1:
-        raise InputError(
-            "check.weights: Theorem 4 takes x ~ N(0, I), w ~ N(w*, I), labels without noise, no given guess "
-            "and read_out 1"
-        )
-    bounded("check.weights: the prior mean of their law", float(law.mean_RD.norm(dim=1).max()))
+        """Compare weights with one step of descent from w*, up to what does not enter the prediction."""
+        return judge_step(weights)

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from icl.checks.ahn import conditioning
-from icl.checks.ahn.conditioning import Conditioning, better_conditioned
+from icl.checks.ahn.conditioning import Conditioning
+from icl.checks.ahn.support import covariates
+from icl.checks.ahn.support.covariates import better_conditioned
 from tests.checks.asking import Mutant, held, seen
 
 
@@ -29,7 +31,7 @@ def test_conditions_are_those_of_the_tokens():
     white_DD = torch.linalg.inv(check.law.root_RDD[0])
     X_BDM = torch.cat([x_BND.mT, torch.zeros(50, 3, 1).double()], -1)
     conditions = []
-    for moved_BDM in (X_BDM, *conditioning.observed(beta_L, inverse_DD, X_BDM)):
+    for moved_BDM in (X_BDM, *covariates.observed(beta_L, inverse_DD, X_BDM)):
         white_BDM = white_DD @ moved_BDM
         conditions.append(torch.linalg.cond(white_BDM @ white_BDM.mT))
     s_BD = torch.linalg.eigvalsh(white_DD @ x_BND.mT @ x_BND @ white_DD.mT / 6)
@@ -41,8 +43,8 @@ def test_conditions_are_those_of_the_tokens():
 
 test_covariates_that_move_otherwise_or_not_at_all_are_seen = seen(
     Conditioning,
-    Mutant(conditioning, "observed", lambda right, b, S, X: right(1.000001 * b, S, X), of="token_error"),
-    Mutant(conditioning, "observed", lambda right, b, S, X: right(b, 2 * S, X), of="token_error"),
+    Mutant(covariates, "observed", lambda right, b, S, X: right(1.000001 * b, S, X), of="token_error"),
+    Mutant(covariates, "observed", lambda right, b, S, X: right(b, 2 * S, X), of="token_error"),
     Mutant(conditioning, "better_conditioned", lambda right, b, s: right(0 * b, s), of="share_of_prompts"),
     samples=1000,
     starts=16,

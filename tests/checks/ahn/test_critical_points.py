@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from icl.checks.ahn import critical_points
-from icl.checks.ahn.critical_points import CriticalPoints, distance, halfway
+from icl.checks.ahn.critical_points import CriticalPoints
+from icl.checks.ahn.support.critical_set import distance, halfway, share_of_rounding
 from tests.checks.asking import Mutant, blinded, holds, seen
 
 
@@ -38,6 +38,6 @@ def test_distance_and_the_point_halfway():
     one, other = check._orders()[:2]
     middle = halfway(one, other)
     assert distance(one, middle) == pytest.approx(distance(one, other) / 2)
-    assert critical_points.share_of_rounding(one) < 1 < critical_points.share_of_rounding(middle)
+    assert share_of_rounding(one) < 1 < share_of_rounding(middle)
     best = check._minima()[0]  # which has B
     assert distance(best, halfway(best, best)) == 0

@@ -3,6 +3,7 @@ import pytest
 
 from icl.checks.ahn import large_context
 from icl.checks.ahn.large_context import LargeContext
+from icl.checks.ahn.support import preconditioner
 from icl.errors import InputError
 from tests.checks.asking import Mutant, held, holds, seen
 
@@ -39,15 +40,17 @@ def test_an_inverse_lost_to_rounding_is_refused():
         LargeContext(dim=2, eigenvalues=[1e200, 1e-10])
 
 
+EQ_6 = (large_context, preconditioner)
+
 test_another_preconditioner_is_seen = seen(
     LargeContext,
-    Mutant(large_context, "theorem1_preconditioner", lambda right, Sigma, N: 1.001 * right(Sigma, N)),
-    Mutant(large_context, "theorem1_preconditioner", lambda right, Sigma, N: right(Sigma, max(N // 2, 1))),
-    Mutant(large_context, "theorem1_preconditioner", lambda right, Sigma, N: (1 + 1e-10) * right(Sigma, N)),
-    Mutant(large_context, "_context_times_distance", lambda right, *at: 1.1 * right(*at)),
+    Mutant(EQ_6, "theorem1_preconditioner", lambda right, Sigma, N: 1.001 * right(Sigma, N)),
+    Mutant(EQ_6, "theorem1_preconditioner", lambda right, Sigma, N: right(Sigma, max(N // 2, 1))),
+    Mutant(EQ_6, "theorem1_preconditioner", lambda right, Sigma, N: (1 + 1e-10) * right(Sigma, N)),
+    Mutant(large_context, "context_times_distance", lambda right, *at: 1.1 * right(*at)),
     Mutant(
         large_context,
-        "_context_times_distance",
+        "context_times_distance",
         lambda right, *at: (1 - 1e-9) * right(*at),
         of="largest_difference",
     ),

@@ -32,7 +32,7 @@ def flipped_query(right, T, prompt):
 test_any_other_iteration_or_token_path_is_seen = seen(
     Lemma1,
     *(
-        Mutant(lemma1, "descent_entries", wrong)  # the sizes of terms keep the right one
+        Mutant(descent, "descent_entries", wrong)  # the sizes of terms keep the right one
         for wrong in (
             lambda right, T, prompt: right(T * (1 + 1e-9), prompt),
             flipped_query,

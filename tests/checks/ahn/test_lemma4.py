@@ -29,7 +29,7 @@ def test_holds(check, finding):
 )
 def test_attention_over_all_tokens_is_asked_of_what_fits_in_memory(context, samples, count):
     check = Lemma4(layers=2, dim=3, context=context, samples=samples)
-    prompt, notes = check._token_prompts(generator(0, "check"))
+    prompt, notes = attention.affordable_prompts(check.whitened, samples, generator(0, "check"))
     _, B, N, _ = prompt.context_RBNP.shape
     assert count == B and B * (N + 1) ** 2 <= attention.MAX_SCORES
     assert bool(notes) == ((context, samples) != (N, B))

@@ -3,6 +3,8 @@ import pytest
 from icl.checks import attention
 from icl.checks.ahn import lemma5
 from icl.checks.ahn.lemma5 import Lemma5
+from icl.checks.ahn.support import trace_form
+from icl.checks.ahn.support.trace_form import full_model, sparse_model
 from icl.models import tokens
 from tests.checks.asking import Mutant, blinded, edited, holds, seen
 
@@ -24,11 +26,11 @@ def test_holds(check, finding):
 
 test_another_form_or_other_weights_are_seen = seen(
     Lemma5,
-    Mutant(lemma5, "trace_form", lambda right, Z: Z[:, -1].square().sum(-1)),
-    Mutant(lemma5, "trace_form", lambda right, Z: (1 + 1e-9) * right(Z)),
+    Mutant(trace_form, "trace_form", lambda right, Z: Z[:, -1].square().sum(-1)),
+    Mutant(trace_form, "trace_form", lambda right, Z: (1 + 1e-9) * right(Z)),
     # weights outside (11), and a control inside it
-    Mutant(Lemma5, "_sparse", lambda right, check, rng: check._full(rng, last_column=True)),
-    blinded(Lemma5, "_full", lambda right, check, rng, last_column: check._sparse(rng)),
+    Mutant(lemma5, "sparse_model", lambda right, *given: full_model(*given, last_column=True)),
+    blinded(lemma5, "full_model", lambda right, *given, last_column: sparse_model(*given)),
 )
 
 

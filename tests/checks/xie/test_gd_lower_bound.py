@@ -64,9 +64,9 @@ def test_too_small_a_gap_is_undecided():
     assert GdLowerBound(prior_mean_norm=1e-20).measure().verdict == "undecided"
     with pytest.raises(InputError, match=r"^check\.prior_mean: is 1e-150 in size, must be at least"):
         GdLowerBound(prior_mean_norm=1e-150)
-    assert gd_lower_bound._strict(0.0, 1e-12) == "undecided"
-    assert gd_lower_bound._strict(-1e-9, 1e-12) == "fails"
-    assert gd_lower_bound._strict(float("nan"), 1e-12) == "undecided"
+    assert gd_lower_bound.strict_verdict(0.0, 1e-12) == "undecided"
+    assert gd_lower_bound.strict_verdict(-1e-9, 1e-12) == "fails"
+    assert gd_lower_bound.strict_verdict(float("nan"), 1e-12) == "undecided"
 
 
 def test_judges_weights():

@@ -2,6 +2,7 @@ import pytest
 
 from icl.checks.xie import ltb
 from icl.checks.xie.ltb import Ltb
+from icl.checks.xie.support import blocks
 from tests.checks.asking import Mutant, holds, seen
 
 
@@ -24,7 +25,7 @@ test_another_block_or_step_refutes_nothing = seen(
     Ltb,
     Mutant(ltb, "isotropic_step", lambda right, *sizes: 1.01 * right(*sizes), "undecided"),
     Mutant(ltb, "block_of", lambda right, descent: ltb.wrong_blocks(descent)[1], "undecided"),
-    Mutant(ltb, "gradient_step", lambda right, w, eta, its: right(w, eta * (1 + 1e-9), its), "undecided"),
+    Mutant(blocks, "gradient_step", lambda right, w, eta, its: right(w, eta * (1 + 1e-9), its), "undecided"),
     Mutant(ltb.Saturation, "descent_risk", 0.1, "holds"),  # a step of lower risk
     dim=3,
 )

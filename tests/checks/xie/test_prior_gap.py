@@ -1,7 +1,8 @@
 import pytest
 
-from icl.checks.xie import prior_gap
 from icl.checks.xie.prior_gap import PriorGap
+from icl.checks.xie.support import gaps
+from icl.random import generator
 from tests.checks.asking import Mutant, blinded, holds, seen
 from tests.checks.xie.test_gd_lower_bound import WIDE
 
@@ -35,12 +36,12 @@ def test_holds_with_the_closed_form(check, finding):
 
 test_a_wrong_slope_or_risk_of_the_step_is_seen = seen(
     PriorGap,
-    Mutant(prior_gap, "gap_slope", lambda right, d, C: (1 + 1e-10) * right(d, C)),
-    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + d + 1)),  # right at d = 1
-    Mutant(prior_gap, "gap_slope", lambda right, d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
-    Mutant(prior_gap, "gd_risk", lambda right, d, C: right(d, C) * (1 + 1e-10)),
+    Mutant(gaps, "gap_slope", lambda right, d, C: (1 + 1e-10) * right(d, C)),
+    Mutant(gaps, "gap_slope", lambda right, d, C: 2 / (d * C + d + 1)),  # right at d = 1
+    Mutant(gaps, "gap_slope", lambda right, d, C: 2 / (d * C + 1 + C**0.1 / 10**0.1)),  # right at C = 10
+    Mutant(gaps, "gd_risk", lambda right, d, C: right(d, C) * (1 + 1e-10)),
     *WIDE,
-    blinded(prior_gap, "_share", lambda right, case, slope=None: right(case)),
+    blinded(gaps, "share", lambda right, case, slope=None: right(case)),
     dim=3,
     context=10,
 )
@@ -50,12 +51,10 @@ def test_slopes_that_are_near_are_told_apart():
     """2 / (d C) and 2 / (d C + 2), however small w* is."""
     finding = PriorGap(3, 10**5, prior_mean_norm=1e-7, guess_bias=1e-9).measure()
     assert finding.verdict == "holds" and finding.control.rejected
-    assert PriorGap(3, 4)._line(PriorGap(3, 4, prior_mean_norm=1e-9).law)[
-        -1
-    ].w_star_D.norm() == pytest.approx(1)
+    assert gaps.line(PriorGap(3, 4, prior_mean_norm=1e-9).law)[-1].w_star_D.norm() == pytest.approx(1)
 
 
 def test_the_grid_has_w_star_v_and_b_together():
-    for case in PriorGap()._grid():
+    for case in gaps.grid(3, 4, generator(0, "check")):
         assert case.w_star_D.any() and case.guess_D.any() and case.bias != 0
         assert not case.w_star_D.equal(case.guess_D)

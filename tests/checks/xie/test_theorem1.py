@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from icl.checks.verdict import Weights
-from icl.checks.xie import theorem1
+from icl.checks.xie.support import fewer_heads
 from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.theorem1 import Theorem1
 from icl.tasks import LinearRegression
@@ -90,17 +90,17 @@ test_a_construction_or_certificate_that_is_off_is_seen = seen(
         Mutant(Saturation, "constructed", missed(5, guess), of=f"largest_difference_beyond_d_{guess}")
         for guess in ("linear_guess", "bias")
     ),
-    Mutant(theorem1, "gap", lambda right, *of: (1 + 1e-10) * right(*of), of="least_risk_error"),
-    Mutant(theorem1, "gd_risk", lambda right, *of: (1 + 1e-10) * right(*of), of="least_risk_error"),
+    Mutant(fewer_heads, "gap", lambda right, *of: (1 + 1e-10) * right(*of), of="least_risk_error"),
+    Mutant(fewer_heads, "gd_risk", lambda right, *of: (1 + 1e-10) * right(*of), of="least_risk_error"),
     # bounds a million times as wide
     WIDE[0],
     blinded(QuadraticRisk, "excess", lambda right, *of: (right(*of)[0], 1e6 * right(*of)[1])),
     # too small a certificate is not attained, too large a one is undercut
     Mutant(
-        theorem1, "lost_slope", lambda right, *of: (1 - 1e-10) * right(*of), of="largest_certificate_error"
+        fewer_heads, "lost_slope", lambda right, *of: (1 - 1e-10) * right(*of), of="largest_certificate_error"
     ),
     Mutant(
-        theorem1, "lost_slope", lambda right, *of: (1 + 1e-10) * right(*of), of="largest_certificate_error"
+        fewer_heads, "lost_slope", lambda right, *of: (1 + 1e-10) * right(*of), of="largest_certificate_error"
     ),
     dim=3,
     context=4,

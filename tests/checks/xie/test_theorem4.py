@@ -7,6 +7,7 @@ import torch
 from icl.checks.verdict import Weights
 from icl.checks.xie import theorem4
 from icl.checks.xie.support import yq_lsa
+from icl.checks.xie.support.best_step import fitted_slope
 from icl.checks.xie.theorem4 import Theorem4
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
@@ -72,9 +73,9 @@ test_another_point_constant_law_or_bound_is_seen = seen(
 
 
 def test_a_slope_by_hand():
-    slope, error = theorem4.fitted_slope([1, 10, 100], [(3.0, 0.0), (0.3, 0.003), (0.03, 0.0)])
+    slope, error = fitted_slope([1, 10, 100], [(3.0, 0.0), (0.3, 0.003), (0.03, 0.0)])
     assert slope == pytest.approx(-1, abs=1e-14) and error < 1e-14  # the middle one has no weight
-    slope, error = theorem4.fitted_slope([1, 100], [(3.0, 0.03), (0.3, 0.0)])
+    slope, error = fitted_slope([1, 100], [(3.0, 0.03), (0.3, 0.0)])
     assert slope == pytest.approx(-0.5)
     assert error == pytest.approx(0.01 / math.log(100), rel=1e-9)
 

@@ -6,6 +6,7 @@ import torch
 from icl.checks.token_evidence import draw_tokens
 from icl.checks.xie.prior_gap import PriorGap
 from icl.checks.xie.support import tokens
+from icl.checks.xie.support.fewer_heads import risks_on_tokens
 from icl.checks.xie.support.initial_guess import xie_law
 from icl.checks.xie.support.saturation import Saturation
 from icl.checks.xie.support.tokens import GuessLayer, Quantity
@@ -110,8 +111,9 @@ def test_a_mutant_of_the_moments_fails(mutate, monkeypatch, check, mutant, of):
     mutant(mutate)
     monkeypatch.setattr(tokens, "MOST_PROMPTS", 30_000)
     monkeypatch.setattr(tokens, "SEES", 1.0)  # what is decided, decided with fewer prompts
-    finding = check(3, 4, **({"restarts": 1} if check is Theorem1 else {})).measure()
+    asked = check(3, 4, **({"restarts": 1} if check is Theorem1 else {}))
+    finding = asked.measure()
     assert finding.verdict == "fails"
     assert of in (None, finding.bound.of)
     if of == "largest_certificate_error":  # by the tokens alone too
-        assert Theorem1(3, 4, restarts=1)._on_tokens().verdict == "fails"
+        assert risks_on_tokens(asked.law, asked.biased, asked.seed).verdict == "fails"

@@ -116,6 +116,21 @@ class Point:
         return math.sqrt(here.value) + float(curvature_V @ np.abs([*self.a_L, *self.beta_L]))
 
 
+def share_of_rounding(point: Point) -> float:
+    """The gradient's norm over what rounding can make of 0."""
+    norm, bound = point.gradient_norm()
+    return norm / bound
+
+
+def distance(one: Point, other: Point) -> float:
+    here, there = (np.concatenate([point.a_L, point.beta_L]) for point in (one, other))
+    return float(np.linalg.norm(here - there) / np.linalg.norm(here))
+
+
+def halfway(one: Point, other: Point) -> Point:
+    return Point(one.risk, one.law, (one.a_L + other.a_L) / 2, (one.b_L + other.b_L) / 2)
+
+
 def spectral_risk(a_L: Tensor, b_L: Tensor, s_RD: Tensor) -> tuple[Tensor, Tensor]:
     a, b = (theta.expand(len(s_RD), -1).clone().requires_grad_() for theta in (a_L, b_L))
     q = p = torch.ones_like(s_RD)

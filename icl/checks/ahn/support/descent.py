@@ -5,13 +5,19 @@ B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from icl.checks.attention import every_layer, tokens_of
 from icl.models import SparseA, tokens
+from icl.random import generator
 from icl.tasks import LinearRegressionLaw, TokenPrompt
+
+Steps = Sequence[float] | np.ndarray
+PERTURBATION = 0.1  # of A_0 in the control of Lemma 1, as a share of the random A
 
 
 def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
@@ -66,3 +72,33 @@ def operations(A_LDD: Tensor, context: int) -> int:
     L, D, P = len(A_LDD), A_LDD.shape[-1], A_LDD.shape[-1] + 1
     forward, descent = 2 * (context + 1) + 3 * P + 2, context + 3 * D + 3
     return L * (forward + descent)
+
+
+def descent_errors(law: LinearRegressionLaw, A_LDD: Tensor, samples: int, seed: int) -> dict[str, float]:
+    """Largest error of the forward pass against descent with A^T and with three wrong preconditioners."""
+    prompt = law.token_prompts([generator(seed, "check")], samples)
+    noise_DD = random_steps(1, law, generator(seed, "control"))[0]
+    preconditioners = {
+        "transpose": A_LDD.mT,
+        "printed": A_LDD,
+        "perturbed": torch.cat([A_LDD[:1] + PERTURBATION * noise_DD, A_LDD[1:]]).mT,
+        "divided": A_LDD.mT / law.context_R[0],
+    }
+    entries_LBM, sizes_LBM = label_entries(A_LDD, prompt), sizes_of_terms(A_LDD.mT, prompt)
+    return {
+        name: float(((entries_LBM - descent_entries(T_LDD, prompt)).abs() / sizes_LBM).max())
+        for name, T_LDD in preconditioners.items()
+    }
+
+
+def gd_plus_plus(eta_L: Steps, gamma_L: Steps, Z_BPM: Tensor) -> Tensor:
+    """(L, B, P, M): all tokens after each step of GD++, whose gradient is that of the context at w = 0."""
+    x_BMD, y_BM, found = Z_BPM[:, :-1].mT, Z_BPM[:, -1], []
+    N = Z_BPM.shape[-1] - 1
+    for eta, gamma in zip(eta_L, gamma_L, strict=True):
+        w_BD = eta / N * (y_BM[:, :N, None] * x_BMD[:, :N]).sum(1)
+        moment_BDD = (x_BMD[:, :N, :, None] * x_BMD[:, :N, None, :]).sum(1) / N
+        y_BM = y_BM - (x_BMD * w_BD[:, None]).sum(-1)
+        x_BMD = x_BMD - gamma * x_BMD @ moment_BDD
+        found.append(torch.cat([x_BMD, y_BM[..., None]], -1).mT)
+    return torch.stack(found)

@@ -20,7 +20,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
 from icl.theory.quadratic import EPSILON, QuadraticRisk
 
@@ -122,20 +121,6 @@ def layer_of(A_DD: Tensor) -> tuple[Tensor, Tensor]:
     P_PP[-1, -1] = 1
     Q_PP[:-1, :-1] = -A_DD
     return P_PP, Q_PP
-
-
-def seed_row(layer: LinearLayer, P_PP: Tensor, Q_PP: Tensor) -> dict[str, float]:
-    """One seed's weights, compared with eq. (6)."""
-    risk, gradient_norm = layer.at(P_PP, Q_PP)
-    X_DPP = symmetric_products(P_PP, Q_PP)
-    claim_DPP = symmetric_products(*layer_of(theorem1_preconditioner(layer.Sigma, layer.context)))
-    return {
-        "distance": float((X_DPP - claim_DPP).norm() / claim_DPP.norm()),
-        "risk_excess": risk / layer.least_risk - 1,
-        "gradient_norm": gradient_norm,
-        "risk": risk,
-        "optimal_risk": layer.least_risk,
-    }
 
 
 def symmetric_products(P_PP: Tensor, Q_PP: Tensor) -> Tensor:

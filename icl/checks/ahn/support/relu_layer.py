@@ -18,7 +18,6 @@ from icl.checks.token_evidence import PRECISION, draw_tokens, hold_to
 from icl.models import Full, LinearTransformer
 from icl.tasks import LinearRegressionLaw, TokenPrompt
 from icl.theory.ahn.relu_risk import ReluRisk
-from icl.theory.distance import distance_to_identity
 from icl.theory.quadratic import EPSILON
 
 PROMPTS = 64  # on which the library's predictions are compared
@@ -117,16 +116,3 @@ def predict(P_PP: Tensor, Q_PP: Tensor, prompt: TokenPrompt) -> Tensor:
     family.load({"P": P_PP[None, None], "Q": Q_PP[None, None]})
     with torch.no_grad():
         return LinearTransformer(family, "tokens", "relu").predict(prompt)[0]
-
-
-def seed_row(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> dict[str, float]:
-    """One seed's weights, compared with the minimum."""
-    value = float(risk.value(b_P, A_DD))
-    off_identity = torch.stack([distance_to_identity(A_DD), b_P[:-1].norm() / b_P.norm()])
-    return {
-        "distance": float(off_identity.max()),
-        "risk_excess": value / risk.minimum - 1,
-        "gradient_norm": gradient_norm(risk, b_P, A_DD),
-        "risk": value,
-        "optimal_risk": risk.minimum,
-    }

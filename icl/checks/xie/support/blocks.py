@@ -5,12 +5,13 @@ R replicas, B prompts, D covariates, P = D + 1 token width, X hidden width.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from icl.constructions.xie.initial_guess import block_of_yq_lsa, yq_lsa_of_block
 from icl.models import LinearTransformer, LinearTransformerBlock, Parametrization, YqLSA
-from icl.tasks import TokenPrompt
+from icl.tasks import LinearRegressionLaw, TokenPrompt
 
 
 def block_of(lsa: YqLSA) -> LinearTransformerBlock:
@@ -54,3 +55,23 @@ def error(model: Parametrization, other: Parametrization, prompt: TokenPrompt) -
         LinearTransformer(other).predict(prompt.gram()),
     )
     return float(((first_RB - torch.stack(others)) / size_RB).detach().abs().max())
+
+
+def error_against_step(
+    block: Parametrization, eta: float, law: LinearRegressionLaw, rng: np.random.Generator, samples: int
+) -> float:
+    """Largest difference of a block from one gradient step from w*, as a share of the sizes of all terms."""
+    prompt = law.token_prompts([rng], samples)
+    found_B = LinearTransformer(block, "tokens").predict(prompt)[0].detach()
+    positive = TokenPrompt(prompt.context_RBNP.abs(), prompt.query_RBP.abs(), prompt.target_RB, 1)
+    sizes = block.sharing([torch.nn.Parameter(matrix.abs()) for matrix in block.matrices().values()])
+    size_B = LinearTransformer(sizes, "tokens").predict(positive)[0].detach()
+    return float(((found_B - gradient_step(law.mean_RD[0], eta, prompt)).abs() / size_B).max())
+
+
+def gradient_step(w_star_D: Tensor, eta: float, prompt: TokenPrompt) -> Tensor:
+    """(B,): <w* - eta grad R(w*), x_q>, R(w) = 1/(2C) sum_i (<w, x_i> - y_i)^2."""
+    x_BND, y_BN = prompt.context_RBNP[0, ..., :-1], prompt.context_RBNP[0, ..., -1]
+    residual_BN = x_BND @ w_star_D - y_BN
+    gradient_BD = (residual_BN[..., None] * x_BND).mean(1)
+    return ((w_star_D - eta * gradient_BD) * prompt.query_RBP[0, :, :-1]).sum(-1)

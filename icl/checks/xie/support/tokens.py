@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.sequential import LEAST, Comparison
 from icl.checks.token_evidence import Tokens, by_tokens, draw_tokens, hold_to
-from icl.checks.verdict import Bound, Condition
 from icl.tasks import LinearRegressionLaw
 
 MOST_TOKENS = 20
@@ -89,28 +89,20 @@ def hold_to_tokens(quantities: Sequence[Quantity], rng: np.random.Generator) -> 
     )
 
 
-def conditions(found: Comparison) -> list[Condition]:
-    """What is measured must agree with the formulas, and be precise enough to mean something."""
-    sees = float(found.sees_K.max())
+def numbers(comparison: Comparison, of: str) -> list[Numbers]:
+    """Compare the quantities called `of` with their formulas; the sample must be precise enough to say so."""
+    sees = sampled(tokens_sees=float(comparison.sees_K.max()))
     return [
-        (found.verdict, Bound(found.quantile, SOURCE, "tokens_z")),
-        (
-            "holds" if sees <= SEES else "undecided",
-            Bound(SEES, "relative error that would be seen", "tokens_sees"),
+        comparison.decides("tokens_z", SOURCE),
+        sees.at_most(SEES, "relative error that would be seen", otherwise="undecided"),
+        sampled(
+            **{
+                f"{of}_on_tokens": comparison.mean_K.tolist(),
+                f"{of}_on_tokens_stderr": comparison.stderr_K.tolist(),
+            }
         ),
+        exact(tokens_samples=comparison.samples, tokens_rounds=comparison.rounds),
     ]
-
-
-def measured(found: Comparison, of: str) -> dict[str, float | list[float]]:
-    """What the sample says of the quantities called `of`, beside their formulas."""
-    return {
-        f"{of}_on_tokens": found.mean_K.tolist(),
-        f"{of}_on_tokens_stderr": found.stderr_K.tolist(),
-        "tokens_z": found.z,
-        "tokens_sees": float(found.sees_K.max()),
-        "tokens_samples": found.samples,
-        "tokens_rounds": found.rounds,
-    }
 
 
 def note(law: LinearRegressionLaw) -> str:

@@ -1,0 +1,91 @@
+"""One step of gradient descent from w* as weights of y_q-LSA: its gradient at eta = 1, and given weights.
+
+R seeds, D covariates, C = `context` tokens, P = D + 1 token width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
+from icl.checks.rounding import ROUNDING
+from icl.checks.settings import in_range
+from icl.checks.verdict import Bound, Finding, Weights
+from icl.checks.xie.support.initial_guess import MAX_DIM, TOO_LARGE, bounded
+from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, loaded, predictor
+from icl.errors import InputError
+from icl.models import YqLSA
+from icl.tasks import LinearRegressionLaw
+from icl.theory.closed_forms import isotropic_step
+from icl.theory.quadratic import EPSILON
+from icl.theory.xie.initial_guess import gd_risk
+
+
+def unit_step_gradient(w_star_D: Tensor, context: int) -> float:
+    """The norm at eta = 1, 2 (d + 1)/C sqrt(d^2 + d + 2 |w*|^2 + |w*|^4): P's last entry, then Q."""
+    D, square = len(w_star_D), float(w_star_D.square().sum())
+    return 2 * (D + 1) / context * (D**2 + D + 2 * square + square**2) ** 0.5
+
+
+def fitted_slope(contexts: Sequence[int], points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Least-squares slope of log(gradient norm) over log(C), and its share of the norms' rounding."""
+    norms, roundings = np.array(points).T
+    centred = np.log(contexts) - np.log(contexts).mean()
+    weights = centred / (centred**2).sum()
+    error = np.abs(weights) @ (roundings / norms + EPSILON * np.abs(np.log(norms)) + EPSILON)
+    return float(weights @ np.log(norms)), float(error)
+
+
+def judge_step(weights: Weights) -> Finding:
+    """Compare weights with one step of descent from w*, up to what does not enter the prediction."""
+    law = weights.regression("Theorem 4")
+    require_family(weights, "Theorem 4", ["yq_lsa"])
+    require_setting(law)
+    in_range("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
+    matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
+    seeds = range(len(law.context_R))
+    models = [loaded(law.dim, {name: matrix[r, None] for name, matrix in matrices.items()}) for r in seeds]
+    halved = [loaded(law.dim, model.matrices() | {"Q": model.Q / 2}) for model in models]
+    return judge_rows(
+        [row_of(law.replica(r), models[r]) for r in seeds],
+        [row_of(law.replica(r), halved[r]) for r in seeds],
+        Bound(
+            DISTANCE,
+            "distance of (v, X_k) from (w*, X_k of the best step), relative, with the tolerance of ahn's "
+            f"figures; and the exact risk within {EXCESS:.0%} of the step's, d (d + 1)/(C + d + 1)",
+            "distance",
+        ),
+        "distance of the same weights with Q halved",
+    )
+
+
+def row_of(law: LinearRegressionLaw, model: YqLSA) -> dict[str, float]:
+    """One seed's weights, compared with the best step."""
+    w_star_D, C = law.mean_RD[0], law.context_R[0]
+    step = descent_from(w_star_D, isotropic_step(law.dim, C))
+    exact, gd = LayerRisk(law), gd_risk(law.dim, C)
+    risk = exact.value(model)
+    (v_D, X_DPP), (step_D, step_DPP) = predictor(model), predictor(step)
+    difference = torch.cat([v_D - step_D, (X_DPP - step_DPP).flatten()])
+    return {
+        "distance": float(difference.norm() / torch.cat([step_D, step_DPP.flatten()]).norm()),
+        "risk_excess": risk / gd - 1,
+        "gradient_norm": exact.gradient(model)[0],
+        "risk": risk,
+        "gd_risk": gd,
+    }
+
+
+def require_setting(law: LinearRegressionLaw) -> None:
+    identity_DD = torch.eye(law.dim, dtype=torch.float64)
+    off = max(float((M_RDD - identity_DD).abs().max()) for M_RDD in (law.Sigma_RDD, law.Sigma_w_RDD))
+    if off > ROUNDING * law.dim or law.label_noise or law.guesses or law.read_out != 1:
+        raise InputError(
+            "check.weights: Theorem 4 takes x ~ N(0, I), w ~ N(w*, I), labels without noise, no given guess "
+            "and read_out 1"
+        )
+    bounded("check.weights: the prior mean of their law", float(law.mean_RD.norm(dim=1).max()))

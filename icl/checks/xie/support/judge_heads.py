@@ -1,0 +1,104 @@
+"""Given heads of multi-head LSA against the least risk of all and against one gradient step from w*."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icl.checks.given_weights import EXCESS, about_the_theorem
+from icl.checks.numbers import exact, finding
+from icl.checks.verdict import Bound, Control, Finding, Weights
+from icl.checks.xie.support.fewer_heads import certified_excess
+from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS
+from icl.checks.xie.support.saturation import Saturation, given_heads, with_guess
+from icl.errors import InputError
+from icl.theory.xie.initial_guess import fewest_heads
+from icl.verdicts import decide, joint
+
+
+def judge_saturated(weights: Weights) -> Finding:
+    """Theorem 1: compare weights of at least as many heads as saturate with the saturated risk."""
+    laws, P_RHPP, Q_RHPP = given_heads(weights, "Theorem 1")
+    heads = P_RHPP.shape[1]
+    enough = max(fewest_heads(law.w_star_D, law.guess_D, law.bias) for law in laws)
+    if heads < enough:
+        raise InputError(
+            f"check.weights: the least risk is the same from {enough} heads on, these have {heads}"
+        )
+    seeds = list(zip(laws, P_RHPP, Q_RHPP, strict=True))
+    rows = [(law, *law.at(P_HPP, Q_HPP)) for law, P_HPP, Q_HPP in seeds]
+    excesses = [risk / law.least.value - 1 for law, risk, _ in rows]
+    halved = [law.at(P_HPP, Q_HPP / 2)[0] / law.least.value - 1 for law, P_HPP, Q_HPP in seeds]
+    measured = {
+        "risk_excess": float(np.max(excesses)),
+        "gradient_norm": float(np.max([norm for *_, norm in rows])),
+        "risk_excess_by_seed": excesses,
+        "risk_by_seed": [risk for _, risk, _ in rows],
+        "bound_by_seed": [law.least.value for law in laws],
+        "gd_risk_by_seed": [law.descent_risk for law in laws],
+        "excess_over_gd_by_seed": [risk - law.descent_risk for law, risk, _ in rows],
+        "least_excess_over_gd_by_seed": [law.gap for law in laws],
+        "gradient_norm_by_seed": [norm for *_, norm in rows],
+        "least_excess_with_fewer_heads_by_seed": [
+            certified_excess(law, enough - 1) / law.least.value for law in laws
+        ],
+        "heads": heads,
+    }
+    bound = Bound(
+        EXCESS,
+        f"exact risk within {EXCESS:.0%} of the least risk over all numbers of heads",
+        "risk_excess",
+    )
+    near = [decide(excess, EXCESS) for excess in excesses]
+    verdict, elsewhere = about_the_theorem(near, measured, bound)
+    numbers = {name: exact(**{name: value}) for name, value in measured.items()}
+    numbers[bound.of] = numbers[bound.of].judged(verdict, "<", bound.value, bound.source)
+    return finding(
+        numbers.values(),
+        Control(
+            "risk excess of the same weights with Q halved",
+            float(np.min(halved)),
+            all(decide(excess, EXCESS) == "fails" for excess in halved),
+        ),
+        notes=elsewhere,
+    )
+
+
+def judge_above_the_step(weights: Weights) -> Finding:
+    """Section 5.1.1: compare the exact risk of these weights with the step's, for every seed."""
+    laws, P_RHPP, Q_RHPP = given_heads(weights, "Section 5.1.1")
+    if min(law.guess_error for law in laws) == 0:
+        raise InputError("check.weights: section 5.1.1 is about w* != v or b != 0, their guess is w* itself")
+    seeds = list(zip(laws, P_RHPP, Q_RHPP, strict=True))
+    excesses = [law.at(P, Q)[0] - law.descent_risk for law, P, Q in seeds]
+    roundings = [law.rounding for law in laws]
+    controls = [_excess_at_the_prior(law) for law in laws]
+    verdicts = [strict_verdict(*pair) for pair in zip(excesses, roundings, strict=True)]
+    return finding(
+        [
+            exact(least_excess_over_gd=float(np.min(excesses))).judged(
+                joint(verdicts), ">", max(roundings), ROUNDING_OF_RISKS
+            ),
+            exact(
+                excess_over_gd_by_seed=excesses,
+                least_possible_excess_by_seed=[law.gap for law in laws],
+                gd_risk_by_seed=[law.descent_risk for law in laws],
+                heads=P_RHPP.shape[1],
+            ),
+        ],
+        Control(
+            "excess over the step of the weights of least risk where y_q = <w*, x_q>",
+            float(np.max(np.abs([excess for excess, _ in controls]))),
+            all(strict_verdict(*pair) != "holds" for pair in controls),
+        ),
+    )
+
+
+def strict_verdict(gap: float, rounding: float) -> str:
+    """Is the gap above zero?"""
+    return decide(-gap, 0.0, rounding)
+
+
+def _excess_at_the_prior(law: Saturation) -> tuple[float, float]:
+    """Of the best weights with y_q = <w*, x_q>, which make the step itself; and its rounding."""
+    exact = Saturation(with_guess(law.law, law.w_star_D))
+    return exact.at(*exact.heads())[0] - law.descent_risk, exact.rounding
