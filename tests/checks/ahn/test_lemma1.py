@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import lemma1
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.ahn.support import descent
 from icl.checks.verdict import Weights
@@ -62,7 +61,7 @@ def test_judges_any_weights_of_eq_8(dtype):
 def test_judges_the_worst_seed(mutate):
     A_RLDD = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 3, 3)))
     off = lambda right, A, prompt: right(A, prompt) * (1 + 1e-9 * torch.equal(A, A_RLDD[0]))  # noqa: E731
-    mutate(lemma1, "label_entries", off)
+    mutate(descent, "label_entries", off)
     finding = Lemma1().judge(weights(A_RLDD))
     first, second = finding.measured["max_error_by_seed"]
     assert finding.verdict == "fails" and first > finding.bound.value > second
