@@ -1,11 +1,11 @@
-"""docs/records from an outputs folder: `scripts/docs.sh records [OUTPUTS]` after `icl reproduce`.
+"""Renew docs/records from an outputs folder: `scripts/docs.sh records [OUTPUTS]` after `icl reproduce`.
 
-What OUTPUTS has of today's code at laptop scale is written anew, with its date and commit; what it has not is
-kept as it was; what there is no longer is dropped. The tables of the docs are made from these files alone.
-Pictures of figures that a page shows are renewed with them.
+Finished records of the current code at laptop scale replace the stored ones, with their date and commit; the
+others stay as they are; records of checks and figures that no longer exist are dropped. The pages of the docs
+are rendered from these files alone. The pictures of figures that a page shows are renewed, too.
 
-`scripts/docs.sh records OUTPUTS --paper-scale` takes the figures that were drawn at scale=paper instead, with
-their pictures and seconds. They take hours: one stands, under the name of its commit, until it is made again.
+`scripts/docs.sh records OUTPUTS --paper-scale` stores the figures that were drawn at scale=paper instead,
+with their pictures and seconds. They take hours: each stays, with its commit, until it is drawn again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CHECK = (
 CLAIM = ("claim", "measured", "kind", "bound", "verdict", "expected", "remarks")
 
 
-def kept(entry: ReportEntry) -> dict[str, Any]:
-    """What the docs show of a finished check or figure."""
+def document_of(entry: ReportEntry) -> dict[str, Any]:
+    """Return what the docs show of a finished check or figure."""
     document, made_by = entry.document or {}, entry.record["provenance"]
     git, hardware = made_by["git"], made_by["hardware"]
     made = {"date": entry.record["date"].split()[0], "commit": git["commit"], "dirty": git["dirty"]}
@@ -50,20 +50,21 @@ def kept(entry: ReportEntry) -> dict[str, Any]:
 def of_paper(
     entries: Sequence[ReportEntry], before: Mapping[str, Any], skipped: Mapping[str, str]
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {plural: {} for plural in PLURAL.values()}
+    """Return the finished records of a paper, and those of `before` where there is no new one."""
+    documents: dict[str, Any] = {plural: {} for plural in PLURAL.values()}
     for entry in entries:
         plural = PLURAL[entry.group]
         if entry.state == "done":
-            told[plural][entry.id] = kept(entry)
+            documents[plural][entry.id] = document_of(entry)
         elif entry.id in before.get(plural, {}):
-            told[plural][entry.id] = before[plural][entry.id]
+            documents[plural][entry.id] = before[plural][entry.id]
         elif reason := skipped.get(f"{entry.group} {entry.id}"):
-            told[plural][entry.id] = {"reference": entry.reference, "skipped": reason}
-    return told
+            documents[plural][entry.id] = {"reference": entry.reference, "skipped": reason}
+    return documents
 
 
 def renew_picture(entry: ReportEntry) -> None:
-    """Of a figure that a page shows, which is called docs/img/PAPER-FIG.png there."""
+    """Copy the picture of a figure that a page shows as docs/img/PAPER-FIG.png."""
     shown = RECORDS.parent / "img" / f"{entry.id.replace('/', '-')}.png"
     if entry.group == "figure" and entry.state == "done" and shown.is_file():
         shutil.copyfile((entry.document or {})["files"]["png"], shown)
@@ -75,12 +76,18 @@ def renew_paper_scale(outputs: Path) -> None:
         id = record["id"].removesuffix("/paper")
         stored = RECORDS / "paper" / f"{id.partition('/')[0]}.json"
         git, document = record["provenance"]["git"], record["document"]
-        told = {key: document[key] for key in ("scale", "caption", "seconds")}
-        told["claims"] = [{key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]]
-        told["date"] = datetime.fromtimestamp(record["written"], UTC).date().isoformat()
-        told |= {"commit": git["commit"], "dirty": git["dirty"], "threads": record["provenance"]["threads"]}
-        told["cpu"] = record["provenance"]["hardware"]["cpu"]
-        figures = (read_json(stored) or {}) | {id: told}
+        figure = {key: document[key] for key in ("scale", "caption", "seconds")}
+        figure["claims"] = [
+            {key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]
+        ]
+        figure["date"] = datetime.fromtimestamp(record["written"], UTC).date().isoformat()
+        figure |= {
+            "commit": git["commit"],
+            "dirty": git["dirty"],
+            "threads": record["provenance"]["threads"],
+        }
+        figure["cpu"] = record["provenance"]["hardware"]["cpu"]
+        figures = (read_json(stored) or {}) | {id: figure}
         stored.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(dict(sorted(figures.items())), indent=1, ensure_ascii=False)
         stored.write_text(text + "\n", encoding="utf-8")
@@ -110,12 +117,11 @@ def main() -> None:
     for paper in dict.fromkeys(entry.paper for entry in entries):
         path = RECORDS / f"{paper}.json"
         mine = [entry for entry in entries if entry.paper == paper]
-        told = of_paper(mine, read_json(path) or {}, read_json(outputs / SKIPPED) or {})
-        path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        documents = of_paper(mine, read_json(path) or {}, read_json(outputs / SKIPPED) or {})
+        path.write_text(json.dumps(documents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         done = sum(entry.state == "done" for entry in mine)
-        print(
-            f"{path.name}: {done} found in {outputs}, {sum(map(len, told.values())) - done} kept or skipped"
-        )
+        others = sum(map(len, documents.values())) - done
+        print(f"{path.name}: {done} found in {outputs}, {others} kept or skipped")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Mathematics becomes MathML when the pages are built: a reader's browser fetches and runs nothing for it."""
+"""Convert formulas to MathML when the site is built, so that a browser fetches and runs nothing for them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def on_page_content(content: str, **_: Any) -> str:
     return _MARKED.sub(_mathml, content)
 
 
-def _mathml(found: re.Match[str]) -> str:
-    r"""What stands between \( and \), or between \[ and \]."""
-    latex = html.unescape(found[2]).strip()[2:-2].strip()
-    if found[1] == "span":
+def _mathml(marked: re.Match[str]) -> str:
+    r"""Return the MathML of the text between \( and \), or between \[ and \]."""
+    latex = html.unescape(marked[2]).strip()[2:-2].strip()
+    if marked[1] == "span":
         return convert(latex)
     return f'<div class="formula">{convert(latex, display="block")}</div>'

@@ -1,7 +1,7 @@
-"""Writes into the pages of docs/ (and README.md) what follows from stored records and from the code.
+"""Write numbers and tables from stored records, and the reference, into the pages of docs/ and README.md.
 
-Pages are committed as they read, so that a forge shows them as the site does. What is filled in stands before
-an HTML comment that says where it is from:
+Pages are committed in their final form, so a forge shows them as the site does. HTML comments name the source
+of a generated number or table:
 
     0.1336<!-- ahn/theorem3 measured.risk .4f -->            one number, in its format
 

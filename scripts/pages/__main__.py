@@ -1,4 +1,4 @@
-"""`python -m scripts.pages` renews README.md and docs/; it prints what has changed."""
+"""`python -m scripts.pages` renders README.md and docs/ again and prints the files that changed."""
 
 from scripts.pages.render import ROOT, rendered
 

@@ -18,7 +18,7 @@ HARMS = {
     "stopped_twice": "SIGKILL, and again while it recovers",
     "held_and_resumed": "SIGSTOP while another process gives the same command",
     "together": "two to six processes with the same command at once",
-    "beside": "`icl clean` and `icl report` beside it",
+    "beside": "`icl clean` and `icl report` at the same time",
     "harmed": "a finished file emptied, cut or changed",
     "no_room": "a disk that fills",
     "no_long_files": "files that may not grow",
@@ -37,8 +37,8 @@ def faults() -> str:
     writes = sorted(campaign["writes"].values())
     rows = ["| disturbance | cases |", "|---|---|", *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS)]
     lost = [f"- `{failure}`" for failure in campaign["failures"]]
-    made = f"{sum(tried.values())} cases in {campaign['seconds']} s"
-    head = f"{made}; a command makes {writes[0]} to {writes[-1]} writes."
+    total = f"{sum(tried.values())} cases in {campaign['seconds']} s"
+    head = f"{total}; a command makes {writes[0]} to {writes[-1]} writes."
     return "\n".join(
         [head, "", *rows, "", f"{len(lost)} did not end as required:" if lost else "", "", *lost]
     )
@@ -49,10 +49,12 @@ def inputs() -> str:
     codes: Counter[str] = Counter()
     for case, count in campaign["codes"].items():
         codes[case.rpartition(" ")[2]] += count
-    told = ", ".join(f"exit code {code}: {count}" for code, count in sorted(codes.items()) if code != "wrong")
+    exits = ", ".join(
+        f"exit code {code}: {count}" for code, count in sorted(codes.items()) if code != "wrong"
+    )
     lost = [f"- `{failure}`" for failure in campaign["failures"]]
     reasons = [f"- exit code 4, {count} of them: `{reason}`" for reason, count in campaign["reasons"].items()]
-    head = f"{campaign['inputs']} commands in {campaign['seconds']} s ({told})."
+    head = f"{campaign['inputs']} commands in {campaign['seconds']} s ({exits})."
     return "\n".join([head, "", *reasons, *lost])
 
 
@@ -60,10 +62,10 @@ def bench(name: str) -> str:
     document = stored("bench", name)
     rows = _hours(document["rows"]) if "core_hours" in document["rows"][0] else _seconds(document["rows"])
     machine = document["machine"]
-    told = (
+    where = (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}"
     )
-    return "\n".join([*rows, "", f"*`icl bench bench={document['bench']}`, on {told}.*"])
+    return "\n".join([*rows, "", f"*`icl bench bench={document['bench']}`, on {where}.*"])
 
 
 def _seconds(rows: list[dict[str, Any]]) -> list[str]:
@@ -82,8 +84,8 @@ def _hours(rows: list[dict[str, Any]]) -> list[str]:
         runs = f"{row['runs']} of {row['steps']:,} steps"
         head.append(f"| {row['name']} | {by_depth} | {runs} | {row['core_hours']:,.0f} |")
     counted = [row for row in rows if row["gpu_hours"]]
-    told = ", ".join(f"{row['name'].partition(': ')[2]} {row['gpu_hours']:.1f}" for row in counted)
-    return [*head, "", f"Hours of a GPU that multiplies at ten teraflops, by counted products: {told}."]
+    hours = ", ".join(f"{row['name'].partition(': ')[2]} {row['gpu_hours']:.1f}" for row in counted)
+    return [*head, "", f"Hours of a GPU that multiplies at ten teraflops, by counted products: {hours}."]
 
 
 TABLES: dict[str, Callable[..., str]] = {"bench": bench, "faults": faults, "inputs": inputs}

@@ -35,36 +35,34 @@ def short_name(paper: str) -> str:
 
 
 def value(id: str, keys: str) -> Any:
-    """`measured.scalars.0` of what is stored for the check or figure `id`; `_` may stand for a space, `*` for
-    every key."""
+    """Return `measured.scalars.0` of a stored check or figure; `_` may replace a space, `*` every key."""
     paper = records(id.partition("/")[0])
-    return _at(paper["checks"].get(id) or paper["figures"][id], keys.split("."), f"{id} {keys}")
+    return _lookup(paper["checks"].get(id) or paper["figures"][id], keys.split("."), f"{id} {keys}")
 
 
-def _at(found: Any, keys: Sequence[str], asked: str) -> Any:
+def _lookup(node: Any, keys: Sequence[str], request: str) -> Any:
     if not keys:
-        return found
+        return node
     if keys[0] == "*":
-        return [
-            _at(part, keys[1:], asked) for part in (found.values() if isinstance(found, Mapping) else found)
-        ]
-    if isinstance(found, list):
-        return _at(found[int(keys[0])], keys[1:], asked)
-    for count in range(1, len(keys) + 1):  # a key may hold a point
+        parts = node.values() if isinstance(node, Mapping) else node
+        return [_lookup(part, keys[1:], request) for part in parts]
+    if isinstance(node, list):
+        return _lookup(node[int(keys[0])], keys[1:], request)
+    for count in range(1, len(keys) + 1):  # a key may contain a point
         name = ".".join(keys[:count])
-        for written in (name, name.replace("_", " ")):
-            if isinstance(found, Mapping) and written in found:
-                return _at(found[written], keys[count:], asked)
-    raise KeyError(f"{asked}: no record has {keys[0]}")
+        for key in (name, name.replace("_", " ")):
+            if isinstance(node, Mapping) and key in node:
+                return _lookup(node[key], keys[count:], request)
+    raise KeyError(f"{request}: no record has {keys[0]}")
 
 
-def formatted(found: Any, form: str) -> str:
-    if isinstance(found, str):
-        return f"*{found}*"
+def formatted(value: Any, form: str) -> str:
+    if isinstance(value, str):
+        return f"*{value}*"
     chosen, colon, rest = form.partition(":")
     if colon:
-        return format({"min": min, "max": max}[chosen](found), rest)
-    return format(abs(found), form[1:]) if form.startswith("|") else format(found, form)
+        return format({"min": min, "max": max}[chosen](value), rest)
+    return format(abs(value), form[1:]) if form.startswith("|") else format(value, form)
 
 
 def statements(name: str) -> str:
@@ -72,24 +70,24 @@ def statements(name: str) -> str:
     rows = ["| statement | verdict | measured, bound and control |", "|---|---|---|"]
     for id, check in sorted(paper["checks"].items(), key=lambda item: _rank(item[1]["reference"])):
         control = check["control"]
-        told = "rejected" if control["rejected"] else "**not rejected**"
+        outcome = "rejected" if control["rejected"] else "**not rejected**"
         claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
         statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
         measured = [
             _cell(measurement(check)),
             f"*Bound:* {_cell(check['bound']['source'])}",
-            f"*Control, {told} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
+            f"*Control, {outcome} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
         ]
         rows.append(f"| {'<br>'.join(statement)} | {_verdict(check)} | {'<br>'.join(measured)} |")
     return _narrow(rows) + _made(paper["checks"], "icl check check=PAPER/all")
 
 
 def _formula(config: Path) -> list[str]:
-    """The claim in mathematics, where a config's header has it."""
-    found = re.search(r"^# formula: (.+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
-    if not found:
+    """Return the claim as a formula, if the header of the config has one."""
+    header = re.search(r"^# formula: (.+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
+    if not header:
         return []
-    return [f" ${portable(found[1])}$ "]
+    return [f" ${portable(header[1])}$ "]
 
 
 def portable(latex: str) -> str:
@@ -115,7 +113,7 @@ def _kind(words: str) -> str:
 
 
 def _rank(reference: str) -> int:
-    """Theorems come first."""
+    """Return the place of a statement in the table: theorems first."""
     kinds = ("Theorem", "Proposition", "Lemma", "Corollary")
     return next((i for i, kind in enumerate(kinds) if reference.startswith(kind)), len(kinds))
 
@@ -143,7 +141,7 @@ def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
 
 
 def paperscale() -> str:
-    """Each figure that was drawn at scale=paper: its picture, its claims, what it took and where."""
+    """List the figures that were drawn at scale=paper: picture, claims, time and machine."""
     blocks = []
     for path in sorted((RECORDS / "paper").glob("*.json")):
         name, stored = short_name(path.stem).partition(" (")[0], records(path.stem)
@@ -173,11 +171,11 @@ def _duration(seconds: float) -> str:
 def findings(name: str) -> str:
     """List the remarks on a paper's text, each once, with the first check that makes it."""
     paper = records(name)
-    said: dict[str, str] = {}
+    first: dict[str, str] = {}
     for id, check in paper["checks"].items():
         for remark in check["remarks"]:
-            said.setdefault(remark, id)
-    return "\n".join(f"- {_escaped(remark)} (`{id}`)" for remark, id in said.items())
+            first.setdefault(remark, id)
+    return "\n".join(f"- {_escaped(remark)} (`{id}`)" for remark, id in first.items())
 
 
 def file(name: str) -> str:
@@ -198,7 +196,7 @@ def counts() -> str:
 
 
 def times() -> str:
-    """What each paper's records took, one after another; a figure's seconds are also those of its runs."""
+    """Sum the seconds of each paper's records; those of a figure include its runs."""
     rows, machines = ["| paper | checks | figures, with their training |", "|---|---|---|"], set()
     for path in sorted(RECORDS.glob("*.json")):
         paper, cells = records(path.stem), []
@@ -212,7 +210,7 @@ def times() -> str:
 
 
 def _narrow(rows: Sequence[str]) -> str:
-    """A table whose cells stand one below the other on a phone."""
+    """Return a table whose cells are stacked on a phone."""
     return "\n".join(['<div class="records" markdown>', "", *rows, "", "</div>", "", ""])
 
 
@@ -236,8 +234,8 @@ def _cell(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The checks write plain text: their * and _ and < and $ are no Markdown."""
-    return re.sub(r"[&<>\\`*_\[\]$^~|{}]", lambda found: f"&#{ord(found[0])};", text)
+    """Escape plain text of the checks, whose * and _ and < and $ are no Markdown."""
+    return re.sub(r"[&<>\\`*_\[\]$^~|{}]", lambda character: f"&#{ord(character[0])};", text)
 
 
 TABLES: dict[str, Callable[..., str]] = {

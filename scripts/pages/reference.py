@@ -15,7 +15,7 @@ from unittest import mock
 from icl.cli import VERBS, main
 
 ROOT = Path(__file__).parents[2]
-_PLAIN = ("list", "completion", "clean")  # what takes no settings of Hydra's
+_PLAIN = ("list", "completion", "clean")  # verbs without Hydra overrides
 
 CONFIGS = {
     "configs": ("Configs of the verbs and their groups", ("check", "experiment", "figure", "paper")),
@@ -24,7 +24,7 @@ CONFIGS = {
     "configs-figures": ("Configs of the figures", "figure"),
 }
 
-# What a user's own code stands on, by file.
+# What users' code imports, by file.
 PYTHON: dict[str, tuple[str, ...]] = {
     "icl/__init__.py": ("check", "train", "figure", "reproduce", "sweep", "load_run", "exact_risk"),
     "icl/training/load.py": ("TrainedRun",),
@@ -41,42 +41,42 @@ PYTHON: dict[str, tuple[str, ...]] = {
 
 def pages() -> dict[str, str]:
     """Return each page by file name."""
-    found = {"commands.md": commands(), "python.md": python()}
-    return found | {f"{name}.md": configs(title, which) for name, (title, which) in CONFIGS.items()}
+    texts = {"commands.md": commands(), "python.md": python()}
+    return texts | {f"{name}.md": configs(title, which) for name, (title, which) in CONFIGS.items()}
 
 
 def commands() -> str:
     parts = [
         "# Commands",
-        "What each command prints with `--help`.",
+        "The output of `--help` for each command.",
         _block("icl --help", _printed("--help")),
     ]
     for verb, summary in VERBS.items():
-        asked = [verb] if verb == "completion" else [verb, "--help"]
+        words = [verb] if verb == "completion" else [verb, "--help"]
         parts += [f"## icl {verb}", f"{summary[0].upper()}{summary[1:]}."]
         if verb != "completion":
-            parts.append(_block(f"icl {' '.join(asked)}", _printed(*asked)))
+            parts.append(_block(f"icl {' '.join(words)}", _printed(*words)))
     return "\n\n".join(parts) + "\n"
 
 
 def _printed(*args: str) -> str:
-    said = io.StringIO()
-    with mock.patch.dict(os.environ, {"COLUMNS": "94", "NO_COLOR": "1"}), contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with mock.patch.dict(os.environ, {"COLUMNS": "94", "NO_COLOR": "1"}), contextlib.redirect_stdout(output):
         code = main(args)
-    if code != 0 or not said.getvalue().strip():
+    if code != 0 or not output.getvalue().strip():
         raise RuntimeError(f"icl {' '.join(args)} ended with {code}")
-    return said.getvalue()
+    return output.getvalue()
 
 
 def configs(title: str, which: str | tuple[str, ...]) -> str:
-    """One group with all its options, or all there is but the groups of `which`."""
+    """Return one group with all its options, or everything except the groups of `which`."""
     conf = ROOT / "conf"
     inside = [conf / which] if isinstance(which, str) else sorted(
         path for path in conf.iterdir() if path.is_dir() and path.name not in (*which, "__pycache__")
     )  # fmt: skip
     parts = [
         f"# {title}",
-        "Each file as it is: a comment says what a key means and, in the header, where it is from.",
+        "The files in full: comments explain the keys, and the header cites the paper.",
     ]
     if not isinstance(which, str):
         parts += ["## Verbs", *_files(conf, sorted(conf.glob("*.yaml")), 3)]
@@ -97,15 +97,15 @@ def _files(folder: Path, paths: list[Path], level: int) -> Iterator[str]:
 
 
 def python() -> str:
-    """Signatures and docstrings, read and not imported."""
-    parts = ["# Python", "What a program, or a package of your own, calls and builds on."]
+    """Return signatures and docstrings, read from the files without importing them."""
+    parts = ["# Python", "Functions and classes for your own programs and packages."]
     for name, wanted in PYTHON.items():
         module = ast.parse((ROOT / name).read_text(encoding="utf-8"))
         parts.append(f"## {name.removesuffix('/__init__.py').removesuffix('.py').replace('/', '.')}")
         parts.append(_docstring(module))
         for node in module.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and _is_wanted(node.name, wanted):
-                parts += _told(node, "")
+                parts += _documented(node, "")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -113,7 +113,7 @@ def _is_wanted(name: str, wanted: tuple[str, ...]) -> bool:
     return name in wanted if wanted else not name.startswith("_")
 
 
-def _told(node: ast.FunctionDef | ast.ClassDef, owner: str) -> Iterator[str]:
+def _documented(node: ast.FunctionDef | ast.ClassDef, owner: str) -> Iterator[str]:
     name = f"{owner}{node.name}"
     yield f"###{'#' * bool(owner)} {name}"
     if isinstance(node, ast.FunctionDef):
@@ -127,11 +127,11 @@ def _told(node: ast.FunctionDef | ast.ClassDef, owner: str) -> Iterator[str]:
     yield _docstring(node)
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and not part.name.startswith("_"):
-            yield from _told(part, f"{name}.")
+            yield from _documented(part, f"{name}.")
 
 
 def _docstring(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:
-    """As the text it is: what is indented is code, and only backquotes mean anything."""
+    """Return a docstring as Markdown: indented paragraphs are code, and only backquotes are markup."""
     paragraphs = re.split(r"\n\n(?=\S)|(?<=\S)\n\n(?= {4})", ast.get_docstring(node) or "")
     return "\n\n".join(_block("", part) if part.startswith("    ") else _prose(part) for part in paragraphs)
 

@@ -1,4 +1,4 @@
-"""Finds the marks of a page and replaces what they stand for."""
+"""Find the marks of a page and replace the numbers and tables that they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE = re.compile(r"^<!-- (\w+)(?: (\S+))? -->\n.*?^<!-- end -->$", re.MULTILIN
 
 
 def rendered() -> dict[Path, str]:
-    """Return every page by path, as it should be."""
+    """Return the text of every page by path."""
     written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     generated = {ROOT / "docs" / "reference" / name: text for name, text in reference.pages().items()}
     return {path: render(path.read_text("utf-8")) for path in written if path not in generated} | generated
