@@ -1,4 +1,4 @@
-"""What happens while a job runs, told to whoever listens: a terminal, a worker's starter, a notebook."""
+"""Events of a running job, sent to a listener: a terminal, the parent of a worker process, a notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Item:
+class WorkItem:
     """A check, a figure or a training run, by name."""
 
     kind: str
@@ -20,46 +20,46 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Of `item` so large a `share` is done, and what there is to say of it."""
+class ItemProgress:
+    """The share of `item` that is done, and a text for the progress bar."""
 
-    item: Item
+    item: WorkItem
     share: float
     text: str = ""
 
 
 @dataclass(frozen=True)
-class Said:
-    """A line for the user; `item` is known where several are under way."""
+class Message:
+    """A line for the user; `item` names its origin where several items run at once."""
 
     text: str
-    item: Item | None = None
+    item: WorkItem | None = None
 
 
 @dataclass(frozen=True)
 class Planned:
-    """There are so many checks and figures to do, and so many of them are done."""
+    """The number of checks and figures to do, and how many of them are done."""
 
     total: int
     done: int
 
 
 @dataclass(frozen=True)
-class Changed:
-    """`item` is running now, or is done, skipped or failed."""
+class StateChanged:
+    """The new state of `item`: running, done, skipped or failed."""
 
-    item: Item
+    item: WorkItem
     state: str
     document: Mapping[str, Any] | None = None
     text: str = ""  # why it was skipped or failed
     trace: str = ""
 
 
-Event = Progress | Said | Planned | Changed
+Event = ItemProgress | Message | Planned | StateChanged
 Listener = Callable[[Event], None]
 
 
 def quiet(event: Event) -> None:
-    """Passes on, to stderr, only what is said."""
-    if isinstance(event, Said):
+    """Print messages to stderr and ignore other events."""
+    if isinstance(event, Message):
         print(event.text, file=sys.stderr, flush=True)

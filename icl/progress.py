@@ -1,4 +1,4 @@
-"""How far a long piece of work is, told to whoever listens: checks say it, they print nothing.
+"""Progress of long computations, reported to a listener; checks report progress and print nothing.
 
 for block in track(blocks, "prompts drawn as tokens", len(blocks)): ...
 with listening(lambda what, share, seconds: ...): check.measure()
@@ -19,7 +19,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    """The items; after each one's turn the listener hears how many of `total` are done."""
+    """Yield the items; after each one, report to the listener how many of `total` are done."""
     listener, begun = _listener.get(), time.monotonic()
     for done, item in enumerate(items, 1):
         yield item
@@ -29,6 +29,7 @@ def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
+    """Send the progress reported in this block to `listener`."""
     token = _listener.set(listener)
     try:
         yield

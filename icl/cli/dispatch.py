@@ -20,7 +20,7 @@ from icl.config.session import Session, keep_caches_in, parse_session
 from icl.errors import InputError
 from icl.jobs.execution import hydra_multirun as hydra_run
 from icl.jobs.execution import multirun, reproduce, run_all
-from icl.jobs.execution.cluster import cluster_here
+from icl.jobs.execution.cluster import parse_cluster
 from icl.jobs.execution.workers import jobs_of
 from icl.jobs.exit_codes import FAILED, OK, combine, exit_code
 from icl.jobs.requests import bench
@@ -104,7 +104,7 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) 
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
     composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
     session, jobs = parse_session(verb, OWN[verb], composed, configs), jobs_of(composed.settings["jobs"])
-    cluster = cluster_here(composed.settings["cluster"])
+    cluster = parse_cluster(composed.settings["cluster"])
     keep_caches_in(session.outputs)
     tasks = run_all.tasks_of(verb, which, kept, configs)
     display = Display(quiet=True, verbose=_verbose(composed))

@@ -1,4 +1,4 @@
-"""Progress: one bar on a terminal, plain lines on stderr elsewhere."""
+"""Show progress: one bar on a terminal, plain lines on stderr elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 
 from icl.cli.show import in_short, needs
-from icl.events import Changed, Event, Item, Planned, Progress, Said
+from icl.events import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
 from icl.jobs.execution.workers import Lines
 
 
@@ -21,7 +21,7 @@ class Display:
         from rich.progress import Progress as Bar
 
         self.total, self.begun, self.quiet, self.verbose = 0, 0, quiet, verbose
-        self.under_way: list[Item] = []
+        self.under_way: list[WorkItem] = []
         self.on_terminal = sys.stderr.isatty()
         self._console = Console(file=sys.stderr)  # this very file: what stands for stderr leads back here
         columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
@@ -50,9 +50,9 @@ class Display:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def see(self, event: Event) -> None:
-        if isinstance(event, Said):
+        if isinstance(event, Message):
             self.say(f"{event.item.id}: {event.text}" if event.item else event.text)
-        elif isinstance(event, Progress):
+        elif isinstance(event, ItemProgress):
             self._advance(event)
         elif isinstance(event, Planned):
             self.total, self.begun = event.total, event.done
@@ -60,14 +60,14 @@ class Display:
         else:
             self._change(event)
 
-    def _advance(self, event: Progress) -> None:
+    def _advance(self, event: ItemProgress) -> None:
         if self.total:
             self._bar.update(self._task, now=f"{self._now()}: {event.item.id} {event.text}")
         else:
             now = f"{event.item}: {event.text}"
             self._bar.update(self._task, total=1.0, completed=event.share, now=now, visible=True)
 
-    def _change(self, event: Changed) -> None:
+    def _change(self, event: StateChanged) -> None:
         item = event.item
         if event.state == "running":
             self.under_way.append(item)

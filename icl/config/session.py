@@ -15,7 +15,7 @@ from icl.config.compose import Composed, compose
 from icl.config.logger import LoggerSettings, logger_of
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, nearest, one_of
-from icl.events import Listener, Said, quiet
+from icl.events import Listener, Message, quiet
 
 COMMON = ("scale", "format", "force", "verbose", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
@@ -36,7 +36,7 @@ class Session:
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
     def info(self, line: str) -> None:
-        self.tell(Said(line))
+        self.tell(Message(line))
 
     def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
         return compose(self.configs, verb, overrides)

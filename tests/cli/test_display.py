@@ -1,9 +1,9 @@
 """What a terminal's one bar says while a job runs."""
 
 from icl.cli.display import Display
-from icl.events import Changed, Item, Planned, Progress
+from icl.events import ItemProgress, Planned, StateChanged, WorkItem
 
-RUN = Progress(Item("train", "ahn/theorem3"), 0.5, "5 seeds, step 1/2")
+RUN = ItemProgress(WorkItem("train", "ahn/theorem3"), 0.5, "5 seeds, step 1/2")
 
 
 def said(display: Display) -> str:
@@ -20,7 +20,7 @@ def test_a_single_job_is_named() -> None:
 def test_of_many_it_says_which_of_how_many() -> None:
     display = Display(quiet=True)
     display.see(Planned(70, 6))
-    display.see(Changed(Item("figure", "ahn/fig1"), "running"))
+    display.see(StateChanged(WorkItem("figure", "ahn/fig1"), "running"))
     assert said(display) == "7/70 figure ahn/fig1"
     display.see(RUN)
     assert said(display) == "7/70 figure ahn/fig1: ahn/theorem3 5 seeds, step 1/2"

@@ -20,7 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 
 import icl
 from icl.errors import InputError, Unavailable
-from icl.events import Changed, Event, Progress, Said
+from icl.events import Event, ItemProgress, Message, StateChanged
 from icl.jobs.requests.check import CheckRequest
 from icl.notebook import ResultDict
 from tests.cli.conftest import Run
@@ -64,7 +64,7 @@ def test_a_run_is_that_of_the_command(icl_command: Run, outputs: Path) -> None:
         first = icl.train("ahn/theorem3", outputs=outputs, tell=heard.append, **TINY)
     assert (first["status"], first["steps"], first["cached"]) == ("done", 4, False)
     assert [verdict["check"] for verdict in first["verdicts"]] == ["ahn/lemma1"]
-    assert any(isinstance(event, Progress) and event.share == 1 for event in heard)
+    assert any(isinstance(event, ItemProgress) and event.share == 1 for event in heard)
     settings = [f"{key}={json.dumps(value).replace(' ', '')}" for key, value in TINY.items()]
     args = [setting.replace('"', "") for setting in settings]
     found = icl_command("train", "experiment=ahn/theorem3", *args, "format=json").json
@@ -165,5 +165,5 @@ def test_reproduce_tells_how_far_it_is(outputs: Path, monkeypatch: pytest.Monkey
     document = icl.reproduce(outputs=outputs, scale="smoke", tell=heard.append)
     assert [check["check"] for check in document["checks"]] == ["ahn/lemma1"]
     assert Path(document["report"]).is_file() and document["failures"] == []
-    assert [event.state for event in heard if isinstance(event, Changed)] == ["running", "done"]
-    assert any(isinstance(event, Said) and "1 to run" in event.text for event in heard)
+    assert [event.state for event in heard if isinstance(event, StateChanged)] == ["running", "done"]
+    assert any(isinstance(event, Message) and "1 to run" in event.text for event in heard)

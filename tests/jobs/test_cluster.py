@@ -10,8 +10,8 @@ import pytest
 
 from icl.config.session import Session
 from icl.errors import InputError
-from icl.events import Changed, Event
-from icl.jobs.execution.cluster import Cluster, cluster_here, cluster_of
+from icl.events import Event, StateChanged
+from icl.jobs.execution.cluster import Cluster, cluster_of, parse_cluster
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import run_tasks
 from icl.jobs.requests.request import Document
@@ -60,7 +60,7 @@ def test_jobs_end_fail_die_and_are_queued_again(tmp_path: Path) -> None:
         for i, request in enumerate(requests)
     ]
     run_tasks(tasks, 1, heard.append, LOCAL)
-    changed = [event for event in heard if isinstance(event, Changed)]
+    changed = [event for event in heard if isinstance(event, StateChanged)]
     ended = {event.item.id: event for event in changed if event.state != "running"}
     assert ended["again"].document == {"started": 2, "by zero": None}
     assert [ended[name].state for name in ("again", "fails", "dies")] == ["done", "failed", "failed"]
@@ -93,4 +93,4 @@ def test_no_slurm_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert cluster_of({"engine": "slurm", "minutes": 60}) is not None  # as a job on a node asks
     with pytest.raises(InputError, match="no sbatch and srun here"):
-        cluster_here({"engine": "slurm", "minutes": 60})
+        parse_cluster({"engine": "slurm", "minutes": 60})

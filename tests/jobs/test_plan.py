@@ -11,9 +11,9 @@ import pytest
 
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.events import Changed, Event
+from icl.events import Event, StateChanged
 from icl.jobs.execution.plan import PlannedItem, as_text, plan_parts
-from icl.jobs.execution.reproduce import Page
+from icl.jobs.execution.reproduce import ReportUpdater
 from icl.jobs.execution.run_all import tasks_of
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import following, run_tasks
@@ -105,7 +105,7 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
 
     monkeypatch.setattr("icl.jobs.execution.reproduce.write", write)
     only = part("check", "mylab/a")
-    page = Page([only], ReportRequest("smoke"), Session(tmp_path))
+    page = ReportUpdater([only], ReportRequest("smoke"), Session(tmp_path))
     ends: queue.Queue[bool] = queue.Queue()  # of a pause: whether all is over
     begun = threading.Semaphore(0)
     monkeypatch.setattr(page._over, "wait", lambda seconds: (begun.release(), ends.get())[1])
@@ -120,13 +120,14 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
         assert written == ["waiting"]
         only.entry = replace(only.entry, state="running")
         for _ in range(1000):
-            page.has_news()
+            page.mark_changed()
         a_pause_ends()
         assert written == ["waiting", "running"]
         a_pause_ends()
         assert len(written) == 2  # no news
     assert written == ["waiting", "running", "waiting"]  # interrupted, it waits for the next start
-    assert threading.active_count() == 1 or all("_keep_up" not in t.name for t in threading.enumerate())
+    names = [thread.name for thread in threading.enumerate()]
+    assert not any("_update_until_over" in name for name in names)
 
 
 def test_tasks_that_want_the_same_run_are_kept_apart() -> None:
@@ -140,10 +141,10 @@ def test_tasks_that_want_the_same_run_are_kept_apart() -> None:
 def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Event] = []
 
-    def full(task: QueuedRequest) -> Changed:
-        return Changed(task.item, "unwritable", text="full")
+    def full(task: QueuedRequest) -> StateChanged:
+        return StateChanged(task.item, "unwritable", text="full")
 
     monkeypatch.setattr("icl.jobs.execution.workers.run_task", full)
     with pytest.raises(Unwritable, match="full"):
         run_tasks([task("a"), task("b")], 1, heard.append)
-    assert [event.state for event in heard if isinstance(event, Changed)] == ["running"]
+    assert [event.state for event in heard if isinstance(event, StateChanged)] == ["running"]

@@ -11,7 +11,7 @@ import pytest
 
 from icl.config.session import Session
 from icl.errors import InputError
-from icl.events import Changed, Item, Progress, Said
+from icl.events import ItemProgress, Message, StateChanged, WorkItem
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import jobs_of, run_tasks
 from icl.jobs.requests.request import Document
@@ -32,7 +32,7 @@ class Talks:
     def validate(self) -> None: ...
 
     def execute(self, session: Session) -> Document:
-        session.tell(Progress(Item("train", self.id), 0.5, "step 1/2"))
+        session.tell(ItemProgress(WorkItem("train", self.id), 0.5, "step 1/2"))
         session.info("said")
         print("printed", file=sys.stderr)
         return {"here": "we are"}
@@ -45,11 +45,11 @@ def test_progress_too_and_each_line_with_its_item(tmp_path: Path) -> None:
     run_tasks(tasks, 2, heard.append)
     for task in tasks:
         assert [event for event in heard if event.item.id == task.item.id] == [
-            Changed(task.item, "running"),
-            Progress(Item("train", task.item.id), 0.5, "step 1/2"),
-            Said("said", task.item),
-            Said("printed", task.item),
-            Changed(task.item, "done", {"here": "we are"}),
+            StateChanged(task.item, "running"),
+            ItemProgress(WorkItem("train", task.item.id), 0.5, "step 1/2"),
+            Message("said", task.item),
+            Message("printed", task.item),
+            StateChanged(task.item, "done", {"here": "we are"}),
         ]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import icl as package
 from icl.config.session import Session
-from icl.events import Changed, Event
+from icl.events import Event, StateChanged
 from icl.jobs.execution.cluster import Cluster
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import run_tasks
@@ -132,6 +132,6 @@ def test_items_of_a_reproduce(tmp_path: Path) -> None:
     requests: list[Any] = [Counts("again", ends=1), Counts("fails", then="fails")]
     cluster = Cluster("slurm", minutes=5, memory_gb=1)
     run_tasks([QueuedRequest(request, Session(tmp_path)) for request in requests], 1, heard.append, cluster)
-    ended = {e.item.id: e for e in heard if isinstance(e, Changed) and e.state != "running"}
+    ended = {e.item.id: e for e in heard if isinstance(e, StateChanged) and e.state != "running"}
     assert ended["again"].document == {"started": 2, "by zero": None}
     assert ended["fails"].text == "ZeroDivisionError: division by zero"

@@ -1,7 +1,7 @@
-"""Requests carried out as jobs of submitit's, on Slurm or as processes of this machine: `cluster=`.
+"""Run tasks as submitit jobs, on Slurm or in processes of this machine (`cluster=`).
 
-A job whose time is over is told so by a signal. It saves, is queued again by submitit, and goes on from
-there, as often as `requeues` says.
+When a job's time is over it receives a signal, saves its state and is queued again by submitit, up to
+`requeues` times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from icl.config.objects import settings_of
 from icl.errors import InputError, Interrupted, one_line, one_of, whole
-from icl.events import Changed, Item, Listener, quiet
+from icl.events import Listener, StateChanged, WorkItem, quiet
 from icl.jobs.execution.task import QueuedRequest, run_task
 from icl.runs import atomic
 
@@ -31,7 +31,7 @@ _POLL = 0.2  # seconds
 
 @dataclass(frozen=True)
 class Cluster:
-    """`cluster.*`: what each job may use."""
+    """Resources of each job, from `cluster.*`."""
 
     engine: str
     minutes: int
@@ -57,7 +57,7 @@ class Cluster:
             raise InputError(f"cluster.grace={self.grace}: must be less than cluster.minutes in seconds")
 
     def executor(self, folder: Path) -> Any:
-        """submitit's, which keeps its files in `folder`."""
+        """Return submitit's executor, which keeps its files in `folder`."""
         try:
             import submitit
         except ImportError:
@@ -67,18 +67,18 @@ class Cluster:
             made.update_parameters(timeout_min=self.minutes, signal_delay_s=self.grace, tasks_per_node=1)
             return made
         on_slurm = submitit.SlurmExecutor(folder, max_num_timeout=self.requeues)
-        asked = {
+        options = {
             "partition": self.partition, "account": self.account, "gpus_per_node": self.gpus,
             "mem": None if self.memory_gb is None else f"{self.memory_gb}GB", "cpus_per_task": self.cpus,
             "time": self.minutes, "signal_delay_s": self.grace, "setup": list(self.setup) or None,
             "additional_parameters": dict(self.additional) or None, "job_name": "icl",
         }  # fmt: skip
-        on_slurm.update_parameters(**{name: value for name, value in asked.items() if value is not None})
+        on_slurm.update_parameters(**{name: value for name, value in options.items() if value is not None})
         return on_slurm
 
 
 def cluster_of(node: Any) -> Cluster | None:
-    """`cluster=...`, or none."""
+    """Parse `cluster=...`, which may be null."""
     if node is None:
         return None
     if not isinstance(node, Mapping):
@@ -86,8 +86,8 @@ def cluster_of(node: Any) -> Cluster | None:
     return settings_of(Cluster, "cluster", node)
 
 
-def cluster_here(node: Any) -> Cluster | None:
-    """The same, for whoever is to send jobs to it."""
+def parse_cluster(node: Any) -> Cluster | None:
+    """Parse `cluster=...` and validate that jobs can be submitted from this machine."""
     found = cluster_of(node)
     if found is not None and found.engine == "slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
         raise InputError("cluster=slurm: no sbatch and srun here; cluster=local needs none")
@@ -95,8 +95,7 @@ def cluster_here(node: Any) -> Cluster | None:
 
 
 def run_on_cluster(cluster: Cluster, tasks: Sequence[QueuedRequest], tell: Listener) -> None:
-    """Every task as a job, as many at a time as there may be, but one at a time of those that want the same
-    runs."""
+    """Run every task as a job, at most `parallel` at a time; tasks that share training runs go one by one."""
     if not tasks:
         return
     outputs = tasks[0].session.outputs
@@ -113,7 +112,7 @@ def run_on_cluster(cluster: Cluster, tasks: Sequence[QueuedRequest], tell: Liste
             if ready is not None and len(under_way) < cluster.parallel:
                 task = waiting.pop(ready)
                 under_way.append((task, executor.submit(_Job(_picklable(task), cluster.cpus))))
-                tell(Changed(task.item, "running"))
+                tell(StateChanged(task.item, "running"))
                 continue
             over = [one for one in under_way if one[1].done()]
             under_way = [one for one in under_way if one not in over]
@@ -135,22 +134,22 @@ def _picklable(task: QueuedRequest) -> QueuedRequest:
     return replace(task, request=replace(task.request), session=replace(task.session, tell=quiet))  # type: ignore[type-var]
 
 
-def _job_result(job: Any, item: Item) -> Changed:
+def _job_result(job: Any, item: WorkItem) -> StateChanged:
     try:
-        found: Changed = job.result()
+        found: StateChanged = job.result()
         return found
     except Exception as error:  # submitit's, whose text is the job's whole log
         reason = one_line(error).split(". ")[0][:200]
-        return Changed(item, "died", text=f"its job died: {reason}; {job.paths.stderr}")
+        return StateChanged(item, "died", text=f"its job died: {reason}; {job.paths.stderr}")
 
 
 class _Job:
-    """A task, as submitit calls it in a job and, when the job's time is over, asks for what is left of it."""
+    """A task as submitit's callable; `checkpoint` returns the task again when the job's time is over."""
 
     def __init__(self, task: QueuedRequest, cpus: int) -> None:
         self.task, self.cpus = task, cpus
 
-    def __call__(self) -> Changed:
+    def __call__(self) -> StateChanged:
         os.environ.setdefault("OMP_NUM_THREADS", str(self.cpus))  # torch reads it when it is imported
         with requeue_on_timeout():
             return run_task(self.task)
@@ -163,7 +162,7 @@ class _Job:
 
 @contextlib.contextmanager
 def requeue_on_timeout() -> Iterator[None]:
-    """Save a submitit job whose time is over, and only then requeue it."""
+    """Let a submitit job whose time is over save its state before it is queued again."""
     from icl.training.interrupts import end_of_job
 
     signum = end_of_job()
@@ -177,7 +176,7 @@ def requeue_on_timeout() -> Iterator[None]:
     except Interrupted as error:
         signal.signal(signum, queue_again)
         if error.signum == signum:
-            queue_again(signum, None)  # ends the process, or says that it was queued often enough
+            queue_again(signum, None)  # ends the process, or raises after the last requeue
         raise
     finally:
         signal.signal(signum, queue_again)

@@ -1,4 +1,4 @@
-"""Memory that is free, and what is given back between two records."""
+"""Available memory, and memory that is returned to the system between two records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def release_memory() -> None:
-    """Hands to the system what the C library keeps of arrays that are gone: in pieces between others it would
-    grow from run to run (ahn's seven figures in one process at laptop scale: from 1.9 GB to 1.4)."""
+    """Return freed memory, which the C library keeps, to the system. Fragmented, it would grow from run to
+    run: ahn's seven figures in one process at laptop scale take 1.4 GB with it and 1.9 GB without."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's; other libraries have none
         if trim is not None:
@@ -18,7 +18,7 @@ def release_memory() -> None:
 
 
 def available_bytes() -> float:
-    """Memory that is free, of the machine and, where it is less, of the group that the process is in."""
+    """Return the memory available on this machine or, where it is less, in the process's control group."""
     found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2]
     meminfo, limit = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
     if meminfo.exists():

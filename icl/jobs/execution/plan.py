@@ -1,7 +1,7 @@
-"""The plan of a reproduce: what is done, what is left in which order, how long it may take.
+"""The plan of `icl reproduce`: what is done, what remains in which order, and an estimate of the time.
 
-Times are those of records of the very same settings, made by other code: of a figure its drawing, and
-those of its runs that have to be made again.
+The estimate adds the times of stored records of the same settings made by older code: for a figure, the time
+of drawing and of those training runs that must be repeated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from icl.config.session import Session
 from icl.errors import Unavailable, one_line
-from icl.events import Item
+from icl.events import WorkItem
 from icl.jobs.compose_cache import ComposeCache, reusing_composed
 from icl.jobs.execution.task import QueuedRequest, task_of
 from icl.jobs.requests.parse import parse_named
@@ -28,19 +28,19 @@ ORDER = tuple(kind.group for kind in SHOWN)
 
 @dataclass
 class PlannedItem:
-    """One check or figure of the whole, and as its entry what has become of it so far."""
+    """One check or figure; `entry` holds its state and result."""
 
     entry: ReportEntry
-    task: QueuedRequest | None = None  # None of what cannot even be asked for
-    past: Mapping[str, float] | None = None  # seconds by what took them; None where that is not known
+    task: QueuedRequest | None = None  # None where its config is invalid
+    past: Mapping[str, float] | None = None  # seconds by item and run; None if unknown
 
     @property
-    def item(self) -> Item:
-        return Item(self.entry.group, self.entry.id)
+    def item(self) -> WorkItem:
+        return WorkItem(self.entry.group, self.entry.id)
 
 
 def plan_parts(request: ReportRequest, session: Session) -> list[PlannedItem]:
-    """Every check and figure of these papers, or of all; what is found is done. Nothing has run."""
+    """Plan every check and figure of the requested papers; a stored result counts as done."""
     with reusing_composed(session) as memory:
         parts = [_part(entry, request.scale, session, memory) for entry in blanks(request, session.configs)]
 
@@ -82,7 +82,7 @@ def _past(entry: ReportEntry, found: Found, outputs: Path) -> dict[str, float]:
 
 
 def as_text(parts: Sequence[PlannedItem], scale: str, outputs: Path, jobs: int) -> str:
-    """The plan as text."""
+    """Return the plan as text."""
     left = [part for part in parts if part.entry.state == "waiting"]
     done = sum(part.entry.state == "done" for part in parts)
     jobs = min(jobs, max(len(left), 1))
@@ -105,7 +105,7 @@ def _name(part: PlannedItem) -> str:
 
 
 def _minutes(left: Sequence[PlannedItem], jobs: int) -> str:
-    """A run that several figures want is made once, and no worker is quicker than the longest part."""
+    """Return an estimate of the time: shared runs count once, and it is at least that of the longest item."""
     known = [part.past for part in left if part.past is not None]
     if not known:
         return "minutes unknown: none of it has run here at this scale"

@@ -1,8 +1,8 @@
-"""Every check, then every figure with the runs it draws from, then the report.
+"""Run every check, then every figure with the training runs it needs, then write the report.
 
-What there is, the config folders say; no paper is named here. A plan comes first: what is found again is
-done. The rest runs, the cheap and telling first; a failure is kept for the end. Each record is stored as soon
-as it is made, so that the same call continues after any interruption; the report shows how far it is.
+The config folders list the papers; none is named here. Everything is planned first, and stored results count
+as done. The rest runs, the quickest first; a failure stops nothing else. Each record is stored as soon as it
+is made, so that the same call continues after an interruption. The report is updated meanwhile.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
 from icl.errors import one_line
-from icl.events import Changed, Event, Planned
-from icl.jobs.execution.cluster import Cluster, cluster_here
+from icl.events import Event, Planned, StateChanged
+from icl.jobs.execution.cluster import Cluster, parse_cluster
 from icl.jobs.execution.plan import ORDER, PlannedItem, as_text, plan_parts
 from icl.jobs.execution.workers import jobs_of, run_tasks
 from icl.jobs.requests.request import Document
@@ -33,7 +33,7 @@ _PAUSE = 1.0  # seconds between two writings of the report
 
 @dataclass(frozen=True)
 class ReproduceRequest(ReportRequest):
-    """A reproduce of these papers, with `jobs` worker processes (none if 1) or on a cluster."""
+    """What to reproduce, with `jobs` worker processes (none if 1) or on a cluster."""
 
     jobs: int = 1
     cluster: Cluster | None = None
@@ -41,29 +41,31 @@ class ReproduceRequest(ReportRequest):
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[ReproduceRequest, Session]:
     session, settings = parse_session("reproduce", OWN, composed, configs), composed.settings
-    papers, cluster = papers_of(settings["only"], configs), cluster_here(settings["cluster"])
+    papers, cluster = papers_of(settings["only"], configs), parse_cluster(settings["cluster"])
     jobs = jobs_of(settings["jobs"])
     return ReproduceRequest(settings["scale"], papers, 1 if cluster else jobs, cluster), session
 
 
 def reproduce(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
-    session.info(f"reproduce at scale={request.scale}: looking for what is done already")
+    session.info(f"reproduce at scale={request.scale}: looking up stored results")
     parts = plan_parts(request, session)
     session.info(as_text(parts, request.scale, session.outputs, request.jobs))
     session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
-    with Page(parts, request, session) as page:
-        _carry_out(parts, request, session, page)
+    with ReportUpdater(parts, request, session) as page:
+        _run_parts(parts, request, session, page)
     _note_skipped([part.entry for part in parts], session.outputs)
     return _document([part.entry for part in parts], page, started)
 
 
-def _carry_out(parts: Sequence[PlannedItem], request: ReproduceRequest, session: Session, page: Page) -> None:
+def _run_parts(
+    parts: Sequence[PlannedItem], request: ReproduceRequest, session: Session, page: ReportUpdater
+) -> None:
     of_item = {part.item: part for part in parts}
 
     def tell(event: Event) -> None:
         session.tell(event)
-        if isinstance(event, Changed):
+        if isinstance(event, StateChanged):
             part = of_item[event.item]
             part.entry = replace(
                 part.entry, state=event.state, reason=event.text,
@@ -72,14 +74,14 @@ def _carry_out(parts: Sequence[PlannedItem], request: ReproduceRequest, session:
             found = part.task.request.lookup(session) if event.document and part.task else None
             if found is not None:
                 part.entry = replace(part.entry, record=with_result(part.entry, found).record)
-            page.has_news()
+            page.mark_changed()
 
     tasks = [part.task for part in parts if part.task and part.entry.state == "waiting"]
     run_tasks(tasks, request.jobs, tell, request.cluster)
 
 
 def _note_skipped(entries: Sequence[ReportEntry], outputs: Path) -> None:
-    """Store what was skipped, for the report, which finds no record of it."""
+    """Store which items were skipped and why, for the report: they have no record."""
     path = outputs / SKIPPED
     before = documents.read_json(path) or {}
     named = {f"{entry.group} {entry.id}": entry for entry in entries}
@@ -91,7 +93,7 @@ def _note_skipped(entries: Sequence[ReportEntry], outputs: Path) -> None:
             documents.write_json(path, reasons)
 
 
-def _document(entries: Sequence[ReportEntry], page: Page, started: float) -> Document:
+def _document(entries: Sequence[ReportEntry], page: ReportUpdater, started: float) -> Document:
     entries = sorted(entries, key=lambda entry: entry.id)
     document: Document = {
         kind.plural: [entry.document for entry in entries if entry.group == kind.group and entry.document]
@@ -106,23 +108,23 @@ def _document(entries: Sequence[ReportEntry], page: Page, started: float) -> Doc
     return document | {"report": path, "seconds": time.monotonic() - started}
 
 
-class Page:
-    """The report, written at the start, about once a second while there is news, and at the end.
+class ReportUpdater:
+    """Writes the report at the start, at most once a second while states change, and at the end.
 
-    By a thread of its own, since one part may take minutes. A page that cannot be written stops nothing.
+    It has a thread of its own, since one item may take minutes. An error here does not stop the run.
     """
 
     def __init__(self, parts: Sequence[PlannedItem], request: ReportRequest, session: Session) -> None:
         self.parts, self.request, self.session = parts, request, session
         self.path: Path | None = None
         self.failure: str | None = None
-        self._news, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._keep_up, daemon=True)
+        self._changed, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._update_until_over, daemon=True)
 
-    def has_news(self) -> None:
-        self._news.set()
+    def mark_changed(self) -> None:
+        self._changed.set()
 
-    def __enter__(self) -> Page:
+    def __enter__(self) -> ReportUpdater:
         self._write()
         if self.path is not None:
             self.session.info(f"report: {self.path} (fills while this runs)")
@@ -139,11 +141,11 @@ class Page:
                 part.entry = replace(part.entry, state="waiting", reason=NOT_RUN)
         self._write()
 
-    def _keep_up(self) -> None:
+    def _update_until_over(self) -> None:
         pause = _PAUSE
         while not self._over.wait(pause):
-            if self._news.is_set():
-                self._news.clear()
+            if self._changed.is_set():
+                self._changed.clear()
                 begun = time.monotonic()
                 self._write()
                 pause = max(_PAUSE, 5 * (time.monotonic() - begun))
@@ -152,7 +154,7 @@ class Page:
         entries = [part.entry for part in self.parts]
         entries.sort(key=lambda entry: (ORDER.index(entry.group), entry.id))  # whatever ran first
         try:
-            told = book(entries, self.request, self.session)
-            self.path, self.failure = write(told, self.session.outputs), None
+            content = book(entries, self.request, self.session)
+            self.path, self.failure = write(content, self.session.outputs), None
         except Exception as error:
             self.failure = f"{type(error).__name__}: {one_line(error)}"

@@ -1,4 +1,4 @@
-"""check=all, figure=ahn/all: all of a kind, or of a paper's, each as it stands in its config."""
+"""Run all checks or figures, or all of one paper (check=all, figure=ahn/all), each as its config says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError, Unavailable, nearest
-from icl.events import Changed, Event, Listener, Planned
+from icl.events import Event, Listener, Planned, StateChanged
 from icl.jobs.execution.cluster import Cluster
 from icl.jobs.execution.task import QueuedRequest, task_of
 from icl.jobs.execution.workers import run_tasks
@@ -17,10 +17,10 @@ from icl.jobs.requests.request import Document, lookup_or_validate
 
 
 def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> list[QueuedRequest]:
-    """`which` is all or PAPER/all; `overrides` hold for each. All are validated; nothing has run."""
+    """Return a validated task for each item of `which` (all or PAPER/all); `overrides` apply to each."""
     tasks = [task_of(*parse_named(kind, id, overrides, configs)) for id in _ids(kind, which, configs)]
     for task in tasks:
-        with contextlib.suppress(Unavailable):  # said again, and listed, when its turn comes
+        with contextlib.suppress(Unavailable):  # reported when the task runs
             lookup_or_validate(task.request, task.session)
     return tasks
 
@@ -28,13 +28,13 @@ def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: ConfigDir
 def run_all(
     kind: str, tasks: Sequence[QueuedRequest], jobs: int, listener: Listener, cluster: Cluster | None = None
 ) -> tuple[Document, int]:
-    """Their documents, and how many have failed."""
+    """Run the tasks and return their documents together, and the number of failures."""
     started = time.monotonic()
-    ended: list[Changed] = []
+    ended: list[StateChanged] = []
 
     def tell(event: Event) -> None:
         listener(event)
-        if isinstance(event, Changed) and event.state != "running":
+        if isinstance(event, StateChanged) and event.state != "running":
             ended.append(event)
 
     listener(Planned(len(tasks), 0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icl.config.session import Session
 from icl.errors import Unavailable, one_line
-from icl.events import Changed, Item
+from icl.events import StateChanged, WorkItem
 from icl.jobs.requests.request import Request, run_request
 from icl.runs.atomic import DiskFull, Unwritable
 
@@ -21,24 +21,24 @@ class QueuedRequest:
     runs_key: str = ""  # tasks of one such name want the same runs
 
     @property
-    def item(self) -> Item:
-        return Item(self.request.kind, self.request.id)
+    def item(self) -> WorkItem:
+        return WorkItem(self.request.kind, self.request.id)
 
 
 def task_of(request: Request, session: Session) -> QueuedRequest:
     return QueuedRequest(request, session, getattr(request, "runs_key", ""))
 
 
-def run_task(task: QueuedRequest) -> Changed:
+def run_task(task: QueuedRequest) -> StateChanged:
     """Run a request and return its outcome. An interruption passes through."""
     try:
-        return Changed(task.item, "done", run_request(task.request, task.session))
+        return StateChanged(task.item, "done", run_request(task.request, task.session))
     except Unwritable as error:
-        return Changed(
+        return StateChanged(
             task.item, "full" if isinstance(error, DiskFull) else "unwritable", text=one_line(error)
         )
     except Unavailable as error:
-        return Changed(task.item, "skipped", text=one_line(error))
+        return StateChanged(task.item, "skipped", text=one_line(error))
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
-        return Changed(task.item, "failed", text=reason, trace=traceback.format_exc())
+        return StateChanged(task.item, "failed", text=reason, trace=traceback.format_exc())

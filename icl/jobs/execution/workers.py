@@ -22,7 +22,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from icl.errors import Interrupted, whole
-from icl.events import Changed, Event, Item, Listener, Said, quiet
+from icl.events import Event, Listener, Message, StateChanged, WorkItem, quiet
 from icl.jobs.execution.cluster import Cluster, run_on_cluster
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.execution.task import QueuedRequest, run_task
@@ -50,7 +50,7 @@ def run_tasks(
     """Every task once, in this order but for those that want the same runs as one under way."""
 
     def pass_on(event: Event) -> None:
-        if isinstance(event, Changed) and event.state in _REFUSING:  # the next would only say the same
+        if isinstance(event, StateChanged) and event.state in _REFUSING:  # the next would only say the same
             raise _REFUSING[event.state](event.text)
         tell(event)
 
@@ -61,7 +61,7 @@ def run_tasks(
         _in_workers(tasks, jobs, pass_on)
         return
     for task in tasks:
-        pass_on(Changed(task.item, "running"))
+        pass_on(StateChanged(task.item, "running"))
         pass_on(run_task(replace(task, session=replace(task.session, tell=tell))))
 
 
@@ -74,14 +74,14 @@ def _in_workers(tasks: Sequence[QueuedRequest], jobs: int, tell: Listener) -> No
                 if worker.task is None and waiting:
                     task = following(waiting, [w.task for w in workers])
                     worker.begin(task)
-                    tell(Changed(task.item, "running"))
+                    tell(StateChanged(task.item, "running"))
             busy = {worker.pipe: worker for worker in workers if worker.task is not None}
             if not busy:
                 return
             for pipe in connection.wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
                 event = worker.hear()
-                if isinstance(event, Changed):
+                if isinstance(event, StateChanged):
                     worker.task = None
                 tell(event)
                 if worker.has_died:
@@ -128,7 +128,7 @@ class _Worker:
             self.has_died = True
             self.process.join()
             reason = f"its process died (exit code {self.process.exitcode})"
-            return Changed(self.task.item, "failed", text=reason)
+            return StateChanged(self.task.item, "failed", text=reason)
 
     def end(self) -> None:
         """One signal and no more: training saves its state on the first and gives up on the second."""
@@ -177,11 +177,11 @@ def _serve(pipe: Connection) -> None:
                 pipe.send(event)
 
 
-def _through(pipe: Connection, sending: threading.Lock, item: Item) -> Listener:
+def _through(pipe: Connection, sending: threading.Lock, item: WorkItem) -> Listener:
     """Events to whoever started this process, which is told whose words they are."""
 
     def tell(event: Event) -> None:
-        if isinstance(event, Said):
+        if isinstance(event, Message):
             event = replace(event, item=event.item or item)
         with sending, contextlib.suppress(OSError):
             pipe.send(event)
@@ -218,7 +218,7 @@ class Lines(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self.rest = (self.rest + text).split("\n")
         for line in lines:
-            self.listener(Said(line))
+            self.listener(Message(line))
         return len(text)
 
     @contextlib.contextmanager

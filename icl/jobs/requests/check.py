@@ -1,5 +1,5 @@
-"""A check: measured, or found. What it is called in the store is known without importing it: a stored verdict
-for these very settings answers at once."""
+"""Parse, look up and run one check. Its place in the store is known without importing the check, so that a
+stored verdict for the same settings is returned at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icl.config.objects import instantiate
 from icl.config.session import Session
 from icl.config.values import by_content
 from icl.errors import InputError, one_of
-from icl.events import Item, Progress, quiet
+from icl.events import ItemProgress, WorkItem, quiet
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.weight_checks import roots_of, verdict_document
@@ -36,7 +36,7 @@ OWN = ("check", "jobs", "cluster")  # the keys of conf/check.yaml beside those e
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """A check as asked for: its settings as given, and what names its record."""
+    """A check with its settings, and the identity and code digest that name its record."""
 
     kind: ClassVar[str] = "check"
     id: str
@@ -54,7 +54,7 @@ class CheckRequest:
 
     @functools.cached_property
     def check(self) -> Check:
-        """The object; its constructor refuses impossible settings."""
+        """Construct the check, which validates its settings."""
         check = instantiate("check", self.node)
         for name in ("reference", "claim", "measure"):
             if not hasattr(check, name):
@@ -63,7 +63,7 @@ class CheckRequest:
 
     @functools.cached_property
     def given(self) -> Weights | None:
-        """The weights the claim is asked of."""
+        """Load the weights to judge, if any."""
         if self.weights is None:
             return None
         if not hasattr(self.check, "judge"):
@@ -79,11 +79,11 @@ class CheckRequest:
         if record is None or complaint(record, None) is not None:
             return None
         stored = record["document"]
-        told, asked = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
-        if not same(told, asked):  # weights are known by their content
+        before, now = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
+        if not same(before, now):  # weights are compared by content
             return None
         document = self._document(stored, cached=True)
-        left = "" if self._story(document, session).note.is_there else "W&B is to be told"
+        left = "" if self._story(document, session).note.is_there else "not yet logged to W&B"
         return Found(document, path, record, complaint(record, self.digest) or "", left)
 
     def execute(self, session: Session) -> Document:
@@ -94,7 +94,7 @@ class CheckRequest:
 
         finding = None
         if self.weights is not None and done() is None:
-            finding = self.measure(session)  # before the lock: a refusal of weights leaves nothing behind
+            finding = self.measure(session)  # before the lock: invalid weights leave no file
         with records.lock(self.id, self.identity, session.info):
             stored = done()
             cached = stored is not None
@@ -108,15 +108,15 @@ class CheckRequest:
         return document
 
     def measure(self, session: Session) -> Document:
-        """Measure on one thread, and store nothing."""
+        """Measure on one thread, without storing the result."""
         from icl.training.threads import threads
 
-        def hear(what: str, share: float, seconds: float) -> None:
+        def report(what: str, share: float, seconds: float) -> None:
             if session.tell is not quiet:
-                session.tell(Progress(Item("check", self.id), share, what))
+                session.tell(ItemProgress(WorkItem("check", self.id), share, what))
 
         started = time.monotonic()
-        with threads(1), listening(hear):
+        with threads(1), listening(report):
             finding = self.check.measure() if self.given is None else self.check.judge(self.given)  # type: ignore[attr-defined]
         seconds = time.monotonic() - started
         return verdict_document(self.id, self.check, self.settings, finding, self.expected, seconds)

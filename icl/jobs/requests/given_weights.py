@@ -1,4 +1,4 @@
-"""Weights to be judged, from a finished run or from a `.npz` file."""
+"""Load the weights that a check judges, from a finished run or a `.npz` file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def identity(weights: Any) -> Any:
 
 
 def roots(weights: Any) -> list[str]:
-    """The classes a run's weights and law are made with again; a file has the check's own law."""
+    """Return the classes that rebuild a run's model and law; none for a file, which uses the check's law."""
     path = _path(weights)
     if path.suffix == ".npz":
         return []
@@ -41,7 +41,7 @@ def roots(weights: Any) -> list[str]:
 
 
 def load(weights: Any, check: Any) -> Weights:
-    """Weights of a run with the law they were trained on, or of a file with the check's own law."""
+    """Return a run's weights with the law they were trained on, or a file's with the check's law."""
     path = _path(weights)
     return of_file(path, check) if path.suffix == ".npz" else of_run(path)
 
@@ -61,7 +61,7 @@ def of_run(path: Path) -> Weights:
 
 
 def of_model(model: Transformer, law: Law) -> Weights:
-    """A model's weights with the law they were trained on."""
+    """Return a model's weights with the law they were trained on."""
     from icl.checks.verdict import Weights
 
     parametrization = model.parametrization

@@ -23,8 +23,7 @@ from icl.config.session import Session
 from icl.config.train_config import TrainConfig
 from icl.config.values import by_content, processes, resolved_seeds
 from icl.errors import InputError
-from icl.events import Item
-from icl.events import Progress as Progressed
+from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests.given_weights import of_model
 from icl.jobs.requests.pending import FINALIZE, PENDING, PendingStep
 from icl.jobs.requests.request import Document, Found, run_local, run_request
@@ -165,11 +164,13 @@ class TrainRequest:
         from icl.training.plan import RunPart
 
         plan = self.plan(session)
-        item, seeds = Item("train", self.id), plan.seeds
+        item, seeds = WorkItem("train", self.id), plan.seeds
         which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
         for callback in plan.callbacks:
             if isinstance(callback, Progress):
-                callback.report = lambda done, text: session.tell(Progressed(item, done, f"{which}, {text}"))
+                callback.report = lambda done, text: session.tell(
+                    ItemProgress(item, done, f"{which}, {text}")
+                )
         observe = functools.partial(self.logs.observers, plan, session)
         return RunPart(plan, self.judge, observe, session.info)
 
