@@ -216,7 +216,10 @@ def _narrow(rows: Sequence[str]) -> str:
 
 def _verdict(claim: Mapping[str, Any]) -> str:
     verdict = claim["verdict"]
-    odd = "" if verdict == claim.get("expected", verdict) else f" (expected: {claim['expected']})"
+    expected = claim.get("expected", verdict)
+    odd = (
+        f" (expected: {expected})" if verdict != expected else " (known false)" if verdict == "fails" else ""
+    )
     return f'<span class="verdict {verdict}">{_SHAPES[verdict]} {verdict}</span>{odd}'
 
 

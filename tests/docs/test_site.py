@@ -56,7 +56,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Fetched(HTMLParser):
-    """What a browser fetches of itself when it opens a page."""
+    """Collects what a browser fetches by itself when it opens a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ def test_mathematics_and_tables_are_there(site: Path) -> None:
     assert all(f">{name}</span>" in own for name in names)
 
 
-def test_records_are_of_what_there_is() -> None:
+def test_records_match_the_checks_and_figures() -> None:
     """Where this fails: `icl reproduce`, then `scripts/docs.sh records`."""
     assert {path.stem for path in (ROOT / "docs" / "records").glob("*.json")} == set(papers(CONFIGS))
     for paper in papers(CONFIGS):
@@ -157,7 +157,7 @@ def test_pages_read_on_a_forge() -> None:
 def test_the_first_result_is_the_one_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Line by line in the README and the tutorial, but for what rounding, the clock and `...` stand for."""
+    """Compare the README and the tutorial line by line, except for rounding, the clock and `...`."""
     monkeypatch.setenv("COLUMNS", "80")
     words = ["check=ahn/theorem1", "check.dim=7", "check.context=13", f"paths.outputs={tmp_path}"]
     assert main(["check", *words]) == 0
@@ -177,7 +177,7 @@ def test_the_first_result_is_the_one_shown(
 
 
 @pytest.mark.parametrize(
-    ("page", "said", "verb", "option", "scale", "key"),
+    ("page", "phrase", "verb", "option", "scale", "key"),
     [
         ("sweeps.md", "it has {:,} and", "train", "experiment=ahn/theorem3", "laptop", "train.steps"),
         ("sweeps.md", "and {:,})", "train", "experiment=ahn/theorem3", "laptop", "train.batch"),
@@ -187,13 +187,13 @@ def test_the_first_result_is_the_one_shown(
         ("papers/lds.md", "of {} fresh", "train", "experiment=lds/ar", "paper", "train.batch"),
     ],
 )  # fmt: skip
-def test_budgets_in_the_words_are_those_of_the_configs(
-    page: str, said: str, verb: str, option: str, scale: str, key: str
+def test_budgets_in_the_text_are_those_of_the_configs(
+    page: str, phrase: str, verb: str, option: str, scale: str, key: str
 ) -> None:
     found: Any = compose(CONFIGS, verb, [option, f"scale={scale}"]).settings
     for part in key.split("."):
         found = found[part]
-    assert said.format(found) in (ROOT / "docs" / page).read_text("utf-8")
+    assert phrase.format(found) in (ROOT / "docs" / page).read_text("utf-8")
 
 
 def test_the_torch_of_the_tutorial_is_the_pinned_one() -> None:
@@ -203,8 +203,7 @@ def test_the_torch_of_the_tutorial_is_the_pinned_one() -> None:
 
 
 def _without_rounding(line: str) -> str:
-    """Without the exact zero that only rounding makes another number, the seconds at the line's end, and the
-    widths of their columns."""
+    """Drop the value that rounding makes of an exact zero, the seconds at the end, and column widths."""
     words = re.sub(r"\s+", " ", re.sub("─+", "─", line.strip()))
     return re.sub(r"(gradient_norm) \S+|[\d.]+( min)?$", r"\1", words)
 
@@ -251,8 +250,8 @@ def test_the_search_works_from_the_disk(site: Path, tmp_path: Path) -> None:
         assert tab.run(SEARCH) > 0
 
 
-def test_commands_in_the_words_are_commands() -> None:
-    """Each composes; what a reader fills in (FOLDER, ...) and what another package brings is left out."""
+def test_commands_in_the_text_are_commands() -> None:
+    """Each composes; commands with placeholders (FOLDER, ...) or options of other packages are left out."""
     tried = 0
     for page in WORDS:
         for found in COMMAND.finditer(page.read_text("utf-8").replace("\\\n", "")):
