@@ -8,20 +8,21 @@ delta^2 is of degree 2 in the covariances: exact in settings (a), (b), an averag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.lds.support.population import CONFIDENCE, Population, enough, mean_over
+from icl.checks.lds.support.population import CONFIDENCE, Population, mean_over, require_systems
 from icl.checks.lds.support.sequences import Windows
-from icl.checks.settings import in_range
-from icl.checks.verdict import Bound, Control, Finding, decide
+from icl.checks.numbers import exact, finding, of_kind
+from icl.checks.settings import integer
+from icl.checks.verdict import Control, Finding
 from icl.tasks import DynamicalSystemLaw
-from icl.theory.dynamical_system import Covariances, covariance_of_modes, gram_moments, pairs
+from icl.theory.dynamical_system import covariance_of_modes, gram_moments, pairs
 
-MAX_LENGTH, MAX_DIM = 50, 20
 GROWTH = 1.2  # of the control's one state: unstable
 FASTER = 0.5  # ends that do not grow give 1/N, products of independent errors only 1/sqrt(N)
 SOURCE = (
@@ -37,35 +38,37 @@ class Toeplitz(Windows):
     reference = "Section 5, eq. (15)"
     claim = "The normalised Gram matrix of AR(s) tokens tends to a Toeplitz matrix as T grows."
 
+    length: int = integer(30, 1, 50, "sequences four times as long fill the memory")
+    dim: int = integer(5, 1, 20, "systems of long sequences take minutes")
     samples: int = 2000
 
     def __post_init__(self) -> None:
-        in_range("check.length", self.length, 1, MAX_LENGTH, "sequences four times as long fill the memory")
-        in_range("check.dim", self.dim, 1, MAX_DIM, "systems of long sequences take minutes")
         super().__post_init__()
-        enough(self.samples, 4 * self.length)
+        require_systems(self.samples, 4 * self.length)
         self.lengths = [self.length, 2 * self.length, 4 * self.length]
         self.laws = [self.law_at(self.window, T) for T in self.lengths]
 
     def measure(self) -> Finding:
         distances, errors = zip(*(self._distance(law) for law in self.laws), strict=True)
-        exponents = self._exponents(distances)
         relative = [error / distance for error, distance in zip(errors, distances, strict=True)]
         spread = CONFIDENCE * float(np.hypot(relative[0], relative[-1])) / np.log(self._ratio(0, -1))
-        slowest = float(-np.log(distances[-1] / distances[0]) / np.log(self._ratio(0, -1)))
+        kind = "exact" if max(errors) == 0 else "sampled"
         control = self._control()
-        return Finding(
-            decide(-slowest, -FASTER, spread),
-            {
-                "exponent": slowest,
-                "exponent_error": spread,
-                "exponent_stderr": spread / CONFIDENCE,
-                "exponents_between_lengths": exponents,
-                "lengths": self.lengths,
-                "distances": list(distances),
-                "distances_stderr": list(errors),
-            },
-            Bound(FASTER, SOURCE, "exponent", ">"),
+        return finding(
+            [
+                of_kind(kind, exponent=self._exponent(distances, 0, -1)).above(
+                    FASTER, SOURCE, half_width=spread
+                ),
+                of_kind(
+                    kind,
+                    exponent_error=spread,
+                    exponent_stderr=spread / CONFIDENCE,
+                    exponents_between_lengths=[self._exponent(distances, i, i + 1) for i in range(2)],
+                    distances=list(distances),
+                    distances_stderr=list(errors),
+                ),
+                exact(lengths=self.lengths),
+            ],
             Control(
                 f"exponent for one unstable state, |v| = {GROWTH}: its last products outweigh all others",
                 control,
@@ -75,16 +78,13 @@ class Toeplitz(Windows):
                 "The exponent is that of the ends over the sum: two products of about N on every diagonal.",
                 "(15)'s last column is minus the gradient of L_AR(s) at 0, in (60) likewise; see lds/pcg.",
             ],
-            kinds={"*": "exact" if max(errors) == 0 else "sampled", "lengths": "exact"},
         )
+
+    def _exponent(self, distances: Sequence[float], first: int, last: int) -> float:
+        return float(-np.log(distances[last] / distances[first]) / np.log(self._ratio(first, last)))
 
     def _ratio(self, first: int, last: int) -> float:
         return self.laws[last].context / self.laws[first].context
-
-    def _exponents(self, distances: tuple[float, ...]) -> list[float]:
-        return [
-            float(-np.log(distances[i + 1] / distances[i]) / np.log(self._ratio(i, i + 1))) for i in range(2)
-        ]
 
     def _distance(self, law: DynamicalSystemLaw) -> tuple[float, float]:
         population = Population(law, self.samples, self.seed)
@@ -101,13 +101,12 @@ class Toeplitz(Windows):
         for law in self.laws:
             value = torch.tensor([GROWTH], dtype=torch.float64)
             C = covariance_of_modes(value, law.process_noise, law.initial_variance, law.length)
-            both: Covariances = mean_over(C)
-            distances.append(_relative_distance(gram_moments(both, self.window)[1], self.window))
-        return float(-np.log(distances[-1] / distances[0]) / np.log(self._ratio(0, -1)))
+            distances.append(_relative_distance(gram_moments(mean_over(C), self.window)[1], self.window))
+        return self._exponent(distances, 0, -1)
 
 
 def _relative_distance(second_SS: Tensor, window: int) -> float:
-    """From E[G_ab G_ce] over pairs: sqrt(E|G - Toep(G)|^2 / E|G|^2)."""
+    """Return, from E[G_ab G_ce] over pairs, sqrt(E|G - Toep(G)|^2 / E|G|^2)."""
     a_S, b_S = pairs(window)
     lag_S = b_S - a_S
     twice_S = torch.where(lag_S == 0, 1.0, 2.0).double()  # entries off the diagonal stand in G twice

@@ -5,6 +5,7 @@ import torch
 from icl.checks.lds import lemmaC_1
 from icl.checks.lds.lemmaC_1 import LemmaC1
 from icl.checks.lds.support import sequences
+from icl.checks.lds.support.observability import observability
 from icl.random import generator
 from icl.tasks import dynamical_system as task
 from tests.checks.asking import Mutant, held, seen
@@ -26,7 +27,7 @@ def test_lemma_c_1_is_vandermonde_s_determinant():
     values, vectors = torch.linalg.eigh(A)
     z = (c[:, None] @ vectors)[:, 0]
     gaps = torch.stack([values[:, j] - values[:, i] for i, j in itertools.combinations(range(3), 2)]).prod(0)
-    found = torch.linalg.det(lemmaC_1.observability(A, c)).abs()
+    found = torch.linalg.det(observability(A, c)).abs()
     assert torch.allclose(found, (z.prod(1) * gaps).abs(), rtol=1e-8)
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.lds import lemmaD_3
 from icl.checks.lds.lemmaD_3 import LemmaD3
+from icl.checks.lds.support import isserlis
 from icl.tasks import dynamical_system as task
 from icl.theory.gaussian import moment
 from tests.checks.asking import Mutant, holds, seen
@@ -18,11 +18,11 @@ def test_lemma_d_3_moments_by_recursion():
     root = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 5)))
     C = root @ root.T
     index = torch.tensor([[0, 1, 2, 3, 4, 4], [1, 1, 2, 2, 3, 0]])
-    found = lemmaD_3.conditional(C[None], index)[0]
+    found = isserlis.conditional(C[None], index)[0]
     for value, row in zip(found, index.tolist(), strict=True):
         assert float(value) == pytest.approx(float(moment(row, torch.zeros(5).double(), C)), rel=1e-12)
-    assert [len(list(lemmaD_3.pairings(list(range(n))))) for n in (2, 4, 6)] == [1, 3, 15]
-    tuples = lemmaD_3._odd_tuples(np.random.default_rng(1), 4, 4)
+    assert [len(list(isserlis.pairings(list(range(n))))) for n in (2, 4, 6)] == [1, 3, 15]
+    tuples = isserlis.odd_tuples(np.random.default_rng(1), 4, 4, 24)
     assert bool(((tuples + 1).sum(1) % 2 == 1).all()) and int(tuples.min()) >= 0 and int(tuples.max()) <= 3
 
 

@@ -5,6 +5,7 @@ import torch
 from icl.checks.lds import optimum_s
 from icl.checks.lds.optimum_s import OptimumS
 from icl.checks.lds.support import population
+from icl.checks.lds.support.heads_above import all_heads_above
 from icl.tasks import dynamical_system as task
 from tests.checks.asking import Mutant, held, seen
 
@@ -33,9 +34,9 @@ def test_no_head_of_the_pattern_is_below_its_least_risk():
         b[free] = torch.tensor([np.cos(angle), np.sin(angle)])
         risks.append(given.risk.best_with_values(b[None]).value)
     least = min(risks)
-    assert check._all_above(given, free, 0.9999 * least, 1e-4 * least)
+    assert all_heads_above(given, free, 0.9999 * least, 1e-4 * least)
     for level in (least, 1.0001 * least, float(np.median(risks)), 0.999 * max(risks)):
-        assert not check._all_above(given, free, level, 1e-4 * least)
+        assert not all_heads_above(given, free, level, 1e-4 * least)
 
 
 @pytest.mark.slow

@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from icl.algorithms import ConjugateGradient, KalmanFilter
-from icl.checks.lds.pcg import Pcg, PcgLayer, median_interval
+from icl.checks.lds.pcg import Pcg, median_interval
 from icl.checks.lds.support import population, sequences
+from icl.checks.lds.support.pcg_layer import PcgLayer
 from icl.theory import dynamical_system as theory
 from icl.theory.lds.value_search import search_values
 from tests.checks.asking import Mutant, held, seen
@@ -91,6 +92,6 @@ def test_pcg_measures_the_layer_that_the_search_found():
     law = sequences.law_of("a", 2, 10, 2, 0)
     risk = population.Population(law, 1000, 0).risk
     best = search_values(risk, 1, np.random.default_rng(0), 3, theory.parity_mask(2)[0])
-    b, a = population.balanced(best, 2)
+    b, a = population.balance(best, 2)
     assert float(b.norm()) == pytest.approx(float(a.norm()), rel=1e-12) and float(b[-1]) > 0
     assert float(risk.value_of_heads(b[None], torch.cat([a, 0 * a[:1]])[None])) == pytest.approx(best.value)

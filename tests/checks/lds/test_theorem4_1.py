@@ -4,8 +4,9 @@ import torch
 
 from icl.algorithms import GradientDescent
 from icl.checks.lds import theorem4_1
-from icl.checks.lds.support import evidence, population, sequences
-from icl.checks.lds.theorem4_1 import Theorem41, constant
+from icl.checks.lds.support import eq14, evidence, population, sequences
+from icl.checks.lds.support.eq14 import constant
+from icl.checks.lds.theorem4_1 import Theorem41
 from icl.checks.verdict import Weights
 from icl.errors import InputError
 from icl.random import generator
@@ -78,7 +79,7 @@ def test_one_step_of_descent_is_the_library_s():
     law = sequences.law_of("a", 1, 9, 3, 0)
     prompt = law.token_prompts([generator(0, "check")], 7)
     step = GradientDescent(0.7, 1).predict(prompt)[0]
-    assert torch.allclose(theorem4_1.predictions(prompt, 0.7), step, rtol=1e-12)
+    assert torch.allclose(eq14.predictions(prompt, 0.7), step, rtol=1e-12)
 
 
 def half_of_the_covariance(right, C_BTT, window):
@@ -114,7 +115,7 @@ test_a_mutant_of_the_science_is_seen = seen(
     Mutant(task.DynamicalSystemLaw, "observations", noise_twice),
     Mutant((evidence, population), "covariances_of_systems", noise_twice_in_theory),
     Mutant(theory, "covariance_of_modes", from_y_0, settings=FROM_Y_0),
-    Mutant(theorem4_1, "constant", lambda right, part: 1.001 * right(part)),
+    Mutant(eq14, "constant", lambda right, part: 1.001 * right(part)),
     Mutant(theory, "legendre_rule", lambda right, count: right((count - 1) // 3), of="means_error"),
     Mutant(theory, "share_rule", lambda right, dim: right(dim + 1), settings={"setting": "b"}),
     **SMALL,
@@ -129,7 +130,7 @@ def test_either_mirror_image_is_14_and_without_the_swap_one_is_not(monkeypatch, 
         theorem4_1, "search_values", lambda *given, **more: honest(*given, **more, free_P=free_P)
     )
     assert Theorem41(**SMALL).measure().verdict == "holds"
-    monkeypatch.setattr(theorem4_1, "canonical", lambda b_P, a_KP: (b_P, a_KP))
+    monkeypatch.setattr(eq14, "canonical", lambda b_P, a_KP: (b_P, a_KP))
     finding = Theorem41(**SMALL).measure()
     assert finding.verdict == ("holds" if last else "fails")
     assert last or finding.bound.of == "best_head_error"

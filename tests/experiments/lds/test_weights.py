@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from icl.algorithms import GradientDescent
-from icl.checks.lds.theorem4_1 import constant
+from icl.checks.lds.support.eq14 import constant
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session

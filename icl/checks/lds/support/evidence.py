@@ -21,9 +21,9 @@ from torch import Tensor
 
 from icl.checks.lds.support.population import covariances_of
 from icl.checks.lds.support.sequences import law_of
+from icl.checks.numbers import Numbers, tried
 from icl.checks.sequential import Comparison, compare
 from icl.checks.token_evidence import last_entries
-from icl.checks.verdict import Condition, at_most
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw, TokenPrompt
 from icl.tasks.dynamical_system import HALF_WIDTH, Systems, token_prompts
@@ -43,7 +43,7 @@ TRIPLES = 12  # products of three covariances whose means are written out
 
 
 def lemma_d_2(A_DD: Tensor, c_D: Tensor, Sigma_w_DD: Tensor, noise: float, start: float, T: int) -> Tensor:
-    """Eq. (26) given A and c, term by term: C_ij for i, j = 1 .. T."""
+    """Return eq. (26) given A and c, term by term: C_ij for i, j = 1 .. T."""
     rows_TD = torch.stack([c_D @ torch.linalg.matrix_power(A_DD, i) for i in range(T + 1)])
     started, driven = (start * rows_TD @ rows_TD.T).tolist(), (rows_TD @ Sigma_w_DD @ rows_TD.T).tolist()
     return torch.tensor(
@@ -59,7 +59,7 @@ def lemma_d_2(A_DD: Tensor, c_D: Tensor, Sigma_w_DD: Tensor, noise: float, start
 
 
 def moments_on_a_grid(C_TT: Tensor, window: int) -> Moments:
-    """E over y ~ N(0, C) of the tokens' own products, by Gauss and Hermite's rule in T variables."""
+    """Return E over y ~ N(0, C) of the tokens' own products, by Gauss and Hermite's rule in T variables."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     T = len(C_TT)
     grid_BT = torch.from_numpy(np.stack(np.meshgrid(*[nodes] * T, indexing="ij"), -1).reshape(-1, T))
@@ -81,9 +81,9 @@ def moments_on_a_grid(C_TT: Tensor, window: int) -> Moments:
     )
 
 
-def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
-    """Largest difference of the conditional moments from the grid's at a system of the law, as a share of
-    sqrt(form's diagonal entries): rounding, or a formula is wrong."""
+def grid_error(law: DynamicalSystemLaw, seed: int) -> Numbers:
+    """Return the largest difference of the conditional moments from the grid's at a system of the law, as a
+    share of sqrt(form's diagonal entries): rounding, or a formula is wrong."""
     window, T = law.window, min(law.length, max(law.window + 3, 5))
     short = law_of(law.setting, window, T, law.states, seed, process_noise=law.process_noise)
     drawn = short.systems([generator(seed, "check", 1)], 1)
@@ -100,12 +100,12 @@ def grid_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
     error = max(float(part.max()) for part in (form_error, linear_error, constant_error))
     # A chain of products of six, each y a sum of T terms with a root's entries; 4^T addends.
     source = "rounding of a product of six sums over the grid"
-    return error, at_most("grid_error", error, EPSILON * 64 * T * NODES, source)
+    return tried(grid_error=error).at_most(EPSILON * 64 * T * NODES, source)
 
 
-def means_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
-    """Largest error of E[C_ij C_kl C_mn] over the systems of a law with independent modes, at TRIPLES random
-    index triples, as a share of the sizes of the rules' terms.
+def means_error(law: DynamicalSystemLaw, seed: int) -> Numbers:
+    """Return the largest error of E[C_ij C_kl C_mn] over the systems of a law with independent modes, at
+    TRIPLES random index triples, as a share of the sizes of the rules' terms.
 
     The other way: C_ij = noise 1{i=j} + r sum_m b_m g_ij(v_m), each g a polynomial in v with coefficients of
     one sign; products multiplied out, v^n integrated, and the moments of r and b written down.
@@ -122,11 +122,11 @@ def means_error(law: DynamicalSystemLaw, seed: int) -> tuple[float, Condition]:
         written = _mean_of_product(law, [(row[0], row[1]), (row[2], row[3]), (row[4], row[5])])
         error = max(error, float(abs(found - written) / size))
     source = "rounding: 2^-52 times 36 T operations and 256 of the rules' weights, shares of the terms' sizes"
-    return error, at_most("means_error", error, EPSILON * (36 * law.length + 256), source)
+    return tried(means_error=error).at_most(EPSILON * (36 * law.length + 256), source)
 
 
 def _mean_of_product(law: DynamicalSystemLaw, entries: list[tuple[int, int]]) -> float:
-    """E[prod of C_ij], places i, j from 0, in setting (a) or (b) with uniform eigenvalues."""
+    """Return E[prod of C_ij], places i, j from 0, in setting (a) or (b) with uniform eigenvalues."""
     d, half = law.states, HALF_WIDTH**2
     one = [1.0, half / 3, half**2 / 5, half**3 / 7]  # E[c_1^(2k)]
     radius = [
@@ -160,7 +160,7 @@ def _mean_of_product(law: DynamicalSystemLaw, entries: list[tuple[int, int]]) ->
 
 
 def _of_one_mode(law: DynamicalSystemLaw, i: int, j: int) -> Polynomial:
-    """g_ij(v) = start v^(i+j) + process sum_(k<=min(i,j)) v^(i+j-2k)."""
+    """Return g_ij(v) = start v^(i+j) + process sum_(k<=min(i,j)) v^(i+j-2k)."""
     coefficients = np.zeros(i + j + 1)
     coefficients[i + j] = law.initial_variance
     coefficients[[i + j - 2 * k for k in range(1, min(i, j) + 1)]] += law.process_noise
@@ -168,7 +168,7 @@ def _of_one_mode(law: DynamicalSystemLaw, i: int, j: int) -> Polynomial:
 
 
 def _integral(polynomials: list[Polynomial], blocks: list[list[int]]) -> float:
-    """The product over blocks of E over v of the block's polynomials."""
+    """Return the product over blocks of E over v of the block's polynomials."""
     value = 1.0
     for block in blocks:
         product = math.prod([polynomials[place] for place in block], start=Polynomial([1.0]))
@@ -178,7 +178,7 @@ def _integral(polynomials: list[Polynomial], blocks: list[list[int]]) -> float:
 
 
 def partitions(count: int) -> list[list[list[int]]]:
-    """Yield the partitions of 0 .. count - 1 into blocks."""
+    """Return the partitions of 0 .. count - 1 into blocks."""
     if count == 0:
         return [[]]
     found = []
@@ -191,8 +191,8 @@ def partitions(count: int) -> list[list[list[int]]]:
 def losses_on_tokens(
     law: DynamicalSystemLaw, points: list[tuple[Tensor, Tensor]], seed: int, systems: int
 ) -> Comparison:
-    """Half squared errors of heads (b, a_KP) on simulated prompts, each over its mean given the system: do
-    all have mean 1? One row for each system, the mean over its sequences."""
+    """Compare half squared errors of heads (b, a_KP) on simulated prompts, each over its mean given the
+    system, with 1. One row for each system, the mean over its sequences."""
     step = itertools.count()
 
     def draw(count: int) -> Tensor:
@@ -209,7 +209,7 @@ def losses_on_tokens(
         given = conditional_moments(C_QTT, law.window)
         rows = []
         for b_P, a_KP in points:
-            off_B = on_tokens(b_P, a_KP, prompt) - prompt.target_RB[0]
+            off_B = predict_on_tokens(b_P, a_KP, prompt) - prompt.target_RB[0]
             loss_QB = off_B.square().view(count, SEQUENCES) / 2
             rows.append(loss_QB.mean(1) / half_squared_error(given, coefficients(b_P, a_KP)))
         return torch.stack(rows, 1)
@@ -218,8 +218,8 @@ def losses_on_tokens(
     return compare(draw, ones_K, 500, max(systems, 2), "sequences simulated")
 
 
-def on_tokens(b_P: Tensor, a_KP: Tensor, prompt: TokenPrompt) -> Tensor:
-    """(B,): the answers of one head, P = W_V^T and Q = W_QK^T, token by token."""
+def predict_on_tokens(b_P: Tensor, a_KP: Tensor, prompt: TokenPrompt) -> Tensor:
+    """Return (B,) answers of one head, P = W_V^T and Q = W_QK^T, token by token."""
     P = len(b_P)
     P_PP, Q_PP = torch.zeros(2, P, P, dtype=torch.float64)
     P_PP[-1], Q_PP[:, : len(a_KP)] = b_P, a_KP.T
@@ -227,11 +227,11 @@ def on_tokens(b_P: Tensor, a_KP: Tensor, prompt: TokenPrompt) -> Tensor:
     return last_entries(P_PP[None, None], Q_PP[None, None], prompt.context_RBNP[0], query_B1P)[:, 0]
 
 
-def without_signs(prompt: TokenPrompt) -> TokenPrompt:
-    """For the sizes of an answer's terms."""
+def absolute(prompt: TokenPrompt) -> TokenPrompt:
+    """Drop all signs, for the sizes of an answer's terms."""
     return replace(prompt, context_RBNP=prompt.context_RBNP.abs(), query_RBP=prompt.query_RBP.abs())
 
 
-def systems_of(law: DynamicalSystemLaw, seed: int, step: int, systems: int) -> Tensor:
-    """C of drawn systems, of a stream that no average uses."""
+def fresh_covariances(law: DynamicalSystemLaw, seed: int, step: int, systems: int) -> Tensor:
+    """Return C of drawn systems, of a stream that no average uses."""
     return covariances_of(law, generator(seed, "control", step), systems)

@@ -32,13 +32,13 @@ CONFIDENCE = 3.2905  # of a two-sided 99.9 % interval
 LEVEL = "99.9 % of Student's t over the parts of the drawn systems, shared among the entries"
 
 
-def enough(samples: int, length: int) -> int:
-    """Drawn systems, three at least in each part, of which one part's covariances are held at once."""
-    return fits_in_memory(samples, 3 * PARTS, -(-(length**2) // PARTS))
+def require_systems(samples: int, length: int) -> None:
+    """Refuse fewer drawn systems than three in each part, and more than a part holds at once."""
+    fits_in_memory(samples, 3 * PARTS, -(-(length**2) // PARTS))
 
 
 def covariances_of(law: DynamicalSystemLaw, rng: np.random.Generator, systems: int) -> Tensor:
-    """C (Q, T, T) of systems drawn from the law."""
+    """Draw systems from the law; return their C (Q, T, T)."""
     drawn = law.systems([rng], systems)
     noise, start = law.observation_noise, law.initial_variance
     return covariances_of_systems(
@@ -47,22 +47,23 @@ def covariances_of(law: DynamicalSystemLaw, rng: np.random.Generator, systems: i
 
 
 def mean_over(C_QTT: Tensor) -> Covariances:
+    """Return covariances with equal weights."""
     return Covariances(torch.full((len(C_QTT),), 1 / len(C_QTT), dtype=torch.float64), C_QTT)
 
 
-def of_mean_square_one(C_QTT: Tensor) -> Tensor:
-    """Of sequences scaled given their system, A and -A alike: else few systems carry every mean."""
+def scale_to_mean_square_one(C_QTT: Tensor) -> Tensor:
+    """Scale the sequences of every system, A and -A alike: else few systems carry every mean."""
     return C_QTT / C_QTT.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
 
 
-def in_standard_errors(parts_CE: Tensor) -> Tensor:
-    """Means over the parts of quantities that should be zero; 0 where all parts are."""
+def z_of_parts(parts_CE: Tensor) -> Tensor:
+    """Return means over the parts in standard errors; 0 where all parts are."""
     mean_E, stderr_E = parts_CE.mean(0), parts_CE.std(0) / len(parts_CE) ** 0.5
     return torch.where(mean_E == 0, 0.0, mean_E / stderr_E)
 
 
 def quantile(entries: int) -> float:
-    """Which none of so many of them exceeds at LEVEL."""
+    """Return what none of so many z of parts exceeds at LEVEL."""
     return float(student.isf(ALPHA / (2 * entries), PARTS - 1))
 
 
@@ -80,18 +81,21 @@ class Population:
 
     @cached_property
     def moments_of_parts(self) -> list[Moments]:
+        """The moments of every part."""
         return [moments(part, self.law.window) for part in self.parts]
 
     @cached_property
     def moments(self) -> Moments:
+        """Their mean."""
         return average(self.moments_of_parts)
 
     @cached_property
     def risk(self) -> QuadraticRisk:
+        """The risk as a convex form."""
         return quadratic_risk(self.moments, self.law.window)
 
     def stderr(self, statistic: Callable[[Moments], float]) -> float:
-        """The jackknife's, over the parts; zero where the moments are exact."""
+        """Return the jackknife's standard error over the parts; zero where the moments are exact."""
         parts, count = self.moments_of_parts, len(self.moments_of_parts)
         if count == 1:
             return 0.0
@@ -100,6 +104,7 @@ class Population:
 
     @property
     def note(self) -> str:
+        """How the mean over systems is taken."""
         if self.law.pool is not None:
             return f"The mean over systems is that of the law's own {len(self.parts[0].weight_Q)}."
         if self.law.has_listed_modes:
@@ -112,6 +117,8 @@ class Population:
 
 
 def average(parts: list[Moments]) -> Moments:
+    """Return the mean of moments."""
+
     def mean(tensors: list[Tensor]) -> Tensor:
         return torch.stack(tensors).mean(0)
 
@@ -122,15 +129,15 @@ def average(parts: list[Moments]) -> Moments:
     )
 
 
-def balanced(optimum: HeadsOptimum, window: int) -> tuple[Tensor, Tensor]:
-    """(b, a_KP) of one head at ||b|| = ||a||, b's last entry not below zero."""
+def balance(optimum: HeadsOptimum, window: int) -> tuple[Tensor, Tensor]:
+    """Return (b, a_KP) of one head at ||b|| = ||a||, b's last entry not below zero."""
     b_P, a_KP = optimum.b_HP[0], optimum.a_HKP[0, :window]
     scale = (a_KP.norm() / b_P.norm()).sqrt() * (-1 if b_P[-1] < 0 else 1)
     return b_P * scale, a_KP / scale
 
 
-def mirrored(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
-    """s = 1: b and a_1 exchanged, the same predictor; elsewhere there is no such symmetry."""
+def exchange(b_P: Tensor, a_KP: Tensor) -> tuple[Tensor, Tensor]:
+    """Exchange b and a_1 at s = 1, which is the same predictor; elsewhere there is no such symmetry."""
     if len(a_KP) != 1:
         raise InputError("check.window: the mirror exists for window 1 only")
     return a_KP[0], b_P[None]
