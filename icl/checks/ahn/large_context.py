@@ -18,12 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from icl.checks.ahn.support.preconditioner import (
-    context_times_distance,
-    distance_as_difference,
-    relative_gradient,
-    trace_undivided,
-)
+from icl.checks.ahn.support import preconditioner
 from icl.checks.ahn.support.settings import Eigenvalues, Matrix
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
@@ -32,11 +27,8 @@ from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.theory.closed_forms import theorem1_preconditioner
 
-MAX_CONTEXT = 10**9
-MAX_CONDITION = 1e13
+MAX_CONTEXT, MAX_CONDITION = 10**9, 1e13
 RATE = "1 / N exactly: r / (N + r) < r / N, r = 1 + tr(Sigma) / (least eigenvalue), all numbers positive"
-DIFFERENCE = "rounding: 64 eps times the condition number of Sigma, of a difference of numbers below 1"
-GRADIENT = "rounding: 64 eps times the condition number of Sigma, as a share of the gradient at A = 0"
 
 
 @dataclass(eq=False)
@@ -71,20 +63,22 @@ class LargeContext:
         eigenvalues_D = torch.linalg.eigvalsh(self.Sigma)
         condition = float(eigenvalues_D[-1] / eigenvalues_D[0])
         rate = 1 + float(eigenvalues_D.sum() / eigenvalues_D[0])
-        scaled = [context_times_distance(eigenvalues_D, N) for N in self.contexts]
+        scaled = [preconditioner.context_times_distance(eigenvalues_D, N) for N in self.contexts]
         distances = [share / N for N, share in zip(self.contexts, scaled, strict=True)]
         difference = max(
-            abs(distance_as_difference(self.Sigma, theorem1_preconditioner, N) - distance)
+            abs(preconditioner.distance_as_difference(self.Sigma, theorem1_preconditioner, N) - distance)
             for N, distance in zip(self.contexts, distances, strict=True)
         )
-        gradient = max(relative_gradient(self.Sigma, N) for N in self.contexts)
+        gradient = max(preconditioner.relative_gradient(self.Sigma, N) for N in self.contexts)
         long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
-        control = long * distance_as_difference(self.Sigma, trace_undivided, long)
+        control = long * preconditioner.distance_as_difference(
+            self.Sigma, preconditioner.trace_undivided, long
+        )
         return finding(
             [
                 exact(largest_context_times_distance=max(scaled)).at_most(rate, RATE),
-                exact(largest_difference=difference).at_most(ROUNDING * condition, DIFFERENCE),
-                exact(largest_gradient=gradient).at_most(ROUNDING * condition, GRADIENT),
+                exact(largest_difference=difference).at_most(ROUNDING * condition, preconditioner.DIFFERENCE),
+                exact(largest_gradient=gradient).at_most(ROUNDING * condition, preconditioner.GRADIENT),
                 exact(
                     contexts=list(self.contexts),
                     distance_by_context=distances,

@@ -27,9 +27,6 @@ from icl.checks.verdict import Control, Finding, decide
 from icl.random import generator
 
 WORDS_LAYERS, WORDS_DIM = 3, 10
-SOURCE = (
-    "rounding: 64 eps times what the terms would add up to with all signs equal, over what they add up to"
-)
 REMARKS = [
     "On S the prediction itself is unchanged, prompt by prompt, which is more than the lemma says.",
     "The proof uses only that all A_l are multiples of one matrix; w ~ N(0, Sigma^-1) is not needed.",
@@ -48,8 +45,8 @@ class Lemma4(PromptSettings):
 
     reference = "Lemma 4"
     claim = (
-        "With w ~ N(0, Sigma^-1) and every A_l a multiple of Sigma^-1 "
-        "the risk does not change when two layers swap."
+        "With w ~ N(0, Sigma^-1) and every A_l a multiple of Sigma^-1 the risk does not change when two "
+        "layers swap."
     )
 
     def __post_init__(self) -> None:
@@ -77,7 +74,7 @@ class Lemma4(PromptSettings):
             changes["words_error"] = layer_swaps.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
         return finding(
             [
-                *(tried(**{name: error}).at_most(bound, SOURCE) for name, (error, bound) in changes.items()),
+                *layer_swaps.numbers(changes),
                 tried(max_error=max(error for error, _ in changes.values())),
             ],
             self._control(A_LDD, a_L),
@@ -90,17 +87,13 @@ class Lemma4(PromptSettings):
         law = self.whitened
         if law.dim > WORDS_DIM:
             prompt = law.gram_prompts([generator(self.seed, "control", 1)], self.samples)
-            change = layer_swaps.on_predictions(law, self._off_s(A_LDD), a_L, prompt)
+            change = layer_swaps.on_predictions(law, layer_swaps.off_s(A_LDD, self.seed), a_L, prompt)
             text = "layers off S swapped (a random matrix added to A_0), largest change of a prediction"
         elif law.dim == 1:
             longer = torch.cat([1.1 * A_LDD[:1], A_LDD[1:2]])
             change = layer_swaps.on_risks(law, [A_LDD[:2], longer], a_L[:2])
             text = "a_0 a tenth larger instead of a swap (every A is on S at dim 1), exact risk, L = 2"
         else:
-            change = layer_swaps.on_words(law, self._off_s(A_LDD[:2]), a_L[:2])
+            change = layer_swaps.on_words(law, layer_swaps.off_s(A_LDD[:2], self.seed), a_L[:2])
             text = "two layers off S swapped (a random matrix added to A_0), exact risk, L = 2"
         return Control(text, change[0], decide(*change) == "fails")
-
-    def _off_s(self, A_LDD: Tensor) -> Tensor:
-        noise_DD = torch.tensor(generator(self.seed, "control").standard_normal(A_LDD.shape[1:]))
-        return torch.cat([A_LDD[:1] + 0.3 * noise_DD, A_LDD[1:]])

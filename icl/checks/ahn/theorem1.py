@@ -14,7 +14,7 @@ R seeds, B prompts, D covariates, N = `context` tokens, P = D + 1 token width, L
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -22,9 +22,8 @@ from icl.checks.ahn.support.judge_layers import judge_layers
 from icl.checks.ahn.support.linear_layer import GRADIENT, RISK, LinearLayer, layer_of
 from icl.checks.ahn.support.linear_layer_tokens import numbers_on_tokens
 from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.numbers import Numbers, exact, finding, tried
+from icl.checks.numbers import exact, finding, tried
 from icl.checks.settings import integer
-from icl.checks.token_evidence import affordable_context
 from icl.checks.verdict import Control, Finding, Weights
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
@@ -48,10 +47,6 @@ class Theorem1(PromptSettings):
     claim = "Eq. (6) minimises the loss of a single linear attention layer over all P and Q, for any Sigma."
     claim_of_weights = "These weights are at eq. (6), up to P <- gamma P, Q <- Q / gamma."
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.token_context = affordable_context(self.context, self.dim)
-
     def measure(self) -> Finding:
         Sigma, N = self.law.Sigma_RDD[0], self.context
         layer, isotropic = LinearLayer(Sigma, N), LinearLayer(torch.eye(self.dim, dtype=torch.float64), N)
@@ -63,6 +58,7 @@ class Theorem1(PromptSettings):
         # (6) without the trace term, which is what corrects for the finite context: A' = N / (N + 1) I.
         _, untraced = layer.at_whitened(*layer_of(N / (N + 1) * isotropic.Sigma))
         _, slight = layer.at_whitened(*layer.whiten(*layer_of((1 + 1e-10) * A_DD)))  # must be seen, too
+        on_tokens, cut = numbers_on_tokens(self.law, generator(self.seed, "check", 1))
         return finding(
             [
                 exact(gradient_norm=layer.whitened_gradient(*claim)).at_most(slope, GRADIENT),
@@ -71,30 +67,18 @@ class Theorem1(PromptSettings):
                 exact(risk_gap=gap).at_most(layer.risk_rounding, RISK).holds_only_if(layer.resolved),
                 exact(rescaling_change=layer.rescaling_change(*claim)).at_most(layer.risk_rounding, RISK),
                 exact(eq7_risk_gap=gap7).at_most(isotropic.risk_rounding, RISK),
-                *self._on_tokens(),
+                *on_tokens,
                 exact(optimal_risk=layer.least_risk, risk_at_claim=risk, condition=layer.optimum.condition),
                 tried(lemma3_antisymmetric_change=self._antisymmetric_change()),
             ],
             Control(DROPPED, untraced, min(untraced, slight) > slope),
-            notes=self._notes(layer),
+            notes=[*([] if layer.resolved else [UNRESOLVED]), *cut],
             remarks=[UNIQUE],
         )
 
     def judge(self, weights: Weights) -> Finding:
         """Compare weights with eq. (6), up to gamma and to entries that do not enter the loss."""
         return judge_layers(weights, DIMS)
-
-    def _on_tokens(self) -> list[Numbers]:
-        law = replace(self.law, context_R=(self.token_context,))
-        A_DD = theorem1_preconditioner(law.Sigma_RDD[0], self.token_context)
-        return numbers_on_tokens(law, A_DD, generator(self.seed, "check", 1))
-
-    def _notes(self, layer: LinearLayer) -> list[str]:
-        notes = [] if layer.resolved else [UNRESOLVED]
-        if self.token_context < self.context:
-            text = f"held to tokens at context {self.token_context}: longer prompts are too dear"
-            notes.append(f"The risk's formula is {text}.")
-        return notes
 
     def _antisymmetric_change(self) -> float:
         """On drawn prompts, the largest change of <G, X_j> along E_{d+1,j} - E_{j,d+1}."""

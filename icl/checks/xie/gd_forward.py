@@ -12,20 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from icl.checks import attention
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.rounding import PATH, path_rounding
 from icl.checks.settings import in_range, integer
 from icl.checks.verdict import Control, Finding
-from icl.checks.xie.support.descent_step import step_prediction, step_size, with_guess
+from icl.checks.xie.support.descent_step import step_errors
 from icl.checks.xie.support.initial_guess import AroundPrior
-from icl.checks.xie.support.yq_lsa import descent_from, path_length
-from icl.constructions.xie.initial_guess import one_step_gd
+from icl.checks.xie.support.yq_lsa import path_length
 from icl.errors import real, reals
-from icl.models import Full, LinearTransformer
-from icl.random import generator
 
 REMARKS = [
     "(8) holds for any guess: the layer answers y_q plus -eta <grad R(w*), x_q>. It is the step's prediction "
@@ -59,7 +55,10 @@ class GDForward(AroundPrior):
 
     def measure(self) -> Finding:
         settings = [(C, eta) for C in self.contexts for eta in self.etas]
-        errors = [self._errors(C, eta) for C, eta in settings]
+        errors = [
+            step_errors(replace(self.law, context_R=(C,)), eta, self.samples, self.seed)
+            for C, eta in settings
+        ]
         parts = {name: float(np.max([error[name] for error in errors])) for name in ("tokens", "gram", "v")}
         max_error = float(np.max(list(parts.values())))
         bound = path_rounding(max(2 * path_length(self.dim, C) for C in self.contexts))
@@ -80,27 +79,3 @@ class GDForward(AroundPrior):
             ),
             remarks=REMARKS,
         )
-
-    def _errors(self, context: int, eta: float) -> dict[str, float]:
-        """Largest error of the three forward passes, and of three wrong readings of (10)."""
-        w_star_D = self.law.mean_RD[0]
-        law = replace(self.law, context_R=(context,))
-        unguessed = law.token_prompts([generator(self.seed, "check")], self.samples)
-        prompt = with_guess(unguessed, w_star_D)
-        model = Full(self.dim, 1)
-        model.load(dict(zip("PQ", (M[None, None] for M in one_step_gd(w_star_D, eta)), strict=True)))
-        zero_D = torch.zeros_like(w_star_D)
-        step_B, size_B = step_prediction(prompt, w_star_D, eta), step_size(prompt, w_star_D, eta)
-        passes = {
-            "tokens": LinearTransformer(model, "tokens").predict(prompt),
-            "gram": LinearTransformer(model).predict(prompt.gram()),
-            "v": LinearTransformer(descent_from(w_star_D, eta), "tokens").predict(unguessed),
-        }
-        errors = {name: np.abs(pass_RB[0].detach().numpy() - step_B) for name, pass_RB in passes.items()}
-        layer_B = passes["tokens"][0].detach().numpy()
-        errors["a step a tenth longer"] = np.abs(layer_B - step_prediction(prompt, w_star_D, 1.1 * eta))
-        if w_star_D.any():
-            errors["the step from 0"] = np.abs(layer_B - step_prediction(prompt, zero_D, eta))
-            bare_B = LinearTransformer(model, "tokens").predict(unguessed)[0].detach().numpy()
-            errors["the layer with y_q = 0"] = np.abs(bare_B - step_B)
-        return {name: float((error_B / size_B).max()) for name, error_B in errors.items()}

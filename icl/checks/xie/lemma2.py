@@ -50,8 +50,7 @@ class Lemma2(AroundPrior):
         self.risk = risk_under(self.law)
 
     def measure(self) -> Finding:
-        in_v, in_X, curvature = self._convex_parts()
-        w_star_D = self.law.mean_RD[0]
+        (in_v, in_X, curvature), w_star_D = self._convex_parts(), self.law.mean_RD[0]
         P_PP, Q_PP = one_step_gd(w_star_D, isotropic_step(self.dim, self.context))
         points = (P_PP, Q_PP, w_star_D), (-P_PP, -Q_PP, w_star_D)
         measured = float(violation(self._risk, *points))

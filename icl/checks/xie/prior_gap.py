@@ -60,7 +60,6 @@ class PriorGap(WithGuess):
             *(gaps.blurred_share(case) for case in given),
             *(case.blurred / case.rounding for case in given),
         ]
-        control = float(np.min(rivals))
         on_tokens = gaps.gaps_on_tokens(laws, generator(self.seed, "check", 1))
         return finding(
             [
@@ -81,8 +80,8 @@ class PriorGap(WithGuess):
             Control(
                 "error over rounding with the slope 2 / (d C) instead, with one 1e-10 larger, and with the "
                 "risks' terms that far off, the least of the three gaps at w*, v and b as given",
-                control,
-                control > 1.0,
+                float(np.min(rivals)),
+                float(np.min(rivals)) > 1.0,
             ),
             notes=[
                 "The closed form is verified on a grid of (d, C) that includes C < d. The gap is the least "

@@ -47,9 +47,9 @@ test_another_preconditioner_is_seen = seen(
     Mutant(EQ_6, "theorem1_preconditioner", lambda right, Sigma, N: 1.001 * right(Sigma, N)),
     Mutant(EQ_6, "theorem1_preconditioner", lambda right, Sigma, N: right(Sigma, max(N // 2, 1))),
     Mutant(EQ_6, "theorem1_preconditioner", lambda right, Sigma, N: (1 + 1e-10) * right(Sigma, N)),
-    Mutant(large_context, "context_times_distance", lambda right, *at: 1.1 * right(*at)),
+    Mutant(preconditioner, "context_times_distance", lambda right, *at: 1.1 * right(*at)),
     Mutant(
-        large_context,
+        preconditioner,
         "context_times_distance",
         lambda right, *at: (1 - 1e-9) * right(*at),
         of="largest_difference",

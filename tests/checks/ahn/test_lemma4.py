@@ -64,6 +64,6 @@ test_every_part_can_fail_and_the_control_must = seen(
         for part in ("the_polynomial", "predictions", "words")
     ),
     Mutant(layer_swaps, "SparseA", lambda right, *given: Bent(*given)),
-    blinded(Lemma4, "_off_s", lambda right, check, A: A),
+    blinded(layer_swaps, "off_s", lambda right, A, seed: A),
     samples=50,
 )

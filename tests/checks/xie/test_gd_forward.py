@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from icl.checks.xie import gd_forward
 from icl.checks.xie.gd_forward import GDForward
+from icl.checks.xie.support import descent_step
 from icl.models import LinearTransformer
 from icl.random import generator
 from tests.checks.asking import Mutant, blinded, holds, seen
@@ -33,7 +33,7 @@ def test_the_size_of_a_step_is_that_of_its_terms():
     prompt = check.law.token_prompts([generator(0, "check")], 1)
     x, y = prompt.context_RBNP[0, 0, :, :2].numpy(), prompt.context_RBNP[0, 0, :, 2].numpy()
     terms = abs(w) + 0.3 * abs(x).T @ (abs(x) @ abs(w) + abs(y)) / 3
-    size = gd_forward.step_size(prompt, check.law.mean_RD[0], 0.3)
+    size = descent_step.step_size(prompt, check.law.mean_RD[0], 0.3)
     np.testing.assert_allclose(size, [terms @ abs(prompt.query_RBP[0, 0, :2].numpy())], rtol=1e-13)
 
 
@@ -45,19 +45,19 @@ def blind(right, prompt, start, eta):
 
 test_other_weights_are_seen = seen(
     GDForward,
-    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(w, eta * (1 + 1e-9))),
-    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(0 * w, eta)),
-    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: tuple(M.mT for M in right(w, eta))),
-    Mutant(gd_forward, "with_guess", lambda right, prompt, guess: prompt),
-    Mutant(gd_forward, "one_step_gd", lambda right, w, eta: right(w * float("nan"), eta), "undecided"),
-    blinded(gd_forward, "step_prediction", blind),
+    Mutant(descent_step, "one_step_gd", lambda right, w, eta: right(w, eta * (1 + 1e-9))),
+    Mutant(descent_step, "one_step_gd", lambda right, w, eta: right(0 * w, eta)),
+    Mutant(descent_step, "one_step_gd", lambda right, w, eta: tuple(M.mT for M in right(w, eta))),
+    Mutant(descent_step, "with_guess", lambda right, prompt, guess: prompt),
+    Mutant(descent_step, "one_step_gd", lambda right, w, eta: right(w * float("nan"), eta), "undecided"),
+    blinded(descent_step, "step_prediction", blind),
 )
 
 
 @pytest.mark.parametrize("part", ["gram", "tokens", "trained_guess"])
 def test_every_part_is_measured_apart(mutate, part):
     if part == "trained_guess":
-        mutate(gd_forward, "descent_from", lambda right, w, eta: right(w, eta, w * (1 + 1e-9)))
+        mutate(descent_step, "descent_from", lambda right, w, eta: right(w, eta, w * (1 + 1e-9)))
     else:
         off = lambda right, model, prompt: right(model, prompt) * (1 + 1e-9 * (model.path == part))  # noqa: E731
         mutate(LinearTransformer, "predict", off)

@@ -8,7 +8,7 @@ R replicas (the original, then each order), B prompts, L layers, D covariates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -16,11 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from icl.checks.numbers import Numbers, tried
 from icl.checks.rounding import ROUNDING
 from icl.models import LinearTransformer, SparseA
+from icl.random import generator
 from icl.tasks import GramPrompt, LinearRegressionLaw, TokenPrompt
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.expected_traces import sparse_a_risk
+
+SOURCE = (
+    "rounding: 64 eps times what the terms would add up to with all signs equal, over what they add up to"
+)
 
 Array = NDArray[np.float64]
 Change = tuple[float, float]  # an error and its bound
@@ -77,6 +83,17 @@ def growth(law: LinearRegressionLaw, a_L: Array) -> float:
     """Risk with all terms made positive (at -A) over the risk."""
     risk = InvariantRisk(law.dim, law.context_R[0], len(a_L))
     return risk.value((-a_L).tolist()) / risk.value(a_L.tolist())
+
+
+def numbers(changes: Mapping[str, Change]) -> list[Numbers]:
+    """Compare every change with its bound."""
+    return [tried(**{name: error}).at_most(bound, SOURCE) for name, (error, bound) in changes.items()]
+
+
+def off_s(A_LDD: Tensor, seed: int) -> Tensor:
+    """These layers with a random matrix added to A_0."""
+    noise_DD = torch.tensor(generator(seed, "control").standard_normal(A_LDD.shape[1:]))
+    return torch.cat([A_LDD[:1] + 0.3 * noise_DD, A_LDD[1:]])
 
 
 def _predict(A_LDD: Tensor, prompt: GramPrompt | TokenPrompt) -> Tensor:

@@ -6,6 +6,8 @@ B prompts, D covariates, P = D + 1 token width, L = H = 1.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,6 +17,7 @@ from icl.checks.numbers import Numbers, tried
 from icl.checks.sequential import Comparison
 from icl.checks.token_evidence import (
     PRECISION,
+    affordable_context,
     by_gram,
     by_tokens,
     draw_tokens,
@@ -25,13 +28,18 @@ from icl.checks.token_evidence import (
 )
 from icl.models import Full, SparseA
 from icl.tasks import LinearRegressionLaw
+from icl.theory.closed_forms import theorem1_preconditioner
 
 PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
 FREE_PRECISION = 0.006  # at weights for which nothing but the query is integrated
 
 
-def numbers_on_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Generator) -> list[Numbers]:
-    """Compare the risk's form, and the library's predictions by both paths, with drawn prompts."""
+def numbers_on_tokens(law: LinearRegressionLaw, rng: np.random.Generator) -> tuple[list[Numbers], list[str]]:
+    """Compare the risk's form, and the library's predictions by both paths, with drawn prompts; with a note
+    where their context is cut."""
+    wanted, context = law.context_R[0], affordable_context(law.context_R[0], law.dim)
+    law = replace(law, context_R=(context,))
+    A_DD = theorem1_preconditioner(law.Sigma_RDD[0], context)
     risks = compare_risks(law, A_DD, rng)
     families = {"sparse_paths_error": SparseA(law.dim, 1), "paths_error": Full(law.dim, 1)}
     paths = [
@@ -39,7 +47,9 @@ def numbers_on_tokens(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Gen
         for name, family in families.items()
         for error, bound in [paths_error(family, law, rng)]
     ]
-    return [*paths, *(comparison.numbers(prefix) for prefix, comparison in risks.items())]
+    note = f"The risk's formula is held to tokens at context {context}: longer prompts are too dear."
+    numbers = [*paths, *(comparison.numbers(prefix) for prefix, comparison in risks.items())]
+    return numbers, [note] if context < wanted else []
 
 
 def compare_risks(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Generator) -> dict[str, Comparison]:

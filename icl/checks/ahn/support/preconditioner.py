@@ -14,6 +14,9 @@ from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
 from icl.theory.expected_traces import sparse_a_risk
 
+DIFFERENCE = "rounding: 64 eps times the condition number of Sigma, of a difference of numbers below 1"
+GRADIENT = "rounding: 64 eps times the condition number of Sigma, as a share of the gradient at A = 0"
+
 
 def distance_as_difference(
     Sigma: Tensor, preconditioner: Callable[[Tensor, int], Tensor], context: int

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.numbers import Numbers, tried
 from icl.checks.sequential import Comparison
 from icl.checks.token_evidence import PRECISION, draw_tokens, hold_to
 from icl.models import Full, LinearTransformer
@@ -24,6 +25,7 @@ PROMPTS = 64  # on which the library's predictions are compared
 QUERIES = 8  # that share the tokens of a prompt
 
 Point = tuple[Tensor, Tensor]  # b_P and A_DD
+PREDICTION = "rounding: 2^-52 times a prediction's additions and products"
 
 
 def diagonal_point(step: float, dim: int) -> Point:
@@ -81,10 +83,10 @@ def mean_over_tasks(b_P: Tensor, A_DD: Tensor, x_BND: Tensor, x_q_BKD: Tensor) -
     return loss_BK.mean(1)
 
 
-def library_error(
+def library_numbers(
     points: Sequence[Point], law: LinearRegressionLaw, rng: np.random.Generator
-) -> tuple[float, float, float]:
-    """Largest error of the library's predictions on drawn tokens, and its bound; the effect of a on them.
+) -> list[Numbers]:
+    """The effect of a on the library's predictions on drawn tokens, and their largest error.
 
     Against -<b, (1/N) sum_i relu(x_i^T A x_q) z_i>, as a share of the sizes of its terms.
     """
@@ -107,7 +109,11 @@ def library_error(
         sizes_BN = (tokens.x_BND.abs() @ (A_DD.abs() @ x_q_BD.abs()[:, :, None]))[..., 0]
         sizes_B = ((z_BNP.abs() @ b_P.abs()) * sizes_BN).sum(1) / N
         error = max(error, float(((found_B - expected_B).abs() / sizes_B).max()))
-    return error, 2 * EPSILON * (3 * (D + 1) + N + 3), effect
+    rounding = 2 * EPSILON * (3 * (D + 1) + N + 3)
+    return [
+        tried(effect_of_a=effect).at_most(0, "exact: a meets the query's label, which is 0"),
+        tried(prediction_error=error).at_most(rounding, PREDICTION),
+    ]
 
 
 def predict(P_PP: Tensor, Q_PP: Tensor, prompt: TokenPrompt) -> Tensor:

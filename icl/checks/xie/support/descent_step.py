@@ -8,9 +8,38 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from icl.tasks import TokenPrompt
+from icl.checks.xie.support.yq_lsa import descent_from
+from icl.constructions.xie.initial_guess import one_step_gd
+from icl.models import Full, LinearTransformer
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw, TokenPrompt
+
+
+def step_errors(law: LinearRegressionLaw, eta: float, samples: int, seed: int) -> dict[str, float]:
+    """Largest error of the three forward passes, and of three wrong readings of (10)."""
+    w_star_D = law.mean_RD[0]
+    unguessed = law.token_prompts([generator(seed, "check")], samples)
+    prompt = with_guess(unguessed, w_star_D)
+    model = Full(law.dim, 1)
+    model.load(dict(zip("PQ", (M[None, None] for M in one_step_gd(w_star_D, eta)), strict=True)))
+    zero_D = torch.zeros_like(w_star_D)
+    step_B, size_B = step_prediction(prompt, w_star_D, eta), step_size(prompt, w_star_D, eta)
+    passes = {
+        "tokens": LinearTransformer(model, "tokens").predict(prompt),
+        "gram": LinearTransformer(model).predict(prompt.gram()),
+        "v": LinearTransformer(descent_from(w_star_D, eta), "tokens").predict(unguessed),
+    }
+    errors = {name: np.abs(pass_RB[0].detach().numpy() - step_B) for name, pass_RB in passes.items()}
+    layer_B = passes["tokens"][0].detach().numpy()
+    errors["a step a tenth longer"] = np.abs(layer_B - step_prediction(prompt, w_star_D, 1.1 * eta))
+    if w_star_D.any():
+        errors["the step from 0"] = np.abs(layer_B - step_prediction(prompt, zero_D, eta))
+        bare_B = LinearTransformer(model, "tokens").predict(unguessed)[0].detach().numpy()
+        errors["the layer with y_q = 0"] = np.abs(bare_B - step_B)
+    return {name: float((error_B / size_B).max()) for name, error_B in errors.items()}
 
 
 def with_guess(prompt: TokenPrompt, guess_D: Tensor) -> TokenPrompt:
