@@ -32,6 +32,9 @@ class Asking:
         self.asked.append((experiment, dict(overrides or {})))
         return self.made(*self.asked[-1])
 
+    def info(self, line: str) -> None:
+        pass
+
     def store(
         self, name: str, science: Mapping[str, Any], compute: Callable[[], Any], code: Any = None
     ) -> Any:

@@ -33,6 +33,9 @@ class Runner(Protocol):
         the module `compute` is written in.
         """
 
+    def info(self, line: str) -> None:
+        """Show a line to whoever waits."""
+
 
 class Experiment(Protocol):
     """Makes or finds every record a figure draws from, by name."""

@@ -9,6 +9,10 @@ class Storing:
 
     def __init__(self, outputs, run=None, scale="smoke"):
         self.outputs, self.run, self.scale = outputs, run, scale
+        self.lines = []
+
+    def info(self, line):
+        self.lines.append(line)
 
     def train(self, experiment, overrides=None):
         assert self.run is not None, "nothing is trained through the run store"

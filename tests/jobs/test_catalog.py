@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.catalog import KINDS, has_result, listing
+from icl.jobs.stored.catalog import KINDS, claim_of, has_result, listing
 from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 
@@ -50,3 +50,19 @@ def test_no_run_is_read_twice(done: bool, tmp_path: Path, monkeypatch: pytest.Mo
     assert 0 < len(reads) <= (1 if done else 2 * runs)
     found = {item["id"]: item["done"] for item in document["experiments"]}
     assert found["ahn/theorem3"] is done
+
+
+def test_a_claim_is_its_own_classes_and_nothing_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "claims_of_a_user.py").write_text(
+        "raise RuntimeError\n"
+        "class Silent:\n    dim = 1\n\n"
+        "class One(\n    Silent,\n):\n    dim = 2\n\n    claim: str = 'one' ' two'\n"
+        "class OneMore:\n    claim = (\n        'three'\n    )\n"
+        "class Computed:\n    claim = f'{1}'\n"
+    )
+    claims = {"Silent": "", "One": "one two", "OneMore": "three", "Computed": "", "Missing": ""}
+    assert {name: claim_of(f"claims_of_a_user.{name}") for name in claims} == claims
+    assert claim_of("no_such_module.One") == "" and claim_of("") == ""

@@ -9,13 +9,11 @@ R runs, C examples, N pairs of the pool, Q queries.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import gc
 import importlib.util
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +25,7 @@ from icl.experiments.xie import hub
 from icl.experiments.xie.answers import parse_score
 from icl.experiments.xie.settings import DEVICES, DTYPES, GuessTraining
 from icl.experiments.xie.similarity import Similarity, digest, read_split
+from icl.progress import track
 from icl.runs.record import RunRecord
 
 if TYPE_CHECKING:
@@ -121,12 +120,11 @@ class Fig6:
         task.run(self.runs - 1)  # refuses more runs than there are queries
         guesses = self._guesses(runner, task, places.embeddings, device)
         prompts = [self._prompts(task, guesses, number) for number in range(self.runs)]
-        found = {"guesses": guesses}
-        with _bar(len(places.models) * self.runs) as advance:
-            for label, folder in places.models.items():
-                interview = Interview(self, runner, label, folder, device, prompts)
-                found[f"answers_{label}"] = interview.record(advance)
-        return found
+        answers = {
+            f"answers_{label}": Interview(self, runner, label, folder, device, prompts).record()
+            for label, folder in places.models.items()
+        }
+        return {"guesses": guesses, **answers}
 
     def dtype_of(self, folder: Path) -> str:
         return hub.stored_dtype(folder) if self.dtype == "auto" else self.dtype
@@ -272,20 +270,19 @@ class Interview:
         self._model: LanguageModel | None = None
         self._answered: dict[int, dict[str, np.ndarray]] = {}
 
-    def record(self, advance: Any) -> RunRecord:
+    def record(self) -> RunRecord:
         science = {**self.science, "prompts": digest([prompt.texts for prompt in self.prompts])}
-        found = self.runner.store("xie/fig6", science, lambda: self._together(advance))
+        record = self.runner.store("xie/fig6", science, self._arrays)
         self._model = None
         gc.collect()  # before the next model is loaded
-        return found
+        return record
 
-    def _together(self, advance: Any) -> dict[str, np.ndarray]:
+    def _arrays(self) -> dict[str, np.ndarray]:
         runs = []
-        for number, prompt in enumerate(self.prompts):
+        for number, prompt in enumerate(track(self.prompts, self.label, len(self.prompts))):
             science = {**self.science, "prompt": digest(prompt.texts)}
             answers = functools.partial(self._answers_of, number)
             runs.append(self.runner.store("xie/fig6_runs", science, answers, ASKING).weights)
-            advance(self.label)
         found = {
             "truth_R": np.array([prompt.truth for prompt in self.prompts]),
             "guess_R": np.array([prompt.guess for prompt in self.prompts]),
@@ -336,7 +333,7 @@ class Interview:
             )
             texts = [prompt.texts[form] for prompt in self.prompts for form in FORMS]
             need = self._model.need(texts, settings.batch)
-            print(f"{self.label}: {need}", file=sys.stderr, flush=True)
+            self.runner.info(f"{self.label}: {need}")
         return self._model
 
 
@@ -348,14 +345,3 @@ def _guess_training(settings: Mapping[str, Any]) -> GuessTraining:
         if name not in known:
             raise InputError(f"{KEY}.guess.{name}: no such setting{nearest(str(name), known)}")
     return GuessTraining(**settings)
-
-
-@contextlib.contextmanager
-def _bar(total: int) -> Iterator[Any]:
-    """Called once for each run that is there, with the model's name."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("language models", total=total)
-        yield lambda label: bar.update(task, advance=1, description=label)

@@ -23,10 +23,12 @@ from icl.config.session import Session, parse_session
 from icl.config.values import flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError, nearest
+from icl.events import Item, Progress
 from icl.jobs.execution.memory import release_memory
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.train import TrainRequest
+from icl.progress import listening
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
 from icl.runs.documents import read_record, same
@@ -120,7 +122,9 @@ class FigureRequest:
 
     def execute(self, session: Session) -> Document:
         started = time.monotonic()
-        records = self.experiment.records(self._dry_run(session))
+        runner = self._dry_run(session)
+        with listening(lambda what, share, _: session.tell(Progress(Item("figure", self.id), share, what))):
+            records = self.experiment.records(runner)
         made, configs = run_marks(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
         store = JsonRecords(session.outputs, "figures")
@@ -247,6 +251,9 @@ class FigureRunner:
             made = run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
         release_memory()
         return made
+
+    def info(self, line: str) -> None:
+        self.session.info(line)
 
 
 class _MissingRun:

@@ -20,6 +20,7 @@ _KEY = r"([a-z]\w*): (\S.*?)(?: +#.*)?$"
 _AT = re.compile(r"\$\{at:(.*)\}")
 _VALUE = re.compile(r"\[[^\]]*\]|[^,\s]+")
 _CLAIM = re.compile(r"^    claim(?:: [^=]+)? = (\(\n.*?\n    \)|[^\n]+)$", re.MULTILINE | re.DOTALL)
+_NEXT_STATEMENT = re.compile(r"^(?=[^\s)])", re.MULTILINE)  # after a class
 _HEADER = re.compile(r"^#\s*(paper|reference|formula)\s*:\s*(.+)$")
 
 
@@ -183,16 +184,20 @@ def _entry(name: str, path: Path) -> CatalogEntry:
 
 
 def claim_of(target: str) -> str:
-    """The claim of a check's class, read from its source and not imported; "" where it is not plain text."""
+    """Return the claim of a check's class, "" where it is not plain text.
+
+    Its source is neither imported nor parsed as a whole: `icl list` shows fifty in a tenth of a second.
+    """
     module, _, name = target.rpartition(".")
     try:
         spec = importlib.util.find_spec(module)
         source = Path((spec and spec.origin) or "").read_text(encoding="utf-8")
     except (ImportError, ValueError, OSError, AttributeError):
         return ""
-    body = source.partition(f"class {name}")[2]
-    found = _CLAIM.search(body)
+    found = re.search(rf"^class {name}\b", source, re.MULTILINE)
+    rest = source[found.end() :].partition("\n")[2] if found else ""
+    claim = _CLAIM.search(_NEXT_STATEMENT.split(rest, maxsplit=1)[0])
     try:
-        return str(ast.literal_eval(found[1])) if found else ""
+        return str(ast.literal_eval(claim[1])) if claim else ""
     except (ValueError, SyntaxError):
         return ""

@@ -15,6 +15,7 @@ from icl.cli import main
 from icl.errors import InputError, Interrupted, Unavailable
 from icl.experiments.xie import fig6, guess, hub, language
 from icl.experiments.xie.language import Answer
+from icl.progress import listening
 from tests.experiments.storing import Storing
 from tests.experiments.xie.test_hub import make
 
@@ -144,6 +145,15 @@ def test_an_interrupted_experiment_continues(tmp_path, scripted, records):
     assert len(asked) == len(set(asked)) == 12, "an answer was asked for twice"
     records()
     assert len(prompts_of(scripted.asked)) == 12
+
+
+def test_progress_goes_to_the_listener_and_memory_to_the_runner(capfd, tmp_path, scripted, settings):
+    shares, runner = [], Storing(tmp_path / "out")
+    with listening(lambda what, share, _: shares.append((what, share))):
+        fig6.Fig6(**settings).records(runner)
+    assert shares == [("one", pytest.approx(done / 6)) for done in range(1, 7)]
+    assert len(runner.lines) == 1 and runner.lines[0].startswith("one: ")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_killed_experiment_continues(scripted, records):
