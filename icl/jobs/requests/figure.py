@@ -23,7 +23,7 @@ from icl.config.session import Session, parse_session
 from icl.config.values import flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError, nearest
-from icl.events import Item, Progress
+from icl.events import ItemProgress, WorkItem
 from icl.jobs.execution.memory import release_memory
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, Found
@@ -123,7 +123,9 @@ class FigureRequest:
     def execute(self, session: Session) -> Document:
         started = time.monotonic()
         runner = self._dry_run(session)
-        with listening(lambda what, share, _: session.tell(Progress(Item("figure", self.id), share, what))):
+        with listening(
+            lambda what, share, _: session.tell(ItemProgress(WorkItem("figure", self.id), share, what))
+        ):
             records = self.experiment.records(runner)
         made, configs = run_marks(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
