@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 from icl.cli import VERBS, main
+from scripts.pages.papers import short_name
 
 ROOT = Path(__file__).parents[2]
 _PLAIN = ("list", "completion", "clean")  # verbs without Hydra overrides
@@ -85,9 +86,27 @@ def configs(title: str, which: str | tuple[str, ...]) -> str:
         parts += [
             f"## {option}",
             f"Chosen with `{option}=NAME`.",
+            *_contents(option, folder),
             *_files(folder, sorted(folder.rglob("*.yaml")), 3),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _contents(option: str, folder: Path) -> Iterator[str]:
+    """List the options of a group by the statement or figure of a paper that their headers name."""
+    rows = ["| | in the paper |", "|---|---|"]
+    for path in sorted(folder.rglob("*.yaml")):
+        id = path.relative_to(folder).with_suffix("").as_posix()
+        header = dict(
+            re.findall(r"^# (paper|reference): (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        if "reference" in header:
+            name = short_name(header["paper"]).partition(" (")[0]
+            rows.append(
+                f"| [`{option}={id}`](#{id.replace('/', '').lower()}) | {name}, {header['reference']} |"
+            )
+    if len(rows) > 2:
+        yield "\n".join(rows)
 
 
 def _files(folder: Path, paths: list[Path], level: int) -> Iterator[str]:
@@ -144,4 +163,7 @@ def _prose(text: str) -> str:
 
 def _block(command: str, text: str, language: str = "text") -> str:
     head = f"$ {command}\n" if command else ""
-    return f"``` {{ .{language} .wrapped }}\n{head}{textwrap.dedent(text).rstrip()}\n```"
+    fence = (
+        "{ .python .wrapped }" if language == "python" else language
+    )  # not for ruff, which formats Markdown
+    return f"```{fence}\n{head}{textwrap.dedent(text).rstrip()}\n```"
