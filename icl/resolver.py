@@ -17,9 +17,11 @@ SCALES = ("smoke", "laptop", "paper")
 
 def register() -> None:
     """Register the resolver with OmegaConf."""
-    from omegaconf import OmegaConf
+    import omegaconf
 
-    OmegaConf.register_new_resolver("at", at, replace=True)
+    own: Any = omegaconf.OmegaConf
+    is_old = omegaconf.__version__.startswith("2.3.")  # there register_resolver is an older function
+    (own.register_new_resolver if is_old else own.register_resolver)("at", at, replace=True)
 
 
 def at(*values: Any, _root_: Any) -> Any:

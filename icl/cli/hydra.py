@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
 
+from icl.cli.flags import flag_parser
 from icl.config.compose import hydra_session
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
@@ -14,10 +16,11 @@ FLAGS = ("cfg", "info", "hydra_help", "shell_completion")
 
 
 def show(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> None:
-    with hydra_session(configs, verb, flags.overrides) as hydra:
+    with hydra_session(configs, verb, flags.overrides):
+        hydra: Any = GlobalHydra.instance().hydra
         try:
             if flags.hydra_help:
-                hydra.hydra_help(verb, get_args_parser(), flags)
+                hydra.hydra_help(verb, flag_parser(), flags)
             elif flags.cfg:
                 hydra.show_cfg(verb, flags.overrides, flags.cfg, flags.package, flags.resolve)
             elif flags.info:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from icl.config.beside import as_typed
+from icl.config.nested_keys import user_key
 from icl.config.search_path import ConfigDirs
 
 _KEY = re.compile(r"^(\s*)([\w.-]+):(?=\s|$)(.*)$")
@@ -28,7 +28,7 @@ def of_keys(configs: ConfigDirs, verb: str, choices: Mapping[str, str | None]) -
             path = folder / f"{name}.yaml"
             if path.is_file():
                 found |= _of_file(path, group.replace("/", "."))
-    return {as_typed(key): comment for key, comment in found.items()}
+    return {user_key(key): comment for key, comment in found.items()}
 
 
 def of_option(configs: ConfigDirs, group: str, option: str) -> str:

@@ -7,13 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from rich.console import Console
 
 import icl as package
 from icl.cli.sweep import Watch
 from icl.config import session
-from icl.config.compose import _with_options
+from icl.config.compose import Composer, forget
 from icl.config.search_path import ConfigDirs
 from icl.errors import Unavailable
 from icl.jobs.execution import multirun
@@ -88,17 +87,17 @@ def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
     assert not outputs.exists()
 
 
-def test_one_compose_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:
+def test_one_composition_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:
     """What is composed so finds the runs that a launcher made, which composes each job."""
     swept = ["-m", "seed=0", "train.clip=null,0.1", "model=sparse_a,sparse_ab",
              "optimizer.betas=[0.9,0.99]", "train.steps=1", "format=json"]  # fmt: skip
     first = tiny(*swept).json
     assert first["jobs"] == first["done"] == 4
     composed: list[object] = []
-    load = ConfigLoaderImpl.load_configuration
+    load = Composer.compose_options
     watched = lambda *args, **more: composed.append(args) or load(*args, **more)  # noqa: E731
-    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", watched)
-    _with_options.cache_clear()
+    monkeypatch.setattr(Composer, "compose_options", watched)
+    forget()
     assert tiny(*swept).json["cached"] == 4 and len(composed) == 3  # the sweep's own, and of each model one
     for value in ("{lr:0.01}", "{lr:0.02}"):  # merged, so that each starts from the config
         assert tiny("-m", f"optimizer={value}", "seed=0,1").code == 0

@@ -16,35 +16,22 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, env_override
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from icl.config import allowed_packages
-from icl.config.compose import (
-    ERRORS,
-    Composed,
-    hydra_config_set,
-    hydra_session,
-    resolve,
-    resolve_in_job,
-    with_values,
-    wrap_hydra_errors,
-)
-from icl.config.fast_override import OverridableConfig
+from icl.config import allowed_packages, hydra_private
+from icl.config.compose import Composed, Composer, hydra_config_set, hydra_session, resolve, resolve_in_job
+from icl.config.explain import ERRORS
 from icl.config.hydra_policy import validate_hydra
-from icl.config.loader import Loader, parsed
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError, Interrupted, one_line
 from icl.jobs.execution.supervision import ParentHandle, supervise_children, supervised
@@ -112,22 +99,6 @@ class HydraTask:
             return self.job(resolve_in_job(cfg)) if begins else _INTERRUPTED
 
 
-class QuickLoader(Loader):
-    """A config loader for launchers in this process: composes jobs by `with_values`, which is quicker."""
-
-    def __init__(self, loader: ConfigLoaderImpl, configs: ConfigDirs) -> None:
-        super().__init__(loader)
-        self._configs = configs
-
-    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: Overrides) -> DictConfig:
-        overrides = [*master_config.hydra.overrides.hydra, *sweep_overrides]
-        config = with_values(self._configs, master_config.hydra.job.config_name, overrides)
-        if config is None:
-            return super().load_sweep_config(master_config, sweep_overrides)
-        OmegaConf.copy_cache(from_config=master_config, to_config=config)
-        return config
-
-
 @dataclass
 class Multirun:
     """`overrides` are the jobs so far, `results` what each gave back; `known`, of a grid alone, what is
@@ -135,17 +106,13 @@ class Multirun:
 
     config: DictConfig
     context: HydraContext
-    configs: ConfigDirs
+    composer: Composer
     jobs: Jobs
     known: Sequence[Result | None] | None = None
     overrides: list[Overrides] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
-    _parsed: dict[str, Override | None] = field(default_factory=dict)
 
     def sweep(self, task: HydraTask) -> None:
-        # Hydra has made this class anew when it looked for plugins.
-        from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
         hydra = self.config.hydra
         launcher = hydra.runtime.choices["hydra/launcher"]
         if launcher == "submitit_slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
@@ -158,13 +125,14 @@ class Multirun:
         watched = copy.deepcopy(self.config)
         with read_write(watched.hydra), open_dict(watched.hydra):
             watched.hydra.launcher = _BEFORE
-        sweeper = Plugins.instance().instantiate_sweeper(
+        sweeper: Any = Plugins.instance().instantiate_sweeper(
             config=watched, hydra_context=self.context, task_function=task
         )
         swept = list(hydra.overrides.task)
-        if isinstance(sweeper, BasicSweeper):
+        if hydra.sweeper._target_.endswith(".BasicSweeper"):
             parser = OverridesParser.create(config_loader=self.context.config_loader)
-            given = parser.parse_overrides([*sweeper._parse_config(), *swept])
+            params = [f"{key}={value}" for key, value in sweeper.params.items()]
+            given = parser.parse_overrides([*params, *swept])
             try:
                 _insist_on_a_list(given)
                 jobs = sweeper.split_arguments(given, None)[0]
@@ -217,8 +185,6 @@ class Multirun:
         _keep_files_in(files, self.config)
         chosen = self.config.hydra.runtime.choices["hydra/launcher"]
         is_near = chosen not in _ELSEWHERE
-        if chosen == "basic":
-            context = HydraContext(QuickLoader(self._loader, self.configs), context.callbacks)
         starter = ParentHandle(files / "at_work", os.getpid()) if is_near else None
         try:
             started = replace(task, job=self.jobs.bind_sweep(task.job), starter=starter)
@@ -235,40 +201,10 @@ class Multirun:
                 files.rmdir()  # if a worker has died, its logs stay
 
     def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
-        """Yield the configs of the jobs. Of those that differ in plain values only, one is composed."""
-        fixed = _in_all(jobs)
-        given = [{o: None if o in fixed else self._value(o) for o in job} for job in jobs]
-        bases: dict[tuple[str, ...], OverridableConfig] = {}
+        """Yield the configs of the jobs."""
         verb, own = self.config.hydra.job.config_name, list(self.config.hydra.overrides.hydra)
-        for job, values in zip(jobs, given, strict=True):
-            rest = tuple(override for override, value in values.items() if value is None)
-            keys = tuple(value.key_or_group for value in values.values() if value is not None)
-            base = bases.get((*rest, *keys))
-            if base is not None:
-                yield base([value for value in values.values() if value is not None])
-                continue
-            config = with_values(self.configs, verb, [*own, *job])
-            if config is None:
-                yield resolve(self.context.config_loader.load_sweep_config(self.config, list(job)))
-            else:
-                bases[*rest, *keys] = OverridableConfig(config, keys)
-                yield resolve(config)
-
-    @property
-    def _loader(self) -> ConfigLoaderImpl:
-        loader = self.context.config_loader
-        assert isinstance(loader, ConfigLoaderImpl)
-        return loader
-
-    def _value(self, override: str) -> Override | None:
-        """A plain value of a key that there is, parsed; None for what decides how a config is composed."""
-        if override not in self._parsed:
-            (found,) = parsed(self._loader, [override])
-            is_plain = found.type is OverrideType.CHANGE and found.package is None
-            is_plain = is_plain and not isinstance(found.value(), dict) and not found.is_hydra_override()
-            is_plain = is_plain and not self._loader.repository.group_exists(found.key_or_group)
-            self._parsed[override] = found if is_plain else None
-        return self._parsed[override]
+        for job in jobs:
+            yield self.composer.compose(verb, [*own, *job])
 
     def run_vectorized(self, jobs: list[Overrides], max_replicas: int | None) -> Sequence[JobReturn]:
         """Run jobs, composed and validated already, for the launcher that vectorizes them."""
@@ -296,13 +232,6 @@ class Multirun:
     def _result(self, job_return: JobReturn) -> Result:
         value = job_return._return_value
         return value if job_return.status is JobStatus.COMPLETED else self.jobs.failed(value)
-
-
-def _in_all(jobs: Sequence[Sequence[str]]) -> set[str]:
-    """Overrides that all jobs have, of keys that none has twice."""
-    common = set.intersection(*map(set, jobs)) if jobs else set()
-    keys = Counter(override.partition("=")[0] for job in jobs[:1] for override in job)
-    return {override for override in common if keys[override.partition("=")[0]] == 1}
 
 
 def _insist_on_a_list(parsed: Sequence[Override]) -> None:
@@ -335,13 +264,12 @@ def run(
 ) -> Multirun:
     """`job` must not raise; it runs wherever the launcher says."""
     global _current
-    with hydra_session(configs, verb, overrides) as hydra:
-        with wrap_hydra_errors():
-            config = hydra.compose_config(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
+    with hydra_session(configs, verb, overrides) as composer:
+        config = composer.load_configuration(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
         with hydra_config_set(config):
             validate_hydra(config)
-        callbacks = Callbacks(config)
-        _current = Multirun(config, HydraContext(hydra.config_loader, callbacks), configs, jobs)
+        callbacks = hydra_private.callbacks_of(config)
+        _current = Multirun(config, HydraContext(composer, callbacks), composer, jobs)
         callbacks.on_multirun_start(config=config, config_name=verb)
         _current.sweep(HydraTask(job))
         callbacks.on_multirun_end(config=config, config_name=verb)

@@ -14,7 +14,6 @@ from pathlib import Path
 from icl.config.session import Session
 from icl.errors import Unavailable, one_line
 from icl.events import WorkItem
-from icl.jobs.compose_cache import ComposeCache, reusing_composed
 from icl.jobs.execution.task import QueuedRequest, task_of
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Found
@@ -41,8 +40,7 @@ class PlannedItem:
 
 def plan_parts(request: ReportRequest, session: Session) -> list[PlannedItem]:
     """Plan every check and figure of the requested papers; a stored result counts as done."""
-    with reusing_composed(session) as memory:
-        parts = [_part(entry, request.scale, session, memory) for entry in blanks(request, session.configs)]
+    parts = [_part(entry, request.scale, session) for entry in blanks(request, session.configs)]
 
     def turn(part: PlannedItem) -> tuple[int, float, str]:
         seconds = float("inf") if part.past is None else sum(part.past.values())
@@ -51,10 +49,10 @@ def plan_parts(request: ReportRequest, session: Session) -> list[PlannedItem]:
     return sorted(parts, key=turn)
 
 
-def _part(entry: ReportEntry, scale: str, session: Session, memory: ComposeCache) -> PlannedItem:
+def _part(entry: ReportEntry, scale: str, session: Session) -> PlannedItem:
     """Plan one check or figure; an error here is a failure like any other."""
     try:
-        request, _ = parse_named(entry.group, entry.id, [f"scale={scale}"], session.configs, memory)
+        request, _ = parse_named(entry.group, entry.id, [f"scale={scale}"], session.configs)
         task = task_of(request, session)
         found = request.lookup(session)
     except Unavailable as error:

@@ -34,13 +34,7 @@ def parse(
     return _REQUEST[kind](composed, session), session
 
 
-def parse_named(
-    kind: str,
-    id: str,
-    overrides: Sequence[str],
-    configs: ConfigDirs,
-    compose: Callable[[ConfigDirs, str, Sequence[str]], Composed] = compose,
-) -> tuple[Request, Session]:
+def parse_named(kind: str, id: str, overrides: Sequence[str], configs: ConfigDirs) -> tuple[Request, Session]:
     """A check or figure by name, of many: `check.seed` counts only where a check has one."""
     seedless = [override for override in overrides if not override.startswith("check.seed=")]
     composed = compose(configs, kind, [f"{kind}={id}", *seedless])

@@ -17,7 +17,6 @@ from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
 from icl.errors import InputError, one_line
-from icl.jobs.compose_cache import ComposeCache, reusing_composed
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.stored import catalog, stored_runs
@@ -62,8 +61,7 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Bo
     """Writes the page, and the Report where it is asked for; its document, and all that it shows."""
     started = time.monotonic()
     online = _online(request, session) if request.wandb else None  # refused before anything is written
-    with reusing_composed(session) as memory:
-        found = [_looked_up(e, request.scale, session, memory) for e in blanks(request, session.configs)]
+    found = [_looked_up(e, request.scale, session) for e in blanks(request, session.configs)]
     told = book(found, request, session)
     shown = {
         kind.plural: sum(e.group == kind.group and e.document is not None for e in told.entries)
@@ -141,12 +139,12 @@ def with_result(entry: ReportEntry, found: Found) -> ReportEntry:
     return replace(entry, state=state, reason=found.stale, document=found.document, record=about)
 
 
-def _looked_up(entry: ReportEntry, scale: str, session: Session, memory: ComposeCache) -> ReportEntry:
+def _looked_up(entry: ReportEntry, scale: str, session: Session) -> ReportEntry:
     """Return the entry with its record at this scale, if there is one, current or stale."""
     kind = next(kind for kind in SHOWN if kind.group == entry.group)
     if catalog.has_result(session.outputs, kind, entry.id):  # to compose settings takes the most time
         try:
-            request, _ = parse_named(entry.group, entry.id, [f"scale={scale}"], session.configs, memory)
+            request, _ = parse_named(entry.group, entry.id, [f"scale={scale}"], session.configs)
             found = request.lookup(session)
         except InputError as error:  # a config that cannot be composed does not hide the others
             return replace(entry, state="failed", reason=str(error))
