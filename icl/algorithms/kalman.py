@@ -10,8 +10,6 @@ from torch import Tensor
 
 from icl.errors import InputError, real, whole
 
-STEADY_STEPS, STEADY = 100_000, 1e-13  # a relative change of the covariance below this is none
-
 
 class KalmanFilter:
     """E[y_t | y_1 .. y_{t-1}] for systems that are known: no predictor has a smaller squared error.
@@ -60,18 +58,8 @@ class KalmanFilter:
         """E[y_T | y_1 .. y_{T-1}], (R, B)."""
         return self.forecasts(y_RBT)[0][..., -1]
 
-    def steady_state(self) -> tuple[Tensor, Tensor]:
-        """The gain (R, B, D) and the predicted state covariance that the recursion tends to."""
-        P_RBDD = self._first()
-        for _ in range(STEADY_STEPS):
-            before_RBDD, P_RBDD = P_RBDD, self._predicted(self._updated(P_RBDD, self._gain(P_RBDD)[0]))
-            change_RB = (P_RBDD - before_RBDD).abs().amax((-1, -2)) / P_RBDD.abs().amax((-1, -2))
-            if float(change_RB.max()) <= STEADY:
-                break
-        return self._gain(P_RBDD)[0], P_RBDD
-
     def _first(self) -> Tensor:
-        """The covariance of x_1."""
+        """Return the covariance of x_1."""
         return self._predicted(self.start * torch.eye(self.c_RBD.shape[-1], dtype=torch.float64))
 
     def _predicted(self, P_RBDD: Tensor) -> Tensor:

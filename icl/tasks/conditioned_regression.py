@@ -94,7 +94,8 @@ class ConditionedRegressionLaw(TokenLaw):
         return replace(self, context_R=self.context_R[r : r + 1])
 
     def lesson(self, dims: int, points: int) -> Self:
-        """An easier law of a curriculum: only `dims` coordinates of w are not zero, and `points` examples."""
+        """Return an easier law of a curriculum: only `dims` coordinates of w are not zero, and `points`
+        examples."""
         return replace(self, active=dims, context_R=(points,) * len(self.context_R))
 
     def roots(self, rng: np.random.Generator, batch: int) -> np.ndarray:
@@ -120,7 +121,7 @@ class ConditionedRegressionLaw(TokenLaw):
     def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt:
         if len(set(self.context_R)) > 1:
             raise InputError(f"task.context={list(self.context_R)}: token prompts need one length for all")
-        F_RBDD, w_RBD, x_RBD = self._drawn(generators, batch)
+        F_RBDD, w_RBD, x_RBD = self._draw_queries(generators, batch)
         n, E = self.context_R[0], self.dim + (self.label_noise > 0)
         u_RBNE = torch.from_numpy(np.stack([rng.standard_normal((batch, n, E)) for rng in generators]))
         x_RBND = u_RBNE[..., : self.dim] @ F_RBDD.mT
@@ -143,7 +144,7 @@ class ConditionedRegressionLaw(TokenLaw):
 
     def gram_prompts(self, generators: Generators, batch: int) -> GramPrompt:
         """Prompts by Bartlett's decomposition: no token is ever drawn."""
-        F_RBDD, w_RBD, x_RBD = self._drawn(generators, batch)
+        F_RBDD, w_RBD, x_RBD = self._draw_queries(generators, batch)
         gram_RBPP = self._grams(generators, F_RBDD, w_RBD)
         query_RBP = torch.nn.functional.pad(x_RBD, (0, 1))
         if self.constant:
@@ -153,10 +154,10 @@ class ConditionedRegressionLaw(TokenLaw):
 
     def gram_tasks(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """(G, F, w) of contexts without a query, with shapes (R, B, P, P), (R, B, D, D), (R, B, D)."""
-        F_RBDD, w_RBD, _ = self._drawn(generators, batch)
+        F_RBDD, w_RBD, _ = self._draw_queries(generators, batch)
         return self._grams(generators, F_RBDD, w_RBD), F_RBDD, w_RBD
 
-    def _drawn(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _draw_queries(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """F, w and the query's x, shapes (R, B, D, D), (R, B, D), (R, B, D)."""
         F_RBDD = torch.from_numpy(np.stack([self.roots(rng, batch) for rng in generators]))
         normal = np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators])
@@ -166,7 +167,8 @@ class ConditionedRegressionLaw(TokenLaw):
         return F_RBDD, w_RBD, (F_RBDD @ u_RBD[..., None])[..., 0]
 
     def _grams(self, generators: Generators, F_RBDD: Tensor, w_RBD: Tensor) -> Tensor:
-        """Of tokens J (u, 1): with a mean to know of, the u are a Wishart matrix of N - 1 around it."""
+        """Return the Gram matrices of tokens J (u, 1): with a mean to know of, u is Wishart of N - 1 around
+        it."""
         R, B, D = w_RBD.shape
         E, C = D + (self.label_noise > 0), int(self.constant)
         M = np.empty((R, B, E + C, E + C))
@@ -185,7 +187,7 @@ class ConditionedRegressionLaw(TokenLaw):
         return J_RBPE @ torch.from_numpy(M) @ J_RBPE.mT
 
     def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
-        """With a mask a linear stack is linear in the query, which is then integrated out."""
+        """Integrate the query out with a mask: a linear stack is then linear in it."""
         if self.constant and not getattr(model.parametrization, "reads_constant", False):
             raise InputError("task.constant=true: only model=lsa reads the third entry of tokens (x, y, 1)")
         if model.path == "tokens":
@@ -214,16 +216,6 @@ class OfLaw(Estimator):
 
 
 class GramPerDimension(OfLaw, SampledGram):
-    """Everything sampled; the Gram matrix holds the query where the model has no mask."""
-
-    def __init__(self, law: ConditionedRegressionLaw, model: Model) -> None:
-        SampledGram.__init__(self, law)
-        self.mask = model.parametrization.mask
-
-    def prompts(self, generators: Generators, batch: int) -> GramPrompt:
-        prompt = super().prompts(generators, batch)
-        return prompt if self.mask else prompt.with_query()
-
     def risk(self, model: Model, draw: Draw) -> Tensor:
         return super().risk(model, draw) / self.law.dim
 
@@ -245,7 +237,8 @@ class Expected(OfLaw):
         return {name: tensor.movedim(1, -1).contiguous() for name, tensor in tensors}
 
     def risk(self, model: Model, draw: Draw) -> Tensor:
-        """With F's columns for the query's x, and one for its constant, sums of squares are means over it."""
+        """Sum squares over F's columns as the query's x, and one for its constant: the mean over the
+        query."""
         root_RDDB, D = draw["root"], self.law.dim
         query_RPKB = torch.nn.functional.pad(root_RDDB, (0, 0, 0, 0, 0, draw["gram"].shape[1] - D))
         target_RKB = (draw["w"][:, :, None] * root_RDDB).sum(1)

@@ -104,7 +104,8 @@ class DynamicalSystem:
 
     @property
     def dim(self) -> int:
-        """What a model is built for: tokens have window + 1 entries, whatever the number of states is."""
+        """Dimension that a model is built for: tokens have window + 1 entries, whatever the number of states
+        is."""
         return self.window
 
     def law(self, seeds: Sequence[int]) -> DynamicalSystemLaw:
@@ -126,7 +127,7 @@ class DynamicalSystem:
         return replace(law, pool=drawn if self.spectrum == "positive" else drawn.and_mirrored())
 
     def _root_w(self, seed: int) -> Tensor:
-        """A root of Sigma_w; each seed has its own Q_w in (d)."""
+        """Return a root of Sigma_w; each seed has its own Q_w in (d)."""
         if self.setting != "d":
             return self.process_noise**0.5 * torch.eye(self.states, dtype=torch.float64)
         spread_D = torch.linspace(*SPREAD, self.states, dtype=torch.float64)
@@ -142,7 +143,7 @@ class Systems:
     c_RBD: Tensor
 
     def and_mirrored(self) -> Systems:
-        """These, and each with -A."""
+        """Return these systems, and each with -A."""
         signed = torch.cat([self.A_RBDD, -self.A_RBDD], 1)
         return Systems(signed, torch.cat([self.c_RBD, self.c_RBD], 1))
 
@@ -202,7 +203,7 @@ class DynamicalSystemLaw(TokenLaw):
         return (self.context,) * len(self.root_w_RDD)
 
     def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
-        return {"sampled": lambda: _HalfTokens(self) if model.path == "tokens" else _HalfGram(self)}
+        return {"sampled": lambda: _HalfTokens(self) if model.path == "tokens" else _HalfGram(self, model)}
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
         """One layer of linear attention, any number of heads, in settings (a) and (b) or with a pool."""
@@ -220,7 +221,8 @@ class DynamicalSystemLaw(TokenLaw):
 
     @cached_property
     def covariances(self) -> Covariances | None:
-        """Of the observations: with these means over systems are exact. None where there is no such sum."""
+        """Covariances of the observations, with which means over systems are exact; None where there is no
+        such sum."""
         if self.pool is not None:
             A_QDD, c_QD = self.pool.A_RBDD[0], self.pool.c_RBD[0]
             arguments = self.Sigma_w_RDD[0], self.observation_noise, self.initial_variance, self.length
@@ -248,7 +250,7 @@ class DynamicalSystemLaw(TokenLaw):
         )
 
     def arrays(self) -> Mapping[str, np.ndarray]:
-        """With pattern (13)'s free entries, which pictures of the weights outline."""
+        """Return also pattern (13)'s free entries, which pictures of the weights outline."""
         mask_P, free_QK_PP = parity_mask(self.window)
         free_V_PP = torch.zeros_like(free_QK_PP)
         free_V_PP[:, -1] = mask_P
@@ -262,17 +264,17 @@ class DynamicalSystemLaw(TokenLaw):
 
     @property
     def has_independent_modes(self) -> bool:
-        """Whether icl.theory.dynamical_system integrates over the systems exactly."""
+        """True if icl.theory.dynamical_system integrates over the systems exactly."""
         return self.setting in ("a", "b") and self.spectrum == "uniform" and self.pool is None
 
     @property
     def has_listed_modes(self) -> bool:
-        """Whether the systems are A and -A of a list of eigenvalues, short enough to be summed exactly."""
+        """True if the systems are A and -A of a list of eigenvalues, short enough to be summed exactly."""
         short = self.setting == "a" or (self.setting == "b" and self.states <= MAX_LISTED)
         return short and not isinstance(self.spectrum, str) and self.pool is None
 
     def mode_arguments(self) -> dict[str, Any]:
-        """As icl.theory.dynamical_system.covariances_of_independent_modes takes them."""
+        """Return the arguments of icl.theory.dynamical_system.covariances_of_independent_modes."""
         return {
             "dim": self.states,
             "process": self.process_noise,
@@ -283,11 +285,11 @@ class DynamicalSystemLaw(TokenLaw):
         }
 
     def replica(self, r: int) -> DynamicalSystemLaw:
-        """The distribution of one replica alone."""
+        """Return the distribution of one replica alone."""
         return replace(self, root_w_RDD=self.root_w_RDD[r : r + 1])
 
     def systems(self, generators: Sequence[np.random.Generator], batch: int) -> Systems:
-        """A system for each sequence."""
+        """Return a system for each sequence."""
         if self.pool is not None:
             chosen = [self.pool.some(rng, batch) for rng in generators]
             return Systems(*(torch.stack(part) for part in zip(*chosen, strict=True)))
@@ -339,7 +341,7 @@ class DynamicalSystemLaw(TokenLaw):
         return y_TB
 
     def _systems(self, rng: np.random.Generator, B: int) -> tuple[Array, Array]:
-        """A (D, D, B) and c (D, B)."""
+        """Return A (D, D, B) and c (D, B)."""
         D = self.states
         v_DB = np.ascontiguousarray(_eigenvalues(rng, self.spectrum, B, D).T)
         if self.setting == "a":
@@ -374,14 +376,14 @@ def token_prompts(y_RBT: Tensor, window: int) -> TokenPrompt:
 
 
 def gram_prompts(y_RBT: Tensor, window: int) -> GramPrompt:
-    """The same prompts through G_ab = (1/N) sum_t y_{t+a} y_{t+b}, without making the tokens."""
+    """Return the same prompts through G_ab = (1/N) sum_t y_{t+a} y_{t+b}, without making the tokens."""
     N = y_RBT.shape[-1] - window - 1
     y_TRB = y_RBT.permute(2, 0, 1)
     gram_RBPP = torch.empty(*y_RBT.shape[:2], window + 1, window + 1, dtype=y_RBT.dtype)
     for a in range(window + 1):
         for b in range(a, window + 1):
             gram_RBPP[..., a, b] = gram_RBPP[..., b, a] = (y_TRB[a : a + N] * y_TRB[b : b + N]).mean(0)
-    return GramPrompt(gram_RBPP, _tokens(y_RBT, window)[1], y_RBT[..., -1], read_out=1)
+    return GramPrompt(gram_RBPP, _tokens(y_RBT, window)[1], y_RBT[..., -1], 1, (N,) * len(y_RBT))
 
 
 def _tokens(y_RBT: Tensor, window: int) -> tuple[Tensor, Tensor]:

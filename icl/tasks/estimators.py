@@ -12,14 +12,16 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 
 class SampledGram(Estimator):
-    """The paper's estimator: task and query sampled; the context enters through its Gram matrix."""
+    """The papers' estimator: task and query sampled; the context enters through its Gram matrix, which holds
+    the query where the model has no mask."""
 
-    def __init__(self, law: DrawsPrompts) -> None:
+    def __init__(self, law: DrawsPrompts, model: Model) -> None:
         super().__init__()
-        self.law = law
+        self.law, self.mask = law, model.parametrization.mask
 
     def prompts(self, generators: Generators, batch: int) -> GramPrompt:
-        return self.law.gram_prompts(generators, batch)
+        prompt = self.law.gram_prompts(generators, batch)
+        return prompt if self.mask else prompt.with_query()
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         prompt = self.prompts(generators, batch)

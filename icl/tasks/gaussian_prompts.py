@@ -45,7 +45,7 @@ class GaussianPrompts(TokenLaw):
 
     @property
     def guesses(self) -> bool:
-        """Whether the query token's last entry is anything but zero."""
+        """True if the query token's last entry can be anything but zero."""
         return bool(self.guess_RD.any()) or self.guess_bias != 0
 
     @property
@@ -59,7 +59,7 @@ class GaussianPrompts(TokenLaw):
     @property
     def u_root_REE(self) -> Tensor:
         """Root of u's covariance: Sigma's, bordered by the noise's standard deviation if there is noise."""
-        return self.root_RDD if self.label_noise == 0 else _bordered(self.root_RDD, self.label_noise**0.5)
+        return self.root_RDD if self.label_noise == 0 else _border(self.root_RDD, self.label_noise**0.5)
 
     @property
     def label_root_REK(self) -> Tensor:
@@ -113,7 +113,7 @@ class GaussianPrompts(TokenLaw):
         }
 
     def replica(self, r: int) -> Self:
-        """The distribution of one replica alone."""
+        """Return the distribution of one replica alone."""
         one = slice(r, r + 1)
         names = ("U_RDD", "root_RDD", "task_root_RDD", "mean_RD", "guess_RD")
         tensors = {name: getattr(self, name)[one] for name in names}
@@ -147,7 +147,7 @@ class GaussianPrompts(TokenLaw):
         """Prompts by Bartlett's decomposition: no token is ever drawn."""
         S_RBEE = self.covariate_grams(generators, batch)
         query_RBP, target_RB, w_RBD = self._query_and_task(generators, batch)
-        return GramPrompt(self._gram(S_RBEE, w_RBD), query_RBP, target_RB, self.read_out)
+        return GramPrompt(self._gram(S_RBEE, w_RBD), query_RBP, target_RB, self.read_out, self.context_R)
 
     def gram_tasks(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor]:
         """(G, w) with shapes (R, B, P, P) and (R, B, D): a context and its task, without a query."""
@@ -185,7 +185,7 @@ class GaussianPrompts(TokenLaw):
         return TokenPrompt(torch.cat([x_RBND, y_RBN1], dim=-1), query_RBP, target_RB, self.read_out)
 
     def encode(self, x_RBND: Tensor, y_RBN: Tensor, x_query_RBD: Tensor) -> TokenPrompt:
-        """With this law's initial guess in the query token."""
+        """Return prompts with this law's initial guess in the query token."""
         prompt = super().encode(x_RBND, y_RBN, x_query_RBD)
         query_RBP = torch.cat([x_query_RBD, self._guess(x_query_RBD)[..., None]], dim=-1)
         return replace(prompt, query_RBP=query_RBP)
@@ -205,7 +205,7 @@ class GaussianPrompts(TokenLaw):
         return query_RBP, (w_RBD * x_RBD).sum(-1), w_RBD
 
 
-def _bordered(root_RDD: Tensor, corner: float) -> Tensor:
+def _border(root_RDD: Tensor, corner: float) -> Tensor:
     bordered_REE = torch.nn.functional.pad(root_RDD, (0, 1, 0, 1))
     bordered_REE[:, -1, -1] = corner
     return bordered_REE

@@ -20,23 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
-from icl.errors import InputError, reals
 from icl.tasks.wishart import draw_wishart
 
 INFLATIONS = (1.0, 1.3, 1.7, 2.2, 3.0)  # served three layers of ahn's eq. (11) at D = 5, N = 10 and 20
 STEP = 1.3  # between components made by `inflations_for`: neighbours overlap
-
-
-def inflations_of(key: str, values: Sequence[float]) -> tuple[float, ...]:
-    """The components, of which 1 is the first: it bounds the weights."""
-    found = reals(key, values, len(values), 1)
-    if not found or found[0] != 1 or any(after <= before for before, after in pairwise(found)):
-        raise InputError(f"{key}={list(values)}: must begin with 1 and rise")
-    return tuple(found)
 
 
 def inflations_for(degree: int, n: int, dim: int) -> tuple[float, ...]:

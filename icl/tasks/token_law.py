@@ -70,7 +70,7 @@ class TokenLaw(ABC):
         if (tokens or type(self).gram_prompts is TokenLaw.gram_prompts) and len(set(self.context_R)) > 1:
             where = "model.path=tokens" if tokens else f"{type(self).__name__} draws tokens"
             raise InputError(f"task.context: must be one length for all seeds where {where}")
-        return {"sampled": lambda: SampledTokens(self) if tokens else SampledGram(self)}
+        return {"sampled": lambda: SampledTokens(self) if tokens else SampledGram(self, model)}
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
         return None
@@ -90,7 +90,7 @@ class TokenLaw(ABC):
 
 
 class NothingObserved:
-    """By runs of which only loss, risk and gradient are written down."""
+    """Observables of runs that record only loss, risk and gradient."""
 
     def names(self) -> Sequence[str]:
         return ()

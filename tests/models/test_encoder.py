@@ -138,27 +138,8 @@ def test_softmax_and_layer_norm_are_torchs_own(prompt):
         assert torch.allclose(model.predict(prompt)[r], h_BMW[:, -1] @ M["read_out"][r, 0, 0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["lsa", "softmax"])
-def test_seeds_share_nothing(kind, prompt):
-    """Neither first weights nor values nor gradients of one depend on the others."""
-    both, alone = encoder((0, 1), **KINDS[kind]), encoder((1,), **KINDS[kind])
-    one = TokenPrompt(prompt.context_RBNP[1:], prompt.query_RBP[1:], prompt.target_RB[1:], 1)
-    alone.predict(one).square().sum().backward()
-    (both.predict(prompt)[1].square().sum()).backward()
-    for name, matrix in both.parametrization.matrices().items():
-        assert not matrix.grad[0].any() and matrix.grad[1].any()
-        assert torch.allclose(matrix.grad[1], getattr(alone.parametrization, name).grad[0], rtol=1e-9)
-
-
 def test_a_parameter_predicts_by_its_product_with_the_query(prompt):
     model = encoder(**KINDS["masked"])
     w_RBD = model.read(prompt)
     assert w_RBD.shape == (R, B, D)
     assert torch.equal(model.predict(prompt), (w_RBD * prompt.query_RBP[..., :D]).sum(-1))
-
-
-def test_other_weights_and_a_copy_leave_the_model_alone(prompt):
-    model = encoder(**KINDS["softmax"])
-    zeros = [torch.zeros_like(matrix) for matrix in model.parametrization.matrices().values()]
-    other = model.on(model.parametrization.sharing(zeros))
-    assert not other.predict(prompt).any() and model.predict(prompt).any()

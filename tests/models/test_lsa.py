@@ -27,19 +27,13 @@ def model(layers=2, **settings):
     return LinearTransformer(family)
 
 
-@pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"width": 9}, {"width": 9, "rank": 2, "init_std": 0.3}, {"read_in": 0.5}, {"rank": 5, "layers": 3}],
-    ids=str,
+    "settings", [{}, {"width": 9, "rank": 2, "init_std": 0.3}, {"rank": 5, "layers": 3}], ids=str
 )
-def test_gram_form_is_the_token_path(constant, mask, settings):
-    lsa, prompt = model(mask=mask, **settings), prompts(law(constant=constant))
-    by_tokens, by_gram = lsa.predict(prompt), lsa.predict(prompt.gram())
-    assert (by_tokens - by_gram).abs().max() < 1e-12 * by_tokens.abs().max()
-    other = model(mask=not mask, **settings).predict(prompt)
-    assert (by_tokens - other).abs().max() > 1e-3 * by_tokens.abs().max(), "the mask changes nothing"
+def test_the_mask_changes_predictions(settings):
+    prompt = prompts(law(constant=True))
+    masked, plain = (model(mask=mask, **settings).predict(prompt) for mask in (True, False))
+    assert (masked - plain).abs().max() > 1e-3 * plain.abs().max()
 
 
 def test_it_is_the_papers_layers():

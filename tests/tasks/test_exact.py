@@ -1,11 +1,12 @@
-"""Exact risks against large samples, and on S against the polynomial."""
+"""Where a law has an exact risk, replica by replica, and on S the polynomial. Against samples:
+tests/tasks/test_every_law.py."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from icl.models import Full, LinearTransformer, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
+from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.ahn.risk_on_s import risk_on_s
@@ -13,39 +14,8 @@ from icl.tasks.exact import exact_risk
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 
-SIGMAS = 5.0
-NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}
 GUESS = {"guess_vector": [0.3, -0.8], "guess_bias": 0.6}
 INVERSE = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"}
-CASES = {
-    "sparse_a": (SparseA(2, 3, 0.2), INVERSE),
-    "sparse_a, contexts": (SparseA(2, 2, 0.2), INVERSE | {"context": [3, 8]}),
-    "sparse_a, other task": (SparseA(2, 2, 0.2), INVERSE | {"task_covariance": [[2.0, 0.5], [0.5, 1.0]]}),
-    "one sparse layer": (SparseAB(2, 1, 0.2), NOISY),
-    "full": (Full(2, 1, 0.2), NOISY),
-    "full, other read-out": (Full(2, 1, 0.2), NOISY | {"read_out": 1}),
-    "heads": (MultiHead(2, 1, 3, 0.2), INVERSE),
-    "heads, a guess, two contexts": (MultiHead(2, 1, 2, 0.2), NOISY | GUESS),
-    "trained guess beside a given one": (YqLSA(2, 1, 0.2), NOISY | GUESS | {"read_out": 1}),
-    "block": (LinearTransformerBlock(2, 1, 2, 0.5), {"dim": 2, "context": 4, "read_out": 1} | GUESS),
-}
-
-
-def model_and_law(name):
-    family, task = CASES[name]
-    family.initialise([0, 1])
-    return LinearTransformer(family), LinearRegression(**task).law([0, 1])
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_exact_risk_against_a_large_sample(name):
-    model, law = model_and_law(name)
-    exact_R = exact_risk(model, law)(model).detach()
-    prompt = law.gram_prompts([generator(s, "eval") for s in (0, 1)], 100_000)
-    losses_RB = (model.predict(prompt) - prompt.target_RB).detach().square()
-    stderr_R = losses_RB.std(1) / losses_RB.shape[1] ** 0.5
-    assert ((losses_RB.mean(1) - exact_R).abs() < SIGMAS * stderr_R).all()
-    assert (stderr_R < 0.03 * exact_R).all()
 
 
 def test_replicas_together_are_told_apart():

@@ -62,21 +62,6 @@ def test_unbiased_for_the_exact_risk_on_s(n, layers, with_b):
     assert deviation(risk_CR, exact(model)) < QUANTILE
 
 
-@pytest.mark.parametrize(
-    "family", [SparseA(2, 2, 0.05), SparseAB(2, 2, 0.05), Full(2, 2, 0.05)], ids=["a", "ab", "full"]
-)
-@pytest.mark.parametrize(("n", "task"), [(5, {}), (1, {"label_noise": 0.1, "prior_mean": [0.5, -0.3]})])
-def test_the_same_gradient_as_plain_draws(n, task, family):
-    """Weights so small that plain draws see everything: an oracle for the gradient, noise and full P, Q."""
-    law = LinearRegression(2, n, **task).law([0, 1])
-    family.initialise([0, 1])
-    model = LinearTransformer(family)
-    plain, tilted = chunked("expected", model, law, 1), chunked("tilted", model, law, 2)
-    error_K = ((plain.var(0) + tilted.var(0)) / CHUNKS).sqrt()
-    assert ((plain.mean(0) - tilted.mean(0)).abs() <= QUANTILE * error_K).all()
-    assert plain[:, 2:].mean(0).norm() > 10 * error_K[2:].norm(), "no gradient to compare"
-
-
 def test_the_risk_and_its_error_where_plain_batches_mislead():
     """Three layers of (11) near the best point of S at n = 10: 40,000 draws come within a few percent."""
     law = LinearRegression(5, 10, task_covariance="inverse").law([0, 1])
@@ -90,17 +75,6 @@ def test_the_risk_and_its_error_where_plain_batches_mislead():
         risk_CR = torch.stack([estimator.risk(model, draw) for draw in chunks])
     assert (risk_CR.std(0) / CHUNKS**0.5 < 0.1 * exact(model)).all()
     assert deviation(risk_CR, exact(model)) < QUANTILE
-
-
-def test_a_replica_draws_what_it_draws_alone():
-    law = LinearRegression(3, [4, 9], task_covariance="inverse").law([0, 1])
-    model = LinearTransformer(SparseAB(3, 3))
-    both = make_estimator("tilted", model, law).draw([generator(s, "train", 5) for s in (0, 1)], 100)
-    alone = make_estimator("tilted", model, law.replica(1)).draw([generator(1, "train", 5)], 100)
-    for name, tensor in both.items():
-        assert torch.equal(tensor[1:], alone[name])
-    again = make_estimator("tilted", model, law).draw([generator(s, "train", 5) for s in (0, 1)], 100)
-    assert all(torch.equal(again[name], tensor) for name, tensor in both.items())
 
 
 def streams():

@@ -38,13 +38,11 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["gram", "tokens"])
 @pytest.mark.parametrize("name", LAWS)
-def test_both_kinds_of_prompt_have_the_exact_moments(name, kind):
+def test_prompts_have_the_exact_moments(name):
+    """Of tokens, whose Gram matrices tests/tasks/test_every_law.py compares with those that are drawn."""
     law = LinearRegression(**LAWS[name]).law([3])
-    draw = law.gram_prompts if kind == "gram" else law.token_prompts
-    drawn = draw(generators([3]), 30_000)
-    drawn = drawn if kind == "gram" else drawn.gram()
+    drawn = law.token_prompts(generators([3]), 30_000).gram()
     G_BPP, moments = drawn.gram_RBPP[0], moments_of(law)
     assert_mean(G_BPP.flatten(1), mean_gram(moments).flatten())
     products = torch.einsum("bij,bkl->bijkl", G_BPP, G_BPP)
@@ -53,17 +51,6 @@ def test_both_kinds_of_prompt_have_the_exact_moments(name, kind):
     x_BD = drawn.query_RBP[0, :, :-1]
     assert_mean(torch.einsum("bi,bj->bij", x_BD, x_BD).flatten(1), law.Sigma_RDD[0].flatten())
     assert (drawn.query_RBP[..., -1] == 0).all()
-
-
-def test_the_target_belongs_to_the_context_of_its_prompt():
-    """Without noise and with enough tokens the Gram matrix determines w = Gxx^-1 gxy."""
-    law = LinearRegression(dim=3, context=8).law([0, 1])
-    by_tokens = law.token_prompts(generators([0, 1]), 10).gram()
-    for prompt in (law.gram_prompts(generators([0, 1]), 10), by_tokens):
-        G = prompt.gram_RBPP
-        w_RBD = torch.linalg.solve(G[..., :3, :3], G[..., :3, 3])
-        predicted = (w_RBD * prompt.query_RBP[..., :3]).sum(-1)
-        assert torch.allclose(predicted, prompt.target_RB, rtol=1e-8, atol=1e-10)
 
 
 def test_gram_tasks_pair_a_context_with_its_task():
@@ -77,18 +64,16 @@ def test_gram_tasks_pair_a_context_with_its_task():
 GUESS = {"dim": 2, "covariance": COVARIANCE, "guess_vector": [0.5, -2.0], "guess_bias": 0.7}
 
 
-@pytest.mark.parametrize("kind", ["gram", "tokens"])
-def test_the_query_token_ends_with_the_guess(kind):
+def test_the_query_token_ends_with_the_guess():
     law = LinearRegression(**GUESS, prior_mean_norm=2.0).law([3, 4])
     assert law.guesses and not LinearRegression(2).law([0]).guesses
-    draw = law.gram_prompts if kind == "gram" else law.token_prompts
-    query_RBP = draw(generators([3, 4]), 50_000).query_RBP
+    query_RBP = law.gram_prompts(generators([3, 4]), 50_000).query_RBP
     x_RBD = query_RBP[..., :2]
     assert torch.allclose(query_RBP[..., 2], 0.5 * x_RBD[..., 0] - 2 * x_RBD[..., 1] + 0.7, rtol=1e-14)
     second_PP = law.query_token_root_RPK[1] @ law.query_token_root_RPK[1].T
     assert_mean(torch.einsum("bp,bq->bpq", query_RBP[1], query_RBP[1]).flatten(1), second_PP.flatten())
     without = LinearRegression(2, covariance=COVARIANCE, prior_mean_norm=2.0).law([3, 4])
-    plain = (without.gram_prompts if kind == "gram" else without.token_prompts)(generators([3, 4]), 50_000)
+    plain = without.gram_prompts(generators([3, 4]), 50_000)
     assert torch.equal(x_RBD, plain.query_RBP[..., :2]), "the guess must not move the stream"
 
 
@@ -157,41 +142,6 @@ def test_context_per_replica():
         law.token_prompts(generators([0, 1]), 2)
     with pytest.raises(InputError, match="2 entries for 3 seeds"):
         LinearRegression(context=[2, 50]).law([0, 1, 2])
-
-
-def everything(law, seeds):
-    gram, tokens = law.gram_prompts(generators(seeds), 4), law.token_prompts(generators(seeds), 4)
-    drawn = [gram.gram_RBPP, tokens.context_RBNP]
-    drawn += [part for prompt in (gram, tokens) for part in (prompt.query_RBP, prompt.target_RB)]
-    return [*drawn, *law.gram_tasks(generators(seeds), 4), law.covariate_grams(generators(seeds), 4)]
-
-
-def test_a_replicas_draw_does_not_depend_on_who_shares_its_batch():
-    task = LinearRegression(3, 4, task_covariance="inverse", label_noise=0.1, guess_vector=[1, 0, 2])
-    together = everything(law := task.law([5, 2, 9]), [5, 2, 9])
-    for r, seed in enumerate([5, 2, 9]):
-        one, part = everything(task.law([seed]), [seed]), everything(law.replica(r), [seed])
-        for shared, alone, sliced in zip(together, one, part, strict=True):
-            assert torch.equal(shared[r], alone[0]) and torch.equal(shared[r], sliced[0])
-
-
-def test_streams_repeat_and_are_disjoint_by_seed_role_and_step():
-    law = LinearRegression(dim=2, context=3).law([0])
-
-    def draw(seed, role, step):
-        return law.gram_prompts([generator(seed, role, step)], 2)
-
-    assert torch.equal(draw(0, "train", 7).gram_RBPP, draw(0, "train", 7).gram_RBPP)
-    keys = [(s, role, t) for s in (0, 1) for role in ("init", "train", "eval") for t in (0, 1)]
-    drawn = [draw(*key).gram_RBPP for key in keys]
-    assert all(not torch.equal(a, b) for i, a in enumerate(drawn) for b in drawn[:i])
-
-
-def test_nothing_reads_or_moves_the_global_streams():
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    everything(LinearRegression(dim=2).law([0]), [0])
-    assert torch.equal(before[0], torch.get_rng_state())
-    assert np.array_equal(before[1], np.random.get_state()[1])
 
 
 def test_haar_is_orthogonal_and_uniform():

@@ -54,15 +54,6 @@ def test_targets_are_the_minimum_of_the_labelled_points_alone(law):
     assert float((with_query - x_RBD).norm(dim=-1).min()) > 1e-3
 
 
-def test_a_replica_draws_what_it_draws_alone(law):
-    both, _ = law.prompts_and_targets(streams("train"), 7)
-    alone, _ = law.replica(1).prompts_and_targets(streams("train")[1:], 7)
-    assert torch.equal(both.context_RBNP[1:], alone.context_RBNP)
-    assert torch.equal(both.query_RBP[1:], alone.query_RBP)
-    assert torch.allclose(both.target_RB[1:], alone.target_RB, rtol=1e-9)
-    assert law.replica(1).context_R == (9,)
-
-
 def test_a_model_that_reads_a_parameter_is_trained_on_it(law):
     model = Encoder(3, layers=1, width=4, heads=2, hidden=0, reads="parameter")
     model.parametrization.initialise(SEEDS)

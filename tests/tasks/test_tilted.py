@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from icl.errors import InputError
 from icl.random import generator
-from icl.tasks.tilted import INFLATIONS, density_ratios, draw_tilted, inflations_of
+from icl.tasks.tilted import INFLATIONS, density_ratios, draw_tilted
 from icl.theory.wishart import trace_moment
 from icl.weighted import effective_size, tail_share
 
@@ -47,12 +46,6 @@ def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
         wanted, error = mean_and_error(bounded(inflated_BD).prod(1), 1)
         found, own = mean_and_error(ratio_B * bounded(s_BD).prod(1), 1)
         assert own < 0.02 and abs(found - wanted) < QUANTILE * np.hypot(error, own)
-
-
-@pytest.mark.parametrize("wrong", [[], [2, 3], [1, 1], [1, 0.5], [1, float("nan")], "abc", 3])
-def test_inflations_are_validated(wrong):
-    with pytest.raises((InputError, TypeError)):
-        inflations_of("train.inflations", wrong)
 
 
 def test_summaries():

@@ -40,7 +40,7 @@ class Rows:
         raise ValueError(f"{name}: no such block of rows, they are {', '.join(self.sizes)}")
 
     def select(self, from_to: Mapping[str, Blocks]) -> Tensor:
-        """The P x P matrix that writes to each block the given combination of blocks."""
+        """Return the P x P matrix that writes to each block the given combination of blocks."""
         W_PP = torch.zeros(self.width, self.width, dtype=torch.float64)
         for target, sources in from_to.items():
             for source, c in sources.items():
@@ -51,7 +51,7 @@ class Rows:
         return W_PP
 
     def gather(self, sources: Blocks) -> Tensor:
-        """The P x P matrix that brings a combination of blocks of one size to the topmost rows."""
+        """Return the P x P matrix that brings a combination of blocks of one size to the topmost rows."""
         W_PP = torch.zeros(self.width, self.width, dtype=torch.float64)
         for source, c in sources.items():
             of = self[source]
@@ -137,11 +137,11 @@ class ColumnStack:
         return states
 
     def block(self, H_PM: Tensor, name: str) -> Tensor:
-        """The rows of that name."""
+        """Return the rows of that name."""
         return H_PM[..., self.rows[name], :]
 
     def __add__(self, other: ColumnStack) -> ColumnStack:
-        """This one, then the other."""
+        """Append the layers of the other stack."""
         if dict(self.rows.sizes) != dict(other.rows.sizes):
             raise ValueError("stacks over different rows do not follow one another")
         return ColumnStack(self.rows, [*self.layers, *other.layers])
@@ -163,14 +163,3 @@ def forward(layer: Layer, H_PM: Tensor) -> Tensor:
     if layer.relu is None:
         return attended_PM
     return attended_PM + layer.relu.W2_PX @ torch.relu(layer.relu.W1_XP @ attended_PM)
-
-
-def token_form(layer: Layer, columns: int) -> tuple[Tensor, Tensor]:
-    """The heads as (P, Q), both (1, 1, H, P, P), of icl.models.tokens and .gram: P = M V, Q = K^T Q.
-
-    Those mask the query as a key and divide by the context: with all M columns as context and a copy of one
-    of them as the query, the query becomes what that column becomes without mask or division.
-    """
-    P_HPP = torch.stack([columns * head.V_PP for head in layer.heads])
-    Q_HPP = torch.stack([head.K_PP.mT @ head.Q_PP for head in layer.heads])
-    return P_HPP[None, None], Q_HPP[None, None]

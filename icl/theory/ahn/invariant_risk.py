@@ -123,23 +123,12 @@ class InvariantRisk:
     def value(self, a_L: Sequence[float], beta_L: Sequence[float] = ()) -> float:
         return float(self.weights_J @ self._query(self._variables(a_L, beta_L)).value_J ** 2)
 
-    def exact_value(self, a_L: Sequence[Fraction], beta_L: Sequence[Fraction] = ()) -> Fraction:
-        """The risk as a rational number; floats are taken at their exact binary value."""
-        a, beta = self._padded([Fraction(entry) for entry in a_L], [Fraction(entry) for entry in beta_L])
-        one = [Fraction(1)]
-        q, p = one, one
-        for a_l, beta_l in zip(a, beta, strict=True):
-            step = [Fraction(0), *_product(p, p)]
-            q = _product(q, _add(one, [-a_l * entry for entry in step]))
-            p = _product(p, _add(one, [-beta_l * entry for entry in step])) if beta_l else p
-        square = _product(q, q)
-        return sum((c * m for c, m in zip(square, self.moments, strict=False)), Fraction(0))
-
     def derivatives(self, a_L: Sequence[float], beta_L: Sequence[float] = ()) -> Derivatives:
         return self._derivatives(self._variables(a_L, beta_L))
 
     def lower_bound(self) -> Fraction:
-        """The least risk of any polynomial q of this degree with q(0) = 1, a lower bound for the family on S.
+        """Return the least risk of any polynomial q of this degree with q(0) = 1, a lower bound for the
+        family on S.
 
         Without B it is attained (`optimum`).
         """
@@ -266,10 +255,10 @@ class InvariantRisk:
         return q
 
     def _variables(self, a_L: Sequence[float], beta_L: Sequence[float]) -> Array:
-        a, beta = self._padded(list(a_L), list(beta_L))
+        a, beta = self._pad(list(a_L), list(beta_L))
         return np.array([*a, *(beta[:-1] if self.with_b else [])], dtype=np.float64)
 
-    def _padded(self, a: list, beta: list) -> tuple[list, list]:
+    def _pad(self, a: list, beta: list) -> tuple[list, list]:
         if len(a) != self.layers:
             raise ValueError(f"a has {len(a)} entries: must have {self.layers}")
         if self.with_b and len(beta) not in (self.layers - 1, self.layers):
@@ -293,17 +282,3 @@ def scalars_on_s(A_LDD: Tensor, Sigma: Tensor, B_LDD: Tensor | None = None) -> t
         return a_L, a_L.new_zeros(a_L.shape)
     b_L = B_LDD.diagonal(dim1=-2, dim2=-1).mean(-1)
     return -a_L, -a_L * b_L
-
-
-def _product(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
-    result = [Fraction(0)] * (len(left) + len(right) - 1)
-    for i, x in enumerate(left):
-        if x:
-            for j, y in enumerate(right):
-                result[i + j] += x * y
-    return result
-
-
-def _add(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
-    longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
-    return [x + (shorter[i] if i < len(shorter) else 0) for i, x in enumerate(longer)]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.models import gram, tokens
-from icl.models.giannou.columns import ColumnStack, Head, Layer, ReLU, Rows, forward, token_form
+from icl.models.giannou.columns import ColumnStack, Head, Layer, ReLU, Rows, forward
 
 
 def random_layer(rng, P, heads, neurons=0):
@@ -33,6 +33,17 @@ def test_a_layer_is_eq_3_1():
     rng = np.random.default_rng(0)
     H, layer = rng.standard_normal((3, 4)), random_layer(rng, 3, 2, 5)
     np.testing.assert_allclose(forward(layer, torch.from_numpy(H)).numpy(), by_loops(layer, H), rtol=1e-12)
+
+
+def token_form(layer, columns):
+    """Return the heads as (P, Q), both (1, 1, H, P, P), of icl.models.tokens and .gram: P = M V, Q = K^T Q.
+
+    Those mask the query as a key and divide by the context: with all M columns as context and a copy of one
+    of them as the query, the query becomes what that column becomes without mask or division.
+    """
+    P_HPP = torch.stack([columns * head.V_PP for head in layer.heads])
+    Q_HPP = torch.stack([head.K_PP.mT @ head.Q_PP for head in layer.heads])
+    return P_HPP[None, None], Q_HPP[None, None]
 
 
 @settings(max_examples=25, deadline=None)
