@@ -99,8 +99,9 @@ def reproduce(
 
 
 def sweep(path: Folder) -> Table:
-    """What the jobs of the sweep in this folder have found: a list of rows with the columns of sweep.csv, one
-    for each job and seed; `.to_pandas()` makes a DataFrame of it. Jobs that are not done have no numbers."""
+    """Return what the jobs of the sweep in this folder have found: a list of rows with the columns of
+    sweep.csv, one for each job and seed; `.to_pandas()` makes a DataFrame of it. Jobs that are not done have
+    no numbers."""
     from icl.runs.sweeps import read_sweep
 
     stored = read_sweep(str(path))
@@ -108,8 +109,8 @@ def sweep(path: Folder) -> Table:
 
 
 def load_run(path: Folder) -> TrainedRun:
-    """The finished run in folder `path`: `.model(x, y, x_query)` predicts, `.law` draws prompts; `.A` of
-    shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`."""
+    """Return the finished run in folder `path`: `.model(x, y, x_query)` predicts, `.law` draws prompts;
+    `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`."""
     from icl.training.load import load_run as load
 
     return load(path)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a user did wrong, said in one line."""
+"""Errors that a user can mend, in one line, and the validation that raises them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Interrupted(BaseException):
 
 
 def full_errors() -> bool:
-    """Whether tracebacks are asked for the way Hydra's users ask for them."""
+    """Return True if HYDRA_FULL_ERROR asks for tracebacks."""
     return os.environ.get("HYDRA_FULL_ERROR") == "1"
 
 
@@ -78,7 +78,7 @@ def real(key: str, value: Any, low: float | None = None, *, open_low: bool = Fal
 def reals(
     key: str, value: Any, length: int, low: float | None = None, *, open_low: bool = False
 ) -> list[float]:
-    """A list of `length` finite floats."""
+    """Return a list of `length` finite floats."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f"{key}={value}: must be a list of {length} numbers")
     if len(value) != length:

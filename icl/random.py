@@ -12,7 +12,7 @@ ROLES = ("task", "init", "train", "eval", "search", "check", "control", "bootstr
 
 
 def generator(seed: int, role: str, step: int = 0, rank: int | None = None) -> np.random.Generator:
-    """The stream of one (seed, role, step), or of one process's share of it; NumPy's SeedSequence keeps
-    different keys independent."""
+    """Return the stream of one (seed, role, step), or of one process's share of it; NumPy's SeedSequence
+    keeps different keys independent."""
     key = (ROLES.index(role), step) if rank is None else (ROLES.index(role), step, rank)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

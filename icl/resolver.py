@@ -25,7 +25,7 @@ def register() -> None:
 
 
 def at(*values: Any, _root_: Any) -> Any:
-    """The value for the scale in force, which is the config's `scale`."""
+    """Return the value for the scale in force, which is the config's `scale`."""
     scale = one_of("scale", _root_.get("scale", "laptop"), SCALES)
     if len(values) != len(SCALES):
         raise InputError(

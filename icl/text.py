@@ -37,14 +37,14 @@ def relation(measured: Mapping[str, Any], bound: Mapping[str, Any]) -> Relation:
 
 
 def inequality(compared: Relation) -> str:
-    """The relation in plain text: gradient_norm 3e-15 < 2e-13."""
+    """Return the relation in plain text: gradient_norm 3e-15 < 2e-13."""
     name, value, sign, limit = compared
     left, right = _distinct(value, limit, brief, (3, 6, 12, 15))
     return f"{name} {left} {sign} {right}".strip()
 
 
 def typeset_inequality(compared: Relation) -> str:
-    """The relation for a page: gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹."""
+    """Return the relation for a page: gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹."""
     name = compared.name.replace("_", " ")
     if compared.bound is None or not is_number(compared.value):
         return f"{name} {typeset(compared.value, nested=True)}".strip()
@@ -79,7 +79,8 @@ def kind_in_words(document: Mapping[str, Any], name: str) -> str:
 
 
 def outcome(claim: Mapping[str, Any]) -> str:
-    """The verdict, and where it is not `holds` what was expected. Undecided is undecided, expected or not."""
+    """Return the verdict, and where it is not `holds` what was expected. Undecided is undecided, expected or
+    not."""
     if claim["verdict"] != claim["expected"]:
         return f"{claim['verdict']} (expected: {claim['expected']})"
     return "fails, as expected" if claim["verdict"] == "fails" else str(claim["verdict"])
@@ -98,7 +99,7 @@ def typeset(value: Any, digits: int = 4, *, nested: bool = False) -> str:
 
 
 def named_values(value: Any) -> list[tuple[str, str]]:
-    """A measurement typeset as (name, text), one for each entry of a table."""
+    """Return a measurement typeset as (name, text), one for each entry of a table."""
     if isinstance(value, Mapping):
         return [(str(key), typeset(entry, nested=True)) for key, entry in value.items()]
     return [("", typeset(value))]

@@ -20,14 +20,14 @@ KINDS = {
 
 
 def joint(verdicts: Sequence[str]) -> str:
-    """Of several parts: one that fails decides; else one that is undecided."""
+    """Combine the verdicts of several parts: one that fails decides; else one that is undecided."""
     return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")
 
 
 def kinds_of(measured: Mapping[str, Any], declared: Mapping[str, str], decides: str = "") -> dict[str, str]:
-    """Of each number, by the last pattern in `declared` that its name fits. What has a standard error is
-    sampled, whatever is declared, unless the error is 0. A whole number that is exact needs no word, but for
-    the one that decides."""
+    """Return the kind of each number, by the last pattern in `declared` that its name fits. What has a
+    standard error is sampled, whatever is declared, unless the error is 0. A whole number that is exact needs
+    no word, but for the one that decides."""
     kinds = {}
     for name in measured.keys() - set(map(error_of, measured)):
         fitting = [kind for pattern, kind in declared.items() if fnmatchcase(name, pattern)]
@@ -39,7 +39,7 @@ def kinds_of(measured: Mapping[str, Any], declared: Mapping[str, str], decides: 
 
 
 def error_of(name: str) -> str:
-    """What holds this number's standard error, where there is one."""
+    """Return the name of this number's standard error, where there is one."""
     return f"{name}_stderr"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def stratified_error(terms_B: np.ndarray, components: int) -> float:
-    """Standard error of the mean of weight * value: each component has its own draws."""
+    """Return the standard error of the mean of weight * value: each component has its own draws."""
     strata = [terms_B[c::components] for c in range(components)]
     return math.sqrt(sum(len(stratum) * stratum.var(ddof=1) for stratum in strata)) / len(terms_B)
 

@@ -1,4 +1,5 @@
-"""What a transformer is said to run. `predict(prompt)`, a model's own signature, answers (R, B) predictions.
+"""Algorithms that transformers are compared with. `predict(prompt)`, as of a model, returns (R, B)
+predictions.
 
 descent             gradient descent, preconditioned by Sigma^{-1} or not, Chebyshev's step sizes, GD++
 step_search         best step sizes on a draw of contexts

@@ -1,4 +1,4 @@
-"""What every algorithm here sees of a prompt: S, g and the query, in coordinates of its choice.
+"""The input of every algorithm here: S, g and the query of a prompt, in coordinates of its choice.
 
 In coordinates C^T x weights become C^{-1} w and every prediction <w, x> stays what it was. So descent
 preconditioned by C C^T is plain descent in the coordinates C^T x, and a norm of w is a choice of C.

@@ -70,7 +70,8 @@ class RidgeRegression:
         Sigma_w_RDD: Tensor | None = None,
         mean_RD: Tensor | None = None,
     ) -> Self:
-        """The posterior mean for w ~ N(mean, Sigma_w) and labels with noise of variance `label_noise` > 0.
+        """Return the posterior mean for w ~ N(mean, Sigma_w) and labels with noise of variance `label_noise`
+        > 0.
 
         Without noise it is `LeastSquares` with Sigma = Sigma_w^{-1} (and mean zero).
         """

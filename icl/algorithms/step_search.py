@@ -81,7 +81,8 @@ def search_gd(
     per_step: bool = True,
     shared: bool = False,
 ) -> Steps:
-    """For GradientDescent: eta for each step or one for all; for each replica or shared by all."""
+    """Return steps for GradientDescent: eta for each step or one for all; for each replica or shared by
+    all."""
     whole("search.layers", layers, 1, MAX_GD_LAYERS)
     rules = _reduce(contexts, Sigma_RDD, layers)
 
@@ -99,7 +100,8 @@ def search_gd(
 def search_gd_plus_plus(
     contexts: Contexts, layers: int, Sigma_RDD: Tensor | None = None, shared: bool = False
 ) -> Steps:
-    """For GDPlusPlus: eta and gamma for each step. The best of several starts; there are many local minima.
+    """Return steps for GDPlusPlus: eta and gamma for each step. The best of several starts; there are many
+    local minima.
 
     High powers of S are carried by rare contexts: the risk here can be far below that on fresh ones.
     """
@@ -140,7 +142,7 @@ def _gd_plus_plus(H_MM: Tensor, eta_L: Tensor, gamma_L: Tensor) -> Tensor:
 def _search(
     rules: list[_Rule], polynomial: Polynomial, starts: list[Array], shared: bool
 ) -> tuple[Tensor, Tensor]:
-    """The best end of Levenberg and Marquardt's method from all starts: (R, V) and the risks (R,)."""
+    """Return the best end of Levenberg and Marquardt's method from all starts: (R, V) and the risks (R,)."""
     found = [
         _best(group, polynomial, starts) for group in ([rules] if shared else [[rule] for rule in rules])
     ]

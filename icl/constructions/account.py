@@ -1,4 +1,5 @@
-"""A construction told layer by layer: which blocks of rows each head reads and writes, in plain values."""
+"""A description of a construction, layer by layer: which blocks of rows each head reads and writes, in plain
+values."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HeadAccount:
-    """What one head adds to H, one equation for each block that it writes to."""
+    """The update that one head adds to H, one equation for each block that it writes to."""
 
     equations: Sequence[str]
     writes: Sequence[str]

@@ -47,13 +47,13 @@ def source_digest() -> str:
 
 
 def built() -> Path:
-    """The library of these sources, made if there is none that loads. Raises NotBuilt."""
+    """Return the library of these sources, made if there is none that loads. Raises NotBuilt."""
     library = FOLDER / LIBRARY
-    return library if made_from(library) == source_digest() else build()
+    return library if library_digest(library) == source_digest() else build()
 
 
-def made_from(library: Path) -> str | None:
-    """The digest of a library's sources; None where it does not load."""
+def library_digest(library: Path) -> str | None:
+    """Return the digest of a library's sources; None where it does not load."""
     try:
         loaded = ctypes.CDLL(str(library))
         loaded.icl_kernel_source.restype = ctypes.c_char_p
@@ -63,7 +63,7 @@ def made_from(library: Path) -> str | None:
 
 
 def build(extra: Sequence[str] = (), target: Path = FOLDER / LIBRARY) -> Path:
-    """The library, made with the compiler that CXX names or the first found. Raises NotBuilt."""
+    """Return the library, made with the compiler that CXX names or the first found. Raises NotBuilt."""
     compiler = _compiler()
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     common = [*compiler, *FLAGS, *extra]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from icl.kernel.build import FOLDER, LIBRARY, made_from, source_digest
+from icl.kernel.build import FOLDER, LIBRARY, library_digest, source_digest
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
@@ -38,11 +38,11 @@ class Header(ctypes.Structure):
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Raises Unusable."""
+    """Load a library; raise Unusable if that fails."""
     path = FOLDER / LIBRARY
     if not path.exists():
         raise Unusable("it was not built: python -m icl.kernel.build says why")
-    digest = made_from(path)
+    digest = library_digest(path)
     if digest is None:
         raise Unusable(f"{path.name} does not load here: run python -m icl.kernel.build")
     if digest != source_digest():
@@ -63,7 +63,7 @@ def instruction_sets() -> tuple[str, ...]:
 
 
 def instructions() -> str | None:
-    """The set in use; None where there is no kernel."""
+    """Return the set in use; None where there is no kernel."""
     try:
         return instruction_sets()[-1]
     except Unusable:

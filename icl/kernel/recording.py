@@ -44,12 +44,12 @@ class Recording:
         return self.of_one(torch.arange(start, start + size).view(shape))
 
     def of_one(self, slots: Tensor) -> Symbol:
-        """The same for each replica."""
+        """Return the shape without the replica axis."""
         steps_R = torch.arange(self.replicas).view(-1, *[1] * slots.ndim) * REPLICA
         return Symbol(self, slots + steps_R)
 
     def new(self, kind: int, shape: tuple[int, int], *operands: Slots | None, **given: Any) -> Tensor:
-        """The slots, (rows, columns), of an operation's result."""
+        """Return the slots, (rows, columns), of an operation's result."""
         program = self.program
         if len(program.ops) >= MOST_OPERATIONS or max(shape) > LARGEST * LARGEST:
             raise NotRecordable("a program of this size")
@@ -65,7 +65,7 @@ class Recording:
         return torch.arange(start, start + size).view(shape if size == shape[0] * shape[1] else (size, 1))
 
     def constant(self, tensor: Tensor, shape: tuple[int, ...] | None = None) -> Symbol:
-        """A tensor of the function's own: (R, ...) or, broadcast to `shape`, the same for all."""
+        """Return a tensor of the function's own: (R, ...) or, broadcast to `shape`, the same for all."""
         tensor = tensor.detach().to(self.dtype)
         if shape is not None and tensor.ndim < len(shape):
             tensor = tensor.view(*[1] * (len(shape) - tensor.ndim), *tensor.shape)
@@ -377,8 +377,8 @@ def record(
     weights: Mapping[str, Tensor],
     prompts: Mapping[str, Tensor],
 ) -> Recording:
-    """The program of `function(weights, prompts)`: weights are (R, ...), prompts (R, ..., B), and it returns
-    (R,) means over the prompts. Raises NotRecordable."""
+    """Return the program of `function(weights, prompts)`: weights are (R, ...), prompts (R, ..., B), and it
+    returns (R,) means over the prompts. Raises NotRecordable."""
     first = next(iter(weights.values()))
     recording = Recording(Program(), len(first), first.dtype, {})
     program = recording.program

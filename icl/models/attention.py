@@ -15,7 +15,8 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 
 class LinearTransformer(Transformer):
-    """`predict(prompt)` answers (R, B) predictions for either kind of prompt its path can read."""
+    """A model whose `predict(prompt)` returns (R, B) predictions for either kind of prompt its path can
+    read."""
 
     parametrization: Parametrization
 
@@ -52,8 +53,8 @@ class LinearTransformer(Transformer):
         return prompt.read_out * last_RB
 
     def last_entry(self, gram_RPPB: Tensor, query_RPB: Tensor) -> Tensor:
-        """What the stack makes of the query, for prompts with the batch axis last. Without a mask the query
-        is in the Gram matrix (GramPrompt.with_query)."""
+        """Return what the stack makes of the query, for prompts with the batch axis last. Without a mask the
+        query is in the Gram matrix (GramPrompt.with_query)."""
         if self.parametrization.sparse:
             return gram.sparse_forward(*self.parametrization.sparse_weights(), gram_RPPB, query_RPB)
         return self.parametrization.columns(gram_RPPB, query_RPB[:, :, None])[:, 0]

@@ -1,4 +1,4 @@
-"""What is trained of a matrix M: itself, or M' of M = left M' right.
+"""Parameters of a matrix M: itself, or M' of M = left M' right.
 
 A change of coordinates changes no risk, only what a step of an optimizer does. R replicas, L layers.
 """
@@ -32,7 +32,7 @@ class Coordinates(nn.Module):
         return found
 
     def matrices_of(self, names: Sequence[str], parameters: Sequence[Tensor], r: int | None) -> list[Tensor]:
-        """Of all replicas, or of replica r alone."""
+        """Return the matrices of all replicas, or of replica r alone."""
         found = []
         for name, M_RLIJ in zip(names, parameters, strict=True):
             if name in self.mapped:

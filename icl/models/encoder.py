@@ -125,7 +125,7 @@ class Encoder(Transformer):
         return (out_RBK * prompt.query_RBP[..., :-1]).sum(-1)
 
     def read(self, prompt: TokenPrompt) -> Tensor:
-        """What is read at the query token, (R, B, K): the label, or the parameter."""
+        """Return what is read at the query token, (R, B, K): the label, or the parameter."""
         if not isinstance(prompt, TokenPrompt):
             raise ValueError("an encoder needs token prompts")
         family = self.parametrization
@@ -141,7 +141,7 @@ class Encoder(Transformer):
         return apply(by_layer["read_out"][0], h_RBMW)[:, :, -1]
 
     def _layer(self, of_layer: Mapping[str, Tensor], h_RBMW: Tensor, moved: slice) -> Tensor:
-        """The moved tokens after a layer."""
+        """Return the moved tokens after a layer."""
         normed_RBMW = _normalise(h_RBMW, of_layer["gain"][:, 0]) if "gain" in of_layer else h_RBMW
         h_RBMW = h_RBMW[:, :, moved] + self._attend(of_layer, normed_RBMW, moved)
         if "up" in of_layer:
@@ -150,7 +150,7 @@ class Encoder(Transformer):
         return h_RBMW if self.clip is None else h_RBMW.clamp(-self.clip, self.clip)
 
     def _attend(self, of_layer: Mapping[str, Tensor], all_RBMW: Tensor, moved: slice) -> Tensor:
-        """What the moved tokens get from all, or from the context where the query is masked."""
+        """Return what the moved tokens get from all, or from the context where the query is masked."""
         keys_RBMW, moved_RBMW = all_RBMW[:, :, :-1] if self.mask else all_RBMW, all_RBMW[:, :, moved]
         both_RXW = torch.cat([of_layer["key"], of_layer["value"]], dim=1)
         k_RBMW, v_RBMW = apply(both_RXW, keys_RBMW).chunk(2, dim=-1)

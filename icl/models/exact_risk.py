@@ -1,4 +1,4 @@
-"""Weights somebody hands over as arrays, and their exact risk."""
+"""The exact risk of weights given as arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from icl.tasks.linear_regression import LinearRegression
 
 
 def exact_risk(P: ArrayLike | Tensor, Q: ArrayLike | Tensor, **task: Any) -> float:
-    """Of linear attention with these P and Q: (p, p) of one layer, (L, p, p), or (L, H, p, p) with heads.
+    """Return the exact risk of linear attention with these P and Q: (p, p) of one layer, (L, p, p), or (L,
+    H, p, p) with heads.
 
     `task` are the settings of icl.tasks.LinearRegression; the dim is p - 1, and Sigma is diag(eigenvalues)
     where no covariance is given.
@@ -59,7 +60,7 @@ def _stack(name: str, given: ArrayLike | Tensor) -> Tensor:
 
 
 def _family(P_LHPP: Tensor, Q_LHPP: Tensor) -> MultiHead | SparseA:
-    """As eq. (8) where the stack has its form, which has an exact risk at more depths."""
+    """Return the family: eq. (8) where the stack has its form, which has an exact risk at more depths."""
     layers, heads, width = P_LHPP.shape[:3]
     reads = torch.zeros(width, width, dtype=torch.float64)
     reads[-1, -1] = 1

@@ -52,7 +52,7 @@ def record_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> F
 def _compare(
     fused: Fused, function: Callable[..., Tensor], weights: Mapping[str, Tensor], draw: Mapping[str, Tensor]
 ) -> None:
-    """A function may depend on what a recording cannot see, on the number of prompts for one."""
+    """Raise NotRecordable if both differ: a function may depend on what a recording cannot see."""
     expected, found = function(weights, draw), fused(weights, draw)
     bound = TOLERANCE[expected.dtype] * expected.abs().amax()
     if torch.isfinite(expected).all() and not ((found - expected).abs() <= bound).all():

@@ -23,7 +23,7 @@ def stack_output(
     query_RPKB: Tensor,
     output_RP: Tensor | None = None,
 ) -> Tensor:
-    """What any linear stack makes of the query columns: (R, K, B), their last entry after every layer.
+    """Return what any linear stack makes of the query columns: (R, K, B), their last entry after every layer.
 
     `output_RP` reads another combination of the entries. Of the last layer's T only that row is computed.
     """
@@ -90,11 +90,11 @@ def sparse_expected_risk(
     with V = F F^T the second moment of v; the query's second moment X closes the product.
     """
     E, layers = S_REEB.shape[1], A_RLDD.shape[1]
-    A_RLEE, F_RKE = _padded(A_RLDD, E), label_root_REK.mT
+    A_RLEE, F_RKE = _pad(A_RLDD, E), label_root_REK.mT
     T_REEB = from_right(S_REEB, A_RLEE[:, 0])
     rows_RKEB = F_RKE[..., None] + from_left(F_RKE, T_REEB)
     if B_RLDD is not None:
-        B_RLEE = _padded(B_RLDD, E)
+        B_RLEE = _pad(B_RLDD, E)
         M_REEB = torch.eye(E, dtype=T_REEB.dtype, device=T_REEB.device)[..., None] + from_left(
             B_RLEE[:, 0], T_REEB
         )
@@ -142,6 +142,6 @@ def query_risk(out_RKB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, read_out:
     return (read_out * out_RKB - target_RKB).square().sum(1)
 
 
-def _padded(M_RLDD: Tensor, width: int) -> Tensor:
+def _pad(M_RLDD: Tensor, width: int) -> Tensor:
     extra = width - M_RLDD.shape[-1]
     return M_RLDD if extra == 0 else torch.nn.functional.pad(M_RLDD, (0, extra, 0, extra))

@@ -109,7 +109,7 @@ class LSA(Parametrization):
         return self.width - entries
 
     def columns(self, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor:
-        """The query columns after every layer, read out: (R, K, B)."""
+        """Return the query columns after every layer, read out: (R, K, B)."""
         if self.rank is not None:
             row_RPB = self.row(gram_RPPB.movedim(-1, 1)).movedim(1, -1)
             return product(row_RPB[:, None], query_RPKB)[:, 0]
@@ -119,7 +119,7 @@ class LSA(Parametrization):
         return stack_output(self.P, self.Q, gram_RWWB, query_RWKB, self.o[:, 0, 0])
 
     def row(self, gram_RBPP: Tensor) -> Tensor:
-        """What the read-out makes of a token z: <row, z>, shape (R, B, P).
+        """Return what the read-out makes of a token z: <row, z>, shape (R, B, P).
 
         Every token is M z with one W x P matrix M for the prompt, and its Gram matrix M G M^T with G that of
         the tokens as drawn: only M is carried, whose cost grows with W^2 P where that of a W x W Gram matrix
@@ -145,7 +145,7 @@ class LSA(Parametrization):
         return (M_RBPW @ o_R11W.mT)[..., 0] + last_RBP
 
     def _heads(self, M_RBPW: Tensor, A_RYW: Tensor) -> Tensor:
-        """A M for every prompt, (R, B, P, Y): one product."""
+        """Return A M for every prompt, (R, B, P, Y): one product."""
         R, B, P, W = M_RBPW.shape
         return (M_RBPW.reshape(R, B * P, W) @ A_RYW.mT).view(R, B, P, -1)
 

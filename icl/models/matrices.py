@@ -1,4 +1,4 @@
-"""What is trained of a transformer: named stacks of matrices, the replica axis first.
+"""The trained part of a transformer: named stacks of matrices, the replica axis first.
 
 Every parameter has leading axes (R, L), (R, L, H) or (R, 1); the trainer clips, logs and draws matrix by
 matrix. R replicas, L layers, H heads.
@@ -40,7 +40,7 @@ class Matrices(nn.Module, ABC):
         """Parameter name -> shape without the replica axis."""
 
     def spread(self, name: str) -> float:
-        """By how much the first entries of these matrices are larger than init_std."""
+        """Return the ratio of the first entries' standard deviation to init_std."""
         return 1.0
 
     def initialise(self, seeds: Sequence[int], dtype: torch.dtype = torch.float64) -> None:
@@ -65,7 +65,7 @@ class Matrices(nn.Module, ABC):
             setattr(self, name, nn.Parameter(matrices[name].clone()))
 
     def sharing(self, parameters: Sequence[Tensor]) -> Self:
-        """The same family on other parameters, not copied."""
+        """Return the same family on other parameters, not copied."""
         other = type(self).__new__(type(self))
         other.__dict__ = self.__dict__ | {"_parameters": dict(zip(self.shapes(), parameters, strict=True))}
         return other

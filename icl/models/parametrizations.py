@@ -51,14 +51,14 @@ class Parametrization(Matrices):
         return z_XP
 
     def columns(self, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor:
-        """What the stack makes of query columns of each prompt, read out: (R, K, B)."""
+        """Return what the stack makes of query columns of each prompt, read out: (R, K, B)."""
         (P, Q), (read_in_RPP, output_RP) = self.stack(), self.ends()
         if read_in_RPP is not None:
             query_RPKB = from_left(read_in_RPP, query_RPKB)
         return stack_output(P, Q, gram_RPPB, query_RPKB, output_RP)
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
-        """(A, B) in the sign of eq. (11), for the sparse families."""
+        """Return (A, B) in the sign of eq. (11), for the sparse families."""
         raise TypeError(f"{type(self).__name__} is not sparse")
 
 
@@ -182,7 +182,7 @@ class LinearTransformerBlock(Full):
 
 
 def sparse_stack(A_RLDD: Tensor, B_RLDD: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The (P, Q) stack of eq. (11); layers beyond B's have B = 0."""
+    """Return the (P, Q) stack of eq. (11); layers beyond B's have B = 0."""
     R, L, D, _ = A_RLDD.shape
     P_RLHPP = A_RLDD.new_zeros(R, L, 1, D + 1, D + 1)
     Q_RLHPP = A_RLDD.new_zeros(R, L, 1, D + 1, D + 1)

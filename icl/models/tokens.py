@@ -19,7 +19,8 @@ def stack_forward(
     activation: str = "identity",
     mask: bool = True,
 ) -> Tensor:
-    """The query token after every layer of Z <- Z + (1/n) sum_h P_h Z M sigma(Z^T Q_h Z), eqs. (2)-(4).
+    """Return the query token after every layer of Z <- Z + (1/n) sum_h P_h Z M sigma(Z^T Q_h Z), eqs.
+    (2)-(4).
 
     Softmax normalises over all N + 1 keys before the mask, as (2) has it, and takes no further 1/n. Without
     a mask (M = I, giannou's eq. (3.1a)) the query attends to itself; the sum is still divided by n.

@@ -1,4 +1,4 @@
-"""What a run trains, whatever its architecture: matrices, and the predictions they make."""
+"""The model of a run, whatever its architecture: matrices, and the predictions they make."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Transformer(nn.Module, ABC):
 
     @abstractmethod
     def on(self, parametrization: Any) -> Self:
-        """The same model with other weights."""
+        """Return the same model with other weights."""
 
     @abstractmethod
     def predict(self, prompt: Any) -> Tensor:
-        """(R, B) in the sign of the labels."""
+        """Return predictions, (R, B), in the sign of the labels."""

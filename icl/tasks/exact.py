@@ -22,7 +22,8 @@ EXACT_WHERE = (
 
 
 def exact_risk(model: Model, law: GaussianPrompts) -> RiskFunction | None:
-    """A differentiable (R,) risk at any weights of this model, or None where no exact form is at hand."""
+    """Return a differentiable (R,) risk at any weights of this model, or None where no exact form is at
+    hand."""
     family = model.parametrization
     if model.activation != "identity" or not family.mask or getattr(family, "reads_constant", False):
         return None  # the sums have the query in them, or tokens have other entries than those drawn

@@ -19,21 +19,21 @@ from icl.weighted import effective_size
 
 
 class Integrated(Estimator):
-    """A draw begins with the contexts' S; given these, `given` draws the rest."""
+    """A draw begins with the contexts' S; given these, `draw_on` draws the rest."""
 
     def __init__(self, law: GaussianPrompts) -> None:
         super().__init__()
         self.law = law
 
     def draw(self, generators: Generators, batch: int) -> Draw:
-        return self.given(self.law.covariate_grams(generators, batch), generators)
+        return self.draw_on(self.law.covariate_grams(generators, batch), generators)
 
     @abstractmethod
-    def given(self, S_RBEE: Tensor, generators: Generators) -> Draw: ...
+    def draw_on(self, S_RBEE: Tensor, generators: Generators) -> Draw: ...
 
     @abstractmethod
     def risks(self, model: Model, draw: Draw) -> Tensor:
-        """(R, B)"""
+        """Return one risk for each prompt, (R, B)."""
 
     def risk(self, model: Model, draw: Draw) -> Tensor:
         return self.risks(model, draw).mean(-1)
@@ -50,7 +50,7 @@ class ExpectedSparse(Integrated):
         self.register_buffer("label_root", law.label_root_REK, persistent=False)
         self.register_buffer("query_root", law.query_root_RED, persistent=False)
 
-    def given(self, S_RBEE: Tensor, generators: Generators) -> Draw:
+    def draw_on(self, S_RBEE: Tensor, generators: Generators) -> Draw:
         return {"S": S_RBEE.movedim(1, -1).contiguous()}
 
     def risks(self, model: Model, draw: Draw) -> Tensor:
@@ -67,7 +67,7 @@ class ExpectedStack(Integrated):
         super().__init__(law)
         self.register_buffer("query_root", law.query_token_root_RPK, persistent=False)
 
-    def given(self, S_RBEE: Tensor, generators: Generators) -> Draw:
+    def draw_on(self, S_RBEE: Tensor, generators: Generators) -> Draw:
         gram_RBPP, w_RBD = self.law.gram_tasks_on(S_RBEE, generators)
         return {"gram": gram_RBPP.movedim(1, -1).contiguous(), "w": w_RBD.movedim(1, -1).contiguous()}
 
@@ -93,7 +93,7 @@ class Tilted(Estimator):
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         S_RBEE, weight_RB = self.inner.law.tilted_grams(generators, batch, self.inflations_R)
-        return self.inner.given(S_RBEE, generators) | {"weight": weight_RB}
+        return self.inner.draw_on(S_RBEE, generators) | {"weight": weight_RB}
 
     def risk(self, model: Model, draw: Draw) -> Tensor:
         return self.terms(model, draw).mean(-1)

@@ -1,4 +1,4 @@
-"""The contract of a task: what training, checks and readers ask of it, and nothing more.
+"""The contract of a task: what training, checks and readers use of it, and nothing more.
 
 A task is what a user states; `task.law(seeds)` is the distribution of its prompts, one for each of R
 replicas. A class fulfils the contract by having these members; `icl.tasks.TokenLaw` has them all for whoever
@@ -49,7 +49,7 @@ class Family(Protocol):
 
 
 class Model(Protocol):
-    """What a law may ask of a model (icl.models.LinearTransformer)."""
+    """The part of a model (icl.models.LinearTransformer) that laws use."""
 
     path: str  # tokens | gram: which prompts it is trained on
     activation: str
@@ -58,10 +58,10 @@ class Model(Protocol):
     def parametrization(self) -> Any: ...  # a Family
 
     def on(self, parametrization: Any) -> Self:
-        """The same model with other weights."""
+        """Return the same model with other weights."""
 
     def predict(self, prompt: Any) -> Tensor:
-        """(R, B) in the sign of the labels."""
+        """Return predictions, (R, B), in the sign of the labels."""
 
     def last_entry(self, gram_RPPB: Tensor, query_RPB: Tensor) -> Tensor: ...
 
@@ -74,7 +74,7 @@ RiskFunction = Callable[[Any], Tensor]  # a model's (R,) risk
 
 
 class Estimator(nn.Module, ABC):
-    """What is sampled of a prompt (`draw`), and the risk that is left to compute given it (`risk`).
+    """A sample of prompts (`draw`), and the risk that is left to compute given it (`risk`).
 
     A module, so that its constants move with the model.
     """
@@ -99,8 +99,8 @@ class Estimator(nn.Module, ABC):
         return None
 
     def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
-        """The draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the whole
-        is the sum of share * risk of the part. Measured: half the time at 5 x 20,000 prompts."""
+        """Return the draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the
+        whole is the sum of share * risk of the part. Measured: half the time at 5 x 20,000 prompts."""
         batch = next(iter(draw.values())).shape[-1]
         largest = max(tensor.nbytes for tensor in draw.values())
         count = 1 if any(t.device.type != "cpu" for t in draw.values()) else round(largest / CACHE_BYTES)
@@ -114,7 +114,7 @@ class Estimator(nn.Module, ABC):
 
 
 class Observables(Protocol):
-    """What runs of a law write down of their weights, beside loss, risk and gradient."""
+    """Numbers of the weights that runs of a law record, besides loss, risk and gradient."""
 
     def names(self) -> Sequence[str]:
         """Columns of metrics.csv, fixed before the first step."""
@@ -147,41 +147,41 @@ class Law(DrawsPrompts, Protocol):
     def context_R(self) -> tuple[int, ...]: ...
 
     def replica(self, r: int) -> Law:
-        """The law of one replica alone."""
+        """Return the law of one replica alone."""
 
     def encode(self, x_RBND: Tensor, y_RBN: Tensor, x_query_RBD: Tensor) -> TokenPrompt:
-        """Somebody's own covariates and labels as prompts of this law; their targets are unknown (nan)."""
+        """Return prompts of this law from given covariates and labels; their targets are unknown (nan)."""
 
     def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
         """Estimators of this model's risk by name (`train.estimator`), the least variance first."""
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
-        """The risk of any weights of this model under this law, (R,), differentiable and without sampling
-        error; None where there is no such form. It is `exact_risk` in a run's metrics, and what
+        """Return the risk of any weights of this model under this law, (R,), differentiable and without
+        sampling error; None where there is no such form. It is `exact_risk` in a run's metrics, and what
         train.estimator=population descends."""
 
     @property
     def exact_where(self) -> str:
-        """Which models have an exact risk, in words."""
+        """The models that have an exact risk, in words."""
 
     def coordinates(self, model: Any) -> Mapping[str, tuple[Tensor, Tensor]]:
-        """For train.coordinates=whitened: (left_RII, right_RJJ) by matrix, M = left M' right, with M' what is
-        trained. Empty where the law has none for this model."""
+        """Return, for train.coordinates=whitened, (left_RII, right_RJJ) by matrix: M = left M' right, with
+        M' what is trained. Empty where the law has none for this model."""
 
     def observe(self, model: Any) -> Observables:
-        """What runs of this model write down."""
+        """Return what runs of this model record."""
 
     def arrays(self) -> Mapping[str, np.ndarray]:
-        """What a run stores of its law, the replica axis first. Where there is a `Sigma`, pictures show A in
-        the coordinates in which it is the identity; with `free_W_V` and `free_W_QK`, masks, they show P and Q
-        as W_V = P^T and W_QK = Q^T with these entries outlined."""
+        """Return what a run stores of its law, the replica axis first. Where there is a `Sigma`, pictures
+        show A in the coordinates in which it is the identity; with `free_W_V` and `free_W_QK`, masks, they
+        show P and Q as W_V = P^T and W_QK = Q^T with these entries outlined."""
 
 
 class Task(Protocol):
-    """What `task._target_` names."""
+    """The class that `task._target_` names."""
 
     @property
     def dim(self) -> int:
-        """What a model is built for: tokens have dim + 1 entries."""
+        """Dimension that a model is built for: tokens have dim + 1 entries."""
 
     def law(self, seeds: Sequence[int]) -> Law: ...

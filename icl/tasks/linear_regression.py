@@ -195,7 +195,7 @@ def linear_regression(law: Law, asker: str) -> LinearRegressionLaw:
 
 
 def vector_or_norm(key: str, vector: Sequence[float] | None, norm: float | None, dim: int) -> list[float]:
-    """The vector given, or one of this norm along (1, ..., 1), or zero."""
+    """Return the vector given, or one of this norm along (1, ..., 1), or zero."""
     if vector is not None and norm is not None:
         raise InputError(f"{key} and {key}_norm exclude each other: set one of them to null")
     if norm is not None:
@@ -207,7 +207,7 @@ def vector_or_norm(key: str, vector: Sequence[float] | None, norm: float | None,
 
 
 def haar_orthogonal(rng: np.random.Generator, dim: int) -> Tensor:
-    """A uniformly distributed orthogonal matrix: QR with the signs of R's diagonal (Mezzadri 2007)."""
+    """Return a uniformly distributed orthogonal matrix: QR with the signs of R's diagonal (Mezzadri 2007)."""
     Q_DD, R_DD = np.linalg.qr(rng.standard_normal((dim, dim)))
     return torch.from_numpy(Q_DD * np.sign(np.diag(R_DD)))
 

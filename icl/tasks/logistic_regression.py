@@ -60,7 +60,7 @@ class LogisticRegressionLaw(TokenLaw):
         return replace(self, context_R=self.context_R[r : r + 1])
 
     def points(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor]:
-        """(a, y) with shapes (R, B, M, D) and (R, B, M); the last is the query."""
+        """Return (a, y) with shapes (R, B, M, D) and (R, B, M); the last is the query."""
         size = (batch, self.context_R[0] + 1, self.dim)
         a_RBMD = torch.from_numpy(np.stack([rng.standard_normal(size) for rng in generators]))
         a_RBMD /= a_RBMD.norm(dim=-1).amax(-1)[..., None, None]

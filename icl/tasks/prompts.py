@@ -1,4 +1,4 @@
-"""What a model sees: a prompt as tokens, or as the Gram matrix of its tokens.
+"""The input of a model: a prompt as tokens, or as the Gram matrix of its tokens.
 
 R replicas, B prompts, N context tokens, P token width. Every tensor leads with the replica axis.
 """
@@ -51,7 +51,7 @@ class GramPrompt(_Moves):
             raise ValueError(f"context_R={self.context_R}: must have {R} entries")
 
     def with_query(self) -> GramPrompt:
-        """The same prompts with the query among the tokens that are summed, still divided by N: what
+        """Return the same prompts with the query among the tokens that are summed, still divided by N: what
         attention without a mask sees."""
         if self.context_R is None:
             raise ValueError("without a mask the query counts 1/N, and context_R says no N")
@@ -81,7 +81,7 @@ class TokenPrompt(_Moves):
             raise ValueError(f"read_out={self.read_out}: must be -1 or 1")
 
     def gram(self) -> GramPrompt:
-        """The same prompts, seen through their Gram matrices."""
+        """Return the same prompts, seen through their Gram matrices."""
         z_RBNP = self.context_RBNP
         gram_RBPP = z_RBNP.transpose(-1, -2) @ z_RBNP / z_RBNP.shape[2]
         context_R = (z_RBNP.shape[2],) * len(z_RBNP)

@@ -12,7 +12,8 @@ from icl.theory.distance import symmetric_root
 
 
 def theorem1_preconditioner(Sigma: Tensor, context: int, Sigma_w: Tensor | None = None) -> Tensor:
-    """A of eq. (6), Q_0 = -[[A, 0], [0, 0]]: A = ((N + 1)/N Sigma + tr(Sigma)/N I)^{-1} for w ~ N(0, I).
+    """Return A of eq. (6), Q_0 = -[[A, 0], [0, 0]]: A = ((N + 1)/N Sigma + tr(Sigma)/N I)^{-1} for w ~ N(0,
+    I).
 
     For w ~ N(0, Sigma_w) put w = R v, R = Sigma_w^{1/2}, v ~ N(0, I): the labels are those of covariates R
     x, so A = R A' R with A' from (6) at the covariance R Sigma R. The paper states Sigma_w = I only.

@@ -46,7 +46,8 @@ class Covariances:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Of squared error: E[q_k q_l G_ab G_ce], E[y_T q_k G_ab], E[y_T^2], over pairs a <= b and c <= e."""
+    """Moments of the squared error: E[q_k q_l G_ab G_ce], E[y_T q_k G_ab], E[y_T^2], over pairs a <= b and c
+    <= e."""
 
     form_KSKS: Tensor
     linear_KS: Tensor
@@ -93,7 +94,7 @@ def covariance_of_modes(value_Q: Tensor, process: float, start: float, length: i
 
 
 def _from_diagonals(ahead_BTT: Tensor) -> Tensor:
-    """The symmetric matrix with entry [t, t + k] from [t, k]."""
+    """Return the symmetric matrix with entry [t, t + k] from [t, k]."""
     T = ahead_BTT.shape[-1]
     t_T1, u_1T = torch.arange(T)[:, None], torch.arange(T)[None]
     lag_TT = (u_1T - t_T1).clamp(min=0)
@@ -114,14 +115,14 @@ class Rule:
 
     @classmethod
     def of_moments(cls, moments: list[Fraction]) -> Rule:
-        """From E[x^k], k = 0 .. 3."""
+        """Return the rule from E[x^k], k = 0 .. 3."""
         if moments[2] == moments[1] ** 2:
             return cls.point(float(moments[1]))
         return cls(*gauss_rule(moments, 2))
 
 
 def squared_norm_rule(dim: int, half_width: float) -> Rule:
-    """Of |c|^2 for c uniform on [-half_width, half_width]^dim."""
+    """Return the rule of |c|^2 for c uniform on [-half_width, half_width]^dim."""
     one = [Fraction(half_width) ** (2 * k) / (2 * k + 1) for k in range(DEGREE + 1)]
     total = [Fraction(1), *[Fraction(0)] * DEGREE]
     for _ in range(dim):
@@ -133,7 +134,7 @@ def squared_norm_rule(dim: int, half_width: float) -> Rule:
 
 
 def share_rule(dim: int) -> Rule:
-    """Of u_1^2 for u uniform on the sphere: Beta(1/2, (dim - 1) / 2)."""
+    """Return the rule of u_1^2 for u uniform on the sphere: Beta(1/2, (dim - 1) / 2)."""
     moments = [Fraction(1)]
     for k in range(DEGREE):
         moments.append(moments[-1] * Fraction(2 * k + 1, dim + 2 * k))
@@ -143,7 +144,8 @@ def share_rule(dim: int) -> Rule:
 def covariances_of_independent_modes(
     dim: int, process: float, noise: float, start: float, length: int, half_width: float | None = None
 ) -> Covariances:
-    """A symmetric with eigenvalues v_m independent and uniform on [-1, 1], w and x_0 isotropic.
+    """Return covariances for A symmetric, its eigenvalues v_m independent and uniform on [-1, 1], isotropic
+    w, x_0.
 
     `half_width` None: A diagonal and c = 1, the paper's setting (a). Else A = Q^T diag(v) Q with Q Haar and c
     uniform on [-half_width, half_width]^dim: setting (b).
@@ -179,7 +181,7 @@ def covariances_of_listed_modes(
     length: int,
     half_width: float | None = None,
 ) -> Covariances:
-    """A symmetric with these eigenvalues, or minus these, w and x_0 isotropic; otherwise as above.
+    """Return covariances for A symmetric with these eigenvalues, or minus these, isotropic w and x_0.
 
     C = noise I + r sum_m b_m g(v_m), and for -A the same with signs (-1)^(i+j). With `half_width` the shares
     b are the squares of a direction's coordinates, E[b_1^3], E[b_1^2 b_2], E[b_1 b_2 b_3] = 15, 3, 1 over
@@ -207,7 +209,7 @@ def covariances_of_listed_modes(
 
 
 def moments(covariances: Covariances, window: int) -> Moments:
-    """The mean of the conditional moments; chunks bound the memory."""
+    """Return the mean of the conditional moments; chunks bound the memory."""
     totals: list[Tensor] | None = None
     for weight_B, covariance_BTT in _chunks(covariances, window):
         part = conditional_moments(covariance_BTT, window)
@@ -248,7 +250,7 @@ def conditional_moments(C_BTT: Tensor, window: int) -> Moments:
 
 
 def pairs(window: int) -> tuple[Tensor, Tensor]:
-    """(a, b) of the S pairs a <= b, counted from 0."""
+    """Return (a, b) of the S pairs a <= b, counted from 0."""
     a_S, b_S = torch.triu_indices(window + 1, window + 1)
     return a_S, b_S
 
@@ -265,7 +267,7 @@ def gram_moments(covariances: Covariances, window: int) -> tuple[Tensor, Tensor]
 
 
 def half_squared_error(part: Moments, x_KS: Tensor) -> Tensor:
-    """Of y_hat = sum_k q_k sum_(a<=b) x_k,ab G_ab, over any leading axes of the moments."""
+    """Return that of y_hat = sum_k q_k sum_(a<=b) x_k,ab G_ab, over any leading axes of the moments."""
     quadratic = torch.einsum("ks,...kslr,lr->...", x_KS, part.form_KSKS, x_KS)
     return (part.constant - 2 * (part.linear_KS * x_KS).sum((-1, -2)) + quadratic) / 2
 

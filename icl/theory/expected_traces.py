@@ -82,7 +82,7 @@ def sparse_a_risk(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -
 
 
 def _word(left: list[Tensor], right: list[Tensor], Sigma: Tensor, Sigma_w: Tensor) -> list[Tensor]:
-    """The word of tr(Sigma_w (S L_1 ... S L_i) Sigma (S R_1 ... S R_j)^T)."""
+    """Return the word of tr(Sigma_w (S L_1 ... S L_i) Sigma (S R_1 ... S R_j)^T)."""
     if not right:
         return [*left[:-1], left[-1] @ Sigma @ Sigma_w]
     middle = left[-1] @ Sigma @ right[-1].mT
@@ -128,7 +128,7 @@ def _pairings(ends: tuple[int, ...]) -> Iterator[list[tuple[int, int]]]:
 
 
 def _groups(pairing: list[tuple[int, int]], k: int) -> int:
-    """Number of groups of copies of S that share a token. Copy j has ends 2j (left) and 2j + 1 (right)."""
+    """Count the groups of copies of S that share a token. Copy j has ends 2j (left) and 2j + 1 (right)."""
     group = list(range(k))
     for end, other in pairing:
         kept, merged = group[end // 2], group[other // 2]

@@ -76,7 +76,8 @@ class LogisticLoss:
 
 @dataclass(frozen=True, eq=False)
 class LogisticMinimum:
-    """Where an iteration stopped: x, the gradient's norm there, the steps it took, problem by problem."""
+    """The point where an iteration stopped: x, the gradient's norm there, the steps it took, problem by
+    problem."""
 
     x_BD: Tensor
     gradient_B: Tensor
@@ -93,7 +94,7 @@ def damped_newton(
 def gradient_descent(
     loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-8, most: int = 10_000
 ) -> LogisticMinimum:
-    """The same by gradient descent: kappa log(1/tolerance) steps."""
+    """Return the same by gradient descent: kappa log(1/tolerance) steps."""
     return _until(loss, loss.descent_step, x_BD, tolerance, most)
 
 

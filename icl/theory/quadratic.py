@@ -50,7 +50,8 @@ class ConvexBound:
 
 @dataclass(frozen=True, eq=False)
 class DirectMoments:
-    """What a free read-out needs where G and q' are independent: E[q' q'^T], E[t' q'], E[G], E[G (x) G]."""
+    """Moments that a free read-out needs where G and q' are independent: E[q' q'^T], E[t' q'], E[G], E[G (x)
+    G]."""
 
     query_KK: Tensor
     target_K: Tensor
@@ -85,13 +86,13 @@ class SymmetricSpace:
         return ((X + X.mT) / 2)[..., self.rows, self.columns] * self.scale_S
 
     def matrix(self, x: Tensor) -> Tensor:
-        """The symmetric matrix (..., P, P) with these coordinates."""
+        """Return the symmetric matrix (..., P, P) with these coordinates."""
         X = x.new_zeros(*x.shape[:-1], self.width, self.width)
         X[..., self.rows, self.columns] = x / self.scale_S
         return X + X.tril(-1).mT
 
     def form(self, T_PPPP: Tensor) -> Tensor:
-        """The matrix (S, S) of the form <X, T Y> on symmetric matrices."""
+        """Return the matrix (S, S) of the form <X, T Y> on symmetric matrices."""
         rows_first = T_PPPP[self.rows, self.columns]
         return rows_first[:, self.rows, self.columns] * torch.outer(self.scale_S, self.scale_S)
 
@@ -102,7 +103,8 @@ class SymmetricSpace:
 
 
 class _Form(Protocol):
-    """What the risk asks of M: its action, its pseudo-inverse, and least squares in the metric of M."""
+    """The matrix M as the risk uses it: its action, its pseudo-inverse, and least squares in the metric of
+    M."""
 
     def apply(self, x_KS: Tensor) -> Tensor: ...
 
@@ -111,7 +113,7 @@ class _Form(Protocol):
         ...
 
     def longest_sum(self) -> int:
-        """The most non-zero terms that an entry of M x is a sum of."""
+        """Return the most non-zero terms that an entry of M x is a sum of."""
         ...
 
     def solve(self, m_KS: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,7 +121,7 @@ class _Form(Protocol):
         ...
 
     def whiten(self, x_KS: Tensor) -> Tensor:
-        """A square root of M: x^T M y = <whiten(x), whiten(y)>, whiten(x) of shape (F, S')."""
+        """Return a square root of M: x^T M y = <whiten(x), whiten(y)>, whiten(x) of shape (F, S')."""
         ...
 
     def best_keys(self, design_SHP: Tensor, goal: Tensor) -> Tensor:
@@ -273,7 +275,7 @@ class QuadraticRisk:
         return _mixed(self._T, self._J @ gradient_KPP @ self._J.T)
 
     def gradient_size(self, X_KPP: Tensor) -> Tensor:
-        """The sums of the sizes of all terms of dR/dX, where no prior mean and no guess were given."""
+        """Return the sums of the sizes of all terms of dR/dX, where no prior mean and no guess were given."""
         x_KS = self._coordinates(X_KPP)
         return self.space.matrix(2 * self._form.magnitude(x_KS) + 2 * self.linear_KS.abs())
 
@@ -302,7 +304,7 @@ class QuadraticRisk:
         read_in_PP: Tensor | None = None,
         read_out_P: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """The X_KPP of a layer, and its read-out where that is not e_p."""
+        """Return the X_KPP of a layer, and its read-out where that is not e_p."""
         if read_in_PP is None and read_out_P is None:
             return _of_heads(P_HPP[..., -1, :], Q_HPP.mT), None
         if read_in_PP is None:
@@ -321,7 +323,7 @@ class QuadraticRisk:
         return torch.equal(image_KS * factors[1], self.linear_KS * factors[0])
 
     def convex_bound(self, free_direct: bool = False) -> ConvexBound:
-        """The least risk over all X; with `free_direct` over X and the read-out r jointly."""
+        """Return the least risk over all X; with `free_direct` over X and the read-out r jointly."""
         form, linear_KS = self._joint_form() if free_direct else (self._form, self.linear_KS)
         x_KS, eigenvalues = form.solve(linear_KS)
         value, rounding = self._minimum(form, linear_KS, x_KS, float(eigenvalues.min()))
@@ -338,7 +340,7 @@ class QuadraticRisk:
         )
 
     def longest_sum(self) -> int:
-        """The most non-zero terms that an entry of M x is a sum of."""
+        """Return the most non-zero terms that an entry of M x is a sum of."""
         return self._form.longest_sum()
 
     def excess(self, X_KPP: Tensor, direct_K: Tensor | None = None) -> tuple[float, float]:
@@ -367,7 +369,7 @@ class QuadraticRisk:
         return value, 2 * value**0.5 * moved + moved**2 + EPSILON * (path + 4) * terms
 
     def best_with_values(self, b_HP: Tensor) -> HeadsOptimum:
-        """The exact best keys a_HKP at given value directions b_h: one least-squares problem."""
+        """Return the exact best keys a_HKP at given value directions b_h: one least-squares problem."""
         _check_values(b_HP, b_HP.shape[0], self.space.width)
         bound, goal = self._bound_and_goal()
         centred_HP = b_HP @ self._J
@@ -404,7 +406,7 @@ class QuadraticRisk:
         return HeadsOptimum(bound + gap, gap, b_HP @ self._J_inverse, self._keys(a_HKP), values, converged)
 
     def _minimum(self, form: _Form, linear_KS: Tensor, x_KS: Tensor, smallest: float) -> tuple[float, float]:
-        """The risk at the solution x of M x = m, and what rounding can make of the least risk."""
+        """Return the risk at the solution x of M x = m, and what rounding can make of the least risk."""
         image_KS = form.apply(x_KS)
         sizes_KS = x_KS.abs() * (form.magnitude(x_KS) + 2 * linear_KS.abs())
         terms = float(sizes_KS.sum()) + self.constant
@@ -433,7 +435,7 @@ class QuadraticRisk:
     def _joint_form(self) -> tuple[_Form, Tensor]:
         """M and m on (X_k, delta_k): the constant 1 is one more coordinate of G."""
         moments = self._direct_moments()
-        gram_TT = _bordered(moments.gram_SS, moments.gram_S, torch.ones((), dtype=torch.float64))
+        gram_TT = _border(moments.gram_SS, moments.gram_S, torch.ones((), dtype=torch.float64))
         linear_KT = torch.cat([self.linear_KS, moments.target_K[:, None]], -1)
         return _KroneckerForm(moments.query_KK, gram_TT), linear_KT
 
@@ -494,7 +496,7 @@ class LabelMoments:
 
 def mean_gram(moments_w: LabelMoments) -> Tensor:
     """E[G] = E[C(w)]."""
-    return _bordered(moments_w.Sigma, moments_w.u, moments_w.v)
+    return _border(moments_w.Sigma, moments_w.u, moments_w.v)
 
 
 def second_gram(moments_w: LabelMoments, context: int) -> Tensor:
@@ -511,7 +513,8 @@ def gram_covariance(moments_w: LabelMoments, context: int) -> Tensor:
 
 
 def constant_error(moments_w: LabelMoments, context: int, vanishing: int = 0) -> tuple[float, float]:
-    """The least E(1 - <G, Y>)^2 over symmetric Y, and its rounding; w of mean zero, Sigma = Sigma_w = I.
+    """Return the least E(1 - <G, Y>)^2 over symmetric Y, and its rounding; w of mean zero, Sigma = Sigma_w =
+    I.
 
     Y vanishes on the span of the first `vanishing` covariates. With g = E[G] and V = Cov(G) the value is
     (1 - <g, Y>)^2 + <Y, V Y>, at Y = V^-1 g / (1 + g^T V^-1 g): no difference of larger numbers, nor is the
@@ -574,10 +577,10 @@ def _query_target_moment(m: LabelMoments, offset: Tensor, bias: float, sign: int
 def _weights_times_covariance(m: LabelMoments) -> Tensor:
     """E[w_i C_ab] for w of mean zero."""
     zero_DDD = torch.zeros_like(m.Sigma).repeat(len(m.Sigma), 1, 1)
-    return _bordered(zero_DDD, m.w2 @ m.Sigma, zero_DDD[0, 0])
+    return _border(zero_DDD, m.w2 @ m.Sigma, zero_DDD[0, 0])
 
 
-def _bordered(block: Tensor, border: Tensor, corner: Tensor) -> Tensor:
+def _border(block: Tensor, border: Tensor, corner: Tensor) -> Tensor:
     """[[block, border], [border^T, corner]] over leading axes."""
     top = torch.cat([block, border.unsqueeze(-1)], -1)
     bottom = torch.cat([border, corner.unsqueeze(-1)], -1)
@@ -637,7 +640,7 @@ def _root_inverse(root: Tensor, eigenvalues: Tensor) -> Tensor:
 
 
 def _orthonormal_rows(b_HP: Tensor) -> Tensor:
-    """The same span where H <= P; rows of unit length beyond, where X is free anyway."""
+    """Return the same span where H <= P; rows of unit length beyond, where X is free anyway."""
     if b_HP.shape[0] <= b_HP.shape[1]:
         return torch.linalg.qr(b_HP.T).Q.T
     return b_HP / b_HP.norm(dim=-1, keepdim=True)

@@ -20,7 +20,7 @@ MAX_NODES = 64  # the exact recurrence works on rationals of thousands of digits
 
 
 def recurrence(moments: Sequence[Fraction], count: int) -> tuple[list[Fraction], list[Fraction]]:
-    """The first `count` alpha, beta of pi_{k+1} = (s - alpha_k) pi_k - beta_k pi_{k-1}; beta_0 = m_0.
+    """Return the first `count` alpha, beta of pi_{k+1} = (s - alpha_k) pi_k - beta_k pi_{k-1}; beta_0 = m_0.
 
     pi_k are the monic orthogonal polynomials of the measure. Chebyshev's algorithm, exact; takes 2 count
     moments.

@@ -1,4 +1,4 @@
-"""What each head of a stack reads and writes, in words read off its weights."""
+"""Description of what each head of a stack reads and writes, taken from its weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ATTENTION = "every column attends to every column: no mask, no softmax"
 
 
 def describe(stack: ColumnStack, title: str = "", other: Account | None = None) -> Account:
-    """The account of a stack, read off its weights, and of another for the same statement.
+    """Return the account of a stack, read off its weights, and of another for the same statement.
 
     A head's equation is what it adds to H: `X += -X (R)^T X` for V writing -X into block X, K reading R, Q
     reading X. Equal layers in a row are told once.
@@ -28,7 +28,7 @@ def describe(stack: ColumnStack, title: str = "", other: Account | None = None) 
 
 
 def _repetition(told: list[LayerAccount], start: int) -> tuple[int, int]:
-    """The shortest run of layers from `start` that repeats at once, and how often it comes."""
+    """Return the shortest run of layers from `start` that repeats at once, and how often it comes."""
     for length in (1, 2):
         run = told[start : start + length]
         times = 1
@@ -58,7 +58,7 @@ def _head(rows: Rows, head: Head) -> HeadAccount:
 
 
 def _read(rows: Rows, W_XP: Tensor) -> list[str]:
-    """The blocks that W reads anything of."""
+    """Return the blocks that W reads anything of."""
     return [name for name in rows.sizes if bool(W_XP[:, rows[name]].any())]
 
 
@@ -70,7 +70,8 @@ def _written(rows: Rows, V_PP: Tensor) -> list[tuple[str, str]]:
 
 
 def _combination(rows: Rows, W_XP: Tensor) -> str:
-    """The rows of W as a signed sum of blocks; a block read otherwise than by c I shows as M(block)."""
+    """Return the rows of W as a signed sum of blocks; a block read otherwise than by c I shows as
+    M(block)."""
     terms = []
     for name, size in rows.sizes.items():
         W_XD = W_XP[:, rows[name]]

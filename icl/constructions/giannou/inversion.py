@@ -43,7 +43,7 @@ def one_layer(rows: Rows, transpose: str = "A") -> Layer:
 
 
 def lemma4_1(dim: int) -> ColumnStack:
-    """The two layers of the proof; block A holds A."""
+    """Return the two layers of the proof; block A holds A."""
     rows = rows_of_lemma(dim)
     return ColumnStack(rows, two_layers(rows))
 

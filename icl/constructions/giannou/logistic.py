@@ -98,7 +98,7 @@ def newton_step(dim: int, context: int, mu: float, inversion: int, by: Approxima
 def newton_steps(
     dim: int, context: int, mu: float, inversion: int, by: Approximations, steps: int
 ) -> ColumnStack:
-    """The same layers over and over: the rows end as they began, but for x."""
+    """Return the same layers over and over: the rows end as they began, but for x."""
     step = newton_step(dim, context, mu, inversion, by)
     return ColumnStack(step.rows, [*step.layers] * whole("construction.steps", steps, 1))
 
@@ -111,7 +111,7 @@ def prompt_of_theorem(stack: ColumnStack, A_ND: Tensor, y_N: Tensor, x_D: Tensor
 
 
 def _hessian(rows: Rows, dim: int, context: int, mu: float, by: Approximations) -> list[Layer]:
-    """Steps 1 to 3: R <- B = A^T D A / n + mu I and X <- alpha B^T, up to the ReLU layers' errors."""
+    """Write steps 1 to 3: R <- B = A^T D A / n + mu I and X <- alpha B^T, up to the ReLU layers' errors."""
     variance, products = Neurons(rows), Neurons(rows)
     variance.function(by.variance, {"s": 1.0}, "s")
     variance.clear("s")
@@ -133,7 +133,7 @@ def _hessian(rows: Rows, dim: int, context: int, mu: float, by: Approximations) 
 
 
 def _gradient(rows: Rows, mu: float, by: Approximations) -> list[Layer]:
-    """Steps 5 to 7: the gradient b in the first column of R."""
+    """Write steps 5 to 7: the gradient b in the first column of R."""
     probabilities, signed = Neurons(rows), Neurons(rows)
     for sign in (1.0, -1.0):
         probabilities.function(by.probability, {"s": sign}, "s", gate=("y", sign))
@@ -194,5 +194,5 @@ def _divided(rows: Rows) -> list[Head]:
 
 
 def _cleared(rows: Rows, block: str) -> Head:
-    """The block's first D columns <- 0."""
+    """Set the block's first D columns to 0."""
     return Head.of(rows, {block: {block: -1.0}}, key=IDENTITY, query=IDENTITY)

@@ -42,12 +42,13 @@ class Piecewise:
         return np.diff(slopes, prepend=0.0, append=0.0)
 
     def __call__(self, u: np.ndarray) -> np.ndarray:
-        """The interpolant by its definition, a second way beside the neurons."""
+        """Return the interpolant by its definition, a second way beside the neurons."""
         return np.interp(u, self.knots_J, self.values_J)
 
 
 def interpolant(f: Function, slope: Function, knots_J: np.ndarray) -> Piecewise:
-    """For f convex or concave between neighbouring knots: its inflections must be among them.
+    """Return the error for f convex or concave between neighbouring knots: its inflections must be among
+    them.
 
     There the graph lies between the chord, of slope s, and the two end tangents, of slopes a and b, so the
     gap is at most h (s - a)(b - s) / (b - a); where a is infinite, h |b - s|.

@@ -1,4 +1,4 @@
-"""What the prompts of Theorems 4.2 and 5.2 have in common."""
+"""Prompts of Theorems 4.2 and 5.2: what both have in common."""
 
 from __future__ import annotations
 

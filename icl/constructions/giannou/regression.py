@@ -16,7 +16,7 @@ from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 
 
 def theorem4_2(dim: int, steps: int, epsilon: float, mu: float = 0.0) -> ColumnStack:
-    """The 3 + T layers; mu > 0 is Remark 4.4, at no further layer, head or row."""
+    """Return the 3 + T layers; mu > 0 is Remark 4.4, at no further layer, head or row."""
     whole("construction.dim", dim, 1)
     whole("construction.steps", steps, 0)
     real("construction.epsilon", epsilon, 0, open_low=True)

@@ -57,7 +57,7 @@ def block_of_yq_lsa(P_PP: Tensor, Q_PP: Tensor, v_D: Tensor) -> dict[str, Tensor
 
 
 def yq_lsa_of_block(P_PP: Tensor, Q_PP: Tensor, W1_XP: Tensor, W2_XP: Tensor) -> dict[str, Tensor]:
-    """The converse: y_q-LSA weights for any LTB weights, whatever the MLP's width.
+    """Return, conversely, y_q-LSA weights for any LTB weights, whatever the MLP's width.
 
     The guess is the first D entries of the last row of W2^T W1; that row times P is the row that counts.
     """

@@ -50,7 +50,7 @@ class ReluRisk:
         return labels + self.covariate_term(b_0, A_DD)
 
     def covariate_term(self, b_0: Tensor, A_DD: Tensor) -> Tensor:
-        """What b_0 adds, never negative: |b_0|^2 ||A||_F^2 / (2N) + (N + 3)/(4N) |A^T b_0|^2."""
+        """Return what b_0 adds, never negative: |b_0|^2 ||A||_F^2 / (2N) + (N + 3)/(4N) |A^T b_0|^2."""
         spread = b_0.square().sum(-1) * A_DD.square().sum((-1, -2)) / (2 * self.context)
         drift = (A_DD.mT @ b_0.unsqueeze(-1)).square().sum((-1, -2))
         return spread + (self.context + 3) / (4 * self.context) * drift

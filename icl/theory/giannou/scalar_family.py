@@ -1,6 +1,6 @@
-"""What L layers of linear attention reach with A_l = -a_l I, B_l = (beta_l / a_l) I in the notation of ahn's
-eq. (11) and c times the read-out: every layer is then a function of S, and the prediction is w^T g(S) x with
-g = c (1 - r), from r = p = 1
+"""The risk that L layers of linear attention reach with A_l = -a_l I, B_l = (beta_l / a_l) I in the notation
+of ahn's eq. (11) and c times the read-out: every layer is then a function of S, and the prediction is w^T
+g(S) x with g = c (1 - r), from r = p = 1
 
     r <- r (1 - a_l s p^2),   p <- p (1 - beta_l s p^2),   the last beta without effect.
 
@@ -66,7 +66,7 @@ class Problem(Protocol):
         """(B, K), whose squares add up to each prompt's share of the risk."""
 
     def linear_part(self, dg_VBD: Array) -> Array:
-        """Derivatives of the residuals, (V, B, K)."""
+        """Return derivatives of the residuals, (V, B, K)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def risks(theta_V: Array, problem: Problem) -> Array:
 
 
 def best(problem: Problem, before_V: Array | None = None, judge: Problem | None = None) -> Array:
-    """The best variables found, for one layer or for one more than `before_V` has.
+    """Return the best variables found, for one layer or for one more than `before_V` has.
 
     Levenberg-Marquardt from several starts: local minima that were found, not a proof of no better one.
     Where `problem` is a sample, `judge` is another that chooses among them: what fits few prompts may be
@@ -163,8 +163,8 @@ def _idle(before_V: Array) -> Array:
 
 
 def _starts(problem: Problem, before_V: Array | None) -> list[Array]:
-    """A layer more at the end, or in front: the others then meet the eigenvalues that it leaves, of another
-    size and a narrower spread."""
+    """Add a layer at the end, or in front: the others then meet the eigenvalues that it leaves, of
+    another size and a narrower spread."""
     s_BD, mean = problem.s_BD, _mean(problem, problem.s_BD)
     if before_V is None:
         return [np.array([1 / mean, 1.0])]

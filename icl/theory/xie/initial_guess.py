@@ -89,7 +89,7 @@ def optimal_matrices(
 
 
 def fewest_heads(prior_mean: Tensor, guess_vector: Tensor, guess_bias: float) -> int:
-    """The smallest H whose best risk is the least over all heads: 1 at v = m, b = 0, else D.
+    """Return the smallest H whose best risk is the least over all heads: 1 at v = m, b = 0, else D.
 
     Heads b_h give {X_k} iff all X_k vanish, as quadratic forms, on the complement of span(b_h): H is P less
     the dimension of the largest common isotropic subspace. At z = (x, s), up to multiples of X_p,
@@ -104,7 +104,7 @@ def fewest_heads(prior_mean: Tensor, guess_vector: Tensor, guess_bias: float) ->
 
 
 def lost_slope(dim: int, context: int, heads: int) -> float:
-    """What H heads lose at least on the least risk, for each unit of guess_error; Sigma = Sigma_w = I.
+    """Return what H heads lose at least on the least risk, for each unit of guess_error; Sigma = Sigma_w = I.
 
     With m removed, an isotropic subspace of dimension P - H meets {s = 0} in j = D - H dimensions or more,
     where the optimum is tau (m - v)_k |x|^2 and X_k must vanish. The cheapest such change of X_k in E<G, X>^2
