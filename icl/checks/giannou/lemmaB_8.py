@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, decrement_rounding, step_off
+from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, share_of_printed_bound, step_off
 from icl.checks.giannou.support.problems import LogisticProblems
 from icl.checks.numbers import finding, tried
 from icl.checks.settings import integer
@@ -56,7 +56,7 @@ class LemmaB8(LogisticProblems):
         claim = tried(lambda_over_printed_bound=share["lambda_high"]).at_most(
             1.0,
             "the claim; lambda_f at a given point, rounding far smaller",
-            half_width=shares_rounding(wrong_labels, margins_BD),
+            half_width=share_of_printed_bound(wrong_labels, margins_BD),
         )
         return finding(
             [
@@ -87,13 +87,6 @@ class LemmaB8(LogisticProblems):
         x_BD = torch.zeros(len(r_B), self.dim, dtype=torch.float64)
         x_BD[:, 0] = -r_B
         return LogisticLoss(A_BND, torch.ones(len(r_B), 1, dtype=torch.float64), self.mu), x_BD
-
-
-def shares_rounding(loss: LogisticLoss, x_BD: Tensor) -> float:
-    """Return the rounding of lambda_f as a share of its printed bound."""
-    direction_BD, _ = loss.newton_direction(x_BD)
-    lambda_B = decrement_rounding(loss, x_BD, direction_BD.norm(dim=1))
-    return float((lambda_B * 2 * loss.mu**0.5 / (1 + loss.mu * x_BD.norm(dim=1))).max())
 
 
 def shares_of_bounds(loss: LogisticLoss, x_BD: Tensor) -> dict[str, float]:

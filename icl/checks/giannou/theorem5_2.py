@@ -24,16 +24,15 @@ from icl.checks.giannou.support.step_error import (
     rows_off,
     step_error_bound,
 )
-from icl.checks.giannou.support.step_layers import LayerByLayer, interpolation_off, knots_end_off
+from icl.checks.giannou.support.step_layers import LayerByLayer, compare_functions
 from icl.checks.numbers import Numbers, exact, finding, tried
 from icl.checks.settings import integer
 from icl.checks.verdict import Finding
 from icl.constructions.giannou.describe import describe
-from icl.constructions.giannou.logistic import Approximations, prompt_of_theorem
+from icl.constructions.giannou.logistic import prompt_of_theorem
 from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
-from icl.theory.quadratic import EPSILON
 
 REMARKS = [
     "(C.2) is declared (7d+5) x n; the rows listed there are 6d+4, as Remark 5.3 says. The block of zeros is "
@@ -85,7 +84,7 @@ class Theorem5_2(NewtonSteps):
                 tried(layer_over_rounding=layers.over_rounding()).at_most(
                     1.0, "rounding of the layer's terms"
                 ),
-                *self._functions(by),
+                *compare_functions(by, setting),
                 rate,
             ],
             least_wrong("a wrong head's error in its own layer, over rounding", dict(layers.wrong()), 1.0),
@@ -128,24 +127,6 @@ class Theorem5_2(NewtonSteps):
             ),
             exact(layers=len(step.layers), inversion=self.k, heads=step.heads, width=step.width),
             exact(neurons=step.neurons),
-        ]
-
-    def _functions(self, by: Approximations) -> list[Numbers]:
-        """Compare the ReLU layers' functions with those that they stand for."""
-        errors = {
-            "p(1-p)": by.variance.error,
-            "d_i a_ij / n": by.product_error(self.context),
-            "p": by.probability.error,
-            "step size": by.step_size.error,
-        }
-        return [
-            tried(interpolation_off=interpolation_off(by, self.mu, self.context)).at_most(
-                1.0, "from a quarter to all of relu_errors"
-            ),
-            tried(knots_end_off=knots_end_off(by, self.mu, 1.0)).at_most(
-                64 * EPSILON, "rounding: 64 * 2^-52"
-            ),
-            exact(relu_errors=errors),
         ]
 
     def _rate(self, loss: LogisticLoss, x_BD: Tensor) -> Numbers:

@@ -1,0 +1,1 @@
+"""Checks of lds's statements, one file per result, and their machinery."""

@@ -10,12 +10,11 @@ B sequences, T observations, H = s + 1 heads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+from icl.checks.lds.support import position_heads as heads
 from icl.checks.lds.support.sequences import Windows
 from icl.checks.numbers import finding, tried
 from icl.checks.settings import fits_in_memory
@@ -34,9 +33,6 @@ REMARKS = [
     "Heads h >= 2 read y_{t+h-1} at position t: the causal mask of section 3 forbids it, and the residual "
     "stream, the softmax and 1/tau have to go as well.",
 ]
-
-
-Scores = Callable[[int, int, int], tuple[Tensor, Tensor]]  # W_Q and W_K^T of T, s and the head
 
 
 @dataclass(eq=False)
@@ -58,18 +54,22 @@ class Lemma31(Windows):
     def measure(self) -> Finding:
         y_BT = self.law.sequences([generator(self.seed, "check")], self.samples)[0]
         hidden_BT = torch.cat([y_BT[:, :-1], torch.zeros_like(y_BT[:, -1:])], 1)
-        expected_BTH, rows = _lemma_matrix(y_BT, self.window), y_BT.shape[1] - self.window
-        printed_BTH = _layer(hidden_BT, self.window, _shift)
-        repaired_BTH = _layer(y_BT, self.window, _restricted)
+        expected_BTH, rows = heads.matrix_of_lemma(y_BT, self.window), y_BT.shape[1] - self.window
+        printed_BTH = heads.layer(hidden_BT, self.window, heads.shift)
+        repaired_BTH = heads.layer(y_BT, self.window, heads.restricted)
         errors = {
-            "repaired_error": _gap(repaired_BTH, expected_BTH),
-            "printed_error": _gap(_layer(y_BT, self.window, _erase), expected_BTH),
-            "shifted_error": _gap(_layer(y_BT, self.window, _shift), expected_BTH),
-            "shifted_error_first_rows": _gap(printed_BTH[:, :rows], expected_BTH[:, :rows]),
-            "shifted_error_rows_below": _gap(printed_BTH[:, rows:], expected_BTH[:, rows:]),
-            "masked_error": _gap(_layer(y_BT, self.window, _restricted, causal=True), expected_BTH),
+            "repaired_error": heads.largest_gap(repaired_BTH, expected_BTH),
+            "printed_error": heads.largest_gap(heads.layer(y_BT, self.window, heads.erase), expected_BTH),
+            "shifted_error": heads.largest_gap(heads.layer(y_BT, self.window, heads.shift), expected_BTH),
+            "shifted_error_first_rows": heads.largest_gap(printed_BTH[:, :rows], expected_BTH[:, :rows]),
+            "shifted_error_rows_below": heads.largest_gap(printed_BTH[:, rows:], expected_BTH[:, rows:]),
+            "masked_error": heads.largest_gap(
+                heads.layer(y_BT, self.window, heads.restricted, causal=True), expected_BTH
+            ),
         }
-        off = _off(repaired_BTH, expected_BTH) + _off(printed_BTH[:, :rows], expected_BTH[:, :rows])
+        off = heads.entries_off(repaired_BTH, expected_BTH) + heads.entries_off(
+            printed_BTH[:, :rows], expected_BTH[:, :rows]
+        )
         exact = "counted; float64 is exact: factors are 0 and 1, and of each sum one term is not zero"
         wrong = min(errors["printed_error"], errors["shifted_error"], errors["masked_error"])
         return finding(
@@ -79,58 +79,3 @@ class Lemma31(Windows):
             ),
             remarks=REMARKS,
         )
-
-
-def _lemma_matrix(y_BT: Tensor, window: int) -> Tensor:
-    """The lemma's matrix: rows (y_t, ..., y_{t+s}) for t <= T - s, y_T replaced by 0, and zeros below."""
-    tokens = y_BT.unfold(1, window + 1, 1).clone()
-    tokens[:, -1, -1] = 0
-    return torch.nn.functional.pad(tokens, (0, 0, 0, window))
-
-
-def _layer(y_BT: Tensor, window: int, scores: Scores, causal: bool = False) -> Tensor:
-    """sum_h S W_Q^h (W_K^h)^T S^T S W_V^h with S = [y, I]: (B, T, s + 1)."""
-    B, T = y_BT.shape
-    one_hot_TT = torch.eye(T, dtype=torch.float64)
-    S_BTX = torch.cat([y_BT[..., None], one_hot_TT.expand(B, T, T)], -1)
-    out_BTH = torch.zeros(B, T, window + 1, dtype=torch.float64)
-    for head in range(window + 1):
-        query_XT, key_TX = scores(T, window, head)
-        W_V_XH = torch.zeros(T + 1, window + 1, dtype=torch.float64)
-        W_V_XH[0, head] = 1
-        attention_BTT = S_BTX @ query_XT @ key_TX @ S_BTX.mT
-        out_BTH += (attention_BTT.tril() if causal else attention_BTT) @ (S_BTX @ W_V_XH)
-    return out_BTH
-
-
-def _projections(query_TT: Tensor, key_TT: Tensor) -> tuple[Tensor, Tensor]:
-    """W_Q = [0; query] and W_K^T = [0, key]: the first coordinate, y itself, is not read."""
-    return torch.nn.functional.pad(query_TT, (0, 0, 1, 0)), torch.nn.functional.pad(key_TT, (1, 0))
-
-
-def _shift(T: int, window: int, head: int) -> tuple[Tensor, Tensor]:
-    eye_TT = torch.eye(T, dtype=torch.float64)
-    return _projections(eye_TT, torch.diag(torch.ones(T - head, dtype=torch.float64), head))
-
-
-def _erase(T: int, window: int, head: int) -> tuple[Tensor, Tensor]:
-    """(21) as printed, applied `head` times."""
-    key_TT = torch.eye(T, dtype=torch.float64)
-    key_TT[0, 0] = float(head == 0)
-    return _projections(torch.eye(T, dtype=torch.float64), key_TT)
-
-
-def _restricted(T: int, window: int, head: int) -> tuple[Tensor, Tensor]:
-    """Positions 1 .. T - s, in the last head 1 .. T - s - 1: y_T is never read."""
-    query_XT, key_TX = _shift(T, window, head)
-    query_XT[T - window - (head == window) + 1 :] = 0
-    return query_XT, key_TX
-
-
-def _off(found: Tensor, expected: Tensor) -> int:
-    """How many entries are not equal."""
-    return int((found != expected).sum())
-
-
-def _gap(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).abs().max())

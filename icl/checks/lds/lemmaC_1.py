@@ -4,7 +4,7 @@ O = [c^T; c^T A; ...; c^T A^(d-1)] has rank d: its smallest singular value over 
 systems of every setting, against what rounding makes of an exact zero. O's rows are powers of A, so the ratio
 falls fast with d; Popov, Belevitch and Hautus's test, |(A - v I; c^T)| of full rank at every eigenvalue v,
 says the same with a far better condition and is measured beside it. That the systems are section 5's and
-appendix B.6's is held to LAPACK's of the same stream.
+appendix B.6's is checked by LAPACK's of the same stream.
 
 Q systems, D states.
 """

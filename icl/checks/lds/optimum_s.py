@@ -1,5 +1,6 @@
-"""lds, the question that Section 4 leaves open: is the best single head on AR(s) tokens, s >= 2, of pattern
-(13)? And what would more heads gain?
+"""lds, which single head on AR(s) tokens is the best for s >= 2, one of pattern (13) or not.
+
+Section 4 leaves it open, and what more heads would gain.
 
 Over X_k = sym(b a_k^T) the risk is a convex form: its least value bounds any number of heads. Heads are
 searched over b alone, a exact, and what a search finds is no proof. Two things are: a head of (13) at the

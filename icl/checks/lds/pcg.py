@@ -1,8 +1,8 @@
-"""lds, Section 5: is a layer of pattern (13) two steps of preconditioned conjugate gradients on L_AR(s)?
+"""lds, Section 5: a layer of pattern (13) as two steps of preconditioned conjugate gradients on L_AR(s).
 
 With the Gram matrix [[H, g], [g^T, g0]] (H the Hessian of L_AR(s), g minus its gradient at 0), W_QK's rows
 [P, p] and W_V's last column (q, c_N) the layer predicts with w = P H q + (p q^T + c_N P) g + c_N g0 p. Three
-identities are held to: this, from the layer run on tokens; (17) with Gamma + P in place of Gamma H + P, and
+identities are checked: this, from the layer run on tokens; (17) with Gamma + P in place of Gamma H + P, and
 with E.3's P'; and E.2's expansion of w_2, from Shewchuk's algorithm run with preconditioner P^-1 and d_0 = q.
 
 Then the reading itself: how far are the predictions of the best head of (13) from those of the two steps, and
@@ -15,26 +15,19 @@ B sequences, s window, P = s + 1 token width.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import torch
-from scipy.stats import binom
-from torch import Tensor
-
-from icl.algorithms import ConjugateGradient, GradientDescent
 from icl.checks.lds.support.kalman import compare_kalman
-from icl.checks.lds.support.pcg_layer import PcgLayer, identity_errors
+from icl.checks.lds.support.pcg_distances import best_step_size, distances_from_layer, risks
+from icl.checks.lds.support.pcg_layer import identity_errors
 from icl.checks.lds.support.population import PARTS, Population, balance
 from icl.checks.lds.support.sequences import Windows
-from icl.checks.numbers import Numbers, finding, of_kind, sampled, tried
-from icl.checks.sequential import ALPHA
+from icl.checks.numbers import finding, sampled, tried
 from icl.checks.settings import fits_in_memory, integer
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.random import generator
-from icl.tasks.dynamical_system import gram_prompts
-from icl.theory.dynamical_system import coefficients, half_squared_error, parity_mask
+from icl.theory.dynamical_system import coefficients, parity_mask
 from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON
 
@@ -76,8 +69,8 @@ class Pcg(Windows):
         rngs = [generator(self.seed, "eval")]
         systems = self.law.systems(rngs, self.samples)
         y_RBT = self.law.observations(systems, rngs)
-        eta = self._best_step_size(population)
-        distances, intervals = self._distances(population, y_RBT, (b_P, a_KP), eta)
+        eta = best_step_size(population)
+        distances, intervals = distances_from_layer(population, y_RBT, (b_P, a_KP), eta)
         # Each side sums N products a Gram entry and s an entry of H q, P H q or a quotient: four such sums.
         bound = EPSILON * 8 * (self.law.context + 4 * self.window)
         source = "rounding: 2^-52 times 8 (N + 4 s), errors as shares of the sizes of all terms"
@@ -92,7 +85,7 @@ class Pcg(Windows):
                 tried(identity_error=max(errors.values())).at_most(bound, source),
                 kalman,
                 tried(**errors, printed_17_error=printed),
-                *self._risks(population, coefficients(b_P, a_KP), eta),
+                *risks(population, coefficients(b_P, a_KP), eta),
                 sampled(distance_gd=distances["gd"], distance_plain_cg=distances["plain_cg"]),
                 sampled(**{f"distance_{name}_interval": ends for name, ends in intervals.items()}),
             ],
@@ -108,63 +101,9 @@ class Pcg(Windows):
             remarks=_remarks(kalman[1].value, distances),
         )
 
-    def _best_step_size(self, population: Population) -> float:
-        """Return the size of one gradient step at which its risk is least."""
-        step_KS = self._step()
-        return float((population.moments.linear_KS * step_KS).sum()) / _mean_square(population, step_KS)
-
-    def _risks(self, population: Population, layer_KS: Tensor, eta: float) -> list[Numbers]:
-        """Return the risks of the layer and of one gradient step of the best size."""
-        part, kind = population.moments, population.kind
-        return [
-            of_kind(kind, risk_layer=float(half_squared_error(part, layer_KS))),
-            of_kind(kind, risk_gd=float(half_squared_error(part, eta * self._step()))),
-            sampled(gd_step_size=eta),
-        ]
-
-    def _step(self) -> Tensor:
-        """Return a gradient step of size 1 as coefficients of a head."""
-        entry_PP = torch.eye(self.window + 1, dtype=torch.float64)
-        return coefficients(entry_PP[-1], entry_PP[: self.window])
-
-    def _distances(
-        self, population: Population, y_RBT: Tensor, head: tuple[Tensor, Tensor], eta: float
-    ) -> tuple[dict[str, float], dict[str, list[float]]]:
-        """Return median distances of the layer's predictions from other methods', with their intervals."""
-        prompt = gram_prompts(y_RBT, self.window)
-        layer = PcgLayer(*head, prompt.gram_RBPP[0])
-        out_B = (layer.predictor() * prompt.query_RBP[0, :, : self.window]).sum(-1)
-        size = _mean_square(population, coefficients(*head)) ** 0.5
-        others: dict[str, ConjugateGradient | GradientDescent] = {
-            "pcg": ConjugateGradient(2, layer.P_DD, layer.q_D),
-            "gd": GradientDescent(eta, 1),
-            "plain_cg": ConjugateGradient(2),
-        }
-        shares = {name: (method.predict(prompt)[0] - out_B).abs() / size for name, method in others.items()}
-        return (
-            {name: float(share_B.median()) for name, share_B in shares.items()},
-            {name: median_interval(share_B, ALPHA / 2) for name, share_B in shares.items()},
-        )
-
-
-def median_interval(values_B: Tensor, alpha: float) -> list[float]:
-    """Return [low, high] between two order statistics, which the median of any law is outside of in at most
-    this share of samples."""
-    B = len(values_B)
-    below = int(binom.ppf(alpha / 2, B, 0.5))  # fewer lie below the median with at most alpha / 2
-    if below < 1:
-        return [0.0, math.inf]
-    sorted_B = values_B.sort().values
-    return [float(sorted_B[below - 1]), float(sorted_B[B - below])]
-
 
 def _is_nearer(one: list[float], other: list[float]) -> str:
     return "holds" if one[1] < other[0] else "fails" if one[0] > other[1] else "undecided"
-
-
-def _mean_square(population: Population, x_KS: Tensor) -> float:
-    """Return E[y_hat^2]."""
-    return float(torch.einsum("ks,kslr,lr->", x_KS, population.moments.form_KSKS, x_KS))
 
 
 def _remarks(ratio: float, distances: dict[str, float]) -> list[str]:

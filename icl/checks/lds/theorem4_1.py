@@ -5,15 +5,14 @@ E[sum_i y_i y_{i+1} sum_r y_r y_{r+1} y_{T-1}^2], i and r from 1 to T - 2; half 
 
 The risk is a convex form in X = sym(b a^T), with b W_V's last column and a the first row of W_QK: its
 gradient at (14) and its least value decide, exactly in settings (a) and (b) for eigenvalues that are uniform
-or listed, within intervals over drawn systems elsewhere. The moments themselves are held to prompts made of
-tokens.
+or listed, within intervals over drawn systems elsewhere. The moments themselves are compared with prompts
+made of tokens.
 
 S = 3 pairs of token entries: (1, 1), (1, 2), (2, 2).
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import torch
@@ -22,28 +21,24 @@ from torch import Tensor
 from icl.algorithms import GradientDescent
 from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family, single_layer
 from icl.checks.lds.support import eq14, evidence
-from icl.checks.lds.support.population import (
-    LEVEL,
-    Population,
-    balance,
-    quantile,
-    require_systems,
-    z_of_parts,
+from icl.checks.lds.support.eq14_optimality import (
+    best_head,
+    gradient_and_gap,
+    moments_in_z,
+    risks_over_systems,
 )
+from icl.checks.lds.support.population import Population, quantile, require_systems
 from icl.checks.lds.support.sequences import NoisySequences
-from icl.checks.numbers import Numbers, finding, of_kind, sampled, searched, tried
+from icl.checks.numbers import Numbers, finding, tried
 from icl.checks.rounding import PATH, path_rounding
-from icl.checks.sequential import Comparison, compare
 from icl.checks.verdict import Bound, Control, Finding, Weights
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw
 from icl.tasks.dynamical_system import token_prompts
-from icl.theory.dynamical_system import coefficients, conditional_moments, half_squared_error
-from icl.theory.lds.value_search import search_values
+from icl.theory.dynamical_system import coefficients
 from icl.theory.quadratic import EPSILON
 
-ROUNDING = "rounding: 64 * 2^-52 times the sizes of all terms, the rules' negative weights among them"
 COLUMNS = ("distance", "risk_excess", "risk_excess_error", "gradient_norm", "constant")  # of judged weights
 
 
@@ -74,8 +69,8 @@ class Theorem41(NoisySequences):
         c, x_KS = eq14.constant(population.moments), eq14.at_14(population.moments)
         return finding(
             [
-                *(self._gradient_and_gap if population.exact else self._moments_in_z)(population, x_KS),
-                *self._best_head(population, c),
+                *(gradient_and_gap if population.exact else moments_in_z)(population, x_KS),
+                *best_head(population, c, generator(self.seed, "search")),
                 self._one_step(c or 1.0),  # the identity is of any constant
                 *self._formulas(population, c),
             ],
@@ -108,68 +103,6 @@ class Theorem41(NoisySequences):
             kinds=dict.fromkeys(COLUMNS, population.kind),
         )
 
-    def _gradient_and_gap(self, population: Population, x_KS: Tensor) -> list[Numbers]:
-        """Compare the gradient at (14) with 0 and its risk with the convex form's least value."""
-        bound, size = population.risk.convex_bound(), eq14.size_of_gradient(population, x_KS)
-        gradient, gap, *described = self._at_14(population, x_KS)
-        return [
-            gradient.at_most(64 * EPSILON * size, ROUNDING),
-            gap.at_most(
-                2 * bound.rounding + 64 * EPSILON * size * float(x_KS.norm()),
-                "rounding of the convex form's least value, and of the risk at (14)",
-            ),
-            *described,
-        ]
-
-    def _moments_in_z(self, population: Population, x_KS: Tensor) -> list[Numbers]:
-        """Compare with 0, over drawn systems, what vanishes under the claim: the gradient's entries for y_t^2
-        and y_{t+1}^2, and odd moments."""
-        gradients = [eq14.gradient(part, x_KS)[[0, 2]] for part in population.moments_of_parts]
-        off_E, odd_E = z_of_parts(torch.stack(gradients)), eq14.moments_z(population, [0, 2])
-        risk_stderr = population.stderr(lambda part: eq14.half_risk_at(part, x_KS))
-        return [
-            sampled(off_pattern_z=float(off_E.abs().max())).at_most(quantile(len(off_E)), LEVEL),
-            sampled(odd_moments_z=float(odd_E.abs().max())).at_most(quantile(len(odd_E)), LEVEL),
-            *self._at_14(population, x_KS),
-            sampled(constant_stderr=population.stderr(eq14.constant), optimal_risk_stderr=risk_stderr),
-        ]
-
-    def _at_14(self, population: Population, x_KS: Tensor) -> list[Numbers]:
-        part, bound, kind = population.moments, population.risk.convex_bound(), population.kind
-        risk = eq14.half_risk_at(part, x_KS)
-        return [
-            of_kind(kind, gradient_norm=float(eq14.gradient(part, x_KS).norm())),
-            of_kind(kind, risk_gap=risk - bound.value),
-            of_kind(
-                kind,
-                constant=eq14.constant(part),
-                optimal_risk=bound.value,
-                risk_at_claim=risk,
-                zero_risk=float(part.constant) / 2,
-                condition=bound.condition,
-            ),
-        ]
-
-    def _best_head(self, population: Population, c: float) -> list[Numbers]:
-        """Compare the best single head found with (14), b and a exchanged where it came out mirrored."""
-        bound, zero_risk = population.risk.convex_bound(), float(population.moments.constant) / 2
-        if not population.exact or zero_risk - bound.value <= 2 * bound.rounding:
-            return []  # drawn systems have an optimum of their own; and of the prediction 0 any b is as good
-        best = search_values(population.risk, 1, generator(self.seed, "search"), restarts=3)
-        b_P, a_KP = eq14.canonical(*balance(best, 1))
-        described = searched(best_single_head=best.value, best_head_constant=float(b_P[1] * a_KP[0, 0]))
-        if bound.rank < 3:
-            return [described]
-        least = float(torch.linalg.eigvalsh(population.moments.form_KSKS[0, :, 0] / 2).min())
-        error = torch.stack([b_P[0] / b_P[1], a_KP[0, 1] / a_KP[0, 0], b_P[1] * a_KP[0, 0] / c - 1])
-        return [
-            searched(best_head_error=float(error.abs().max())).at_most(
-                4 * (best.gap / least) ** 0.5 / min(1.0, abs(c)) + 64 * EPSILON * bound.condition,
-                "root of its gap over the form's least eigenvalue; 2^-46 times the form's condition",
-            ),
-            described,
-        ]
-
     def _one_step(self, c: float) -> Numbers:
         """Compare (14)'s forward pass with one step of gradient descent."""
         prompt = token_prompts(self.law.sequences([generator(self.seed, "eval")], 64), 1)
@@ -189,21 +122,10 @@ class Theorem41(NoisySequences):
         if self.law.has_independent_modes:
             numbers.append(evidence.means_error(self.law, self.seed))
         if population.exact:
-            drawn = self._over_systems(population, [coefficients(*point) for point in points], systems)
+            points_KS = [coefficients(*point) for point in points]
+            drawn = risks_over_systems(population, points_KS, self.seed, systems)
             numbers.append(drawn.numbers("systems"))
         return numbers
-
-    def _over_systems(self, population: Population, points: list[Tensor], systems: int) -> Comparison:
-        """Compare the risks at points with their means over drawn systems."""
-        step = itertools.count()
-
-        def draw(count: int) -> Tensor:
-            C_QTT = evidence.fresh_covariances(self.law, self.seed, next(step), count)
-            given = conditional_moments(C_QTT, 1)
-            return torch.stack([half_squared_error(given, x_KS) for x_KS in points], 1)
-
-        expected = torch.stack([half_squared_error(population.moments, x_KS) for x_KS in points])
-        return compare(draw, expected, 500, systems, "systems drawn")
 
     def _control(self, population: Population, x_KS: Tensor) -> Control:
         """Return what is zero under the claim, where it is not: the gradient at another weight; of averages

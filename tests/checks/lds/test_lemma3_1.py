@@ -1,7 +1,7 @@
 import torch
 
-from icl.checks.lds import lemma3_1
 from icl.checks.lds.lemma3_1 import Lemma31
+from icl.checks.lds.support import position_heads
 from tests.checks.asking import Mutant, holds, seen
 
 
@@ -19,14 +19,14 @@ def test_lemma_3_1_holds_for_the_repaired_heads_only(check, finding):
 
 def test_lemma_3_1_by_slices():
     y = torch.arange(1.0, 7.0).double()[None]
-    matrix = lemma3_1._layer(y, 2, lemma3_1._restricted)[0]
+    matrix = position_heads.layer(y, 2, position_heads.restricted)[0]
     rows = [[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 0], [0, 0, 0], [0, 0, 0]]
     assert matrix.tolist() == rows
 
 
 test_lemma_3_1_notices_heads_that_read_the_target = seen(
     Lemma31,
-    Mutant(lemma3_1, "_restricted", lambda right, *given: lemma3_1._shift(*given)),
+    Mutant(position_heads, "restricted", lambda right, *given: position_heads.shift(*given)),
     window=2,
     length=6,
 )

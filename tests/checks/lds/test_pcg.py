@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from icl.algorithms import ConjugateGradient, KalmanFilter
-from icl.checks.lds.pcg import Pcg, median_interval
+from icl.checks.lds.pcg import Pcg
 from icl.checks.lds.support import population, sequences
+from icl.checks.lds.support.pcg_distances import median_interval
 from icl.checks.lds.support.pcg_layer import PcgLayer
 from icl.theory import dynamical_system as theory
 from icl.theory.lds.value_search import search_values

@@ -3,8 +3,7 @@ import pytest
 import torch
 
 from icl.algorithms import GradientDescent
-from icl.checks.lds import theorem4_1
-from icl.checks.lds.support import eq14, evidence, population, sequences
+from icl.checks.lds.support import eq14, eq14_optimality, evidence, population, sequences
 from icl.checks.lds.support.eq14 import constant
 from icl.checks.lds.theorem4_1 import Theorem41
 from icl.checks.verdict import Weights
@@ -125,9 +124,9 @@ test_a_mutant_of_the_science_is_seen = seen(
 @pytest.mark.parametrize("last", [True, False])
 def test_either_mirror_image_is_14_and_without_the_swap_one_is_not(monkeypatch, last):
     """The search is made to end at b = e_2, or mirrored at b = e_1."""
-    free_P, honest = torch.tensor([not last, last]), theorem4_1.search_values
+    free_P, honest = torch.tensor([not last, last]), eq14_optimality.search_values
     monkeypatch.setattr(
-        theorem4_1, "search_values", lambda *given, **more: honest(*given, **more, free_P=free_P)
+        eq14_optimality, "search_values", lambda *given, **more: honest(*given, **more, free_P=free_P)
     )
     assert Theorem41(**SMALL).measure().verdict == "holds"
     monkeypatch.setattr(eq14, "canonical", lambda b_P, a_KP: (b_P, a_KP))

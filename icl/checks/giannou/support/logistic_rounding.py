@@ -40,6 +40,14 @@ def decrement_rounding(loss: LogisticLoss, x_BD: Tensor, direction_B: Tensor) ->
     return _residual(loss, x_BD, direction_B) / _least_curvature(loss, x_BD).sqrt()
 
 
+def share_of_printed_bound(loss: LogisticLoss, x_BD: Tensor) -> float:
+    """Return the rounding of lambda_f as a share of (1 + mu |x|) / (2 sqrt(mu)), the largest over
+    problems."""
+    direction_BD, _ = loss.newton_direction(x_BD)
+    lambda_B = decrement_rounding(loss, x_BD, direction_BD.norm(dim=1))
+    return float((lambda_B * 2 * loss.mu**0.5 / (1 + loss.mu * x_BD.norm(dim=1))).max())
+
+
 def _residual(loss: LogisticLoss, x_BD: Tensor, direction_B: Tensor) -> Tensor:
     N, D = loss.A_BND.shape[1:]
     hessian_B = N + 8 + D / 10 * x_BD.norm(dim=-1) + 4 * D * (D + 1) * (loss.mu + 0.25)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from icl.checks.giannou.support.mutants import mutants, or_infinite
 from icl.checks.giannou.support.step_error import StepSetting
+from icl.checks.numbers import Numbers, exact, tried
 from icl.constructions.giannou.logistic import Approximations
 from icl.constructions.giannou.piecewise import Function, Piecewise, sigmoid
 from icl.models.giannou.columns import ColumnStack, Layer, forward
@@ -123,12 +124,13 @@ class LayerByLayer:
         return cls(step, Operations.of(setting, by), step.every_layer(H_PM)[:-1])
 
     def over_rounding(self) -> float:
-        """The largest difference of a layer from its operation, over what rounding can make of it."""
+        """Return the largest difference of a layer from its operation, over what rounding can make of it."""
         of_heads = [self._of_heads(number, layer) for number, layer in enumerate(self.step.layers)]
         return max(*of_heads, *map(self._of_relu, range(len(self.step.layers))))
 
     def wrong(self) -> Iterator[tuple[str, float]]:
-        """The same of each head that is missing or of the wrong sign, after the heads of its own layer."""
+        """Yield the same of each head that is missing or of the wrong sign, after the heads of its own
+        layer."""
         for number, name, layer in mutants(self.step):
             yield name, self._of_heads(number, layer)
 
@@ -165,6 +167,25 @@ class LayerByLayer:
         # where all terms are zero, so is their rounding
         shares_PM = torch.where(off_PM == 0, 0.0, off_PM / (EPSILON * sizes_PM))
         return or_infinite(float(torch.nan_to_num(shares_PM, nan=torch.inf).max()))
+
+
+def compare_functions(by: Approximations, setting: StepSetting) -> list[Numbers]:
+    """Compare the ReLU layers' functions with those that they stand for."""
+    errors = {
+        "p(1-p)": by.variance.error,
+        "d_i a_ij / n": by.product_error(setting.context),
+        "p": by.probability.error,
+        "step size": by.step_size.error,
+    }
+    return [
+        tried(interpolation_off=interpolation_off(by, setting.mu, setting.context)).at_most(
+            1.0, "from a quarter to all of relu_errors"
+        ),
+        tried(knots_end_off=knots_end_off(by, setting.mu, setting.start)).at_most(
+            64 * EPSILON, "rounding: 64 * 2^-52"
+        ),
+        exact(relu_errors=errors),
+    ]
 
 
 def knots_end_off(by: Approximations, mu: float, start: float) -> float:

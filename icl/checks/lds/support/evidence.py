@@ -1,8 +1,8 @@
-"""Prompts as tokens, which the formulas of icl.theory.dynamical_system are held to.
+"""Prompts as tokens, compared with the formulas of icl.theory.dynamical_system.
 
 Two ways, both by the task's own tokens. On a grid: y = L xi with L L^T = C, C by Lemma D.2's powers, xi on
 the product of Gauss rules of four nodes, which integrate every moment of degree 6 exactly: all pairings, the
-window and the hidden target, to rounding, on short sequences. By sampling, at the settings asked: simulated
+window and the hidden target, to rounding, on short sequences. By sampling, at the settings given: simulated
 sequences of drawn systems, their losses over what the formula says of their system.
 
 B prompts, Q systems, T observations, s window, P = s + 1, N context tokens.
