@@ -53,20 +53,20 @@ class Operations:
         def scores(h: Blocks) -> Blocks:
             return {"s": left(h["x"])[:, :1].mT @ h["A"]}
 
-        def divided(h: Blocks) -> Blocks:
+        def divide(h: Blocks) -> Blocks:
             return {"s": h["s"] / N}
 
         def hessian(h: Blocks) -> Blocks:
             B_DD = h["A"] @ h["X"].mT + mu * identity_DD
             return {"R": from_left(B_DD), "X": from_left(alpha * B_DD)}
 
-        def transposed(h: Blocks) -> Blocks:
+        def transpose(h: Blocks) -> Blocks:
             return {"X": from_left(left(h["X"]).mT)}
 
         def product(h: Blocks) -> Blocks:
             return {"Z": from_left(left(h["R"]) @ left(h["X"]))}
 
-        def iterated(h: Blocks) -> Blocks:
+        def iterate(h: Blocks) -> Blocks:
             return {"X": from_left(2 * left(h["X"]) - left(h["X"]) @ left(h["Z"])), "Z": 0 * h["Z"]}
 
         def gradient(h: Blocks) -> Blocks:
@@ -78,10 +78,10 @@ class Operations:
         def decrement(h: Blocks) -> Blocks:
             return {"s": h["R"][:, :1].mT @ h["X"]}
 
-        def scaled(h: Blocks) -> Blocks:
+        def scale(h: Blocks) -> Blocks:
             return {"s": torch.cat([h["s"] @ h["X"].mT, h["s"][:, D:]], 1)}
 
-        def moved(h: Blocks) -> Blocks:
+        def move(h: Blocks) -> Blocks:
             return {"x": h["x"] - left(h["s"]).mT, "X": start, "R": start}
 
         def products(h: Blocks) -> Blocks:
@@ -92,10 +92,10 @@ class Operations:
         k = setting.inversion
         return cls(
             heads=[
-                *(scores, divided, hessian, transposed),
-                *[product, iterated] * (k - 1),
-                *(product, lambda h: {**iterated(h), "R": start}),
-                *(scores, divided, gradient, direction, decrement, scaled, moved),
+                *(scores, divide, hessian, transpose),
+                *[product, iterate] * (k - 1),
+                *(product, lambda h: {**iterate(h), "R": start}),
+                *(scores, divide, gradient, direction, decrement, scale, move),
             ],
             relu=[
                 lambda h: {"s": _of(by.variance, h["s"])},
