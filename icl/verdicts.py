@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 VERDICTS = ("holds", "fails", "undecided")
@@ -25,17 +24,15 @@ def joint(verdicts: Sequence[str]) -> str:
 
 
 def kinds_of(measured: Mapping[str, Any], declared: Mapping[str, str], decides: str = "") -> dict[str, str]:
-    """Return the kind of each number, by the last pattern in `declared` that its name fits. What has a
-    standard error is sampled, whatever is declared, unless the error is 0. A whole number that is exact needs
-    no word, but for the one that decides."""
-    kinds = {}
-    for name in measured.keys() - set(map(error_of, measured)):
-        fitting = [kind for pattern, kind in declared.items() if fnmatchcase(name, pattern)]
-        kind = "sampled" if has_error(measured.get(error_of(name))) else fitting[-1] if fitting else ""
+    """Return the kind of each number. What has a standard error is sampled, whatever is declared, unless the
+    error is 0. A whole number that is exact needs no word, but for the one that decides."""
+    errors, kinds = set(map(error_of, measured)), {}
+    for name in (name for name in measured if name not in errors):
+        kind = "sampled" if has_error(measured.get(error_of(name))) else declared.get(name, "")
         counts = isinstance(measured[name], int | str | None) and name != decides
         if kind and not (counts and kind == "exact"):
             kinds[name] = kind
-    return {name: kinds[name] for name in measured if name in kinds}
+    return kinds
 
 
 def error_of(name: str) -> str:
@@ -49,7 +46,7 @@ def has_error(error: Any) -> bool:
 
 
 def decide(measured: float, bound: float, half_width: float = 0.0) -> str:
-    """Is `measured` at most `bound`? Undecided where the interval measured +- half_width straddles it."""
+    """Compare `measured` with the most it may be; undecided where measured +- half_width straddles it."""
     if math.isnan(measured) or math.isnan(half_width):
         return "undecided"
     if measured + half_width <= bound:

@@ -105,9 +105,9 @@ def test_nothing_measured() -> None:
 
 def test_a_number_says_what_kind_it_is() -> None:
     measured = {"risk": 0.25, "risk_stderr": 0.02, "gap": 0.0, "gap_stderr": 0.0, "starts": 8, "best": [1.0]}
-    kinds = kinds_of(measured, {"*": "exact", "best": "searched"})
+    kinds = kinds_of(measured, dict.fromkeys(measured, "exact") | {"best": "searched"})
     assert kinds == {"risk": "sampled", "gap": "exact", "best": "searched"}, "an error is not to be overruled"
-    assert kinds_of(measured, {"*": "exact"}, decides="starts")["starts"] == "exact"
+    assert kinds_of(measured, {"starts": "exact"}, decides="starts")["starts"] == "exact"
     assert kinds_of(measured, {}) == {"risk": "sampled"}, "what says nothing is not called exact"
     told = {"measured": measured, "kinds": kinds}
     words = [kind_in_words(told, name) for name in ("risk", "gap", "best", "starts")]

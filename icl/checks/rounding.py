@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from icl.checks.verdict import Bound
 from icl.theory.quadratic import EPSILON
 
 ROUNDING = 64 * EPSILON  # times the condition number or the size of the terms that the bound's source names
@@ -17,8 +16,3 @@ PATH = (
 def path_rounding(operations: int) -> float:
     """Return the bound whose source is PATH."""
     return EPSILON * operations
-
-
-def along_a_path(operations: int, of: str = "max_error") -> Bound:
-    """For the error called `of`, a share of the sum of the sizes of all terms of an entry."""
-    return Bound(path_rounding(operations), PATH, of)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from scipy.stats import t as student
@@ -26,7 +25,6 @@ from torch import Tensor
 
 from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.rounding import ROUNDING
-from icl.checks.verdict import Bound
 from icl.progress import track
 
 ALPHA = 1e-3
@@ -37,11 +35,6 @@ SOURCE = (
     f"Student's quantile at {1 - ALPHA:.1%}, two-sided, over all points together; {ROUNDS} samples, "
     "each larger than all before it, must reject one point on the same side before the claim fails"
 )
-
-KINDS = {  # of Comparison.measured; its risks have standard errors
-    **dict.fromkeys(("*_z", "*_sees"), "sampled"),
-    **dict.fromkeys(("*_z_bound", "*_samples", "*_rounds"), "exact"),
-}
 
 Draw = Callable[[int], Tensor]  # this many new values of every quantity, (B, K)
 
@@ -83,22 +76,6 @@ class Comparison:
     def decides(self, name: str, source: str = SOURCE) -> Numbers:
         """The deviation `z` under this name, with the verdict of all rounds and Student's quantile."""
         return sampled(**{name: self.z}).judged(self.verdict, "<", self.quantile, source)
-
-    def condition(self, prefix: str) -> tuple[str, Bound]:
-        """The verdict, and the bound of `PREFIX_z`."""
-        return self.verdict, Bound(self.quantile, SOURCE, f"{prefix}_z")
-
-    def measured(self, prefix: str) -> dict[str, Any]:
-        """`PREFIX_z` is what decides, against `PREFIX_z_bound`; the others describe the sample."""
-        return {
-            f"{prefix}_z": self.z,
-            f"{prefix}_z_bound": self.quantile,
-            f"{prefix}_risk": self.mean_K.tolist(),
-            f"{prefix}_risk_stderr": self.stderr_K.tolist(),
-            f"{prefix}_sees": float(self.sees_K.max()),
-            f"{prefix}_samples": self.samples,
-            f"{prefix}_rounds": self.rounds,
-        }
 
 
 def compare(

@@ -70,16 +70,6 @@ def fits_in_memory(samples: Any, low: int, each: int) -> int:
     return in_range("check.samples", samples, low, max(low, HELD // each), "they fill the memory")
 
 
-def affordable_samples(samples: Any, low: int) -> int:
-    """`check.samples`, drawn and forgotten in parts."""
-    return in_range("check.samples", samples, low, MOST_DRAWN, "drawing them takes days")
-
-
-def affordable_starts(key: str, value: Any, low: int) -> int:
-    """How often a search begins."""
-    return in_range(key, value, low, MOST_STARTS, "the search takes days")
-
-
 def rising_contexts(contexts: Any, most: int, beyond: str) -> list[int]:
     """`check.contexts`, at least two context lengths in rising order."""
     if isinstance(contexts, str) or not isinstance(contexts, Sequence) or len(contexts) < 2:

@@ -13,7 +13,7 @@ from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
-from icl.verdicts import KINDS, VERDICTS, decide, joint
+from icl.verdicts import KINDS, VERDICTS
 
 CONFIDENCE = 0.999  # of every interval that decides
 QUANTILE = float(norm.isf((1 - CONFIDENCE) / 2))  # standard errors to either side of a mean of many draws
@@ -56,15 +56,16 @@ class Finding:
     notes: Sequence[str] = ()  # how it was measured
     remarks: Sequence[str] = ()  # what was found about the paper's own text
     details: Account | None = None  # the construction, layer by layer, for who asks to see more
-    # Of what was measured, by name or pattern: exact | tried | searched | sampled | projected; the last that
-    # fits counts. See icl.verdicts.KINDS.
+    # of a measured number: exact | tried | searched | sampled | projected, see icl.verdicts.KINDS
     kinds: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)  # of a measured number, in one line
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)
-        for kind in self.kinds.values():
-            one_of("kinds", kind, list(KINDS))
+        for name, kind in self.kinds.items():
+            one_of(f"kinds.{name}", kind, list(KINDS))
+            if name not in self.measured:
+                raise ValueError(f"kinds.{name}: is none of what was measured")
         if self.bound.of not in self.measured:
             raise ValueError(f"bound.of={self.bound.of}: is none of what was measured")
         if self.verdict != "undecided" and not self.control.rejected:
@@ -100,22 +101,3 @@ class JudgesWeights(Protocol):
     that is not its claim."""
 
     def judge(self, weights: Weights) -> Finding: ...
-
-
-Condition = tuple[str, Bound]  # a verdict, and the bound it rests on
-
-
-def at_most(of: str, measured: float, bound: float, source: str) -> Condition:
-    """`measured`, reported as `of`, may not exceed the bound."""
-    return decide(measured, bound), Bound(bound, source, of)
-
-
-def exceeds(of: str, measured: float, bound: float, source: str) -> Condition:
-    """`measured` must exceed what rounding can make of it; where it does not, nothing is decided."""
-    return "holds" if measured > bound else "undecided", Bound(bound, source, of, ">")
-
-
-def combine(conditions: Sequence[Condition]) -> tuple[str, Bound]:
-    """The verdict of all conditions together, and the bound of the first of them that decides it."""
-    verdict = joint([verdict for verdict, _ in conditions])
-    return verdict, next(bound for its, bound in conditions if its == verdict)

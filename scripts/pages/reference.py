@@ -32,6 +32,7 @@ PYTHON: dict[str, tuple[str, ...]] = {
     "icl/notebook.py": ("Shown",),
     "icl/errors.py": ("InputError", "Unavailable", "whole", "one_of"),
     "icl/checks/verdict.py": (),
+    "icl/checks/numbers.py": (),
     "icl/tasks/law.py": (),
     "icl/tasks/token_law.py": (),
     "icl/figures/drawing.py": (),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icl.checks.verdict import Bound, Control, Finding, combine
+from icl.checks.verdict import Bound, Control, Finding
 from icl.jobs.requests.weight_checks import verdict_document
 
 
@@ -35,16 +35,6 @@ def test_a_control_that_passes_leaves_the_verdict_undecided(verdict):
     assert found.remarks == ["a misprint"]
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "joint", "of"),
-    [
-        (("holds", "holds"), "holds", "first"),
-        (("holds", "undecided"), "undecided", "second"),
-        (("undecided", "fails"), "fails", "second"),
-        (("fails", "fails"), "fails", "first"),
-    ],
-)
-def test_the_bound_shown_is_that_of_the_first_condition_that_decides(verdicts, joint, of):
-    bounds = (Bound(1.0, "rounding", "first"), Bound(2.0, "rounding", "second", ">"))
-    verdict, bound = combine(list(zip(verdicts, bounds, strict=True)))
-    assert (verdict, bound.of) == (joint, of)
+def test_a_kind_of_nothing_measured_is_refused():
+    with pytest.raises(ValueError, match=r"kinds\.errors: is none of what was measured"):
+        finding(kinds={"errors": "exact"})

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from icl.checks.verdict import Bound, Control, Finding, Weights, decide
-from icl.errors import InputError, whole
+from icl.checks.numbers import exact, finding, sampled
+from icl.checks.settings import integer, validate
+from icl.checks.verdict import Control, Finding, Weights
+from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
@@ -16,17 +18,16 @@ Z = 3.2905  # of a two-sided 99.9 % interval
 
 @dataclass
 class SignRisk:
-    dim: int = 5
-    context: int = 20
-    seed: int = 0
-    samples: int = 20_000
+    dim: int = integer(5, 1)
+    context: int = integer(20, 1)
+    seed: int = integer(0, 0)
+    samples: int = integer(20_000, 100)
 
     reference = "no paper: this package's own"
     claim = "On signs, one layer of eq. (8) has the least risk d (d - 1) / (n + d - 1)."
 
     def __post_init__(self) -> None:
-        for name, least in (("dim", 1), ("context", 1), ("seed", 0), ("samples", 100)):
-            whole(f"check.{name}", getattr(self, name), least)
+        validate(self)
         self.law = Signs(self.dim, self.context).law([0])
 
     def measure(self) -> Finding:
@@ -38,12 +39,12 @@ class SignRisk:
         mean, stderr = float(loss_B.mean()), float(loss_B.std()) / self.samples**0.5
         off = abs(mean - least_risk(self.dim, self.context)) / stderr
         control = abs(mean - isotropic_risk(self.dim, self.context)) / stderr
-        return Finding(
-            decide(off, Z),
-            {"standard_errors_off": off, "sampled_risk": mean, "sampled_risk_stderr": stderr},
-            Bound(Z, "a 99.9 % interval of the mean", of="standard_errors_off"),
+        return finding(
+            [
+                sampled(standard_errors_off=off).at_most(Z, "a 99.9 % interval of the mean"),
+                sampled(sampled_risk=mean, sampled_risk_stderr=stderr),
+            ],
             Control("the formula of Gaussian inputs, d (d + 1) / (n + d + 1)", control, control > Z),
-            kinds={"*": "sampled"},
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -58,10 +59,7 @@ class SignRisk:
         least = least_risk(weights.law.dim, weights.law.context_R[0])
         excess = float(risk(transformer).detach().max()) / least - 1
         at_zero = weights.law.dim / least - 1
-        return Finding(
-            decide(excess, 0.02),
-            {"worst_excess": excess},
-            Bound(0.02, "the tolerance of the papers' figures", of="worst_excess"),
+        return finding(
+            [exact(worst_excess=excess).at_most(0.02, "the tolerance of the papers' figures")],
             Control("weights that are zero", at_zero, at_zero > 0.02),
-            kinds={"*": "exact"},
         )

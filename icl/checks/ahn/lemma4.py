@@ -23,8 +23,9 @@ from icl.checks.ahn.support import layer_swaps
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.numbers import finding, tried
 from icl.checks.settings import fits_in_memory, integer
-from icl.checks.verdict import Control, Finding, decide
+from icl.checks.verdict import Control, Finding
 from icl.random import generator
+from icl.verdicts import decide
 
 WORDS_LAYERS, WORDS_DIM = 3, 10
 REMARKS = [
