@@ -18,27 +18,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from icl.checks.lds.support import evidence
 from icl.checks.lds.support.heads_above import all_heads_above
-from icl.checks.lds.support.population import CONFIDENCE, Population, balance, require_systems
+from icl.checks.lds.support.population import CONFIDENCE, Population, require_systems
 from icl.checks.lds.support.sequences import Windows
-from icl.checks.lds.support.single_heads import (
-    SUPPORT,
-    off_support,
-    risk_difference,
-    round_weights,
-    smallest_curvatures,
-)
-from icl.checks.numbers import finding, of_kind
+from icl.checks.lds.support.single_heads import SUPPORT, BestHeads
+from icl.checks.numbers import exact, finding, of_kind
 from icl.checks.settings import integer, search_starts
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
-from icl.random import generator
-from icl.theory.dynamical_system import parity_mask
-from icl.theory.lds.value_search import search_values
-from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
+from icl.theory.quadratic import EPSILON
 
 
 @dataclass(eq=False)
@@ -62,86 +51,55 @@ class OptimumS(Windows):
     def measure(self) -> Finding:
         population = Population(self.law, self.samples, self.seed)
         risk, bound = population.risk, population.risk.convex_bound()
-        mask_P, query_PP = parity_mask(self.window)
-        free, pattern, other = (self._best(risk, 1, mask) for mask in (None, mask_P, ~mask_P))
-        single, two = min((free, pattern, other), key=lambda its: its.value), self._best(risk, 2, None)
-        b_P, a_KP = balance(single, self.window)
-        off = off_support(b_P, a_KP, mask_P, query_PP[: self.window])
-        if off <= SUPPORT:
-            pattern = single
-        pattern_b_P, pattern_a_KP = balance(pattern, self.window)
-        excess = pattern.value - single.value
-        rounding = 2 * bound.rounding + 64 * EPSILON * risk.constant
-        stderr = population.stderr(lambda part: risk_difference(part, pattern, single, self.window))
+        heads = BestHeads.search(population, self.restarts, self.seed)
+        excess, rounding = heads.excess, 2 * bound.rounding + 64 * EPSILON * risk.constant
         verdict = "undecided"
-        if population.exact and pattern.value - bound.value <= rounding:
+        if population.exact and heads.pattern.value - bound.value <= rounding:
             verdict = "holds"
-        above = all_heads_above(population, mask_P, single.value + excess / 2, excess)
-        if population.exact and excess > rounding and above:
+        if population.exact and excess > rounding and self._all_above(heads, heads.single.value):
             verdict = "fails"
         source = (
             "rounding of the form's least value twice and of a risk"
             if population.exact
-            else f"rounding; drawn systems add a 99.9 % interval of +- {CONFIDENCE * stderr:.2g}"
+            else f"rounding; drawn systems add a 99.9 % interval of +- {CONFIDENCE * heads.excess_stderr:.2g}"
         )
-        means = [evidence.means_error(self.law, self.seed)] if self.law.has_independent_modes else []
         found = "searched" if population.exact else "sampled"
-        gains = {
-            "gain_of_second_head": 1 - two.value / single.value,
-            "excess_over_bound": single.value / bound.value - 1,
-            "two_heads_excess_over_bound": two.value / bound.value - 1,
-        }
         return finding(
             [
                 of_kind(found, pattern_excess=excess).judged(verdict, "<", rounding, source),
                 evidence.grid_error(self.law, self.seed),
-                *means,
+                evidence.means_error(self.law, self.seed) if self.law.has_independent_modes else exact(),
                 of_kind(
                     population.kind,
                     convex_bound=bound.value,
                     zero_risk=risk.constant,
                     condition=bound.condition,
                 ),
-                of_kind(
-                    found,
-                    best_single_head=single.value,
-                    best_of_pattern=pattern.value,
-                    best_of_other_checkerboard=other.value,
-                    pattern_excess_stderr=stderr,
-                    off_support=off,
-                    two_heads=two.value,
-                    **gains,
-                    hessian_smallest=smallest_curvatures(risk, b_P, a_KP),
-                    W_V_last_column=round_weights(b_P),
-                    W_QK=round_weights(a_KP),
-                    pattern_W_V_last_column=round_weights(pattern_b_P),
-                    pattern_W_QK=round_weights(pattern_a_KP),
-                    values_of_restarts=sorted(free.values_of_restarts),
-                ),
+                of_kind(found, **heads.describe()),
             ],
-            self._control_above(population, mask_P, pattern.value, excess)
-            if verdict == "fails"
-            else Control(
-                "risk of the best head of the other checkerboard (b on the parity of s) minus that of (13)",
-                other.value - pattern.value,
-                abs(other.value - pattern.value) > rounding,
-            ),
+            self._control(heads, rounding, verdict),
             notes=[population.note, self._how_decided(verdict)],
             remarks=[
-                *self._on_pattern(off > SUPPORT and excess > rounding, excess / single.value),
-                *self._on_one_head(single.value - bound.value > rounding, gains),
+                *self._on_pattern(heads.off > SUPPORT and excess > rounding, excess / heads.single.value),
+                *self._on_one_head(heads.single.value - bound.value > rounding, heads.gains),
                 "Sums of y_t y_(t+k) over shifted windows differ at their ends only, so the risk is nearly "
                 f"flat along such shifts: the form's condition is {bound.condition:.2g}.",
             ],
         )
 
-    def _control_above(self, population: Population, mask_P: Tensor, value: float, excess: float) -> Control:
-        attained = not all_heads_above(population, mask_P, value + excess / 2, excess)
-        return Control("the same of a level above the head of (13) that was found", excess / 2, attained)
+    def _all_above(self, heads: BestHeads, value: float) -> bool:
+        """Return whether every head of (13) is above the middle of the excess, counted from this value."""
+        level = value + heads.excess / 2
+        return all_heads_above(heads.population, heads.mask_P, level, heads.excess)
 
-    def _best(self, risk: QuadraticRisk, heads: int, free_P: Tensor | None) -> HeadsOptimum:
-        rng = generator(self.seed, "search", heads)
-        return search_values(risk, heads, rng, self.restarts, free_P)
+    def _control(self, heads: BestHeads, rounding: float, verdict: str) -> Control:
+        if verdict == "fails":
+            attained = not self._all_above(heads, heads.pattern.value)
+            text = "the same of a level above the head of (13) that was found"
+            return Control(text, heads.excess / 2, attained)
+        other = heads.other.value - heads.pattern.value
+        text = "risk of the best head of the other checkerboard (b on the parity of s) minus that of (13)"
+        return Control(text, other, abs(other) > rounding)
 
     def _how_decided(self, verdict: str) -> str:
         if verdict == "fails":

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.lds import optimum_s
 from icl.checks.lds.optimum_s import OptimumS
-from icl.checks.lds.support import population
+from icl.checks.lds.support import population, single_heads
 from icl.checks.lds.support.heads_above import all_heads_above
 from icl.tasks import dynamical_system as task
 from tests.checks.asking import Mutant, held, seen
@@ -27,7 +26,7 @@ def test_no_head_of_the_pattern_is_below_its_least_risk():
     """By eigenvalues, against a scan of all directions of b: said of levels below the least risk only."""
     check = OptimumS(window=3, dim=2, length=10)
     given = population.Population(check.law, 1000, 0)
-    free, _ = optimum_s.parity_mask(3)
+    free, _ = single_heads.parity_mask(3)
     risks = []
     for angle in np.linspace(0, np.pi, 721):
         b = torch.zeros(4, dtype=torch.float64)
@@ -60,7 +59,7 @@ def test_averaged_settings_have_an_error():
 
 test_another_pattern_and_a_shifted_window_are_seen = seen(
     OptimumS,
-    Mutant(optimum_s, "parity_mask", lambda right, window: (~right(window)[0], right(window)[1])),
+    Mutant(single_heads, "parity_mask", lambda right, window: (~right(window)[0], right(window)[1])),
     Mutant(task, "_tokens", lambda right, *of: (right(*of)[0][:, :, 1:], right(*of)[1]), of="grid_error"),
     **SMALL | {"restarts": 1},
 )
