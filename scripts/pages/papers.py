@@ -91,7 +91,7 @@ def _formula(config: Path) -> list[str]:
 
 
 def portable(latex: str) -> str:
-    """Rewrite what Markdown takes for escapes or cell borders, and \\operatorname, which GitHub refuses."""
+    r"""Rewrite what Markdown takes for escapes or cell borders, and \\operatorname, which GitHub refuses."""
     commands = {
         "\\": "cr",
         "|": "Vert",
