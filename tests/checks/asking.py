@@ -87,13 +87,86 @@ def seen(check: Any, *mutants: Mutant, needs: str = "mutate", **common: Any) -> 
     @pytest.mark.usefixtures(*needs.split())
     @pytest.mark.parametrize("mutant", mutants, ids=lambda mutant: mutant.name)
     def sees(mutate: Any, mutant: Mutant) -> None:
-        mutate(mutant.where, mutant.name, mutant.wrong)
-        finding = check(**common | dict(mutant.settings)).measure()
-        assert finding.verdict == mutant.verdict
-        assert not finding.control.rejected if mutant.of == "control" else mutant.of in ("", finding.bound.of)
-        assert mutant.verdict != "fails" or not shown(finding)
+        see(mutate, check, mutant, **common)
 
     return sees
+
+
+class Holds:
+    """Settings at which a check holds, or fails as it should; `also` is a test of (check, finding)."""
+
+    def __init__(self, *settings: dict[str, Any], also: Any = None, needs: str = "", **how: Any) -> None:
+        self.settings, self.also, self.needs = settings, also, needs
+        self.margin, self.of = how.pop("margin", 0.0), how.pop("of", "")
+        self.verdict, self.common = how.pop("verdict", "holds"), how
+
+
+class Mutants:
+    """Mutants that must turn a check's verdict, at settings that they share; `needs` names fixtures."""
+
+    def __init__(self, *mutants: Mutant, needs: str = "", **common: Any) -> None:
+        self.mutants, self.needs, self.common = mutants, needs, common
+
+
+class Case:
+    """What a paper's table has of one check."""
+
+    def __init__(self, *groups: Holds | Mutants) -> None:
+        self.holds = [group for group in groups if isinstance(group, Holds)]
+        self.mutants = [group for group in groups if isinstance(group, Mutants)]
+
+
+def settings_test(cases: dict[Any, Case]) -> Any:
+    """Return a test of every check at every of its settings."""
+    params = [
+        pytest.param(check, group, settings, id=f"{check.__name__}-{settings}")
+        for check, case in cases.items()
+        for group in case.holds
+        for settings in group.settings
+    ]
+
+    @pytest.mark.parametrize(("check", "group", "settings"), params)
+    def holds_there(request: Any, check: Any, group: Holds, settings: dict[str, Any]) -> None:
+        use(request, group.needs)
+        made = check(**group.common | settings)
+        finding = held(made, margin=group.margin, verdict=group.verdict)
+        assert group.of in ("", finding.bound.of)
+        if group.also is not None:
+            group.also(made, finding)
+
+    return holds_there
+
+
+def mutants_test(cases: dict[Any, Case]) -> Any:
+    """Return a test that every mutant of every check turns its verdict."""
+    params = [
+        pytest.param(check, group, mutant, id=f"{check.__name__}-{mutant.name}")
+        for check, case in cases.items()
+        for group in case.mutants
+        for mutant in group.mutants
+    ]
+
+    @pytest.mark.parametrize(("check", "group", "mutant"), params)
+    def is_seen(request: Any, mutate: Any, check: Any, group: Mutants, mutant: Mutant) -> None:
+        use(request, group.needs)
+        see(mutate, check, mutant, **group.common)
+
+    return is_seen
+
+
+def use(request: Any, fixtures: str) -> None:
+    """Set up the fixtures of these names."""
+    for name in fixtures.split():
+        request.getfixturevalue(name)
+
+
+def see(mutate: Any, check: Any, mutant: Mutant, **common: Any) -> None:
+    """Assert that the mutant turns the check's verdict as it says."""
+    mutate(mutant.where, mutant.name, mutant.wrong)
+    finding = check(**common | dict(mutant.settings)).measure()
+    assert finding.verdict == mutant.verdict
+    assert not finding.control.rejected if mutant.of == "control" else mutant.of in ("", finding.bound.of)
+    assert mutant.verdict != "fails" or not shown(finding)
 
 
 def elsewhere(finding: Any) -> None:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from icl.checks.ahn.support import linear_layer_tokens, token_stacks, two_layers
+from icl.checks.ahn import theorem4
+from icl.checks.ahn.support import batch_loss, linear_layer_tokens, token_stacks, two_layers
 from icl.checks.token_evidence import hold_to
 
 
@@ -17,3 +18,16 @@ def no_tokens(monkeypatch):
         (two_layers, "hold_eq_8"),
     ):
         monkeypatch.setattr(module, name, lambda *_: agreed)
+
+
+@pytest.fixture
+def fewer_prompts(monkeypatch):
+    """tests/checks/ahn/test_token_stacks.py and tests/test_smoke.py draw the check's own number."""
+    monkeypatch.setattr(token_stacks, "BUDGET", 20_000_000)
+
+
+@pytest.fixture
+def few_steps(monkeypatch, fewer_prompts):
+    """The search on the batch loss, on which no verdict rests, and tokens, which have tests of their own."""
+    monkeypatch.setattr(batch_loss, "SEARCH_STEPS", 3)
+    monkeypatch.setattr(theorem4, "BATCH", 2000)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn import conditioning
 from icl.checks.ahn.conditioning import Conditioning
 from icl.checks.ahn.support import covariates
 from icl.checks.ahn.support.covariates import better_conditioned
-from tests.checks.asking import Mutant, held, seen
+from tests.checks.asking import held
 
 
 def test_holds_where_most_searches_end_and_not_at_the_best_point():
@@ -39,16 +38,6 @@ def test_conditions_are_those_of_the_tokens():
     np.testing.assert_allclose(medians, [float(c.median()) for c in conditions], rtol=1e-9)
     shares = [float((b < a).double().mean()) for a, b in pairwise(conditions)]
     assert share == min(shares)
-
-
-test_covariates_that_move_otherwise_or_not_at_all_are_seen = seen(
-    Conditioning,
-    Mutant(covariates, "observed", lambda right, b, S, X: right(1.000001 * b, S, X), of="token_error"),
-    Mutant(covariates, "observed", lambda right, b, S, X: right(b, 2 * S, X), of="token_error"),
-    Mutant(conditioning, "better_conditioned", lambda right, b, s: right(0 * b, s), of="share_of_prompts"),
-    samples=1000,
-    starts=16,
-)
 
 
 @pytest.mark.parametrize("share, verdict", [(0.6, "holds"), (0.51, "undecided"), (0.4, "fails")])

@@ -9,7 +9,7 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
-from tests.checks.asking import Mutant, blinded, held, seen
+from tests.checks.asking import held
 
 SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000}
 
@@ -55,11 +55,3 @@ def test_fresh_prompts_come_in_parts_and_what_fills_the_memory_is_refused(monkey
     assert len(parts) > 10 and whole.shape == torch.cat(parts, 1).shape == (1, 8 * 4000)
     with pytest.raises(InputError, match=r"check\.context=1000: .* at most 756 samples"):
         Softmax(dim=1, context=1000, samples=25_000, heads=[1, 16])
-
-
-test_a_softmax_that_is_linear_attention_and_a_control_that_is_softmax_are_seen = seen(
-    Softmax,
-    Mutant(HeadSearch, "excess", lambda right, search, heads, _: right(search, heads, "identity")),
-    blinded(HeadSearch, "excess", lambda right, search, heads, _: right(search, heads, "softmax")),
-    **SMALL,
-)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn.support import search, two_layers
+from icl.checks.ahn.support import two_layers
 from icl.checks.ahn.theorem2 import Theorem2
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.expected_traces import sparse_a_risk
-from tests.checks.asking import Mutant, blinded, held, seen
+from tests.checks.asking import held
 
 
 @pytest.fixture
@@ -45,26 +45,6 @@ def test_holds_and_rejects_its_control(coarse, dim, context):
     assert alternating_minimum(dim, context, np.random.default_rng(0)) == pytest.approx(
         measured["best_diagonal"], rel=1e-9
     )
-
-
-TILTED = torch.tensor([[1.0, 0.3], [0.3, 1.0]]).double()
-
-
-test_without_isotropy_or_another_optimum_is_seen = seen(
-    Theorem2,
-    Mutant(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, TILTED, W, n)),
-    Mutant(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, TILTED, n)),
-    # not the polynomial's
-    Mutant(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, S, W, n + 1)),
-    Mutant(search, "basis", lambda right, of, dim: right(of, dim)[: -1 if of == "diagonal" else None]),
-    # an optimum of unknown accuracy, and a control that is as isotropic as the statement
-    Mutant(search, "polish", lambda right, risk, theta_LV: (theta_LV, float("inf")), "undecided"),
-    blinded(two_layers, "sparse_a_risk", lambda right, A, S, W, n: right(A, torch.eye(2).double(), W, n)),
-    needs="no_tokens",
-    dim=2,
-    context=5,
-    starts=1,
-)
 
 
 def test_tokens_reject_pairings_and_polynomial_that_are_wrong_together(monkeypatch):

@@ -4,74 +4,13 @@ import pytest
 import torch
 
 from icl.checks import token_evidence
-from icl.checks.ahn import theorem5
 from icl.checks.ahn.support import relu_layer
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.verdict import Weights
-from icl.models import tokens
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.ahn.relu_risk import ReluRisk
-from tests.checks.asking import Mutant, edited, elsewhere, held, holds, refuses, seen
-
-
-@holds(
-    Theorem5,
-    *({"dim": d, "context": n} for d, n in [(5, 20), (1, 1), (2, 1), (3, 2), (1, 6), (7, 4)]),
-    samples=5000,
-)
-def test_holds(check, finding):
-    measured = finding.measured
-    assert measured["effect_of_a"] == 0
-    assert measured["risk_at_claim"] == pytest.approx(measured["convex_bound"], rel=1e-13)
-
-
-def curvature_times(factor):
-    right = ReluRisk.curvature
-    return property(lambda risk: factor * right.fget(risk))
-
-
-def a_has_an_effect(right, P, Q, prompt):
-    return right(P, Q, prompt) + 1e-12 * Q[:-1, -1].sum()
-
-
-def another_formula(right, risk, b, A):
-    return right(risk, b, A) + 0.1 * (b[..., -1] ** 2 - 1) + 0.2
-
-
-def longer_queries(right, P, Q, *more):
-    return right(P, (1 + 1e-9) * Q, *more)
-
-
-test_another_risk_or_layer_is_seen = seen(
-    Theorem5,
-    *(Mutant(ReluRisk, "curvature", curvature_times(factor)) for factor in (0.99, 1.01)),
-    Mutant(theorem5, "diagonal_point", lambda right, step, dim: right(step / 2, dim)),  # of linear attention
-    Mutant(ReluRisk, "value", another_formula),
-    Mutant(ReluRisk, "covariate_term", lambda right, *given: 0.5 * right(*given), of="token_z"),  # of b_0
-    Mutant(relu_layer, "predict", a_has_an_effect, of="effect_of_a"),
-    Mutant(tokens, "stack_forward", longer_queries, of="prediction_error"),
-    Mutant(
-        tokens, "_activate", edited(tokens._activate, "torch.relu(scores)", "scores"), of="prediction_error"
-    ),
-    Mutant(
-        ReluRisk,
-        "covariate_term",
-        edited(ReluRisk.covariate_term, "self.context + 3", "self.context + 2"),
-        of="token_z",
-        settings={"dim": 2, "context": 1, "samples": 100_000},
-    ),
-    Mutant(
-        ReluRisk,
-        "covariate_term",
-        edited(ReluRisk.covariate_term, "(2 * self.context)", "(1.0 * self.context)"),
-        of="token_z",
-        settings={"dim": 2, "context": 1, "samples": 100_000},
-    ),
-    dim=3,
-    context=4,
-    samples=20_000,
-)
+from tests.checks.asking import elsewhere, held, refuses
 
 
 class Almost(ReluRisk):
