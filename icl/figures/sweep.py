@@ -39,9 +39,9 @@ class SweptPlot:
 
     def __post_init__(self) -> None:
         metrics = self.metrics
-        self._insist("x", self.x, self.keys)
-        self._insist("y", self.y, [*metrics, *self.keys])
-        self._insist("hue", self.hue, metrics if self.is_map else [*self.keys, None])
+        self._require("x", self.x, self.keys)
+        self._require("y", self.y, [*metrics, *self.keys])
+        self._require("hue", self.hue, metrics if self.is_map else [*self.keys, None])
         chosen = [key for key in (self.x, self.y, self.hue) if key is not None]
         if len(set(chosen)) < len(chosen):
             raise InputError(f"x={self.x} y={self.y} hue={self.hue}: must be different")
@@ -54,7 +54,7 @@ class SweptPlot:
             raise InputError(f"{self.metric}: no job of this sweep has it yet")
 
     @staticmethod
-    def _insist(name: str, value: str | None, known: Sequence[str | None]) -> None:
+    def _require(name: str, value: str | None, known: Sequence[str | None]) -> None:
         if value not in known:
             names = [key for key in known if key is not None]
             raise InputError(f"{name}={value}: must be one of {', '.join(names)}{nearest(str(value), names)}")
@@ -91,10 +91,10 @@ class SweptPlot:
             {
                 **dict(zip(keys, place, strict=True)),
                 "metric": self.metric,
-                "seeds": len(found),
-                **bootstrap(found),
+                "seeds": len(samples),
+                **bootstrap(samples),
             }
-            for place, found in values.items()
+            for place, samples in values.items()
         ]
 
     @property
@@ -138,7 +138,7 @@ class SweptPlot:
             )
             axes.plot(x_T, mean_T, color=color, marker="o", markersize=2.5, label=name or None)
             axes.fill_between(x_T, low_T, high_T, color=color, alpha=0.2, linewidth=0)
-        ticks.put_on(axes)
+        ticks.apply(axes)
         if min(means) > 0 and max(means) > _DECADE * min(means):
             log_axis(axes)
         if self.hue:
@@ -177,7 +177,7 @@ class _Scale:
     at: Mapping[str, float]
     is_number: bool
 
-    def put_on(self, axes: Axes) -> None:
+    def apply(self, axes: Axes) -> None:
         if not self.is_number:
             axes.set_xticks(range(len(self.names)), self.names)
             return

@@ -24,8 +24,8 @@ def svg(figure: Figure) -> bytes:
     what is drawn in it are the groups whose ids begin with `in-panel-a.`."""
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()  # lays it out
-    found, content = panels(figure), io.StringIO()
-    for name, (_, drawn) in found.items():
+    boxes, content = panels(figure), io.StringIO()
+    for name, (_, drawn) in boxes.items():
         for number, axes in enumerate(drawn, 1):
             axes.set_gid(f"in-{name}.{number}")
     with rc_context(_RC):
@@ -33,7 +33,7 @@ def svg(figure: Figure) -> bytes:
     height = figure.get_figheight() * 72
     views = "".join(
         f'<view id="{name}" viewBox="{box.x0:.1f} {height - box.y1:.1f} {box.width:.1f} {box.height:.1f}"/>'
-        for name, (box, _) in found.items()
+        for name, (box, _) in boxes.items()
     )
     return _stable_clip_ids(content.getvalue()).replace("</svg>", f"{views}</svg>").encode()
 
@@ -58,18 +58,18 @@ def panels(figure: Figure) -> dict[str, tuple[Bbox, list[Axes]]]:
     if len(parents) < 2:
         return {}
     for bar in bars:
-        parents[min(parents, key=lambda axes: _apart(known[axes], known[bar]))].append(bar)
-    found: dict[str, tuple[Bbox, list[Axes]]] = {}
+        parents[min(parents, key=lambda axes: _distance(known[axes], known[bar]))].append(bar)
+    named: dict[str, tuple[Bbox, list[Axes]]] = {}
     for number, (axes, drawn) in enumerate(parents.items(), 1):
         letter = _LETTER.match(axes.get_title() or axes.get_title(loc="left"))
         name = f"panel-{letter[1]}" if letter else f"panel-{number}"
         box = Bbox.union([known[part] for part in drawn])
         box = Bbox(np.asarray(box) * 72 / figure.dpi).padded(_MARGIN)
-        before, with_them = found.get(name, (box, []))  # two axes may make one panel
-        found[name] = Bbox.union([before, box]), [*with_them, *drawn]
-    return found
+        before, with_them = named.get(name, (box, []))  # two axes may make one panel
+        named[name] = Bbox.union([before, box]), [*with_them, *drawn]
+    return named
 
 
-def _apart(one: Bbox, other: Bbox) -> float:
+def _distance(one: Bbox, other: Bbox) -> float:
     """Between their centres, squared."""
     return float(((np.asarray(one) - np.asarray(other)).sum(0) ** 2).sum())

@@ -86,7 +86,7 @@ def comparison(
     seeds, model = run.run["seeds"], run.transformer
     law = linear_regression(run.law, "a comparison with descent")
     layers = model.parametrization.layers
-    etas_RL = searched_steps(law, contexts(law, seeds, "search", sizes.search), layers)
+    etas_RL = search_steps(law, contexts(law, seeds, "search", sizes.search), layers)
     tilted = make_estimator("tilted", model, law)
     assert isinstance(tilted, Tilted)
     streams = [generator(seed, "eval") for seed in seeds]
@@ -115,7 +115,7 @@ def contexts(law: LinearRegressionLaw, seeds: list[int], role: str, count: int) 
     return law.covariate_grams([generator(seed, role) for seed in seeds], count)
 
 
-def searched_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[str, Tensor]:
+def search_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[str, Tensor]:
     """The best step sizes on these contexts: one for all steps (as in the paper), and one for each.
 
     Replicas differ in Sigma's rotation only, on which the best step sizes do not depend: those with as many

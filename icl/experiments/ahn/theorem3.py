@@ -33,7 +33,7 @@ def exact(run: RunRecord) -> dict[str, np.ndarray]:
     steps_T, risk_TR = zip(*((step, risk(model)) for step, model in trained_run.stored_models()), strict=True)
     family = InvariantRisk(law.dim, law.context_R[0], run.A.shape[1])
     optimum = family.optimum()
-    a_RL, _ = trained.on_s(run)
+    a_RL, _ = trained.projection_scalars(run)
     return {
         "steps": np.array(steps_T),
         "risk_RT": torch.stack(risk_TR, dim=1).numpy(),
@@ -42,6 +42,6 @@ def exact(run: RunRecord) -> dict[str, np.ndarray]:
         "optimal_a_L": optimum.a_L,
         "a_RL": a_RL,
         "risk_on_s_R": np.array([family.value(a_L.tolist()) for a_L in a_RL]),
-        "white_RLDD": trained.whitened(run),
+        "white_RLDD": trained.whiten(run),
         "dist_inverse_R": trained.distances_of_inverse(run),
     }

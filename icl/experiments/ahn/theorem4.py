@@ -64,7 +64,7 @@ class Theorem4:
         family = InvariantRisk(law.dim, self.context, run.A.shape[1], with_b=True)
         minima = family.minimise(generator(0, "search"), self.starts)
         best = minima[0]
-        a_RL, beta_RL = trained.on_s(run)
+        a_RL, beta_RL = trained.projection_scalars(run)
         seeds = run.run["seeds"]
         plain_run = restored(plain)
         return {
@@ -78,13 +78,13 @@ class Theorem4:
             "beta_RL": beta_RL,
             "risk_on_s_R": _risk_on_s(family, run),
             "minima_M": np.array([minimum.risk for minimum in minima]),
-            **_seen_by_batches(trained_run, law, seeds, self.batches),
+            **_batch_losses(trained_run, law, seeds, self.batches),
             "plain_risk_on_s_R": _risk_on_s(family, plain),
             "plain_batch_RK": self._batches(plain_run.transformer, law, seeds),
             "plain_projected_batch_RK": self._batches(
-                plain_run.with_weights(trained.projected(plain)), law, seeds
+                plain_run.with_weights(trained.project_on_s(plain)), law, seeds
             ),
-            "white_RLDD": trained.whitened(run),
+            "white_RLDD": trained.whiten(run),
             "dist_inverse_R": trained.distances_of_inverse(run),
             "norm_A_RL": np.linalg.norm(run.A, axis=(2, 3)),
         }
@@ -100,7 +100,7 @@ class Theorem4:
 
 
 def _risk_on_s(family: InvariantRisk, run: RunRecord) -> np.ndarray:
-    scalars_RLL = zip(*(scalars.tolist() for scalars in trained.on_s(run)), strict=True)
+    scalars_RLL = zip(*(scalars.tolist() for scalars in trained.projection_scalars(run)), strict=True)
     return np.array([family.value(a_L, beta_L) for a_L, beta_L in scalars_RLL])
 
 
@@ -111,7 +111,7 @@ def _mean(estimator: Estimator, model: LinearTransformer, draw: Draw) -> Tensor:
     )
 
 
-def _seen_by_batches(
+def _batch_losses(
     run: TrainedRun, law: LinearRegressionLaw, seeds: list[int], batches: int
 ) -> dict[str, np.ndarray]:
     """The risk at the stored weights by one weighted draw, which shows the tail, and by the paper's batch; at

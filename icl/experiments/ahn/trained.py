@@ -15,7 +15,7 @@ from icl.theory.ahn.invariant_risk import scalars_on_s
 from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
 
 
-def whitened(run: RunRecord) -> np.ndarray:
+def whiten(run: RunRecord) -> np.ndarray:
     """Sigma^{1/2} A_l Sigma^{1/2} of the final weights."""
     root_R1DD = symmetric_root(torch.from_numpy(run.Sigma))[:, None]
     return (root_R1DD @ torch.from_numpy(run.A) @ root_R1DD).numpy()
@@ -27,7 +27,7 @@ def distances_of_inverse(run: RunRecord) -> np.ndarray:
     return distance_to_identity(root_RDD @ root_RDD).numpy()
 
 
-def on_s(run: RunRecord) -> tuple[np.ndarray, np.ndarray]:
+def projection_scalars(run: RunRecord) -> tuple[np.ndarray, np.ndarray]:
     """a_RL and beta_R(L-1) of the final weights' projection on S; beta is empty without B."""
     Sigma_RDD, A_RLDD = torch.from_numpy(run.Sigma), torch.from_numpy(run.A)
     if "B" not in run.weights:
@@ -37,9 +37,9 @@ def on_s(run: RunRecord) -> tuple[np.ndarray, np.ndarray]:
     return a_RL.numpy(), beta_RL[:, :-1].numpy()
 
 
-def projected(run: RunRecord) -> dict[str, np.ndarray]:
-    """The point of S the scalars of `on_s` stand for: A_l = -a_l Sigma^{-1}, B_l = b_l I in (11)."""
-    a_RL, beta_RL = map(torch.from_numpy, on_s(run))
+def project_on_s(run: RunRecord) -> dict[str, np.ndarray]:
+    """The point of S that `projection_scalars` stand for: A_l = -a_l Sigma^{-1}, B_l = b_l I in (11)."""
+    a_RL, beta_RL = map(torch.from_numpy, projection_scalars(run))
     inverse_RDD = torch.linalg.inv(torch.from_numpy(run.Sigma))
     identity_DD = torch.eye(inverse_RDD.shape[-1], dtype=torch.float64)
     b_RL = beta_RL / a_RL[:, :-1]

@@ -13,8 +13,8 @@ from icl.experiments.giannou.regression import (
     baselines,
     layernorm,
     losses,
-    started,
-    trained,
+    train_by_depth,
+    train_from_best,
 )
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
@@ -51,8 +51,8 @@ class Fig2:
         known = baselines(runner, size, law, depths)
         runs: dict[str, RunRecord] = {}
         for mask in (False, True):
-            runs |= trained(runner, size, law, mask, depths)
-            runs |= started(runner, size, law, mask, known, depths)
+            runs |= train_by_depth(runner, size, law, mask, depths)
+            runs |= train_from_best(runner, size, law, mask, known, depths)
         compared = losses(runner, size, law, runs, known)
         normalised = layernorm(runner, self.layernorm, law)
         return {**runs, "losses": compared, "baselines": known, **normalised}

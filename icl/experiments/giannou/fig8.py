@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from icl.errors import InputError, real
-from icl.experiments.giannou.regression import KEY, RegressionSize, baselines, laws, losses, trained
+from icl.experiments.giannou.regression import KEY, RegressionSize, baselines, laws, losses, train_by_depth
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
 
@@ -30,7 +30,7 @@ class Fig8:
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         found: dict[str, RunRecord] = {}
         for law in self.laws:
-            runs = trained(runner, self.size, law, False, self.size.depths)
+            runs = train_by_depth(runner, self.size, law, False, self.size.depths)
             known = baselines(runner, self.size, law, self.size.depths, [False])
             compared = losses(runner, self.size, law, runs, known)
             found |= runs | {f"baselines_{law.name}": known, f"losses_{law.name}": compared}

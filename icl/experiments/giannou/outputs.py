@@ -27,7 +27,7 @@ from icl.experiments.giannou.regression import (
     RegressionSize,
     identity,
     store,
-    trained,
+    train_by_depth,
 )
 from icl.experiments.giannou.scalars import ORDERS, STARTS
 from icl.experiments.runner import Runner
@@ -69,7 +69,7 @@ class Outputs:
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         runs: dict[str, RunRecord] = {}
         for mask in (False, True):
-            runs |= trained(runner, self.size, self.law, mask, self.size.depths)
+            runs |= train_by_depth(runner, self.size, self.law, mask, self.size.depths)
         science = {
             "of": {name: identity(run) for name, run in runs.items()},
             "contexts": self.contexts,
@@ -79,8 +79,8 @@ class Outputs:
 
     def _outputs(self, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
         """Means of every group of contexts, `NAME_RKG`, of Newton's `NAME_TKG`; `NAME_clipped_RG`."""
-        given = _Given(self.size, self.law, self.contexts, self.near, self.far)
-        found = given.known(self.size.depths) | {
+        given = _Prompts(self.size, self.law, self.contexts, self.near, self.far)
+        found = given.line_and_newton(self.size.depths) | {
             "near": np.array(self.near),
             "text_range": np.array(range_of(*TEXT_LARGEST)),
             "text_share": np.array(share_within(PAPER_RANGE, *TEXT_LARGEST)),
@@ -88,7 +88,7 @@ class Outputs:
         for name, run in runs.items():
             model, R = restored(run).transformer, len(run.run["seeds"])
             found[f"{name}_RKG"] = given.outputs(model, R)
-            found[f"{name}_clipped_RG"], found[f"{name}_same_RG"] = given.clipped(model, R)
+            found[f"{name}_clipped_RG"], found[f"{name}_same_RG"] = given.with_and_without_clip(model, R)
         return found
 
 
@@ -134,15 +134,15 @@ class OutputsLayerNorm:
 
     def _outputs(self, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
         plain, depths = self.plain, self.size.depths
-        given = _Given(self.size, plain.law, plain.contexts, plain.near, plain.far)
-        found = given.known(depths)
+        given = _Prompts(self.size, plain.law, plain.contexts, plain.near, plain.far)
+        found = given.line_and_newton(depths)
         for name, run in runs.items():
             model, R = restored(run).transformer, len(run.run["seeds"])
             found[f"{name}_RKG"] = given.token_outputs(model, R, self.tokens)
         return found
 
 
-class _Given:
+class _Prompts:
     """The prompts: contexts with one w, and the queries."""
 
     def __init__(self, size: RegressionSize, law: PromptLaw, contexts: int, near: float, far: float) -> None:
@@ -163,7 +163,7 @@ class _Given:
         zero_G1 = torch.zeros_like(self.x_G[:, None])
         self.query_GP = torch.cat([self.query_GD, zero_G1, zero_G1 + 1], 1)
 
-    def known(self, depths: Sequence[int]) -> dict[str, np.ndarray]:
+    def line_and_newton(self, depths: Sequence[int]) -> dict[str, np.ndarray]:
         """The line, where the coordinate lies, and what Newton answers after up to max(depths) steps."""
         found = {
             "x_G": self.x_G.numpy(),
@@ -212,7 +212,7 @@ class _Given:
                 means.append(_groups(model.predict(prompt).mT).mT)
         return torch.stack(means, -1).numpy()
 
-    def clipped(self, model: Any, R: int) -> tuple[np.ndarray, np.ndarray]:
+    def with_and_without_clip(self, model: Any, R: int) -> tuple[np.ndarray, np.ndarray]:
         """Means over the first CLIPPED contexts with every entry bounded after each layer, and without."""
         found: list[list[Tensor]] = [[], []]
         context_RCNP = self.context_CNP[:CLIPPED].expand(R, -1, -1, -1)

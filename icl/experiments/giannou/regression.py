@@ -177,7 +177,7 @@ def _baselines(
     return found
 
 
-def trained(
+def train_by_depth(
     runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, depths: Sequence[int]
 ) -> dict[str, RunRecord]:
     """Runs by depth, from random weights."""
@@ -185,7 +185,7 @@ def trained(
     return {f"{name}_L{layers}": size.train(runner, layers, law, mask) for layers in depths}
 
 
-def started(
+def train_from_best(
     runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, known: RunRecord, depths: Sequence[int]
 ) -> dict[str, RunRecord]:
     """Runs by depth that begin at the family's best points; none where no steps are given them."""

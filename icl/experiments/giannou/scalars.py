@@ -72,8 +72,8 @@ def family_best(
         judged: Problem = exact
         components, thetas = 1, best_by_layers(layers, exact)
     else:
-        fit, judge = (drawn_problem(law, mask, deepest, seed, role, n)[0] for role, n in roles.items())
-        judged, components = drawn_problem(law, mask, deepest, seed, "eval", prompts)
+        fit, judge = (sampled_problem(law, mask, deepest, seed, role, n)[0] for role, n in roles.items())
+        judged, components = sampled_problem(law, mask, deepest, seed, "eval", prompts)
         thetas = best_by_layers(layers, fit, judge)
     theta_LV = np.full((len(layers), 2 * deepest), np.nan)
     risk_L, error_L = np.empty(len(layers)), np.zeros(len(layers))
@@ -88,7 +88,7 @@ def family_best(
     for i, count in enumerate(layers):
         theta_LV[i, : 2 * count] = thetas[count]
         if integrated:
-            terms_B = weight_B * _query_integrated(thetas[count], law, s_BD, seed)
+            terms_B = weight_B * _risk_over_queries(thetas[count], law, s_BD, seed)
         else:
             terms_B = risks(thetas[count], judged)
         risk_L[i] = terms_B.sum()
@@ -107,7 +107,7 @@ def _own_spectra(
     return np.linalg.eigvalsh(W_BDD) * ((n + 1) / n), weight_B / prompts, len(inflations)
 
 
-def _query_integrated(theta_V: Array, law: ConditionedRegressionLaw, s_BD: Array, seed: int) -> Array:
+def _risk_over_queries(theta_V: Array, law: ConditionedRegressionLaw, s_BD: Array, seed: int) -> Array:
     """Risk of each spectrum where Sigma = lambda I, whatever the query
     (icl.checks.giannou.support.unmasked_attention)."""
     lambda_B = generator(seed, "eval", 2).uniform(*law.largest, len(s_BD))
@@ -131,7 +131,7 @@ def exact_problem(law: ConditionedRegressionLaw, layers: int) -> Masked | None:
     return Masked(s_B1, omega_B1, law.label_noise / n * omega_B1 / s_B1 if law.label_noise else None)
 
 
-def drawn_problem(
+def sampled_problem(
     law: ConditionedRegressionLaw, mask: bool, layers: int, seed: int, role: str, prompts: int
 ) -> tuple[Problem, int]:
     """Weighted prompts that show the tail of a risk of so many layers (icl.tasks.tilted), neighbours of

@@ -74,11 +74,9 @@ class Extra:
             "sequences": self.sequences,
             "seeds": list(size.seeds),
         }
-        return store(runner, "lds/extra", science, lambda: self._compared(size, parts))
+        return store(runner, "lds/extra", science, lambda: self._compare(size, parts))
 
-    def _compared(
-        self, size: ProtocolSize, parts: Sequence[Mapping[str, RunRecord]]
-    ) -> dict[str, np.ndarray]:
+    def _compare(self, size: ProtocolSize, parts: Sequence[Mapping[str, RunRecord]]) -> dict[str, np.ndarray]:
         law, streams = size.law(1), [generator(0, "eval")]
         systems = law.systems(streams, self.sequences)
         y_RBT = law.observations(systems, streams)

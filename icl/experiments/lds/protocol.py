@@ -21,7 +21,7 @@ WARMUP = 0.1  # of the steps: 800 of 8001; nine times as many for the cosine
 
 
 @dataclass(frozen=True)
-class Tuned:
+class WindowSettings:
     """What the tables give for one window."""
 
     betas: tuple[float, float]
@@ -32,15 +32,15 @@ class Tuned:
 
 
 TABLE_1 = {
-    1: Tuned((0.98, 0.99), 1e-2, 2e-2, 3000, 1e-4),
-    2: Tuned((0.92, 0.96), 5e-3, 3e-2, 4000, 1e-4),
-    3: Tuned((0.10, 0.55), 1e-2, 9e-2, 8000, 1e-4),
-    4: Tuned((0.76, 0.88), 5e-3, 9e-2, 16_000, 1e-4),
+    1: WindowSettings((0.98, 0.99), 1e-2, 2e-2, 3000, 1e-4),
+    2: WindowSettings((0.92, 0.96), 5e-3, 3e-2, 4000, 1e-4),
+    3: WindowSettings((0.10, 0.55), 1e-2, 9e-2, 8000, 1e-4),
+    4: WindowSettings((0.76, 0.88), 5e-3, 9e-2, 16_000, 1e-4),
 }
 TABLE_2 = {
-    1: Tuned((0.98, 0.99), 1e-2, 3e-3, 3000, 1e-5),
-    2: Tuned((0.92, 0.96), 5e-3, 5e-3, 4000, 1e-5),
-    3: Tuned((0.92, 0.96), 1e-2, 7e-3, 8000, 1e-5),
+    1: WindowSettings((0.98, 0.99), 1e-2, 3e-3, 3000, 1e-5),
+    2: WindowSettings((0.92, 0.96), 5e-3, 5e-3, 4000, 1e-5),
+    3: WindowSettings((0.92, 0.96), 1e-2, 7e-3, 8000, 1e-5),
 }
 
 
@@ -115,7 +115,7 @@ class ProtocolSize:
         }
         return runner.train("lds/ar", settings | self._drawing(tuned))
 
-    def _drawing(self, tuned: Tuned) -> dict[str, Any]:
+    def _drawing(self, tuned: WindowSettings) -> dict[str, Any]:
         if not self.fresh:
             population = {"train.estimator": "population", "train.batch": None}
             return {**population, "train.steps_per_batch": self.steps, "trainer.precision": "64-true"}

@@ -53,7 +53,7 @@ class Weights:
 def of_window(runner: Runner, size: ProtocolSize, window: int) -> dict[str, RunRecord]:
     name, run, optimum = f"AR{window}", size.train(runner, window), best_heads(runner, size, window)
     science = {"run": run.mark, "judged": size.science, "window": window, "seeds": list(size.seeds)}
-    exact = store(runner, "lds/weights", science, lambda: judged(run, size, window))
+    exact = store(runner, "lds/weights", science, lambda: measure_weights(run, size, window))
     return {name: run, f"{name}_exact": exact, f"{name}_optimum": optimum}
 
 
@@ -82,7 +82,7 @@ def exact_risk(size: ProtocolSize, window: int) -> QuadraticRisk:
     return risk
 
 
-def judged(run: RunRecord, size: ProtocolSize, window: int) -> dict[str, np.ndarray]:
+def measure_weights(run: RunRecord, size: ProtocolSize, window: int) -> dict[str, np.ndarray]:
     """The exact risk and the supports' distances to (13) at every stored step; the final weights."""
     P_RSLPP, Q_RSLPP = run.weights["P_history"], run.weights["Q_history"]
     layers = (torch.from_numpy(np.asarray(M, dtype=np.float64)) for M in (P_RSLPP, Q_RSLPP))

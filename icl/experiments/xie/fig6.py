@@ -121,13 +121,13 @@ class Fig6:
         guesses = self._guesses(runner, task, places.embeddings, device)
         prompts = [self._prompts(task, guesses, number) for number in range(self.runs)]
         answers = {
-            f"answers_{label}": Interview(self, runner, label, folder, device, prompts).record()
+            f"answers_{label}": ModelRuns(self, runner, label, folder, device, prompts).record()
             for label, folder in places.models.items()
         }
         return {"guesses": guesses, **answers}
 
     def dtype_of(self, folder: Path) -> str:
-        return hub.stored_dtype(folder) if self.dtype == "auto" else self.dtype
+        return hub.dtype_of_files(folder) if self.dtype == "auto" else self.dtype
 
     def _places(self) -> Places:
         """Where all that is needed lies; everything that is missing is said at once."""
@@ -166,7 +166,7 @@ class Fig6:
         if source.kind == "dataset":
             gone = [name for name in source.patterns if not (place / name).is_file()]
             return f"no {gone[0]}" if gone else None
-        return hub.lacking(hub.transformer_of(place))
+        return hub.missing_part(hub.transformer_of(place))
 
     def _refuse_unfit(self, source: hub.Source, place: Path) -> None:
         """A folder that is here but is not what it is taken for."""
@@ -247,7 +247,7 @@ class Fig6:
         return Prompts(texts, run.query, run.examples, truth, guess)
 
 
-class Interview:
+class ModelRuns:
     """All runs of one language model. Runs answered together are saved one by one, as soon as they are."""
 
     def __init__(
@@ -308,7 +308,7 @@ class Interview:
         batch = self.settings.batch
         numbers = range(first, min(first + max(1, batch // len(FORMS)), len(self.prompts)))
         asked = [(number, form, self.prompts[number].texts[form]) for number in numbers for form in FORMS]
-        model = self._loaded()
+        model = self._load_model()
         found: dict[int, dict[str, np.ndarray]] = {number: {} for number in numbers}
         for start in range(0, len(asked), batch):
             part = asked[start : start + batch]
@@ -318,7 +318,7 @@ class Interview:
                 found[number][f"ended_{form}"] = np.array(answer.ended)
         return found
 
-    def _loaded(self) -> LanguageModel:
+    def _load_model(self) -> LanguageModel:
         from icl.experiments.xie.language import LanguageModel, quiet_libraries
 
         if self._model is None:

@@ -80,7 +80,7 @@ class Source:
         return None
 
 
-def lacking(folder: Path) -> str | None:
+def missing_part(folder: Path) -> str | None:
     """What a folder lacks to be a model (config, tokenizer, some of the weights), or None."""
     if not (folder / "config.json").is_file():
         return "no config.json"
@@ -110,7 +110,7 @@ def has_chat_template(folder: Path) -> bool:
     return bool(_json(folder / "tokenizer_config.json").get("chat_template"))
 
 
-def stored_dtype(folder: Path) -> str:
+def dtype_of_files(folder: Path) -> str:
     """The floating-point type a model was published in."""
     config = _json(folder / "config.json")
     found = [

@@ -64,7 +64,7 @@ class LanguageModel:
 
     def answers(self, prompts: Sequence[str]) -> list[Answer]:
         """One for each prompt, all generated together."""
-        model = self._loaded()
+        model = self._load_model()
         given = self._tokens(prompts, padding=True, return_tensors="pt").to(self.device)
         with torch.inference_mode():
             out_BT = model.generate(**given)
@@ -87,7 +87,7 @@ class LanguageModel:
         # The template has written the special tokens already.
         return self.tokenizer(texts, add_special_tokens=False, return_token_type_ids=False, **how)
 
-    def _loaded(self) -> Any:
+    def _load_model(self) -> Any:
         if self._model is None:
             self._model = self._load()
         return self._model

@@ -86,9 +86,9 @@ class Similarity:
             parts[0] += " Every pair comes with an initial guess of its score, made by a simple model."
         for number, i in enumerate(run.examples, 1):
             guess = None if guess_pool is None else guess_pool[i]
-            parts.append(f"Example {number}\n{_shown(self.pool[i], guess)}\nScore: {self.pool[i].score:g}")
+            parts.append(f"Example {number}\n{_format(self.pool[i], guess)}\nScore: {self.pool[i].score:g}")
         guess = None if guess_query is None else guess_query[run.query]
-        parts.append(f"Query\n{_shown(self.queries[run.query], guess)}")
+        parts.append(f"Query\n{_format(self.queries[run.query], guess)}")
         task = "refine the initial guess of the query and give" if guessed else "give"
         parts.append(
             f"With the help of the examples, {task} the similarity score of the query between 0 and 5. "
@@ -102,7 +102,7 @@ class Similarity:
         return digest([[(p.first, p.second, p.score) for p in pairs] for pairs in (self.pool, self.queries)])
 
 
-def _shown(pair: Pair, guess: float | None) -> str:
+def _format(pair: Pair, guess: float | None) -> str:
     lines = [f"Sentence 1: {pair.first}", f"Sentence 2: {pair.second}"]
     return "\n".join(lines if guess is None else [*lines, f"Initial guess: {guess:.2f}"])
 

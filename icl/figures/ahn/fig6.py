@@ -29,31 +29,31 @@ class Fig6(LossComparison):
         panels["mean"].text(0.03, 0.03, "OLS is 0 for $N \\geq d$", transform=panels["mean"].transAxes)
 
     def claims(self, records: Records) -> list[Claim]:
-        found = self.losses(records)
+        comparison = self.losses(records)
         return [
-            losses.means_ordered(found, "trained", "pgd_one", "N", found.values),
-            losses.means_ordered(found, "trained", "pgd_steps", "N", found.values),
-            losses.means_ordered(found, "pgd_one", "gd_one", "N", found.values),
-            losses.means_ordered(found, "pgd_steps", "gd_steps", "N", found.values),
-            losses.along_the_best(found, "N", found.values),
-            losses.medians_ordered(found, "trained", "pgd_steps", "N", found.values),
-            losses.medians_ordered(found, "plain", "pgd_steps", "N", found.values),
-            losses.plain_batches_miss_the_tail(found, "N", found.values),
-            losses.searched_is_best(found, "N"),
-            _least_squares(found),
-            losses.published_overstate(found, "N"),
+            losses.compare_means(comparison, "trained", "pgd_one", "N", comparison.values),
+            losses.compare_means(comparison, "trained", "pgd_steps", "N", comparison.values),
+            losses.compare_means(comparison, "pgd_one", "gd_one", "N", comparison.values),
+            losses.compare_means(comparison, "pgd_steps", "gd_steps", "N", comparison.values),
+            losses.claim_share_left(comparison, "N", comparison.values),
+            losses.compare_medians(comparison, "trained", "pgd_steps", "N", comparison.values),
+            losses.compare_medians(comparison, "plain", "pgd_steps", "N", comparison.values),
+            losses.claim_missed_tail(comparison, "N", comparison.values),
+            losses.claim_best_search(comparison, "N"),
+            _least_squares(comparison),
+            losses.claim_overstated_baseline(comparison, "N"),
         ]
 
 
-def _least_squares(found: Losses) -> Claim:
+def _least_squares(comparison: Losses) -> Claim:
     """For N < d the whitened one is the posterior mean: no predictor does better on any context."""
-    left_R = found.exact_R["ols"]
-    error = float(np.abs(found.loss_RC["ols"] - left_R[:, None]).max())
+    left_R = comparison.exact_R["ols"]
+    error = float(np.abs(comparison.loss_RC["ols"] - left_R[:, None]).max())
     few = np.flatnonzero(left_R > 0)
-    raw = [losses.mean_interval(found.on_plain_contexts("ols_raw", r) - left_R[r]) for r in few]
-    others = [name for name in found.loss_RC if name != "ols"]
+    raw = [losses.mean_interval(comparison.on_plain_contexts("ols_raw", r) - left_R[r]) for r in few]
+    others = [name for name in comparison.loss_RC if name != "ols"]
     margin = min(
-        (float((found.loss_RC[name][r] - left_R[r]).min()) for name in others for r in few), default=0
+        (float((comparison.loss_RC[name][r] - left_R[r]).min()) for name in others for r in few), default=0
     )
     verdicts = ["holds" if error < losses.ZERO and margin > -losses.ZERO else "fails"]
     return Claim(
@@ -63,7 +63,7 @@ def _least_squares(found: Losses) -> Claim:
             "largest error": error,
             "least margin of the others": margin,
             **{
-                f"raw x, N={found.x_R[r]}": float(found.on_plain_contexts("ols_raw", r).mean())
+                f"raw x, N={comparison.x_R[r]}": float(comparison.on_plain_contexts("ols_raw", r).mean())
                 for r in few[::-1]
             },
         },

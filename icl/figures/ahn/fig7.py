@@ -26,24 +26,28 @@ class Fig7(LossComparison):
     array, letter, x_label, ceiling = "layers", "L", "layers, or steps, $L$", 4
 
     def claims(self, records: Records) -> list[Claim]:
-        found = self.losses(records)
-        deeper = [depth for depth in found.values if depth > 1]
+        comparison = self.losses(records)
+        deeper = [depth for depth in comparison.values if depth > 1]
         return [
-            *([_one_layer(found)] if 1 in found.values else []),
-            *(losses.means_ordered(found, "trained", pgd, "L", deeper) for pgd in PGD if deeper),
-            losses.means_ordered(found, "pgd_one", "gd_one", "L", found.values),
-            losses.means_ordered(found, "pgd_steps", "gd_steps", "L", found.values),
-            *([losses.along_the_best(found, "L", deeper)] if deeper else []),
-            *(losses.medians_ordered(found, name, "pgd_steps", "L", deeper) for name in MODELS if deeper),
-            *([losses.plain_batches_miss_the_tail(found, "L", deeper)] if deeper else []),
-            losses.searched_is_best(found, "L"),
-            losses.published_overstate(found, "L"),
+            *([_one_layer(comparison)] if 1 in comparison.values else []),
+            *(losses.compare_means(comparison, "trained", pgd, "L", deeper) for pgd in PGD if deeper),
+            losses.compare_means(comparison, "pgd_one", "gd_one", "L", comparison.values),
+            losses.compare_means(comparison, "pgd_steps", "gd_steps", "L", comparison.values),
+            *([losses.claim_share_left(comparison, "L", deeper)] if deeper else []),
+            *(
+                losses.compare_medians(comparison, name, "pgd_steps", "L", deeper)
+                for name in MODELS
+                if deeper
+            ),
+            *([losses.claim_missed_tail(comparison, "L", deeper)] if deeper else []),
+            losses.claim_best_search(comparison, "L"),
+            losses.claim_overstated_baseline(comparison, "L"),
         ]
 
 
-def _one_layer(found: Losses) -> Claim:
+def _one_layer(comparison: Losses) -> Claim:
     """One step of PGD is the optimum at L = 1, so trained weights can only come close."""
-    excess = [found.difference("trained", "pgd_steps", r) for r in found.at(1)]
+    excess = [comparison.difference("trained", "pgd_steps", r) for r in comparison.at(1)]
     verdicts = [interval.below(0.02) for interval in excess]
     return Claim(
         "At L = 1 the trained layer is as good as one step of PGD, its optimum (Theorem 1)",

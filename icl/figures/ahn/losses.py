@@ -254,60 +254,60 @@ class LossComparison(Drawing):
         shared_legend(panels.values(), figure, loc="outside lower center", ncols=4)
 
 
-def means_ordered(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:
+def compare_means(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:
     """On the same contexts the mean loss of `name` is the smaller one, in every replica."""
-    found = {x: [losses.difference(name, other, r) for r in losses.at(x)] for x in values}
+    by_value = {x: [losses.difference(name, other, r) for r in losses.at(x)] for x in values}
     return Claim(
         f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, mean over the same contexts",
-        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
+        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in by_value.items()},
         f"relative difference below 0 in every replica, {LEVEL:.1%} paired interval (largest shown); "
         f"undecided where one context makes more than {MOST:.0%} of the difference",
-        joint([i.below(0) for intervals in found.values() for i in intervals]),
+        joint([i.below(0) for intervals in by_value.values() for i in intervals]),
         trained=name == "trained",
         kind="sampled",
     )
 
 
-def medians_ordered(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:
+def compare_medians(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:
     """The same by the median ratio of every replica."""
-    found = {x: [losses.ratio(name, other, r) for r in losses.at(x)] for x in values}
+    by_value = {x: [losses.ratio(name, other, r) for r in losses.at(x)] for x in values}
     return Claim(
         f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, median over the same contexts",
-        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
+        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in by_value.items()},
         f"median ratio of losses below 1 in every replica, {LEVEL:.1%} sign interval (largest shown)",
-        joint([i.below(1) for intervals in found.values() for i in intervals]),
+        joint([i.below(1) for intervals in by_value.values() for i in intervals]),
         trained=name in ("trained", "plain"),
         whose="project",
         kind="sampled",
     )
 
 
-def along_the_best(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
+def claim_share_left(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
     """How much of the way from PGD's optimum to the best point known on S is left.
 
     PGD's mean on these contexts stands in for what its exact risk says: most of the noise is common to both.
     """
-    found: dict[int, list[Interval]] = {}
+    by_value: dict[int, list[Interval]] = {}
     for x in values:
         best, pgd = (losses.exact(name, x) for name in ("ab_best", "pgd_optimum"))
-        found[x] = []
+        by_value[x] = []
         for r in losses.at(x):
             differences_C = losses.terms("trained", r) - losses.terms("pgd_steps", r)
             below_pgd = mean_interval(differences_C, losses.components_R[r])
             known = float(losses.exact_R["pgd_steps"][r]) - best
-            found[x].append(Interval(*((end + known) / (pgd - best) for end in below_pgd)))
+            by_value[x].append(Interval(*((end + known) / (pgd - best) for end in below_pgd)))
     return Claim(
         f"Training ends near the best point known on S {_at(letter, values)}",
-        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in found.items()},
+        {f"{letter}={x}": max(i.middle for i in intervals) for x, intervals in by_value.items()},
         "mean loss above the best point's, as a share of what PGD's exact optimum is above it: below "
         f"{NEAR:g} in every replica, {LEVEL:.1%} interval by the paired difference to PGD (largest shown)",
-        joint([i.below(NEAR) for intervals in found.values() for i in intervals]),
+        joint([i.below(NEAR) for intervals in by_value.values() for i in intervals]),
         whose="project",
         kind="sampled",
     )
 
 
-def plain_batches_miss_the_tail(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
+def claim_missed_tail(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
     """What the paper's own protocol makes of the mean.
 
     Such a mean hangs on a few contexts, so no interval about it means anything. But losses are not negative:
@@ -339,7 +339,7 @@ def plain_batches_miss_the_tail(losses: Losses, letter: str, values: Sequence[in
     )
 
 
-def searched_is_best(losses: Losses, letter: str) -> Claim:
+def claim_best_search(losses: Losses, letter: str) -> Claim:
     """The searched steps against the exact optimum of Theorem 3's set."""
     excess_R = losses.exact_R["pgd_steps"] / losses.exact_R["pgd_optimum"] - 1
     worst = {f"{letter}={x}": float(excess_R[losses.at(x)].max()) for x in losses.values}
@@ -354,25 +354,25 @@ def searched_is_best(losses: Losses, letter: str) -> Claim:
     )
 
 
-def published_overstate(losses: Losses, letter: str) -> Claim:
+def claim_overstated_baseline(losses: Losses, letter: str) -> Claim:
     """The published PGD: one example too few, one step size from a grid of nine. All exact."""
     names = ("pgd_published", "pgd_fewer", "pgd_one")
-    found = {x: [losses.exact(name, x) for name in names] for x in losses.values}
+    risks = {x: [losses.exact(name, x) for name in names] for x in losses.values}
     return Claim(
         "The published PGD baseline overstates PGD's loss: it sees N - 1 of the N examples and takes "
         "one step size from a coarse grid",
         {
             f"{letter}={x}": f"{theirs:.3f} for {ours:.3f} ({fewer:.3f} by the missing example alone)"
-            for x, (theirs, fewer, ours) in found.items()
+            for x, (theirs, fewer, ours) in risks.items()
         },
         "exact risk as published above the exact risk at the best single step size",
-        "holds" if all(theirs > ours for theirs, _, ours in found.values()) else "fails",
+        "holds" if all(theirs > ours for theirs, _, ours in risks.values()) else "fails",
         whose="project",
         trained=False,
         remarks=[
             "The published PGD curve is not PGD's: it sees one example too few and one step size from a "
             "coarse grid, which makes its loss up to "
-            f"{max(theirs / ours for theirs, _, ours in found.values()):.2g} times that of the best step."
+            f"{max(theirs / ours for theirs, _, ours in risks.values()):.2g} times that of the best step."
         ],
         kind="exact",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.giannou.losses import arrays_of, by_depth, label_depth, scaled
+from icl.figures.giannou.losses import arrays_of, by_depth, claims_at_equal_layers, label_depth
 from icl.figures.items import Item
 
 MOST = 40  # layers, as far as the paper draws
@@ -28,4 +28,4 @@ class Fig1(Drawing):
         label_depth(panels["loss"], MOST)
 
     def claims(self, records: Records) -> list[Claim]:
-        return scaled(arrays_of(records))
+        return claims_at_equal_layers(arrays_of(records))

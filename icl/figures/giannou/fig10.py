@@ -65,8 +65,8 @@ class Fig10(Drawing):
         panels["b"].set(title="(b) $h(1/6)$", xlabel="$y$", ylabel="$z$")
 
     def claims(self, records: Records) -> list[Claim]:
-        found = {name: float(records["surfaces"].weights[name]) for name in _NUMBERS}
-        return [_decreasing(found), _largest_slope(found), _constant_decrease(found), _own_eps(found)]
+        numbers = {name: float(records["surfaces"].weights[name]) for name in _NUMBERS}
+        return [_decreasing(numbers), _largest_slope(numbers), _constant_decrease(numbers), _own_eps(numbers)]
 
 
 _NUMBERS = (
@@ -75,11 +75,11 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def _decreasing(found: Mapping[str, float]) -> Claim:
+def _decreasing(numbers: Mapping[str, float]) -> Claim:
     return Claim.of(
         "h decreases in x on [1/6, 1] for |c| <= .06",
-        {"-certificate": -found["certificate"], "largest dh/dx on the grid": found["largest_slope"]},
-        exact(-found["certificate"]).below(
+        {"-certificate": -numbers["certificate"], "largest dh/dx on the grid": numbers["largest_slope"]},
+        exact(-numbers["certificate"]).below(
             0.0, "minus a lower bound of G, which has the sign of -dh/dx, by interval arithmetic: below 0"
         ),
         trained=False,
@@ -87,11 +87,11 @@ def _decreasing(found: Mapping[str, float]) -> Claim:
     )
 
 
-def _largest_slope(found: Mapping[str, float]) -> Claim:
-    gap = abs(found["largest_slope"] / PRINTED_SLOPE - 1)
+def _largest_slope(numbers: Mapping[str, float]) -> Claim:
+    gap = abs(numbers["largest_slope"] / PRINTED_SLOPE - 1)
     return Claim.of(
         "the largest value of dh/dx is approximately -.02",
-        {"largest dh/dx on the grid": found["largest_slope"], "off, relative": gap},
+        {"largest dh/dx on the grid": numbers["largest_slope"], "off, relative": gap},
         searched(gap).below(0.5, "within half of -.02"),
         expected="fails",
         trained=False,
@@ -99,11 +99,11 @@ def _largest_slope(found: Mapping[str, float]) -> Claim:
     )
 
 
-def _constant_decrease(found: Mapping[str, float]) -> Claim:
+def _constant_decrease(numbers: Mapping[str, float]) -> Claim:
     return Claim.of(
         "h(1/6) <= -.01 for |y| <= .01 and z <= .012",
-        {"largest h(1/6)": found["largest_h"], "between grid points": found["largest_h_error"]},
-        searched(found["largest_h"] + found["largest_h_error"] / 2, found["largest_h_error"] / 2).below(
+        {"largest h(1/6)": numbers["largest_h"], "between grid points": numbers["largest_h_error"]},
+        searched(numbers["largest_h"] + numbers["largest_h_error"] / 2, numbers["largest_h_error"] / 2).below(
             DECREASE, "at most -.01; a value on the grid is attained"
         ),
         expected="fails",
@@ -114,11 +114,11 @@ def _constant_decrease(found: Mapping[str, float]) -> Claim:
     )
 
 
-def _own_eps(found: Mapping[str, float]) -> Claim:
+def _own_eps(numbers: Mapping[str, float]) -> Claim:
     return Claim.of(
         "h(1/6) <= -.01 for |y| <= .01 and the z that eps <= min(.01, .04 mu/(1 + mu)) allows",
-        {"z": found["own_z"], "largest h(1/6)": found["largest_h_own"]},
-        searched(found["largest_h_own"] + found["largest_h_own_error"]).below(
+        {"z": numbers["own_z"], "largest h(1/6)": numbers["largest_h_own"]},
+        searched(numbers["largest_h_own"] + numbers["largest_h_own_error"]).below(
             DECREASE, "at most -.01, with what the grid can miss"
         ),
         trained=False,

@@ -43,9 +43,9 @@ class Fig2(Drawing):
         items: list[Item] = []
         for panel, mask in zip("ab", MASKS, strict=True):
             items += regression.newton_lines(panel, known, max(depths))
-            items.append(regression.trained_curve(panel, losses, names(mask, depths)))
+            items.append(regression.training_curve(panel, losses, names(mask, depths)))
             items.append(regression.family_line(panel, known, mask))
-            items.append(regression.started_points(panel, losses, names(f"{mask}_started", depths)))
+            items.append(regression.start_points(panel, losses, names(f"{mask}_started", depths)))
         items.append(regression.layernorm_curve("a", records))
         floor = float(known["family_unmasked_floor"])
         return [*items, Level("a", "the family's floor, any depth", floor, ":")]
@@ -60,10 +60,10 @@ class Fig2(Drawing):
         shared_legend(panels.values(), panels["b"], loc="upper left", bbox_to_anchor=(1.0, 1.02))
 
     def claims(self, records: Records) -> list[Claim]:
-        known, found = records["baselines"].weights, records["losses"].weights
+        known, arrays = records["baselines"].weights, records["losses"].weights
         depths = known["depths_L"].tolist()
         trained = {
-            mask: {layers: regression.of_seeds(found, name) for layers, name in names(mask, depths).items()}
+            mask: {layers: regression.of_seeds(arrays, name) for layers, name in names(mask, depths).items()}
             for mask in MASKS
         }
         best = {mask: {layers: regression.family(known, mask, layers) for layers in depths} for mask in MASKS}
@@ -80,9 +80,9 @@ class Fig2(Drawing):
             *[_of_family(mask, best[mask], known, start) for mask in MASKS for start in START_SAID],
             _starts(known, max(depths)),
             *_levels_off(best, known, depths),
-            _one_layer(found, best),
-            *_deeper(found, best, self.decisive),
-            *_begun(found, best, depths),
+            _one_layer(arrays, best),
+            *_deeper(arrays, best, self.decisive),
+            *_started(arrays, best, depths),
             *_layernorm(records, trained["unmasked"], best["unmasked"], self.decisive),
         ]  # fmt: skip
 
@@ -100,7 +100,7 @@ def _of_family(mask: str, best: dict[int, Value], known: Arrays, start: str) -> 
         f"lies between l steps of orders 2 and 3 from {START_SAID[start]} (N(0, I))",
         {
             name: f"{best[layers].mean:.3g}, {where}"
-            for layers, (name, where) in zip(best, regression.placed(places).items(), strict=True)
+            for layers, (name, where) in zip(best, regression.places_by_depth(places).items(), strict=True)
         },
         f"every depth, {LEVEL:.1%} intervals over prompts",
         verdict,
@@ -163,44 +163,44 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
     ]
 
 
-def _excess(found: Arrays, name: str, least: Value) -> tuple[float, float]:
+def _excess(arrays: Arrays, name: str, least: Value) -> tuple[float, float]:
     """Of the loss over the best point's on the same prompts, the largest over seeds, and its half width."""
-    worst = int(np.argmax(found[f"{name}_more_mean"]))
-    more, error = found[f"{name}_more_mean"][worst], found[f"{name}_more_error"][worst]
+    worst = int(np.argmax(arrays[f"{name}_more_mean"]))
+    more, error = arrays[f"{name}_more_mean"][worst], arrays[f"{name}_more_error"][worst]
     return float(more) / least.mean, HALF * float(error) / least.mean
 
 
-def _of_pairs(excesses: Iterable[tuple[float, float]]) -> Numbers:
+def _numbers_of(excesses: Iterable[tuple[float, float]]) -> Numbers:
     pairs = list(excesses)
     return sampled([value for value, _ in pairs], [half for _, half in pairs])
 
 
-def _one_layer(found: Arrays, best: dict[str, dict[int, Value]]) -> Claim:
+def _one_layer(arrays: Arrays, best: dict[str, dict[int, Value]]) -> Claim:
     excess = {
-        said: _excess(found, names(mask, [1])[1], best[mask][1])
+        said: _excess(arrays, names(mask, [1])[1], best[mask][1])
         for mask, said in MASKS.items()
         if 1 in best[mask]
     }
     return Claim.of(
         "one layer, trained from random weights, reaches the best point of the scalar family",
         {name: value for name, (value, _) in excess.items()},
-        _of_pairs(excess.values()).below(
+        _numbers_of(excess.values()).below(
             NEAR, f"excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals"
         ),
         whose="project",
     )
 
 
-def _deeper(found: Arrays, best: dict[str, dict[int, Value]], decisive: bool) -> list[Claim]:
+def _deeper(arrays: Arrays, best: dict[str, dict[int, Value]], decisive: bool) -> list[Claim]:
     excess = {
-        f"{layers} layers, {said}": _excess(found, names(mask, [layers])[layers], least)
+        f"{layers} layers, {said}": _excess(arrays, names(mask, [layers])[layers], least)
         for mask, said in MASKS.items()
         for layers, least in best[mask].items()
         if layers > 1
     }
     if not excess:
         return []
-    verdict = _of_pairs(excess.values()).below(NEAR).verdict
+    verdict = _numbers_of(excess.values()).below(NEAR).verdict
     return [
         Claim(
             "deeper stacks, trained from random weights, reach the best point of the scalar family",
@@ -215,9 +215,9 @@ def _deeper(found: Arrays, best: dict[str, dict[int, Value]], decisive: bool) ->
     ]
 
 
-def _begun(found: Arrays, best: dict[str, dict[int, Value]], depths: list[int]) -> list[Claim]:
+def _started(arrays: Arrays, best: dict[str, dict[int, Value]], depths: list[int]) -> list[Claim]:
     excess = {
-        f"{layers} layers, {said}": _excess(found, name, best[mask][layers])
+        f"{layers} layers, {said}": _excess(arrays, name, best[mask][layers])
         for mask, said in MASKS.items()
         for layers, name in names(f"{mask}_started", depths).items()
     }
@@ -227,7 +227,7 @@ def _begun(found: Arrays, best: dict[str, dict[int, Value]], depths: list[int]) 
             "one layer that begins at the best point of the scalar family stays there; deeper ones are shown "
             "for what they reach, below zero where LSA does better than the family",
             {name: value for name, (value, _) in excess.items()},
-            _of_pairs(shown).below(
+            _numbers_of(shown).below(
                 NEAR,
                 f"one layer: excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
             ),
@@ -240,12 +240,12 @@ def _layernorm(
     records: Records, trained: dict[int, list[Value]], best: dict[int, Value], decisive: bool
 ) -> list[Claim]:
     """One layer without it is at its best; deeper ones are held against what is known to be reached."""
-    found = records["losses_kappa1_layernorm"].weights
+    arrays = records["losses_kappa1_layernorm"].weights
     measured, places = {}, []
-    for depth in found["depths_L"].tolist():
+    for depth in arrays["depths_L"].tolist():
         if depth not in best:
             continue
-        values = regression.of_seeds(found, f"kappa1_layernorm_L{depth}")
+        values = regression.of_seeds(arrays, f"kappa1_layernorm_L{depth}")
         least = min([*trained[depth], best[depth]], key=lambda value: value.mean)
         below_all = all(value.below(least) for value in values)
         places.append("holds" if below_all else "fails" if all(map(least.below, values)) else "undecided")

@@ -24,38 +24,38 @@ class Fig3(outputs.Outputs):
     )
 
     def claims(self, records: Records) -> list[Claim]:
-        found = outputs.arrays_of(records)
+        arrays = outputs.arrays_of(records)
         return [
             Claim.of(
                 "14.9 holds 99 % of the first coordinate under the law of the text (kappa = 1, lambda_max "
                 "uniform in [1, 100])",
                 {
-                    "share within 14.9": float(found["text_share"]),
-                    "what holds 99 %": float(found["text_range"]),
-                    "what holds 99 % of N(0, I)": float(found["range"]),
+                    "share within 14.9": float(arrays["text_share"]),
+                    "what holds 99 %": float(arrays["text_range"]),
+                    "what holds 99 % of N(0, I)": float(arrays["range"]),
                 },
-                exact(found["text_share"]).above(SHARE, f"share above {SHARE:.0%}, by quadrature"),
+                exact(arrays["text_share"]).above(SHARE, f"share above {SHARE:.0%}, by quadrature"),
                 expected="fails",
                 trained=False,
                 remarks=["N(0, I), which the published code draws, never comes to 14.9."],
             ),
-            _between(found),
-            _clip(found),
+            _between(arrays),
+            _clip(arrays),
         ]
 
 
-def _between(found: Arrays) -> Claim:
+def _between(arrays: Arrays) -> Claim:
     """By how far the mean output is from the line; a smaller miss than order 3's refutes it for good."""
-    here = outputs.within(found)
+    here = outputs.in_distribution(arrays)
     measured, verdicts = {}, []
-    for depth in found["depths_L"].tolist():
+    for depth in arrays["depths_L"].tolist():
         newton = {
-            order: outputs.miss(found, found[f"newton_transpose_{order}_TKG"][depth], here)
+            order: outputs.miss(arrays, arrays[f"newton_transpose_{order}_TKG"][depth], here)
             for order in (2, 3)
         }
         of_seeds = [
-            outputs.miss(found, mean_KG, here)
-            for mean_KG in found[f"{outputs.run_name('unmasked', depth)}_RKG"]
+            outputs.miss(arrays, mean_KG, here)
+            for mean_KG in arrays[f"{outputs.run_name('unmasked', depth)}_RKG"]
         ]
         where = _place(of_seeds, newton)
         measured[f"{depth} layers"] = (
@@ -84,15 +84,15 @@ def _place(values: list[Value], newton: dict[int, Value]) -> str:
     return "between" if inside else "not told apart"
 
 
-def _clip(found: Arrays) -> Claim:
+def _clip(arrays: Arrays) -> Claim:
     """Same contexts with the clip and without."""
-    here = outputs.within(found)
+    here = outputs.in_distribution(arrays)
     part: dict[str, float] = {}
-    scale = float((found["line_G"][here] ** 2).mean() ** 0.5)
+    scale = float((arrays["line_G"][here] ** 2).mean() ** 0.5)
     for mask, said in MASKS.items():
-        for depth in found["depths_L"].tolist():
+        for depth in arrays["depths_L"].tolist():
             name = outputs.run_name(mask, depth)
-            change_RG = found[f"{name}_clipped_RG"][:, here] - found[f"{name}_same_RG"][:, here]
+            change_RG = arrays[f"{name}_clipped_RG"][:, here] - arrays[f"{name}_same_RG"][:, here]
             part[f"{said}, {depth} layers"] = float(abs(change_RG).max()) / scale
     return Claim.of(
         "in distribution clipping to +-10 has no part in the mean output",

@@ -25,14 +25,14 @@ class Fig4(outputs.Outputs):
     far = True
 
     def claims(self, records: Records) -> list[Claim]:
-        found = outputs.arrays_of(records)
-        deep = [depth for depth in found["depths_L"].tolist() if depth > 1]
-        unmasked = {f"{depth} layers": _lost(found, "unmasked", depth) for depth in deep}
-        masked = {f"{depth} layers": _bent(found, depth) for depth in found["depths_L"].tolist()}
+        arrays = outputs.arrays_of(records)
+        deep = [depth for depth in arrays["depths_L"].tolist() if depth > 1]
+        unmasked = {f"{depth} layers": _departure(arrays, "unmasked", depth) for depth in deep}
+        masked = {f"{depth} layers": _curvature(arrays, depth) for depth in arrays["depths_L"].tolist()}
         clipped = {
-            f"{said}, {depth} layers": _lost(found, mask, depth, clipped=True)
+            f"{said}, {depth} layers": _departure(arrays, mask, depth, clipped=True)
             for mask, said in outputs.MASKS.items()
-            for depth in found["depths_L"].tolist()
+            for depth in arrays["depths_L"].tolist()
         }
         return [
             Claim(
@@ -68,12 +68,14 @@ class Fig4(outputs.Outputs):
         ]
 
 
-def _lost(found: Arrays, mask: str, depth: int, *, clipped: bool = False) -> float:
+def _departure(arrays: Arrays, mask: str, depth: int, *, clipped: bool = False) -> float:
     name = outputs.run_name(mask, depth)
-    return outputs.lost(found, found[f"{name}_clipped_RG"] if clipped else found[f"{name}_RKG"].mean(1))
+    return outputs.departure(
+        arrays, arrays[f"{name}_clipped_RG"] if clipped else arrays[f"{name}_RKG"].mean(1)
+    )
 
 
-def _bent(found: Arrays, depth: int) -> float:
+def _curvature(arrays: Arrays, depth: int) -> float:
     """Largest second difference of every group's mean over its largest value."""
-    y_RKG = found[f"{outputs.run_name('masked', depth)}_RKG"][..., outputs.shown(found, far=True)]
+    y_RKG = arrays[f"{outputs.run_name('masked', depth)}_RKG"][..., outputs.range_mask(arrays, far=True)]
     return float(abs(np.diff(y_RKG, 2, axis=-1)).max() / abs(y_RKG).max())

@@ -21,12 +21,12 @@ class Fig5(outputs.Outputs):
     source = OF
 
     def claims(self, records: Records) -> list[Claim]:
-        found, plain = outputs.arrays_of(records, OF), outputs.arrays_of(records)
-        here, measured, verdicts = outputs.within(found), {}, []
-        for depth in sorted(set(found["depths_L"].tolist()) & set(plain["depths_L"].tolist())):
+        arrays, plain = outputs.arrays_of(records, OF), outputs.arrays_of(records)
+        here, measured, verdicts = outputs.in_distribution(arrays), {}, []
+        for depth in sorted(set(arrays["depths_L"].tolist()) & set(plain["depths_L"].tolist())):
             with_it, without = (
                 [outputs.miss(of, mean_KG, here) for mean_KG in of[f"{outputs.run_name(name, depth)}_RKG"]]
-                for of, name in ((found, "layernorm"), (plain, "unmasked"))
+                for of, name in ((arrays, "layernorm"), (plain, "unmasked"))
             )
             low, high = (max(value.mean for value in values) for values in (with_it, without))
             measured[f"{depth} layers"] = f"{low:.3g} with, {high:.3g} without"

@@ -25,10 +25,10 @@ class Fig6(outputs.Outputs):
     source = OF
 
     def claims(self, records: Records) -> list[Claim]:
-        found = outputs.arrays_of(records, OF)
-        depths = found["depths_L"].tolist()
-        edges = {depth: outputs.lost(found, _mean(found, depth)) for depth in depths}
-        misses = {depth: _miss(found, depth) for depth in depths}
+        arrays = outputs.arrays_of(records, OF)
+        depths = arrays["depths_L"].tolist()
+        edges = {depth: outputs.departure(arrays, _mean(arrays, depth)) for depth in depths}
+        misses = {depth: _miss(arrays, depth) for depth in depths}
         compared = FEW in depths and set(MANY) <= set(depths)
         better = compared and all(misses[FEW] < misses[depth] for depth in MANY)
         return [
@@ -57,11 +57,11 @@ class Fig6(outputs.Outputs):
         ]
 
 
-def _mean(found: Arrays, depth: int) -> np.ndarray:
-    return found[f"{outputs.run_name('layernorm', depth)}_RKG"].mean(1)
+def _mean(arrays: Arrays, depth: int) -> np.ndarray:
+    return arrays[f"{outputs.run_name('layernorm', depth)}_RKG"].mean(1)
 
 
-def _miss(found: Arrays, depth: int) -> float:
-    here, line_G = outputs.shown(found, far=True), found["line_G"]
-    error_RG = (_mean(found, depth) - line_G)[:, here]
+def _miss(arrays: Arrays, depth: int) -> float:
+    here, line_G = outputs.range_mask(arrays, far=True), arrays["line_G"]
+    error_RG = (_mean(arrays, depth) - line_G)[:, here]
     return float(np.sqrt((error_RG**2).mean(1) / (line_G[here] ** 2).mean()).mean())

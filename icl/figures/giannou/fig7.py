@@ -15,13 +15,13 @@ from icl.figures.giannou.losses import (
     STEPS,
     TRAINED,
     Arrays,
-    against_as_many,
     arrays_of,
     by_depth,
+    claims_at_equal_layers,
+    claims_at_equal_steps,
+    gap_verdict,
     label_depth,
-    of_gap,
-    scaled,
-    settled,
+    undecided_if_short,
 )
 from icl.figures.items import Curve, Item, Level, metric
 from icl.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, log_axis
@@ -73,7 +73,7 @@ class Fig7(Drawing):
 
     def claims(self, records: Records) -> list[Claim]:
         losses = arrays_of(records)
-        return [*scaled(losses), *against_as_many(losses), *_two_err_less(losses)]
+        return [*claims_at_equal_layers(losses), *claims_at_equal_steps(losses), *_two_err_less(losses)]
 
 
 def _two_err_less(losses: Arrays) -> list[Claim]:
@@ -81,14 +81,14 @@ def _two_err_less(losses: Arrays) -> list[Claim]:
     error = dict(zip(losses["layers_L"].tolist(), losses["error_LR"], strict=True))
     if not {1, 2} <= set(error):
         return []
-    measured, verdict = of_gap(np.log(error[2] / error[1]))
+    measured, verdict = gap_verdict(np.log(error[2] / error[1]))
     return [
         Claim(
             "two layers trained as long as one end nearer to the solution",
             {"error by layers": {str(layers): float(error_R.mean()) for layers, error_R in error.items()}}
             | {"log ratio, two to one": measured},
             f"log ratio of squared errors on fresh prompts below 0: {LEVEL:.0%} Student interval over seeds",
-            settled(verdict, losses),
+            undecided_if_short(verdict, losses),
             remarks=[LONGER],
             whose="project",
             kind="sampled",

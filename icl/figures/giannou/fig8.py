@@ -5,7 +5,7 @@ from __future__ import annotations
 from icl.figures.claims import Claim
 from icl.figures.drawing import Records
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import LEVEL, Arrays, laws_of, said
+from icl.figures.giannou.regression import LEVEL, Arrays, law_title, laws_of
 from icl.figures.items import Item, Level
 
 
@@ -22,10 +22,10 @@ class Fig8(regression.LossByLaw):
     def items(self, records: Records) -> list[Item]:
         items: list[Item] = []
         for law in laws_of(records):
-            known, found = _of(records, law)
+            known, arrays = _arrays(records, law)
             depths = known["depths_L"].tolist()
             items += regression.newton_lines(law, known, max(depths), ["transpose"])
-            items.append(regression.trained_curve(law, found, names(law, depths)))
+            items.append(regression.training_curve(law, arrays, names(law, depths)))
             items.append(regression.family_line(law, known, "unmasked"))
             if float(known["least_squares"]) > 0:
                 items.append(Level(law, "least squares", float(known["least_squares"]), ":"))
@@ -35,9 +35,9 @@ class Fig8(regression.LossByLaw):
         trained_places, family_places = {}, {}
         below_2: dict[str, list[bool]] = {}
         for law in laws_of(records):
-            known, found = _of(records, law)
+            known, arrays = _arrays(records, law)
             for depth, name in names(law, known["depths_L"].tolist()).items():
-                key, values = f"{said(law)}, L = {depth}", regression.of_seeds(found, name)
+                key, values = f"{law_title(law)}, L = {depth}", regression.of_seeds(arrays, name)
                 trained_places[key] = regression.place(values, known, "transpose", depth)
                 best = [regression.family(known, "unmasked", depth)]
                 family_places[key] = regression.place(best, known, "transpose", depth)
@@ -64,7 +64,7 @@ class Fig8(regression.LossByLaw):
                 "authors' start, no mask), for every kappa, noise and depth",
                 family_places,
                 f"{LEVEL:.1%} intervals over prompts",
-                _settled(list(family_places.values())),
+                _place_verdict(list(family_places.values())),
                 expected="fails",
                 trained=False,
                 whose="project",
@@ -94,7 +94,7 @@ class Fig8(regression.LossByLaw):
         return "holds" if self.decisive and set(places) == {"between"} else "undecided"
 
 
-def _settled(places: list[str]) -> str:
+def _place_verdict(places: list[str]) -> str:
     if {"below order 3", "above order 2"} & set(places):
         return "fails"
     return "holds" if set(places) == {"between"} else "undecided"
@@ -104,5 +104,5 @@ def names(law: str, depths: list[int]) -> dict[int, str]:
     return {layers: f"{law}_unmasked_L{layers}" for layers in depths}
 
 
-def _of(records: Records, law: str) -> tuple[Arrays, Arrays]:
+def _arrays(records: Records, law: str) -> tuple[Arrays, Arrays]:
     return records[f"baselines_{law}"].weights, records[f"losses_{law}"].weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 from icl.figures.claims import Claim
 from icl.figures.drawing import Records
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import LEVEL, laws_of, said
+from icl.figures.giannou.regression import LEVEL, law_title, laws_of
 from icl.figures.items import Item, Level
 
 
@@ -29,10 +29,12 @@ class Fig9(regression.LossByLaw):
     def claims(self, records: Records) -> list[Claim]:
         places = {}
         for law in laws_of(records):
-            known, found = (records[name].weights for name in (f"baselines_{law}", f"losses_{law}_layernorm"))
+            known, arrays = (
+                records[name].weights for name in (f"baselines_{law}", f"losses_{law}_layernorm")
+            )
             for depth in known["depths_L"].tolist():
-                values = regression.of_seeds(found, f"{law}_layernorm_L{depth}")
-                key = f"{said(law)}, L = {depth}"
+                values = regression.of_seeds(arrays, f"{law}_layernorm_L{depth}")
+                key = f"{law_title(law)}, L = {depth}"
                 places[key] = regression.place(values, known, "transpose", depth)
         higher = set(places.values()) <= {"between", "below order 3"}
         return [

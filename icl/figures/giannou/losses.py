@@ -66,17 +66,17 @@ def interval(values_R: np.ndarray) -> tuple[float, float]:
     return float(values_R.mean()), float(half)
 
 
-def settled(verdict: str, losses: Arrays) -> str:
+def undecided_if_short(verdict: str, losses: Arrays) -> str:
     """Longer training may lower a loss that is too high: only the paper's own training refutes."""
     return "undecided" if verdict == "fails" and not bool(losses["decisive"]) else verdict
 
 
-def of_gap(gap_R: np.ndarray) -> tuple[dict[str, float], str]:
+def gap_verdict(gap_R: np.ndarray) -> tuple[dict[str, float], str]:
     mean, half = interval(gap_R)
     return {"mean": mean, "low": mean - half, "high": mean + half}, sampled(mean, half).below(0.0).verdict
 
 
-def scaled(losses: Arrays) -> list[Claim]:
+def claims_at_equal_layers(losses: Arrays) -> list[Claim]:
     """Section 6's claim, against the line between Newton's steps, which is below his last whole step."""
     measured, verdicts = {}, []
     for layers in scalings(losses).values():
@@ -85,7 +85,7 @@ def scaled(losses: Arrays) -> list[Claim]:
             if int(step) + 1 >= len(gap_TR):
                 continue  # Newton has arrived long before
             line_R = (1 - part) * gap_TR[int(step)] + part * gap_TR[int(step) + 1]
-            measured[f"{depth} layers, {layers} a step"], verdict = of_gap(line_R)
+            measured[f"{depth} layers, {layers} a step"], verdict = gap_verdict(line_R)
             verdicts += [verdict] if depth <= PER_STEP else []
     if not verdicts:
         return []
@@ -98,7 +98,7 @@ def scaled(losses: Arrays) -> list[Claim]:
             measured,
             f"loss minus Newton's, read off the line between his steps, below 0: {LEVEL:.0%} Student "
             "interval over seeds, every depth up to 13 layers; deeper ones are measured only",
-            settled(joint(verdicts), losses),
+            undecided_if_short(joint(verdicts), losses),
             remarks=[
                 f"With 13 layers a step, {deepest} layers and fewer are compared with {compared}: up to 12 "
                 "layers no step of his is complete. Figure 7's other claims compare as many steps as layers.",
@@ -112,30 +112,30 @@ def scaled(losses: Arrays) -> list[Claim]:
     ]
 
 
-def against_as_many(losses: Arrays) -> list[Claim]:
+def claims_at_equal_steps(losses: Arrays) -> list[Claim]:
     """One layer against one step, two against two: nothing is scaled. More steps than these are as good as
     the minimum."""
-    found = []
+    claims = []
     for depth, words in {1: "one layer", 2: "two layers"}.items():
         if depth not in losses["layers_L"]:
             continue
         at = losses["layers_L"].tolist().index(depth), depth
-        measured, verdict = of_gap(losses["gap_LTR"][at])
+        measured, verdict = gap_verdict(losses["gap_LTR"][at])
         by_seed = {
             "by seed": losses["gap_LTR"][at].tolist(),
             "standard error over prompts": losses["gap_stderr_LTR"][at].tolist(),
         }
         step = "step" if depth == 1 else "steps"
-        found.append(
+        claims.append(
             Claim(
                 f"a trained encoder of {words} has a lower loss than {words.split()[0]} damped Newton {step} "
                 "from x = 0",
                 measured | by_seed,
                 f"loss minus Newton's below 0: {LEVEL:.0%} Student interval over seeds",
-                settled(verdict, losses),
+                undecided_if_short(verdict, losses),
                 remarks=[LONGER],
                 whose="project",
                 kind="sampled",
             )
         )
-    return found
+    return claims

@@ -27,17 +27,17 @@ def arrays_of(records: Records, of: str = "outputs") -> Arrays:
     return records[of].weights
 
 
-def shown(found: Arrays, far: bool) -> np.ndarray:
+def range_mask(arrays: Arrays, far: bool) -> np.ndarray:
     """Which values of the coordinate belong to the figure: the inner points come first."""
-    inner = np.zeros(len(found["x_G"]), dtype=bool)
-    inner[: len(inner) - _outer(found)] = True
+    inner = np.zeros(len(arrays["x_G"]), dtype=bool)
+    inner[: len(inner) - _outer(arrays)] = True
     return ~inner if far else inner
 
 
-def _outer(found: Arrays) -> int:
+def _outer(arrays: Arrays) -> int:
     """Points of the outer range: from the last of the inner ones, the coordinate jumps back."""
-    jump = int(np.flatnonzero(np.diff(found["x_G"]) < 0)[0])
-    return len(found["x_G"]) - jump - 1
+    jump = int(np.flatnonzero(np.diff(arrays["x_G"]) < 0)[0])
+    return len(arrays["x_G"]) - jump - 1
 
 
 class Outputs(Drawing):
@@ -57,7 +57,7 @@ class Outputs(Drawing):
 
     def items(self, records: Records) -> list[Item]:
         arrays = arrays_of(records, self.source)
-        here = shown(arrays, self.far)
+        here = range_mask(arrays, self.far)
         items: list[Item] = []
         x_G, line_G = arrays["x_G"][here], arrays["line_G"][here]
         for depth in arrays["depths_L"].tolist():
@@ -82,7 +82,7 @@ class Outputs(Drawing):
 
     def decorate(self, panels: Panels, records: Records) -> None:
         arrays = arrays_of(records, self.source)
-        here, depths = shown(arrays, self.far), arrays["depths_L"].tolist()
+        here, depths = range_mask(arrays, self.far), arrays["depths_L"].tolist()
         x_G, line_G = arrays["x_G"][here], arrays["line_G"][here]
         middle, reach = (line_G.max() + line_G.min()) / 2, EDGE * np.ptp(line_G) / 2
         for axes in panels.values():
@@ -100,15 +100,15 @@ class Outputs(Drawing):
         shared_legend(panels.values(), grid[0, -1], loc="upper left", bbox_to_anchor=(1.0, 1.1))
 
 
-def within(found: Arrays) -> np.ndarray:
+def in_distribution(arrays: Arrays) -> np.ndarray:
     """The values of the inner range that are in distribution."""
-    return shown(found, far=False) & (np.abs(found["x_G"]) <= float(found["range"]))
+    return range_mask(arrays, far=False) & (np.abs(arrays["x_G"]) <= float(arrays["range"]))
 
 
-def lost(found: Arrays, y_RG: np.ndarray) -> float:
+def departure(arrays: Arrays, y_RG: np.ndarray) -> float:
     """Distance from the line at both edges of the outer range over its size there, the least of all seeds."""
-    ends = np.flatnonzero(shown(found, far=True))[[0, -1]]
-    line_2 = found["line_G"][ends]
+    ends = np.flatnonzero(range_mask(arrays, far=True))[[0, -1]]
+    line_2 = arrays["line_G"][ends]
     return float(np.sqrt(((y_RG[:, ends] - line_2) ** 2).sum(1) / (line_2**2).sum()).min())
 
 
@@ -116,10 +116,10 @@ def run_name(mask: str, depth: int) -> str:
     return f"kappa1_{mask}_L{depth}"
 
 
-def miss(found: Arrays, mean_KG: np.ndarray, here: np.ndarray) -> Value:
+def miss(arrays: Arrays, mean_KG: np.ndarray, here: np.ndarray) -> Value:
     """Root mean square of the mean output's distance from the line, over the line's own; its error by the
     jackknife over groups of contexts."""
-    line_G = found["line_G"][here]
+    line_G = arrays["line_G"][here]
     scale = float(np.sqrt(np.mean(line_G**2)))
 
     def of(mean_G: np.ndarray) -> float:

@@ -57,9 +57,9 @@ def family(known: Arrays, mask: str, depth: int) -> Value:
     return Value(float(known[f"family_{mask}_risk_L"][at]), float(known[f"family_{mask}_error_L"][at]))
 
 
-def of_seeds(found: Arrays, name: str) -> list[Value]:
+def of_seeds(arrays: Arrays, name: str) -> list[Value]:
     """Of a run, for each seed; where a few prompts carry the mean its error is not known."""
-    rows = zip(found[f"{name}_mean"], found[f"{name}_error"], found[f"{name}_tail"], strict=True)
+    rows = zip(arrays[f"{name}_mean"], arrays[f"{name}_error"], arrays[f"{name}_tail"], strict=True)
     return [Value(float(m), float(e) if tail < MOST and np.isfinite(m) else np.inf) for m, e, tail in rows]
 
 
@@ -75,7 +75,7 @@ def place(values: Sequence[Value], known: Arrays, start: str, step: int) -> str:
     return "not told apart"
 
 
-def placed(places: Mapping[int, str]) -> dict[str, str]:
+def places_by_depth(places: Mapping[int, str]) -> dict[str, str]:
     return {f"{depth} layer{'s' if depth > 1 else ''}": where for depth, where in places.items()}
 
 
@@ -98,21 +98,23 @@ def family_line(panel: str, known: Arrays, mask: str) -> Line:
     return Line(panel, "scalar family, best found", known["depths_L"], known[f"family_{mask}_risk_L"])
 
 
-def trained_curve(panel: str, found: Arrays, names: Mapping[int, str], label: str = "LSA, trained") -> Curve:
+def training_curve(
+    panel: str, arrays: Arrays, names: Mapping[int, str], label: str = "LSA, trained"
+) -> Curve:
     depths_L = np.array(list(names))
-    y_RL = np.stack([found[f"{name}_mean"] for name in names.values()], 1)
+    y_RL = np.stack([arrays[f"{name}_mean"] for name in names.values()], 1)
     return Curve(panel, label, BLUE, depths_L, y_RL, {"marker": "o", "markersize": 3})
 
 
 def layernorm_curve(panel: str, records: Records, law: str = "kappa1") -> Curve:
-    found = records[f"losses_{law}_layernorm"].weights
-    y_RL = np.stack([found[f"{law}_layernorm_L{layers}_mean"] for layers in found["depths_L"]], 1)
+    arrays = records[f"losses_{law}_layernorm"].weights
+    y_RL = np.stack([arrays[f"{law}_layernorm_L{layers}_mean"] for layers in arrays["depths_L"]], 1)
     style = {"marker": "^", "markersize": 3}
-    return Curve(panel, "LSA + LayerNorm, trained", RED, found["depths_L"], y_RL, style)
+    return Curve(panel, "LSA + LayerNorm, trained", RED, arrays["depths_L"], y_RL, style)
 
 
-def started_points(panel: str, found: Arrays, names: Mapping[int, str]) -> Points:
-    y_LR = np.stack([found[f"{name}_mean"] for name in names.values()])
+def start_points(panel: str, arrays: Arrays, names: Mapping[int, str]) -> Points:
+    y_LR = np.stack([arrays[f"{name}_mean"] for name in names.values()])
     return Points(panel, "LSA, begun at that point", PURPLE, np.array(list(names)), y_LR, "s")
 
 
@@ -133,7 +135,7 @@ class LossByLaw(Drawing):
 
     def decorate(self, panels: Panels, records: Records) -> None:
         for law, axes in panels.items():
-            label(axes, said(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
+            label(axes, law_title(law), records[f"baselines_{law}"].weights["depths_L"].tolist())
         layout = self.layout_of(records)
         last = panels[layout.panels[layout.columns - 1]]
         shared_legend(panels.values(), last, loc="upper left", bbox_to_anchor=(1.0, 1.02))
@@ -143,7 +145,7 @@ def laws_of(records: Records) -> list[str]:
     return [name.removeprefix("baselines_") for name in records if name.startswith("baselines_")]
 
 
-def said(law: str) -> str:
+def law_title(law: str) -> str:
     kappa, _, noise = law.removeprefix("kappa").partition("_noise")
     return f"kappa = {kappa}" + (f", noise {noise}" if noise else "")
 
@@ -164,7 +166,7 @@ def between(
         claim,
         {
             name: f"{of[0].mean:.3g}, {where}"
-            for (name, where), of in zip(placed(places).items(), values.values(), strict=True)
+            for (name, where), of in zip(places_by_depth(places).items(), values.values(), strict=True)
         },
         f"in every seed, as many layers as steps, {LEVEL:.1%} intervals over prompts",
         verdict,

@@ -82,30 +82,30 @@ class Extra(Drawing):
         last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def claims(self, records: Records) -> list[Claim]:
-        found = by_setting(records)
-        windows = next(iter(found.values())).windows
-        claims = [_falls(found, windows), _trained_falls(found, windows), _above_kalman(found)]
-        claims += [_one_step(found)] if windows[0] == 1 else []
-        return [*claims, _beats_a_step(found), _is_not_pcg(found)]
+        settings = by_setting(records)
+        windows = next(iter(settings.values())).windows
+        claims = [_falls(settings, windows), _trained_falls(settings, windows), _above_kalman(settings)]
+        claims += [_one_step(settings)] if windows[0] == 1 else []
+        return [*claims, _beats_a_step(settings), _is_not_pcg(settings)]
 
 
 def by_setting(records: Records) -> dict[str, PanelSetting]:
-    found = {}
+    settings = {}
     for name in [key.removesuffix("_test") for key in records if key.endswith("_test")]:
         test = records[f"{name}_test"].weights
         windows = test["windows_W"].tolist()
         optima = [records[f"{name}_AR{s}_optimum"].weights["value"] for s in windows]
         any_heads = [records[f"{name}_AR{s}_optimum"].weights["any_heads"] for s in windows]
         trained = [records[f"{name}_AR{s}_exact"].weights["risk_RS"][:, -1] for s in windows]
-        found[name] = PanelSetting(test, np.array(optima), np.array(any_heads), np.stack(trained, 1))
-    return found
+        settings[name] = PanelSetting(test, np.array(optima), np.array(any_heads), np.stack(trained, 1))
+    return settings
 
 
-def _falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
+def _falls(settings: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
     """The head that a search found is no better than the best, and any number of heads no worse."""
-    steps = {name: (np.diff(of.optimum_W) / of.optimum_W[:-1]).tolist() for name, of in found.items()}
-    most = [of.optimum_W[1:] / of.any_heads_W[:-1] - 1 for of in found.values()]
-    least = [of.any_heads_W[1:] / of.optimum_W[:-1] - 1 for of in found.values()]
+    steps = {name: (np.diff(of.optimum_W) / of.optimum_W[:-1]).tolist() for name, of in settings.items()}
+    most = [of.optimum_W[1:] / of.any_heads_W[:-1] - 1 for of in settings.values()]
+    least = [of.any_heads_W[1:] / of.optimum_W[:-1] - 1 for of in settings.values()]
     falls, rises = float(np.max(most)) < -ROUNDING, float(np.max(least)) > ROUNDING
     return Claim(
         "the best single head's risk falls with the window",
@@ -119,8 +119,8 @@ def _falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
     )
 
 
-def _trained_falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
-    steps = {name: np.diff(of.trained_RW, axis=1) / of.trained_RW[:, :-1] for name, of in found.items()}
+def _trained_falls(settings: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
+    steps = {name: np.diff(of.trained_RW, axis=1) / of.trained_RW[:, :-1] for name, of in settings.items()}
     return Claim.of(
         "so does the trained layer's, seed by seed (exact risk of the weights)",
         {
@@ -134,9 +134,9 @@ def _trained_falls(found: Mapping[str, PanelSetting], windows: Sequence[int]) ->
     )
 
 
-def _above_kalman(found: Mapping[str, PanelSetting]) -> Claim:
+def _above_kalman(settings: Mapping[str, PanelSetting]) -> Claim:
     measured, verdicts = {}, []
-    for name, of in found.items():
+    for name, of in settings.items():
         for method in METHODS:
             above_X = of.test[f"{method}_above_W"].ravel()
             error_X = Z * of.test[f"{method}_above_stderr_W"].ravel()
@@ -156,8 +156,10 @@ def _above_kalman(found: Mapping[str, PanelSetting]) -> Claim:
     )
 
 
-def _one_step(found: Mapping[str, PanelSetting]) -> Claim:
-    off = {name: np.abs(of.trained_RW[:, 0] / of.test["step_exact_W"][0] - 1) for name, of in found.items()}
+def _one_step(settings: Mapping[str, PanelSetting]) -> Claim:
+    off = {
+        name: np.abs(of.trained_RW[:, 0] / of.test["step_exact_W"][0] - 1) for name, of in settings.items()
+    }
     return Claim.of(
         "s = 1: the trained layer is one step of gradient descent on L_AR(1): their exact risks",
         {f"largest relative difference, setting {name}": float(off_R.max()) for name, off_R in off.items()},
@@ -165,11 +167,11 @@ def _one_step(found: Mapping[str, PanelSetting]) -> Claim:
     )
 
 
-def _beats_a_step(found: Mapping[str, PanelSetting]) -> Claim:
-    more = _above_the_layer(found, "step")
+def _beats_a_step(settings: Mapping[str, PanelSetting]) -> Claim:
+    more = _differences(settings, "step")
     return Claim.of(
         "s >= 2: the trained layer's test risk is below that of one gradient step",
-        _told(more),
+        _with_errors(more),
         sampled([value for value, _ in more.values()], [half for _, half in more.values()]).above(
             0.0, "99.9 % intervals of the differences above 0, the worst seed"
         ),
@@ -177,13 +179,13 @@ def _beats_a_step(found: Mapping[str, PanelSetting]) -> Claim:
     )
 
 
-def _is_not_pcg(found: Mapping[str, PanelSetting]) -> Claim:
-    more = _above_the_layer(found, "pcg")
+def _is_not_pcg(settings: Mapping[str, PanelSetting]) -> Claim:
+    more = _differences(settings, "pcg")
     verdicts = [sampled(*pair).below(0.0).verdict for pair in more.values()]
     return Claim(
         "two PCG steps with the best head's P and q, which Section 5 likens it to, predict better than the "
         "trained layer at some window s >= 2",
-        _told(more),
+        _with_errors(more),
         "99.9 % interval of the difference to the worst seed below 0 at some window",
         "holds" if "holds" in verdicts else "fails" if set(verdicts) == {"fails"} else "undecided",
         whose="project",
@@ -191,13 +193,13 @@ def _is_not_pcg(found: Mapping[str, PanelSetting]) -> Claim:
     )
 
 
-def _above_the_layer(found: Mapping[str, PanelSetting], method: str) -> dict[str, tuple[float, float]]:
+def _differences(settings: Mapping[str, PanelSetting], method: str) -> dict[str, tuple[float, float]]:
     """(difference of the test risks, half its interval) for s >= 2 on the same sequences.
 
     Both risks are taken above the Kalman filter's, and their errors add up: the interval is conservative.
     """
     differences = {}
-    for name, of in found.items():
+    for name, of in settings.items():
         more_W = of.test[f"{method}_above_W"] - of.test["trained_above_W"].T.max(0)
         errors = of.test[f"{method}_above_stderr_W"], of.test["trained_above_stderr_W"].T.max(0)
         for s, more, error in zip(of.windows, more_W.tolist(), (Z * np.add(*errors)).tolist(), strict=True):
@@ -206,5 +208,5 @@ def _above_the_layer(found: Mapping[str, PanelSetting], method: str) -> dict[str
     return differences
 
 
-def _told(differences: Mapping[str, tuple[float, float]]) -> dict[str, str]:
+def _with_errors(differences: Mapping[str, tuple[float, float]]) -> dict[str, str]:
     return {name: f"{more:.3g} +- {error:.2g}" for name, (more, error) in differences.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve
-from icl.figures.lds.weights import supports_claims, windows
+from icl.figures.lds.weights import supports_claims, windows_of
 from icl.figures.style import BLUE, RED
 
 
@@ -20,7 +20,7 @@ class Fig3(Drawing):
     )
 
     def layout_of(self, records: Records) -> Layout:
-        return Layout([window.name for window in windows(records)], (2.0, 1.8))
+        return Layout([window.name for window in windows_of(records)], (2.0, 1.8))
 
     def items(self, records: Records) -> list[Curve]:
         return [
@@ -32,7 +32,7 @@ class Fig3(Drawing):
                 window.exact[f"{prefix}{part}_RS"],
                 {"linestyle": style},
             )
-            for window in windows(records)
+            for window in windows_of(records)
             for name, part, color in (("$W_{QK}$", "QK", BLUE), ("$W_V$", "V", RED))
             for gauge, prefix, style in (("", "raw_", "-"), (", one gauge", "", ":"))
         ]
@@ -45,4 +45,4 @@ class Fig3(Drawing):
         last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def claims(self, records: Records) -> list[Claim]:
-        return supports_claims(windows(records))
+        return supports_claims(windows_of(records))

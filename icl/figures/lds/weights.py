@@ -89,12 +89,13 @@ class Window:
         return [
             Entries(
                 f"{self.name} {name} {part}", f"{self.name} {series}" + (" optimum" if prefix else ""),
-                prefix + part, seed, M_IJ, self._placed(M_IJ, key), self._placed(mask, key) > 0, bound,
+                prefix + part, seed, M_IJ, self._full_matrix(M_IJ, key), self._full_matrix(mask, key) > 0,
+                bound,
             )
             for part, prefix, seed, M_IJ in parts
         ]  # fmt: skip
 
-    def _placed(self, part: np.ndarray, key: str) -> np.ndarray:
+    def _full_matrix(self, part: np.ndarray, key: str) -> np.ndarray:
         """Return the matrix with the rows `a` of W_QK or the last column `b` of W_V, and zeros elsewhere."""
         M_PP = np.zeros((self.size + 1, self.size + 1))
         if key == "a":
@@ -133,7 +134,7 @@ class Entries(Item):
         return matrix_rows(self.series, self.entries_IJ[None], [self.seed])
 
 
-def windows(records: Records) -> list[Window]:
+def windows_of(records: Records) -> list[Window]:
     sizes = sorted(int(name.removeprefix("AR")) for name in records if name.removeprefix("AR").isdigit())
     return [
         Window(s, records[f"AR{s}"], records[f"AR{s}_exact"].weights, records[f"AR{s}_optimum"].weights)
@@ -145,60 +146,60 @@ class Weights(Drawing):
     """Losses and weights of one setting, a row for each window."""
 
     def layout_of(self, records: Records) -> Layout:
-        rows = [window.panels for window in windows(records)]
+        rows = [window.panels for window in windows_of(records)]
         widths = [LOSS] + [HEATMAP] * (len(rows[0]) - 1)
         names = [name for row in rows for name in row]
         return Layout(names, (0, HEIGHT), len(widths), widths, margin=0.1)
 
     def items(self, records: Records) -> list[Item]:
-        return [item for window in windows(records) for item in window.items()]
+        return [item for window in windows_of(records) for item in window.items()]
 
     def decorate(self, panels: Panels, records: Records) -> None:
-        names = [f"{window.name} loss" for window in windows(records)]
+        names = [f"{window.name} loss" for window in windows_of(records)]
         for name in names:
             panels[name].set(title=name, ylabel="risk", xlabel="step" if name == names[-1] else "")
             panels[name].yaxis.set_major_locator(MaxNLocator(4))
             panels[name].legend(loc="upper right")
 
     def claims(self, records: Records) -> list[Claim]:
-        found = windows(records)
-        claims = [_reached(found), _not_below(found), *supports_claims(found)]
-        return claims + [_as_theorem(window) for window in found if window.size == 1]
+        windows = windows_of(records)
+        claims = [_ends_at_optimum(windows), _not_below(windows), *supports_claims(windows)]
+        return claims + [_as_theorem(window) for window in windows if window.size == 1]
 
 
-def supports_claims(found: Sequence[Window]) -> list[Claim]:
+def supports_claims(windows: Sequence[Window]) -> list[Claim]:
     """Where the supports end: as the paper measures them, and in one gauge."""
-    small = [window for window in found if window.size < 3]
-    large = [window for window in found if window.size >= 3 and not window.fresh]
-    claims = [_supports_as_the_paper(found)]
+    small = [window for window in windows if window.size < 3]
+    large = [window for window in windows if window.size >= 3 and not window.fresh]
+    claims = [_supports_as_the_paper(windows)]
     claims += [_supports_at_the_masks(small)] if small else []
     return claims + ([_supports_elsewhere(large)] if large else [])
 
 
-def _supports_as_the_paper(found: Sequence[Window]) -> Claim:
+def _supports_as_the_paper(windows: Sequence[Window]) -> Claim:
     """What the paper saw of training on fresh systems, training on the population risk cannot refute."""
-    off = np.concatenate([window.off_R("raw_") for window in found]).any()
-    fresh = all(window.fresh for window in found)
+    off = np.concatenate([window.off_R("raw_") for window in windows]).any()
+    fresh = all(window.fresh for window in windows)
     bound = "Jaccard distance 0 in every seed"
     if not fresh:
         bound += "; where it is not, scale=paper decides: new systems at every step, as the paper trained"
     return Claim(
         f"the supports of W_QK and W_V end as the masks of (13), entries below {TOLERANCE:g} being zero",
-        _ends(found, "raw_"),
+        _ends(windows, "raw_"),
         bound,
         "holds" if not off else "fails" if fresh else "undecided",
-        expected="holds" if fresh or all(window.size < 3 for window in found) else "undecided",
+        expected="holds" if fresh or all(window.size < 3 for window in windows) else "undecided",
         kind="exact",
     )
 
 
-def _supports_at_the_masks(found: Sequence[Window]) -> Claim:
+def _supports_at_the_masks(windows: Sequence[Window]) -> Claim:
     """Weights off the masks that are not yet at the best risk may still come to them."""
-    off, off_at_the_end, _ = _off(found)
+    off, off_at_the_end, _ = _supports_off(windows)
     return Claim(
-        f"{_named(found)}: so they do in one gauge and mirror, entries below {TOLERANCE:g} of the largest "
+        f"{_names(windows)}: so they do in one gauge and mirror, entries below {TOLERANCE:g} of the largest "
         "being zero",
-        _ends(found, ""),
+        _ends(windows, ""),
         f"Jaccard distance 0 in every seed; a seed with another counts if its risk is within {NEAR:.0%} of "
         "the best",
         "fails" if off_at_the_end else "undecided" if off else "holds",
@@ -207,12 +208,13 @@ def _supports_at_the_masks(found: Sequence[Window]) -> Claim:
     )
 
 
-def _supports_elsewhere(found: Sequence[Window]) -> Claim:
-    _, off_at_the_end, all_at_the_end = _off(found)
-    optimum = {window.name: [float(window.optimum[part]) for part in ("QK", "V")] for window in found}
+def _supports_elsewhere(windows: Sequence[Window]) -> Claim:
+    _, off_at_the_end, all_at_the_end = _supports_off(windows)
+    optimum = {window.name: [float(window.optimum[part]) for part in ("QK", "V")] for window in windows}
     return Claim(
-        f"{_named(found)}: in one gauge some seed ends off the masks, its risk within {NEAR:.0%} of the best",
-        {**_ends(found, ""), "of the best head (QK, V)": optimum},
+        f"{_names(windows)}: in one gauge some seed ends off the masks, its risk within {NEAR:.0%} of the "
+        "best",
+        {**_ends(windows, ""), "of the best head (QK, V)": optimum},
         f"Jaccard distance above 0 in a seed within {NEAR:.0%}; refuted if all are within and none is off",
         "holds" if off_at_the_end else "fails" if all_at_the_end else "undecided",
         whose="project",
@@ -220,30 +222,30 @@ def _supports_elsewhere(found: Sequence[Window]) -> Claim:
     )
 
 
-def _off(found: Sequence[Window]) -> tuple[bool, bool, bool]:
+def _supports_off(windows: Sequence[Window]) -> tuple[bool, bool, bool]:
     """In one gauge: is some seed off the masks; one that reached the best risk; have all reached it?"""
-    off = np.concatenate([window.off_R("") for window in found])
-    reached = np.concatenate([window.excess_R < NEAR for window in found])
+    off = np.concatenate([window.off_R("") for window in windows])
+    reached = np.concatenate([window.excess_R < NEAR for window in windows])
     return bool(off.any()), bool((off & reached).any()), bool(reached.all())
 
 
-def _ends(found: Sequence[Window], prefix: str) -> dict[str, dict[str, list[float]]]:
+def _ends(windows: Sequence[Window], prefix: str) -> dict[str, dict[str, list[float]]]:
     """The distances at the end by window."""
     return {
         window.name: {part: window.exact[f"{prefix}{part}_RS"][:, -1].tolist() for part in ("QK", "V")}
-        for window in found
+        for window in windows
     }
 
 
-def _named(found: Sequence[Window]) -> str:
-    return ", ".join(window.name for window in found)
+def _names(windows: Sequence[Window]) -> str:
+    return ", ".join(window.name for window in windows)
 
 
-def _reached(found: Sequence[Window]) -> Claim:
+def _ends_at_optimum(windows: Sequence[Window]) -> Claim:
     """Near the least risk of any number of heads is near the best head's; far from the head that a search
     found is far from it."""
-    worst = {window.name: float(window.excess_R.max()) for window in found}
-    over_any = [window.exact["risk_RS"][:, -1].max() / window.optimum["any_heads"] - 1 for window in found]
+    worst = {window.name: float(window.excess_R.max()) for window in windows}
+    over_any = [window.exact["risk_RS"][:, -1].max() / window.optimum["any_heads"] - 1 for window in windows]
     # numpy's maxima: a NaN must not hide behind the others
     near, far = (
         searched(np.max(excesses)).below(NEAR).verdict for excesses in (over_any, list(worst.values()))
@@ -258,10 +260,10 @@ def _reached(found: Sequence[Window]) -> Claim:
     )
 
 
-def _not_below(found: Sequence[Window]) -> Claim:
+def _not_below(windows: Sequence[Window]) -> Claim:
     margins = {
         window.name: float(window.exact["risk_RS"].min() / window.optimum["any_heads"] - 1)
-        for window in found
+        for window in windows
     }
     return Claim.of(
         "no weights are below the least risk of any number of heads",

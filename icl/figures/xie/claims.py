@@ -57,7 +57,7 @@ def not_below(claim: str, risk_XR: np.ndarray, least_X: np.ndarray | float) -> C
     )
 
 
-def reached(
+def ends_at(
     claim: str, risk_XR: np.ndarray, least_X: np.ndarray, names: list[str], number: Kind = exact
 ) -> Claim:
     """Training ends at the risk stated, a `number` of its kind."""

@@ -10,7 +10,7 @@ from icl.figures.claims import Claim, all_of, exact, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Line, Points
 from icl.figures.style import BLUE, GREY, RED
-from icl.figures.xie.claims import not_below, reached
+from icl.figures.xie.claims import ends_at, not_below
 
 
 class Fig1(Drawing):
@@ -49,10 +49,10 @@ class Fig1(Drawing):
         gd_X = np.full(len(names), gd)
         return [
             _gap(arrays),
-            reached("trained y_q-LSA ends at the risk of one-step GD", arrays["yq_lsa_XR"], gd_X, names),
+            ends_at("trained y_q-LSA ends at the risk of one-step GD", arrays["yq_lsa_XR"], gd_X, names),
             not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", arrays["yq_lsa_XR"], gd),
             _order(arrays),
-            reached(
+            ends_at(
                 "trained LSA ends at the least risk of one head",
                 arrays["lsa_XR"],
                 arrays["one_head_X"],

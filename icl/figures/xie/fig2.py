@@ -12,7 +12,7 @@ from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Level, Line, Points
 from icl.figures.style import BLUE, GREY, PURPLE, log_axis, shared_legend
 from icl.figures.xie import series
-from icl.figures.xie.claims import NEAR, ROUNDING, minibatches, not_below, reached
+from icl.figures.xie.claims import NEAR, ROUNDING, ends_at, minibatches, not_below
 
 FLOOR = 1e-8  # of panel (c): what is below is drawn there
 ENDS = "training ends at the least risk found with so many heads"
@@ -78,7 +78,7 @@ class Fig2(Drawing):
             not_below(
                 "no trained weights are below what so many heads allow", final_XR, arrays["certified_X"]
             ),
-            reached(ENDS, final_XR, arrays["best_X"], names, searched),
+            ends_at(ENDS, final_XR, arrays["best_X"], names, searched),
             *_beyond(heads_X, final_XR, int(arrays["dim"])),
             *minibatches(arrays, "heads_X", "H", arrays["best_X"], searched),
         ]
@@ -117,9 +117,9 @@ def _enough(arrays: Mapping[str, np.ndarray]) -> list[Claim]:
     heads_X, dim, least = arrays["heads_X"], int(arrays["dim"]), float(arrays["any_heads"])
     excess = dict(zip(heads_X.tolist(), (arrays["best_X"] / least - 1).tolist(), strict=True))
     more = [value for h, value in excess.items() if h > dim]
-    found = []
+    claims = []
     if more:
-        found.append(
+        claims.append(
             Claim.of(
                 "d + 1 heads have the least risk of any number of heads (Theorem 1)",
                 {"largest excess": max(more)},
@@ -129,7 +129,7 @@ def _enough(arrays: Mapping[str, np.ndarray]) -> list[Claim]:
         )
     if dim in excess:
         fewer = {f"H = {h}": value for h, value in excess.items() if h in (dim - 1, dim)}
-        found.append(
+        claims.append(
             Claim.of(
                 "d + 1 heads are needed for the least risk: the vertical line of Figure 2b",
                 {"relative excess": fewer},
@@ -140,7 +140,7 @@ def _enough(arrays: Mapping[str, np.ndarray]) -> list[Claim]:
                 trained=False,
             )
         )
-    return found
+    return claims
 
 
 def _gd(arrays: Mapping[str, np.ndarray]) -> Claim:

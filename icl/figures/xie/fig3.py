@@ -11,7 +11,7 @@ from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Level, Line, Points
 from icl.figures.style import BLUE, log_axis
 from icl.figures.xie import series
-from icl.figures.xie.claims import closed_form, linear, minibatches, not_below, reached
+from icl.figures.xie.claims import closed_form, ends_at, linear, minibatches, not_below
 
 
 class Fig3(Drawing):
@@ -34,7 +34,7 @@ class Fig3(Drawing):
             *series.losses("a", r"$\|w^*\|^2$", "squared_X", arrays),
             Level("a", "one-step GD", gd),
             Points("b", "trained", BLUE, squared_X, arrays["risk_XRS"][..., -1]),
-            Line("b", "any heads, least risk", squared_X, _stated(arrays), {"linestyle": ":"}),
+            Line("b", "any heads, least risk", squared_X, _closed_form(arrays), {"linestyle": ":"}),
             Level("b", "one-step GD", gd),
         ]
 
@@ -56,10 +56,10 @@ class Fig3(Drawing):
                 "the least risk of any number of heads is that of one-step GD + 2|w*|^2/(dC + 2): equal at "
                 "w* = 0 only",
                 least_X,
-                _stated(arrays),
+                _closed_form(arrays),
             ),
             linear("|w*|^2", squared_X, final_XR - gd, float(arrays["slope"])),
-            reached(
+            ends_at(
                 "training ends at the least risk", final_XR, least_X, [f"|w*|^2 = {s:g}" for s in squared_X]
             ),
             not_below("one-step GD is a lower bound, strict for w* != 0", final_XR, least_X),
@@ -67,5 +67,5 @@ class Fig3(Drawing):
         ]
 
 
-def _stated(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def _closed_form(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return arrays["gd"] + arrays["slope"] * arrays["squared_X"]

@@ -10,7 +10,7 @@ from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Line, Points
 from icl.figures.style import BLUE, RED
-from icl.figures.xie.claims import closed_form, linear, not_below, reached
+from icl.figures.xie.claims import closed_form, ends_at, linear, not_below
 
 KINDS = {"vector": "|v|^2", "bias": "b^2"}
 
@@ -60,7 +60,7 @@ def _claims(arrays: Mapping[str, np.ndarray], kind: str, square: str) -> list[Cl
             gd + slope * squared_X,
         ),
         linear(square, squared_X, risk_XR - gd, slope),
-        reached(
+        ends_at(
             f"training ends at the least risk, by {square}",
             risk_XR,
             least_X,

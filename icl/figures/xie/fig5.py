@@ -12,7 +12,7 @@ from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Level, Quantiles
 from icl.figures.style import BLUE, GREEN, RED, log_axis
 from icl.figures.xie import series
-from icl.figures.xie.claims import minibatches, not_below, reached
+from icl.figures.xie.claims import ends_at, minibatches, not_below
 
 SMALL = 0.05  # of GD's prediction or gradient, root mean square
 COSINE = 0.99
@@ -65,7 +65,7 @@ class Fig5(Drawing):
         final_XR, gd = arrays["risk_XRS"][..., -1], float(arrays["gd"])
         gd_X = np.full(len(final_XR), gd)
         return [
-            reached(
+            ends_at(
                 "the trained risk is that of one-step GD, whatever the prior mean",
                 final_XR,
                 gd_X,

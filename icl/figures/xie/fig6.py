@@ -44,7 +44,7 @@ class Answers:
 
     @classmethod
     def all_of(cls, records: Records) -> list[Answers]:
-        found = [record.weights for name, record in records.items() if name.startswith("answers_")]
+        arrays = [record.weights for name, record in records.items() if name.startswith("answers_")]
         return [
             cls(
                 str(stored["model"]),
@@ -53,7 +53,7 @@ class Answers:
                 {form: stored[f"score_{form}_R"] for form in FORMS},
                 {form: stored[f"ended_{form}_R"] for form in FORMS},
             )
-            for stored in found
+            for stored in arrays
         ]
 
     def loss_R(self, form: str) -> np.ndarray:
@@ -97,8 +97,8 @@ class Difference:
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Low and high ends, whatever scores the missing answers would have given."""
-        least_R = _filled(self.one_R, 0.0) - _filled(self.other_R, self.worst_R)
-        most_R = _filled(self.one_R, self.worst_R) - _filled(self.other_R, 0.0)
+        least_R = _fill_missing(self.one_R, 0.0) - _fill_missing(self.other_R, self.worst_R)
+        most_R = _fill_missing(self.one_R, self.worst_R) - _fill_missing(self.other_R, 0.0)
         return mean_interval(least_R, level).low, mean_interval(most_R, level).high
 
     def verdict(self) -> str:
@@ -109,7 +109,7 @@ class Difference:
         return "holds" if high < 0 else "fails" if low > 0 else "undecided"
 
 
-def _filled(loss_R: np.ndarray, value: Any) -> np.ndarray:
+def _fill_missing(loss_R: np.ndarray, value: Any) -> np.ndarray:
     return np.where(np.isnan(loss_R), value, loss_R)
 
 
@@ -122,7 +122,7 @@ def mean_interval(sample_R: np.ndarray, level: float) -> Interval:
         return Interval(np.nan, middle, np.nan)
     if np.ptp(sample_R) == 0:
         return Interval(middle, middle, middle)
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         (sample_R,),
         np.mean,
         confidence_level=level,
@@ -130,7 +130,7 @@ def mean_interval(sample_R: np.ndarray, level: float) -> Interval:
         batch=1000,
         rng=generator(0, "check", len(sample_R)),
     ).confidence_interval
-    return Interval(float(found.low), middle, float(found.high))
+    return Interval(float(interval.low), middle, float(interval.high))
 
 
 class Fig6(Drawing):
@@ -160,7 +160,7 @@ class Fig6(Drawing):
         models = Answers.all_of(records)
         bars, differences = panels["mse"], panels["difference"]
         for axes in panels.values():
-            axes.set_xticks(range(len(models)), [_wrapped(answers.name) for answers in models])
+            axes.set_xticks(range(len(models)), [_two_lines(answers.name) for answers in models])
             axes.set_xlim(-0.6, len(models) - 0.4)
         bars.set(title="(a) mean squared error", ylabel="MSE")
         bars.set_ylim(0, bars.get_ylim()[1] * 1.35)
@@ -223,16 +223,16 @@ def _losses(answers: Answers) -> dict[str, np.ndarray]:
     return {form: answers.loss_R(form) for form in FORMS} | {"guess": answers.guess_loss_R}
 
 
-def _compared(answers: Answers) -> dict[str, Difference]:
+def _differences(answers: Answers) -> dict[str, Difference]:
     return {"with - without": answers.less_without(), "with - guess": answers.less_guess()}
 
 
-def _there(loss_R: np.ndarray) -> np.ndarray:
+def _present(loss_R: np.ndarray) -> np.ndarray:
     return loss_R[~np.isnan(loss_R)]
 
 
 def _mean(loss_R: np.ndarray) -> float | None:
-    return float(_there(loss_R).mean()) if len(_there(loss_R)) else None
+    return float(_present(loss_R).mean()) if len(_present(loss_R)) else None
 
 
 def _or(blank: Any, value: float) -> Any:
@@ -325,14 +325,14 @@ class Scores(Item):
 def _model_items(m: int, answers: Answers) -> list[Item]:
     """Return what is drawn of the m-th model."""
     items: list[Item] = []
-    losses = {form: _there(loss_R) for form, loss_R in _losses(answers).items()}
+    losses = {form: _present(loss_R) for form, loss_R in _losses(answers).items()}
     intervals = {form: mean_interval(loss_R, SHOWN) for form, loss_R in losses.items()}
     for place, (form, (colour, label)) in zip((-0.5, 0.5), FORMS.items(), strict=True):
         of = (answers.name, m + place * WIDTH, losses[form], intervals[form], "" if m else label)
         items.append(Bar("mse", form, *of, len(answers.truth_R), colour))
     of = (answers.name, m, losses["guess"], intervals["guess"], "" if m else "guess alone")
     items.append(GuessAlone("mse", "guess", *of))
-    for place, (name, difference) in zip((-0.12, 0.12), _compared(answers).items(), strict=True):
+    for place, (name, difference) in zip((-0.12, 0.12), _differences(answers).items(), strict=True):
         colour, marker, label = DIFFERENCES[name]
         interval, widest = difference.interval(LEVEL), difference.bounds(LEVEL)
         of = (answers.name, m + place, difference.pairs_R, interval, "" if m else label)
@@ -345,7 +345,7 @@ def _whisker(axes: Axes, x: float, interval: Interval, colour: str, width: float
         axes.vlines(x, interval.low, interval.high, color=colour, linewidth=width)
 
 
-def _wrapped(name: str) -> str:
+def _two_lines(name: str) -> str:
     """A long model name in two lines."""
     hyphens = (i for i, c in enumerate(name, 1) if c == "-")
     middle = min(hyphens, key=lambda i: abs(i - len(name) / 2), default=0)

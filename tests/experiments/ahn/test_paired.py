@@ -97,7 +97,7 @@ def test_steps_are_searched_on_other_contexts_near_the_optimum_and_shared_at_the
     law = LinearRegression(context=[20, 6, 20], task_covariance="inverse").law(seeds)
     search_RCDD, eval_RCDD = (paired.contexts(law, seeds, role, 3000) for role in ("search", "eval"))
     assert not np.isin(search_RCDD[0, :, 0, 0], eval_RCDD[0, :, 0, 0]).any()
-    etas_RL = paired.searched_steps(law, search_RCDD, 2)
+    etas_RL = paired.search_steps(law, search_RCDD, 2)
     for r, n in enumerate(law.context_R):
         risk = InvariantRisk(5, n, 2)
         assert risk.value(etas_RL["pgd_steps"][r].tolist()) <= 1.01 * risk.optimum().risk
@@ -134,7 +134,7 @@ def test_published_baseline_at_four_layers():
 def test_weights_that_are_pgd_have_its_losses(tmp_path, layers):
     """Lemma 1 through the store: A_l = -eta_l Sigma^{-1}, B = 0 in the sign of (11)."""
     law = make_law(context=[8, 3])
-    eta_RL = paired.searched_steps(law, paired.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
+    eta_RL = paired.search_steps(law, paired.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
     weights = {"A": -eta_RL[..., None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]}
     if layers > 1:
         weights["B"] = torch.zeros(2, layers - 1, 5, 5, dtype=torch.float64)

@@ -7,7 +7,7 @@ import torch
 
 from icl.algorithms import NewtonIteration
 from icl.checks.giannou.support.unmasked_attention import least_by_spectrum, spectra, unmasked_risk
-from icl.experiments.giannou.scalars import drawn_problem, exact_problem, family_best, newton_losses
+from icl.experiments.giannou.scalars import exact_problem, family_best, newton_losses, sampled_problem
 from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression
@@ -36,7 +36,7 @@ def test_derivatives():
 def test_risk_is_that_of_the_transformer(mask, task):
     """Two routes: spectra, weighted and with w integrated out; prompts with everything sampled."""
     of, prompts = law(**task), 60_000
-    problem, _ = drawn_problem(of, mask, 2, 0, "check", prompts)
+    problem, _ = sampled_problem(of, mask, 2, 0, "check", prompts)
     share_B = risks(THETA, problem) * prompts
     family = LSA(D, 2, 1, mask=mask, scalars=THETA.tolist(), init_std=0.0)
     family.initialise([0])
@@ -49,7 +49,7 @@ def test_risk_is_that_of_the_transformer(mask, task):
 @pytest.mark.parametrize("largest", [(1.0, 1.0), (1.0, 9.0)])
 def test_exact_rule(largest):
     of = law(largest=largest, label_noise=0.5)
-    exact, (drawn, _) = exact_problem(of, 2), drawn_problem(of, True, 2, 0, "check", 40_000)
+    exact, (drawn, _) = exact_problem(of, 2), sampled_problem(of, True, 2, 0, "check", 40_000)
     theta_V = THETA / np.mean(largest)
     share_B = risks(theta_V, drawn) * 40_000
     assert exact is not None

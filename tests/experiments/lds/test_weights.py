@@ -14,7 +14,7 @@ from icl.config.session import Session
 from icl.experiments.lds import extra
 from icl.experiments.lds.extra import Extra
 from icl.experiments.lds.protocol import ProtocolSize
-from icl.experiments.lds.weights import Weights, best_step, effective_weight, exact_risk, judged
+from icl.experiments.lds.weights import Weights, best_step, effective_weight, exact_risk, measure_weights
 from icl.jobs.requests.train import parse as train_request
 from icl.models import Full, LinearTransformer
 from icl.random import generator
@@ -98,7 +98,7 @@ def test_fresh_runs_draw_batches_of_the_tables():
 def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
     size, window = ProtocolSize("a", **SIZE), 2
     run = run_of(window)
-    found = judged(run, size, window)
+    found = measure_weights(run, size, window)
     law = size.law(window)
     for s in range(3):
         family = Full(window, layers=1)

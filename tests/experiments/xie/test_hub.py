@@ -42,14 +42,14 @@ def make(folder, changed=None, **config):
 
 def test_a_complete_folder_is_measured(tmp_path):
     folder = make(tmp_path)
-    assert hub.lacking(folder) is None and hub.has_chat_template(folder)
-    assert hub.stored_dtype(folder) == "bfloat16" and hub.longest_text(folder) == 128
+    assert hub.missing_part(folder) is None and hub.has_chat_template(folder)
+    assert hub.dtype_of_files(folder) == "bfloat16" and hub.longest_text(folder) == 128
     assert hub.weight_bytes(folder, "bfloat16") == 2 * (12 + 5000) + 16
     assert hub.weight_bytes(folder, "float32") == 4 * (12 + 5000) + 16
     assert hub.cache_bytes_per_token(folder, "bfloat16") == 2 * 3 * 2 * 8 * 2
     assert hub.cache_bytes_per_token(make(tmp_path, head_dim=16), "float32") == 2 * 3 * 2 * 16 * 4
-    assert hub.stored_dtype(make(tmp_path, torch_dtype=None, dtype="float16")) == "float16"
-    assert hub.stored_dtype(make(tmp_path, torch_dtype=None)) == "float32"
+    assert hub.dtype_of_files(make(tmp_path, torch_dtype=None, dtype="float16")) == "float16"
+    assert hub.dtype_of_files(make(tmp_path, torch_dtype=None)) == "float32"
 
 
 def test_what_is_lacking_is_named(tmp_path):
@@ -61,17 +61,17 @@ def test_what_is_lacking_is_named(tmp_path):
     index = {name: f"model-{part}.safetensors" for name, part in (("a", 1), ("b", 2), ("c", 2))}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
     (folder / "model.safetensors").rename(folder / "model-1.safetensors")
-    assert hub.lacking(folder) == "1 of 2 weight files are missing"
+    assert hub.missing_part(folder) == "1 of 2 weight files are missing"
     safetensors(folder / "model-2.safetensors", SHAPES)
-    assert hub.lacking(folder) is None
+    assert hub.missing_part(folder) is None
     assert hub.weight_bytes(folder, "bfloat16") == 2 * (2 * (12 + 5000) + 16)
     for name, told in (("tokenizer.json", "no tokenizer"), ("config.json", "no config.json")):
         (folder / name).unlink()
-        assert hub.lacking(folder) == told
+        assert hub.missing_part(folder) == told
     empty = make(tmp_path / "other")
     (empty / "model.safetensors").unlink()
     (empty / "consolidated.safetensors").write_bytes(b"")
-    assert hub.lacking(empty) == "no model.safetensors"
+    assert hub.missing_part(empty) == "no model.safetensors"
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
@@ -126,7 +126,7 @@ def test_the_cache_is_looked_up_without_the_network(tmp_path, monkeypatch):
     snapshot = make(place / "snapshots" / ("a" * 40))
     (place / "refs").mkdir()
     (place / "refs" / "main").write_text("a" * 40)
-    assert source.cached() == snapshot and hub.lacking(snapshot) is None
+    assert source.cached() == snapshot and hub.missing_part(snapshot) is None
     pinned = hub.Source("k", "some-lab/some-model", revision="b" * 40)
     assert pinned.cached() is None
 

@@ -104,7 +104,7 @@ def test_the_weights_are_measured_before_they_are_loaded(folder):
     assert len(opened(folder, dtype="bfloat16").answers(PROMPTS[:2])) == 2, "half precision runs"
     stored = {p.data_ptr(): p.numel() * 4 for p in model._model.parameters()}
     assert hub.weight_bytes(folder, "float32") == sum(stored.values())
-    assert hub.stored_dtype(folder) == "float32" and hub.longest_text(folder) == 4096
+    assert hub.dtype_of_files(folder) == "float32" and hub.longest_text(folder) == 4096
 
 
 def test_too_little_memory_is_said_in_one_line(folder, monkeypatch):

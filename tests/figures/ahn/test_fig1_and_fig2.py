@@ -17,7 +17,7 @@ def law(law_of_context):
     return law_of_context(20)
 
 
-def on_s(law):
+def weights_on_s(law):
     a_L = torch.from_numpy(InvariantRisk(law.dim, 20, LAYERS).optimum().a_L)[[1, 0, 2]]
     return a_L[:, None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]
 
@@ -34,7 +34,7 @@ EXPECTED |= dict.fromkeys(("red constant", "zero"), "fails")
 
 
 def test_at_the_optimum_every_verdict_is_the_expected_one(trained, law):
-    found, records = verdicts(trained, law, on_s(law))
+    found, records = verdicts(trained, law, weights_on_s(law))
     assert found == EXPECTED
     claims = [*Fig1().claims(records), *Fig2().claims(records)]
     # A straight line from random weights has no transient to speak of.
@@ -57,7 +57,7 @@ EVERY, I_DD = (slice(None), slice(None)), torch.eye(5, dtype=torch.float64)
 )
 def test_weights_off_the_best_of_s_are_seen(trained, law, move, which, fail):
     """Of every layer and seed, and of one layer of one seed; they cost risk, too."""
-    A = on_s(law)
+    A = weights_on_s(law)
     A[which] = move(A[which])
     found, _ = verdicts(trained, law, A)
     assert found == EXPECTED | dict.fromkeys(["risk", *fail], "fails")
@@ -77,7 +77,7 @@ def test_a_red_line_may_move_in_the_transient_only(moves_at, verdict):
 
 
 def test_the_stored_numbers(trained, law):
-    records = Theorem3().records(trained(law, {"A": on_s(law)}))
+    records = Theorem3().records(trained(law, {"A": weights_on_s(law)}))
     exact = records["exact"].weights
     inverse = np.array([1, 1, 4, 16, 1.0])
     plain = np.linalg.norm(inverse - inverse.mean()) / np.linalg.norm(inverse)
@@ -91,7 +91,7 @@ def test_the_stored_numbers(trained, law):
 
 
 def test_everything_drawn_is_in_the_table(trained, law):
-    records = Theorem3().records(trained(law, {"A": on_s(law)}))
+    records = Theorem3().records(trained(law, {"A": weights_on_s(law)}))
     figure = Fig1().draw(records)
     lines = sum(len(axes.lines) for axes in figure.axes)
     assert lines == len({(row["panel"], row["series"]) for row in Fig1().table(records)}) == 12

@@ -25,7 +25,7 @@ def law(law_of_context):
     return law_of_context(10)
 
 
-def on_s(law):
+def weights_on_s(law):
     a_L, b_L = (torch.tensor(s, dtype=torch.float64)[:, None, None] for s in (A_SCALARS, B_SCALARS))
     identity = torch.eye(law.dim, dtype=torch.float64).expand(2, 1, -1, -1)
     return {"A": -a_L * torch.linalg.inv(law.Sigma_RDD)[:, None], "B": b_L * identity}
@@ -44,7 +44,7 @@ def verdicts(records):
 
 
 def test_on_s_every_verdict_is_the_expected_one(trained, law):
-    records = records_of(trained, law, on_s(law))
+    records = records_of(trained, law, weights_on_s(law))
     claims = [*Fig3().claims(records), *Fig4().claims(records), *Fig5().claims(records)]
     # A straight line from random weights comes to the optimum of the risk, where batches are tame.
     told = [c for c in claims if "need not show" not in c.claim]
@@ -69,7 +69,7 @@ MOVES = {
 
 @pytest.mark.parametrize(("move", "found"), MOVES.values(), ids=list(MOVES))
 def test_weights_off_s_and_tame_ones_are_seen(trained, law, move, found):
-    weights = {name: matrix.clone() for name, matrix in on_s(law).items()}
+    weights = {name: matrix.clone() for name, matrix in weights_on_s(law).items()}
     move(**weights)
     assert verdicts(records_of(trained, law, weights)).items() >= found.items()
 
@@ -80,7 +80,7 @@ def test_a_curve_that_is_low_must_have_fallen():
 
 
 def test_the_stored_numbers(trained, law):
-    exact = records_of(trained, law, on_s(law))["exact"].weights
+    exact = records_of(trained, law, weights_on_s(law))["exact"].weights
     assert np.allclose(exact["a_RL"], A_SCALARS)
     assert np.allclose(exact["beta_RL"], np.multiply(A_SCALARS[:2], B_SCALARS))
     family = InvariantRisk(5, 10, 3, with_b=True)
@@ -93,13 +93,13 @@ def test_the_stored_numbers(trained, law):
 
 
 def test_tame_weights_cost_on_batches_what_they_cost_exactly(trained, law):
-    weights = {name: 0.2 * matrix for name, matrix in on_s(law).items()}
+    weights = {name: 0.2 * matrix for name, matrix in weights_on_s(law).items()}
     exact = records_of(trained, law, weights)["exact"].weights
     assert np.allclose(exact["plain_batch_RK"].mean(1), exact["risk_on_s_R"], rtol=0.1)
 
 
 def test_everything_drawn_is_in_the_table(trained, law):
-    records = records_of(trained, law, on_s(law))
+    records = records_of(trained, law, weights_on_s(law))
     lines = sum(len(axes.lines) for axes in Fig3().draw(records).axes)
     assert lines == len({(row["panel"], row["series"]) for row in Fig3().table(records)}) == 19
     plain = [row for row in Fig3().table(records) if row["panel"] == "g"]

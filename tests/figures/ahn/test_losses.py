@@ -113,7 +113,7 @@ def test_few_contexts_leave_an_order_undecided(tmp_path):
     records = stored(tmp_path, "layers", [2])
     found = Losses.of(records, "layers")
     few = replace(found, loss_RC={k: v[:, :10] for k, v in found.loss_RC.items()})
-    assert losses.medians_ordered(few, "trained", "pgd_one", "L", [2]).verdict == "undecided"
+    assert losses.compare_medians(few, "trained", "pgd_one", "L", [2]).verdict == "undecided"
 
 
 def test_a_mean_that_one_context_makes_decides_nothing(tmp_path):
@@ -124,7 +124,7 @@ def test_a_mean_that_one_context_makes_decides_nothing(tmp_path):
     terms_C = loss_RC[0] - arrays["loss_gd_one"][0]
     assert terms_C.mean() + 3.3 * terms_C.std() / CONTEXTS**0.5 < 0
     found = Losses.of(stored(tmp_path, "layers", [2], loss_trained=loss_RC), "layers")
-    assert losses.means_ordered(found, "trained", "gd_one", "L", [2]).verdict == "undecided"
+    assert losses.compare_means(found, "trained", "gd_one", "L", [2]).verdict == "undecided"
 
 
 @pytest.mark.parametrize(("mean", "verdict"), [(1e5, "holds"), (50.0, "undecided"), (0.5, "fails")])
@@ -133,7 +133,7 @@ def test_a_mean_on_one_context_is_certain_by_markov_alone(tmp_path, mean, verdic
     loss_RC = stored(tmp_path, "layers", [2])["losses_all"].weights["loss_plain"].copy()
     loss_RC[0, 3] += max(mean - 0.5, 0) * CONTEXTS
     found = Losses.of(stored(tmp_path, "layers", [2], loss_plain=loss_RC), "layers")
-    assert losses.plain_batches_miss_the_tail(found, "L", [2]).verdict == verdict
+    assert losses.claim_missed_tail(found, "L", [2]).verdict == verdict
 
 
 def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path):
