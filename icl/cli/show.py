@@ -13,7 +13,7 @@ from icl.text import brief, inequality, kind_in_words, measurement, outcome, rel
 from icl.verdicts import KINDS, VERDICTS, error_of
 
 if TYPE_CHECKING:
-    from icl.report.book import Book
+    from icl.report.content import ReportContent
 
 WIDE = 130  # from here on the claim has a column of its own
 SHOWN = ("loss", *RISKS, "dist_preconditioned")  # of a multirun
@@ -291,7 +291,7 @@ def multirun(results: Sequence[Mapping[str, Any]]) -> None:
     Console().print(table)
 
 
-def report(document: Mapping[str, Any], told: Book) -> None:
+def report(document: Mapping[str, Any], told: ReportContent) -> None:
     """Print a summary of the page in one line, and its path."""
     from icl.report.page import summary
 

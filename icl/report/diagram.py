@@ -40,7 +40,7 @@ def svg(account: Mapping[str, Any], name: str) -> str:
 class _Drawing:
     def __init__(self, account: Mapping[str, Any]) -> None:
         self.account, self.rows = account, list(account["rows"])
-        said = [_wrapped(layer["says"]) for part in account["parts"] for layer in part["layers"]]
+        said = [_lines(layer["says"]) for part in account["parts"] for layer in part["layers"]]
         self.top = (1 + max(map(len, said), default=0)) * LINE + 12
         self.left = 10 + LETTER * max(len(f"{name} {size}") for name, size in account["rows"].items())
         self.names = 4 + LETTER * max(map(len, self.rows))
@@ -82,7 +82,7 @@ class _Drawing:
         group = self.add("g", None, None, "layer")
         self.add("rect", None, self.panels, "panel", x=x - 5, y=0, width=width + 4, height=self.height)
         self._text(number, x, LINE - 2, group, "block")
-        for line, text in enumerate(_wrapped(layer["says"]), 2):
+        for line, text in enumerate(_lines(layer["says"]), 2):
             self._text(text, x, LINE * line - 2, group, "quiet")
         touched = {block for _, _, _, marks, written in columns for block in (*marks, *written)}
         for block in (
@@ -90,9 +90,9 @@ class _Drawing:
         ):  # again beside the cells: a wide drawing is scrolled
             self._text(block, x, self._lane(block) - 3, group, "quiet")
         middle = x + self.names + (width - self.names - HEAD * len(columns)) / 2 + HEAD / 2 - 3
-        for index, (name, below, told, marks, written) in enumerate(columns):
+        for index, (name, below, words, marks, written) in enumerate(columns):
             column = self.add("g", None, group, "relu" if name == "relu" else "head")
-            self.add("title", f"layer {number}, {told}", column)
+            self.add("title", f"layer {number}, {words}", column)
             self._column(marks, written, middle + HEAD * index, column)
             for line, text in enumerate([name, below], 1):
                 self._text(
@@ -154,9 +154,9 @@ def _columns(layer: Mapping[str, Any]) -> Iterator[Column]:
         yield f"h{number}", "", f"head {number}: {'; '.join(head['equations'])}", marks, head["writes"]
     if (relu := layer["relu"]) is not None:
         marks = dict.fromkeys(relu["reads"], "r")
-        told = f"relu: {', '.join(relu['writes'])} from {', '.join(relu['reads'])}"
-        yield "relu", f"{relu['neurons']}", f"{told} with {relu['neurons']} neurons", marks, relu["writes"]
+        words = f"relu: {', '.join(relu['writes'])} from {', '.join(relu['reads'])}"
+        yield "relu", f"{relu['neurons']}", f"{words} with {relu['neurons']} neurons", marks, relu["writes"]
 
 
-def _wrapped(says: str) -> list[str]:
+def _lines(says: str) -> list[str]:
     return textwrap.wrap(says.replace("<-", "←"), LETTERS_A_LINE)

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from icl.report.book import ReportEntry
+from icl.report.content import ReportEntry
 from icl.runs import atomic, documents
 
 FOLDER = "files"
@@ -69,7 +69,7 @@ def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
     place, files = _place(folder, page, entry), {}
     for extension, source in ((entry.document or {}).get("files") or {}).items():
         target = place / re.sub(r"[^\w.-]|^\.+", "_", Path(source).name)
-        if _copied(Path(source), target):
+        if _copy_if_changed(Path(source), target):
             files[str(extension)] = target
     links = {extension: _link(folder, target) for extension, target in files.items()}
     if links:
@@ -85,7 +85,7 @@ def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
         if not (_is_newer(light, source) and _is_newer(dark, source)):
             text = part(vector, name[1:], box) if name else vector
             _write(light, text)
-            _write(dark, darkened(text))
+            _write(dark, darken(text))
         return Image(_link(folder, light), _link(folder, dark), (box[2], box[3]))
 
     views = {name: image(f"-{name}", _numbers(box)) for name, box in _VIEW.findall(vector)}
@@ -132,7 +132,7 @@ def record(entry: ReportEntry, folder: Path, page: str) -> str:
     return _link(folder, path)
 
 
-def darkened(vector: str) -> str:
+def darken(vector: str) -> str:
     """The drawing for a dark page: what is drawn in black in light, and the dark colours a little lighter.
 
     Text on the cells of a heatmap has a colour of its own (icl.figures.style) and stays as it is.
@@ -161,7 +161,7 @@ def _write(path: Path, text: str) -> None:
         _put(path, lambda part: part.write_bytes(content))
 
 
-def _copied(source: Path, target: Path) -> bool:
+def _copy_if_changed(source: Path, target: Path) -> bool:
     """Copy `source` to `target` unless size and time agree; return whether `target` is `source` now."""
     try:
         ours, theirs = target.stat() if target.exists() else None, source.stat()

@@ -33,7 +33,7 @@ def mathml(latex: str, display: str = "inline") -> Markup:
 
     try:
         root = ElementTree.fromstring(convert(latex, display=display))
-        _allowed(root)
+        _refuse_unknown(root)
     except Exception:  # whatever a config's LaTeX makes of the library
         return Markup(f"<code>{escape(latex)}</code>")
     return Markup(ElementTree.tostring(root, encoding="unicode"))
@@ -52,7 +52,7 @@ def words(text: str) -> str:
     return _BETWEEN_DOLLARS.sub(r"\1", text)
 
 
-def _allowed(node: ElementTree.Element) -> None:
+def _refuse_unknown(node: ElementTree.Element) -> None:
     node.tag = node.tag.removeprefix(f"{{{_SPACE}}}")
     if node.tag not in _TAGS:
         raise ValueError(f"{node.tag} is no mathematics")
@@ -60,4 +60,4 @@ def _allowed(node: ElementTree.Element) -> None:
         node.text = re.sub(r"^ | $", "\N{NO-BREAK SPACE}", node.text)
     node.attrib = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
     for child in node:
-        _allowed(child)
+        _refuse_unknown(child)

@@ -1,4 +1,4 @@
-"""The page: a book as one folder of static files that opens from disk, without a server or a network."""
+"""The page: a content as one folder of static files that opens from disk, without a server or a network."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.report import diagram, drawings, mathematics, pages, ruler, stories
-from icl.report.book import Book, Paper, PaperStory, ReportEntry, Term
-from icl.report.statements import Counts, Statement, anchor, counted, statements
+from icl.report import diagram, drawings, highlights, mathematics, pages, ruler
+from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
+from icl.report.statements import Counts, Statement, anchor, count, statements
 from icl.runs import atomic, documents
 from icl.text import typeset
 
@@ -38,7 +38,7 @@ class Figure:
     def alt(self) -> str:
         """Alternative text: what the picture shows, and the verdicts of its claims."""
         shown = f"{self.entry.reference or self.entry.id}. {self.caption}".strip()
-        return f"{shown} {_sentence(counted(self.statements, []))}".strip()
+        return f"{shown} {_sentence(count(self.statements, []))}".strip()
 
     @property
     def rows(self) -> list[tuple[tuple[str, ...], list[Statement]]]:
@@ -48,25 +48,25 @@ class Figure:
             named = tuple(f"panel-{letter}" for letter in statement.panels)
             known = named if named and all(name in self.picture.views for name in named) else ()
             by_panels.setdefault(known, []).append(statement)
-        told = {name for named in by_panels for name in named}
-        left = tuple(name for name in self.picture.views if name not in told)
+        named_views = {name for named in by_panels for name in named}
+        left = tuple(name for name in self.picture.views if name not in named_views)
         rest = by_panels.pop((), [])
         rows = list(by_panels.items())
         return [*rows, (left if rows else (), rest)] if rest or left or not rows else rows
 
 
 @dataclass(frozen=True)
-class ShownStory:
-    """A story as shown: its sentences, the statements it stands on, and its figure."""
+class RenderedHighlight:
+    """A highlight as shown: its sentences, the statements it stands on, and its figure."""
 
-    story: PaperStory
+    highlight: Highlight
     text: Sequence[str]
     statements: Sequence[Statement]
     figure: Figure | None
 
     @property
     def views(self) -> list[str]:
-        found = [f"panel-{letter}" for letter in self.story.panels]
+        found = [f"panel-{letter}" for letter in self.highlight.panels]
         return found if self.figure and all(name in self.figure.picture.views for name in found) else []
 
 
@@ -79,49 +79,55 @@ class Section:
     figures: Sequence[Figure]
     waiting: Sequence[ReportEntry]  # figures without a drawing
     counts: Counts
-    stories: Sequence[ShownStory]
+    highlights: Sequence[RenderedHighlight]
 
 
-def write_report(folder: Path, book: Book) -> Path:
+def write_report(folder: Path, content: ReportContent) -> Path:
     """Writes `folder`/SCALE.html with its files beside it, and index.html; the path of the page."""
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    sections = _sections(folder, book)
-    records = {id(e): drawings.record(e, folder, book.name) for e in book.entries if e.document is not None}
-    html = _template().render(**_told(book, sections), record=lambda entry: records[id(entry)])
-    path = folder / f"{book.name}.html"
+    sections = _sections(folder, content)
+    records = {
+        id(e): drawings.record(e, folder, content.name) for e in content.entries if e.document is not None
+    }
+    html = _template().render(
+        **_template_variables(content, sections), record=lambda entry: records[id(entry)]
+    )
+    path = folder / f"{content.name}.html"
     atomic.write_bytes(path, html.encode())
     pages.link(folder)
     pictures = [figure.picture for section in sections for figure in section.figures]
     shown = {link for picture in pictures for link in picture.links}
-    drawings.remove_others(folder, book.name, shown | set(records.values()))
+    drawings.remove_others(folder, content.name, shown | set(records.values()))
     return path
 
 
-def summary(book: Book) -> str:
+def summary(content: ReportContent) -> str:
     """The verdicts in one sentence."""
-    return _sentence(counted(statements(book), book.entries))
+    return _sentence(count(statements(content), content.entries))
 
 
-def _sections(folder: Path, book: Book) -> list[Section]:
-    known = {paper.id: paper for paper in book.papers}
-    ids = dict.fromkeys([*known, *(entry.paper for entry in book.entries)])
-    found = [_section(folder, known.get(id, Paper(id, id)), book) for id in ids]
+def _sections(folder: Path, content: ReportContent) -> list[Section]:
+    known = {paper.id: paper for paper in content.papers}
+    ids = dict.fromkeys([*known, *(entry.paper for entry in content.entries)])
+    found = [_section(folder, known.get(id, Paper(id, id)), content) for id in ids]
     return [section for section in found if section.counts.entries]
 
 
-def _section(folder: Path, paper: Paper, book: Book) -> Section:
-    entries = [entry for entry in book.entries if entry.paper == paper.id]
-    of_entry = {id(entry): list(statements(Book(book.scale, [], [entry]))) for entry in entries}
+def _section(folder: Path, paper: Paper, content: ReportContent) -> Section:
+    entries = [entry for entry in content.entries if entry.paper == paper.id]
+    of_entry = {id(entry): list(statements(ReportContent(content.scale, [], [entry]))) for entry in entries}
     every = [statement for entry in entries for statement in of_entry[id(entry)]]
     figures = [e for e in entries if e.group == "figure"]
-    drawn = [_figure(folder, e, of_entry[id(e)], book.name) for e in figures if e.document is not None]
+    drawn = [_figure(folder, e, of_entry[id(e)], content.name) for e in figures if e.document is not None]
     checks = sorted(
         (s for e in entries if e.group != "figure" for s in of_entry[id(e)]), key=lambda s: s.rank
     )
     waiting = [entry for entry in figures if entry.document is None]
-    told = [found for story in paper.stories for found in _story(story, entries, checks, drawn)]
-    return Section(paper, checks, drawn, waiting, counted(every, entries), told)
+    highlights = [
+        shown for highlight in paper.highlights for shown in _highlight(highlight, entries, checks, drawn)
+    ]
+    return Section(paper, checks, drawn, waiting, count(every, entries), highlights)
 
 
 def _figure(folder: Path, entry: ReportEntry, found: Sequence[Statement], page: str) -> Figure:
@@ -130,31 +136,34 @@ def _figure(folder: Path, entry: ReportEntry, found: Sequence[Statement], page: 
     return Figure(entry, anchor(entry), shown, caption, drawn_from, found)
 
 
-def _story(
-    story: PaperStory, entries: Sequence[ReportEntry], checks: Sequence[Statement], figures: Sequence[Figure]
-) -> Iterator[ShownStory]:
-    """The story, if its figure or all its statements are here, and came out as it tells."""
-    text = stories.sentences(story.text, {entry.id: entry for entry in entries})
+def _highlight(
+    highlight: Highlight,
+    entries: Sequence[ReportEntry],
+    checks: Sequence[Statement],
+    figures: Sequence[Figure],
+) -> Iterator[RenderedHighlight]:
+    """The highlight, if its figure or all its statements are here, and their verdicts are those it names."""
+    text = highlights.sentences(highlight.text, {entry.id: entry for entry in entries})
     by_name = {statement.entry.id: statement for statement in checks if statement.verdict}
-    on = [by_name[name] for name in story.statements if name in by_name]
-    figure = next((figure for figure in figures if figure.entry.id == story.figure), None)
-    told = all(
-        by_name[name].verdict == verdict for name, verdict in story.statements.items() if name in by_name
+    on = [by_name[name] for name in highlight.statements if name in by_name]
+    figure = next((figure for figure in figures if figure.entry.id == highlight.figure), None)
+    agrees = all(
+        by_name[name].verdict == verdict for name, verdict in highlight.statements.items() if name in by_name
     )
-    if text and told and (figure or len(on) == len(story.statements)):
-        yield ShownStory(story, text, on, figure)
+    if text and agrees and (figure or len(on) == len(highlight.statements)):
+        yield RenderedHighlight(highlight, text, on, figure)
 
 
-def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
+def _template_variables(content: ReportContent, sections: Sequence[Section]) -> dict[str, Any]:
     """Return the variables of the template."""
     every = [s for section in sections for s in [*section.checks, *_claims(section)]]
-    counts = counted(every, book.entries)
+    counts = count(every, content.entries)
     untrue = [s for s in every if s.verdict == "fails" and s.as_expected]
     untrue.sort(key=lambda s: s.rank)
-    stale = sum(e.state == "stale" for e in book.entries)
-    live = any(e.state in ("waiting", "running") and not e.reason for e in book.entries)
+    stale = sum(e.state == "stale" for e in content.entries)
+    live = any(e.state in ("waiting", "running") and not e.reason for e in content.entries)
     return {
-        "book": book,
+        "content": content,
         "sections": sections,
         "counts": counts,
         "measured_papers": sum(section.counts.statements > 0 for section in sections),
@@ -165,10 +174,10 @@ def _told(book: Book, sections: Sequence[Section]) -> dict[str, Any]:
         "closed_forms": [(s.paper, form) for s in sections for form in s.paper.closed_forms],
         "terms": [(s.paper, s.paper.terms) for s in sections if s.paper.terms],
         "unexpected": [s for s in every if s.verdict and not s.as_expected],
-        "troubled": [e for e in book.entries if e.state == "failed"],
+        "troubled": [e for e in content.entries if e.state == "failed"],
         "live": live,
         "stale": stale,
-        "made": _made(book.entries),
+        "made": _provenances(content.entries),
         "css": _file("style.css"),
         "js": _file("page.js"),
         "js_digest": _digest(_file("page.js")),
@@ -182,7 +191,7 @@ def _claims(section: Section) -> Iterator[Statement]:
 
 
 def _sentence(counts: Counts) -> str:
-    """`31 hold, 3 fail as expected and 17 are undecided.` Undecided is never told as a success."""
+    """`31 hold, 3 fail as expected and 17 are undecided.` Undecided is never shown as a success."""
     if not counts.statements:
         return ""
     fails = counts.fails - counts.fails_unexpected
@@ -200,13 +209,13 @@ def _sentence(counts: Counts) -> str:
     return f"{listed}; {counts.unexpected} other than expected." if counts.unexpected else f"{listed}."
 
 
-def _made(entries: Sequence[ReportEntry]) -> list[tuple[dict[str, str], list[ReportEntry]]]:
+def _provenances(entries: Sequence[ReportEntry]) -> list[tuple[dict[str, str], list[ReportEntry]]]:
     """The records by the code, versions and hardware they were made with, most first."""
     groups: dict[str, tuple[dict[str, str], list[ReportEntry]]] = {}
     for entry in entries:
         if entry.document is not None:
-            told = _environment(entry.record.get("provenance") or {})
-            groups.setdefault(repr(told), (told, []))[1].append(entry)
+            environment = _environment(entry.record.get("provenance") or {})
+            groups.setdefault(repr(environment), (environment, []))[1].append(entry)
     return sorted(groups.values(), key=lambda group: -len(group[1]))
 
 
@@ -247,25 +256,25 @@ def _template() -> Template:
         "mathml": mathematics.mathml,
     }  # fmt: skip
     environment.globals |= {
-        "anchor": anchor, "diagram": _drawn, "diagram_legend": diagram.LEGEND, "ruler": _ruled,
-        "with_terms": _with_terms, "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"},
+        "anchor": anchor, "diagram": _diagram, "diagram_legend": diagram.LEGEND, "ruler": _ruler,
+        "with_terms": _link_terms, "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"},
     }  # fmt: skip
     return environment.get_template("page.html.jinja")
 
 
-def _drawn(account: Mapping[str, Any], name: str) -> Any:
+def _diagram(account: Mapping[str, Any], name: str) -> Any:
     from markupsafe import Markup
 
     return Markup(diagram.svg(account, name))
 
 
-def _ruled(statement: Statement) -> Any:
+def _ruler(statement: Statement) -> Any:
     from markupsafe import Markup
 
     return Markup(ruler.svg(statement.marks, statement.verdict)) if statement.marks else ""
 
 
-def _with_terms(claim: str, paper: Paper) -> Any:
+def _link_terms(claim: str, paper: Paper) -> Any:
     """A claim in which the paper's terms lead to their definitions, and show them to who points at them."""
     from markupsafe import Markup, escape
 
@@ -275,8 +284,8 @@ def _with_terms(claim: str, paper: Paper) -> Any:
         return escape(claim)
     names = "|".join(re.escape(name) for name in sorted(terms, key=len, reverse=True))
     parts = re.split(rf"(?<![\w(])({names})(?!\w)", claim)
-    told = (_term(paper, *terms[part], part) if i % 2 else escape(part) for i, part in enumerate(parts))
-    return Markup("").join(told)
+    linked = (_term(paper, *terms[part], part) if i % 2 else escape(part) for i, part in enumerate(parts))
+    return Markup("").join(linked)
 
 
 def _forms(name: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ def link(folder: Path) -> None:
     heads = {path: head for path, html in found.items() if (head := _HEAD.search(html))}
     fullest, content = -1, ""
     for path, head in heads.items():
-        others = " ".join(_link(other.name, told[1], other == path) for other, told in heads.items())
+        others = " ".join(_link(other.name, title[1], other == path) for other, title in heads.items())
         nav = others if len(heads) > 1 else ""
         html = _NAV.sub(lambda match: f"{match[1]}{nav}{match[2]}", found[path], count=1)  # noqa: B023
         if html != found[path]:
@@ -35,5 +35,5 @@ def link(folder: Path) -> None:
         atomic.write_bytes(folder / INDEX, content.encode())
 
 
-def _link(name: str, told: str, is_here: bool) -> str:
-    return f'<a href="{escape(name)}"{" aria-current=page" if is_here else ""}>{escape(told)}</a>'
+def _link(name: str, title: str, is_here: bool) -> str:
+    return f'<a href="{escape(name)}"{" aria-current=page" if is_here else ""}>{escape(title)}</a>'

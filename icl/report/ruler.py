@@ -29,10 +29,10 @@ class Marks:
 def svg(marks: Marks, verdict: str) -> str:
     """One <svg>; its colours are the page's, by class."""
     place, ticks = _scale(marks.values)
-    told = [f"measured {typeset(marks.measured)}", f"bound {marks.wanted} {typeset(marks.bound)}"]
+    labels = [f"measured {typeset(marks.measured)}", f"bound {marks.wanted} {typeset(marks.bound)}"]
     if marks.control is not None:
-        told.append(f"control {typeset(marks.control)}")
-    look = {"class": "ruler", "role": "img", "aria-label": ", ".join(told)}
+        labels.append(f"control {typeset(marks.control)}")
+    look = {"class": "ruler", "role": "img", "aria-label": ", ".join(labels)}
     root = ElementTree.Element("svg", look | {"viewBox": f"0 0 {WIDTH} {HEIGHT}"})
 
     def add(tag: str, look: str, text: str | None = None, **attributes: object) -> None:
@@ -81,8 +81,8 @@ def _scale(values: Sequence[float]) -> tuple[Callable[[float], float], list[tupl
 
 
 def _power(exponent: int) -> str:
-    return typeset(10.0**exponent) if -3 <= exponent <= 4 else f"10{_raised(exponent)}"
+    return typeset(10.0**exponent) if -3 <= exponent <= 4 else f"10{_superscript(exponent)}"
 
 
-def _raised(exponent: int) -> str:
+def _superscript(exponent: int) -> str:
     return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

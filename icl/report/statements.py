@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from icl.report.book import Book, ReportEntry
+from icl.report.content import ReportContent, ReportEntry
 from icl.report.ruler import Marks
 from icl.text import Relation, is_number, kind_in_words, named_values, relation, typeset, typeset_inequality
 from icl.verdicts import KINDS
@@ -158,11 +158,11 @@ class Counts:
         return self.entries - self.waiting - self.skipped
 
 
-def statements(book: Book) -> list[Statement]:
-    return [statement for entry in book.entries for statement in _statements(entry)]
+def statements(content: ReportContent) -> list[Statement]:
+    return [statement for entry in content.entries for statement in _statements(entry)]
 
 
-def counted(found: Sequence[Statement], entries: Sequence[ReportEntry]) -> Counts:
+def count(found: Sequence[Statement], entries: Sequence[ReportEntry]) -> Counts:
     verdicts = Counter(statement.verdict for statement in found)
     states = Counter(entry.state for entry in entries)
     unexpected = sum(bool(s.verdict) and not s.as_expected for s in found)

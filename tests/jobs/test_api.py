@@ -160,8 +160,10 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
 def test_reproduce_tells_how_far_it_is(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from icl.jobs.execution import plan
 
-    every, heard = plan.blanks, []
-    monkeypatch.setattr(plan, "blanks", lambda *asked: [e for e in every(*asked) if e.id == "ahn/lemma1"])
+    every, heard = plan.blank_entries, []
+    monkeypatch.setattr(
+        plan, "blank_entries", lambda *asked: [e for e in every(*asked) if e.id == "ahn/lemma1"]
+    )
     document = icl.reproduce(outputs=outputs, scale="smoke", tell=heard.append)
     assert [check["check"] for check in document["checks"]] == ["ahn/lemma1"]
     assert Path(document["report"]).is_file() and document["failures"] == []

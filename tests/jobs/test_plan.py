@@ -20,7 +20,7 @@ from icl.jobs.execution.workers import following, run_tasks
 from icl.jobs.requests.figure import FigureRequest
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.stored.report import ReportRequest
-from icl.report.book import Book, ReportEntry
+from icl.report.content import ReportContent, ReportEntry
 from icl.runs.atomic import Unwritable
 from icl.runs.code import TRAINING, code_digest
 from icl.runs.documents import write_record
@@ -99,7 +99,7 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
 ) -> None:
     written: list[str] = []
 
-    def write(told: Book, outputs: Path) -> Path:
+    def write(told: ReportContent, outputs: Path) -> Path:
         written.append(told.entries[0].state)
         return outputs / "report"
 

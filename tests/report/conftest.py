@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icl.report.book import Book, Paper, ReportEntry
+from icl.report.content import Paper, ReportContent, ReportEntry
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>'&"
 REMARKS = ["With (3) as printed the sign is wrong."]
@@ -98,6 +98,6 @@ def waiting(group: str = "check", id: str = "one/theorem9", **changes: Any) -> R
     )
 
 
-def book(*entries: ReportEntry, papers: Sequence[Paper] = (), **changes: Any) -> Book:
+def content(*entries: ReportEntry, papers: Sequence[Paper] = (), **changes: Any) -> ReportContent:
     scale, only = changes.pop("scale", "laptop"), changes.pop("only", ())
-    return Book(scale, papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}, only)
+    return ReportContent(scale, papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}, only)

@@ -14,12 +14,12 @@ import torch
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.report import papers
-from icl.report.book import Paper
+from icl.report.content import Paper
 from icl.report.page import write_report
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
 from icl.theory.xie.initial_guess import gap, lost_slope
 from tests.report.browser import Browser, browser, find
-from tests.report.conftest import HOSTILE, Make, book, check, waiting
+from tests.report.conftest import HOSTILE, Make, check, content, waiting
 
 PROGRAM = find()
 pytestmark = [
@@ -73,7 +73,7 @@ def path(tmp_path: Path, figure: Make) -> Path:
         check("two/a", "undecided", claim=HOSTILE), figure(caption=HOSTILE), figure("two/fig1", [odd_claim]),
         waiting(reason="not run"), waiting("figure", "two/fig2", state="failed", reason=LONG),
     ]  # fmt: skip
-    told = book(
+    told = content(
         *entries, papers=[Paper("one", "The first paper", "Someone 2020", f"https://example.org/{LONG}")]
     )
     return write_report(tmp_path / "report", told)
@@ -222,7 +222,7 @@ def test_it_prints(tab: Browser, path: Path) -> None:
 
 
 def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browser, tmp_path: Path) -> None:
-    path = write_report(tmp_path / "report", book(check(), waiting()))
+    path = write_report(tmp_path / "report", content(check(), waiting()))
     tab.open(path)
     assert "reloads by itself" in tab.run("document.getElementById('reload-hint').textContent")
     # In place of five seconds: the callback is called at once.
@@ -231,7 +231,7 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
         tab.run("document.querySelector('details').open = true; window.mark = 1; window.tick()")
         tab.run("new Promise((done) => setTimeout(done, 100))")
         assert tab.run("window.mark") == 1, "an open evidence is being read"
-        write_report(path.parent, book(check(), replace(check("one/next"), state="done")))
+        write_report(path.parent, content(check(), replace(check("one/next"), state="done")))
         tab.events.clear()
         tab.run("document.querySelector('details').open = false; window.tick()")
         tab.wait_for("Page.loadEventFired")
@@ -242,7 +242,7 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
 def test_the_closed_forms_have_the_values_of_the_library(tab: Browser, tmp_path: Path) -> None:
     paper = next(paper for paper in papers(["ahn"], ConfigDirs()))
     forms = [form for name in ("ahn", "xie") for form in papers([name], ConfigDirs())[0].closed_forms]
-    told = book(check(), papers=[replace(paper, id="one", closed_forms=forms)])
+    told = content(check(), papers=[replace(paper, id="one", closed_forms=forms)])
     tab.open(write_report(tmp_path / "report", told))
 
     def value(form: str, **at: float) -> float:

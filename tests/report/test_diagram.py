@@ -14,7 +14,7 @@ from icl.constructions.giannou.describe import describe
 from icl.models.giannou.columns import ColumnStack
 from icl.report import diagram
 from icl.report.page import write_report
-from tests.report.conftest import HOSTILE, book, check
+from tests.report.conftest import HOSTILE, check, content
 
 STACKS = {
     "lemma4_1": inversion.lemma4_1(3),
@@ -86,7 +86,7 @@ def test_text_is_escaped(tmp_path: Path) -> None:
     told["attention"] = HOSTILE
     svg = drawn(told)
     assert HOSTILE in texts(svg, "block") and not list(svg.iter("script"))
-    page = write_report(tmp_path, book(check(construction=told, details=[HOSTILE]))).read_text()
+    page = write_report(tmp_path, content(check(construction=told, details=[HOSTILE]))).read_text()
     assert '<svg class="construction"' in page and "<script>alert" not in page and "<img src=x" not in page
 
 
@@ -94,7 +94,7 @@ def test_the_page_draws_both_stacks_of_a_statement_beside_the_words(tmp_path: Pa
     other = describe(inversion.lemma4_1_one_layer(3), "one <layer>")
     both = describe(STACKS["lemma4_1"], "two layers", other)
     entries = [check(construction=asdict(both), details=both.lines()), check("one/theorem2")]
-    page = write_report(tmp_path, book(*entries)).read_text()
+    page = write_report(tmp_path, content(*entries)).read_text()
     assert page.count('class="construction"') == 2 and "<p>one &lt;layer&gt;</p>" in page
     assert all(line in unescape(page) for line in both.lines()) and "no mask" in page
     ids = re.findall(r' id="([^"]+)"', page)

@@ -14,11 +14,11 @@ import pytest
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored import catalog, report
-from icl.report.book import MetricSummary, Paper, PaperStory, ReportedRun, ReportEntry, SweptRuns, Term
+from icl.report.content import Highlight, MetricSummary, Paper, ReportedRun, ReportEntry, SweptRuns, Term
 from icl.report.mathematics import mathml, prose
 from icl.report.page import summary, write_report
 from icl.runs import atomic
-from tests.report.conftest import CLAIMS, HOSTILE, Make, book, check, waiting
+from tests.report.conftest import CLAIMS, HOSTILE, Make, check, content, waiting
 
 ROOT = Path(__file__).parents[2]
 VOID = {"meta", "link", "img", "input", "rect"}
@@ -60,7 +60,7 @@ class Page(HTMLParser):
 
 
 def page(folder: Path, *entries: ReportEntry, **changes: Any) -> Page:
-    told = book(*entries, **changes)
+    told = content(*entries, **changes)
     path = write_report(folder / "report", told)
     assert path == folder / f"report/{told.name}.html"
     return Page(path.read_text())
@@ -184,7 +184,7 @@ def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: 
     ]  # fmt: skip
     papers = [Paper("one", bad, bad, f"javascript:alert(1)//{bad}"), Paper("two", bad, bad, f"https://{bad}")]
     entries.append(check("two/a"))
-    told = book(*entries, papers=papers, written=bad)
+    told = content(*entries, papers=papers, written=bad)
     write_report(tmp_path / "report", told)
     html = (tmp_path / "report/index.html").read_text()
     found = Page(html)
@@ -198,7 +198,7 @@ def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: 
 def test_the_policy_allows_our_own_script_and_style_and_nothing_from_elsewhere(
     tmp_path: Path, figure: Make
 ) -> None:
-    html = write_report(tmp_path, book(check(), figure())).read_text()
+    html = write_report(tmp_path, content(check(), figure())).read_text()
     found = Page(html)
     (policy,) = (m["content"] for m in found.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
@@ -237,7 +237,7 @@ def test_records_of_other_code_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_report(tmp_path, book(check()))
+    path = write_report(tmp_path, content(check()))
     before = path.read_bytes()
 
     def fail(*_: object) -> None:
@@ -245,13 +245,13 @@ def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(atomic.os, "replace", fail)
     with pytest.raises(OSError, match="no space"):
-        write_report(tmp_path, book(check("one/other")))
+        write_report(tmp_path, content(check("one/other")))
     assert path.read_bytes() == before
     assert {p.name for p in tmp_path.iterdir()} == {"index.html", "laptop.html", "files"}
 
 
 def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None:
-    told = book(check(), figure())
+    told = content(check(), figure())
     assert len({write_report(tmp_path / name, told).read_bytes() for name in ("a", "a", "b")}) == 1
 
 
@@ -263,7 +263,7 @@ def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None
     ],
 )  # fmt: skip
 def test_summary(verdicts: list[str], sentence: str) -> None:
-    assert summary(book(*(check(f"one/{i}", verdict) for i, verdict in enumerate(verdicts)))) == sentence
+    assert summary(content(*(check(f"one/{i}", verdict) for i, verdict in enumerate(verdicts)))) == sentence
 
 
 def test_a_module_of_the_report_needs_no_torch_and_jinja_only_to_write() -> None:
@@ -283,9 +283,9 @@ def test_no_paper_is_named_in_the_code() -> None:
 
 
 def test_a_page_of_another_scale_replaces_none_and_the_fullest_is_the_index(tmp_path: Path) -> None:
-    full = write_report(tmp_path, book(check(), check("one/b")))
-    smoke = write_report(tmp_path, book(check(), scale="smoke"))
-    part = write_report(tmp_path, book(check(), only=["one"]))
+    full = write_report(tmp_path, content(check(), check("one/b")))
+    smoke = write_report(tmp_path, content(check(), scale="smoke"))
+    part = write_report(tmp_path, content(check(), only=["one"]))
     assert len({full, smoke, part}) == 3
     assert (tmp_path / "index.html").read_bytes() == full.read_bytes(), "the one that has decided most"
     for path in (full, smoke, part):
@@ -307,7 +307,7 @@ def test_every_shipped_formula_and_text_becomes_mathml() -> None:
     papers = report.papers(catalog.papers(ConfigDirs()), ConfigDirs())
     formulas += [form.formula for paper in papers for form in paper.closed_forms]
     texts = [term.text for paper in papers for term in paper.terms]
-    texts += [text for paper in papers for story in paper.stories for text in story.text]
+    texts += [text for paper in papers for highlight in paper.highlights for text in highlight.text]
     wrong = [latex for latex in formulas if not mathml(latex).startswith("<math")]
     assert not wrong + [text for text in texts if "<code>" in prose(text) or "$" in prose(text)]
 
@@ -317,9 +317,9 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
 ) -> None:
     of_check = "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$."
     words = [f"{of_check} It fell from {{one/fig1 from}}.", "Nobody has {one/theorem2 risk}."]
-    story = PaperStory("Half", words, {"one/theorem1": "holds"})
+    highlight = Highlight("Half", words, {"one/theorem1": "holds"})
     terms = [Term("minimum", "where $f$ is least", "the least")]
-    paper = Paper("one", "A paper", terms=terms, stories=[story])
+    paper = Paper("one", "A paper", terms=terms, highlights=[highlight])
     text = text_of(tmp_path, check(), figure(), papers=[paper])
     told = text[text.index("What was found") : text.index("Setting")]
     assert "The risk is 0.25 at d=5. It fell from 1." in told and "Nobody" not in told
@@ -345,6 +345,6 @@ def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:
     sweep = SweptRuns(
         "train mine/first", "sweeps/4567", {"done": 2}, [ReportedRun("lr=0.1", "", numbers)], "lr=0.1"
     )
-    told = replace(book(check()), runs=[run], sweeps=[sweep])
+    told = replace(content(check()), runs=[run], sweeps=[sweep])
     text = Page(write_report(tmp_path, told).read_text()).flat
     assert "best: lr=0.1" in text and text.count("exact_risk (exact) 0.25 [0.2, 0.3]") == 2

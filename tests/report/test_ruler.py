@@ -7,7 +7,7 @@ import pytest
 
 from icl.report.ruler import LEFT, RIGHT, WIDTH, Marks, svg
 from icl.report.statements import statements
-from tests.report.conftest import book, check
+from tests.report.conftest import check, content
 
 
 def places(marks: Marks) -> dict[str, float]:
@@ -41,10 +41,10 @@ def test_the_dot_is_on_the_shaded_side_where_the_claim_puts_it(marks: Marks, ins
 def test_a_control_is_marked_where_it_lies_beyond_the_bound() -> None:
     def marks(**control: object) -> Marks | None:
         told = {"description": "c", "rejected": True, **control}
-        return statements(book(check(control=told)))[0].marks
+        return statements(content(check(control=told)))[0].marks
 
-    refuted = statements(book(check(verdict="fails")))[0].marks
+    refuted = statements(content(check(verdict="fails")))[0].marks
     assert refuted == Marks(2.1e-16, 1e-12, ">", 0.5), "the statement would be true on the other side"
     assert marks(measured=0.5) == Marks(2.1e-16, 1e-12, "<", 0.5)
     assert marks(measured=1e-20) == marks(measured=None) == Marks(2.1e-16, 1e-12, "<")
-    assert statements(book(check(measured={"gradient_norm": float("nan")})))[0].marks is None
+    assert statements(content(check(measured={"gradient_norm": float("nan")})))[0].marks is None

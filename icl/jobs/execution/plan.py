@@ -17,8 +17,8 @@ from icl.events import WorkItem
 from icl.jobs.execution.task import QueuedRequest, task_of
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Found
-from icl.jobs.stored.report import SHOWN, ReportRequest, blanks, with_result
-from icl.report.book import ReportEntry
+from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, with_result
+from icl.report.content import ReportEntry
 from icl.runs.code import current_digest
 from icl.runs.documents import read_json
 
@@ -40,7 +40,7 @@ class PlannedItem:
 
 def plan_parts(request: ReportRequest, session: Session) -> list[PlannedItem]:
     """Plan every check and figure of the requested papers; a stored result counts as done."""
-    parts = [_part(entry, request.scale, session) for entry in blanks(request, session.configs)]
+    parts = [_part(entry, request.scale, session) for entry in blank_entries(request, session.configs)]
 
     def turn(part: PlannedItem) -> tuple[int, float, str]:
         seconds = float("inf") if part.past is None else sum(part.past.values())

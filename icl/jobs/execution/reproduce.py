@@ -23,8 +23,17 @@ from icl.jobs.execution.cluster import Cluster, parse_cluster
 from icl.jobs.execution.plan import ORDER, PlannedItem, as_text, plan_parts
 from icl.jobs.execution.workers import jobs_of, run_tasks
 from icl.jobs.requests.request import Document
-from icl.jobs.stored.report import NOT_RUN, SHOWN, SKIPPED, ReportRequest, book, papers_of, with_result, write
-from icl.report.book import ReportEntry
+from icl.jobs.stored.report import (
+    NOT_RUN,
+    SHOWN,
+    SKIPPED,
+    ReportRequest,
+    papers_of,
+    report_content,
+    with_result,
+    write,
+)
+from icl.report.content import ReportEntry
 from icl.runs import atomic, documents
 
 OWN = ("only", "jobs", "cluster")
@@ -154,7 +163,7 @@ class ReportUpdater:
         entries = [part.entry for part in self.parts]
         entries.sort(key=lambda entry: (ORDER.index(entry.group), entry.id))  # whatever ran first
         try:
-            content = book(entries, self.request, self.session)
+            content = report_content(entries, self.request, self.session)
             self.path, self.failure = write(content, self.session.outputs), None
         except Exception as error:
             self.failure = f"{type(error).__name__}: {one_line(error)}"

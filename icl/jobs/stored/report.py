@@ -20,7 +20,7 @@ from icl.errors import InputError, one_line
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.stored import catalog, stored_runs
-from icl.report.book import Book, ClosedForm, Paper, PaperStory, ReportEntry, Term
+from icl.report.content import ClosedForm, Highlight, Paper, ReportContent, ReportEntry, Term
 from icl.runs import atomic
 from icl.runs.documents import read_json
 from icl.runs.provenance import provenance
@@ -57,48 +57,48 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def build_report(request: ReportRequest, session: Session) -> tuple[Document, Book]:
+def build_report(request: ReportRequest, session: Session) -> tuple[Document, ReportContent]:
     """Writes the page, and the Report where it is asked for; its document, and all that it shows."""
     started = time.monotonic()
     online = _online(request, session) if request.wandb else None  # refused before anything is written
-    found = [_looked_up(e, request.scale, session) for e in blanks(request, session.configs)]
-    told = book(found, request, session)
+    entries = [_find_result(e, request.scale, session) for e in blank_entries(request, session.configs)]
+    content = report_content(entries, request, session)
     shown = {
-        kind.plural: sum(e.group == kind.group and e.document is not None for e in told.entries)
+        kind.plural: sum(e.group == kind.group and e.document is not None for e in content.entries)
         for kind in SHOWN
     }
-    path = write(told, session.outputs)
+    path = write(content, session.outputs)
     document: Document = {"report": str(path), **shown}
     if online is not None:
         from icl.sinks.wandb_report import saved
 
         document["wandb"] = saved(online, session.outputs)
-    return document | {"seconds": time.monotonic() - started}, told
+    return document | {"seconds": time.monotonic() - started}, content
 
 
 def _online(request: ReportRequest, session: Session) -> Any:
     from icl.sinks.wandb_report import drafted
 
     figures: dict[str, list[str]] = {}
-    for entry in blanks(request, session.configs):
+    for entry in blank_entries(request, session.configs):
         figures.setdefault(entry.paper, []).extend([entry.id] if entry.group == "figure" else [])
     return drafted(session.logger, session.outputs, request.scale, figures)
 
 
-def blanks(request: ReportRequest, configs: ConfigDirs) -> list[ReportEntry]:
+def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEntry]:
     """Every check and figure there is, shipped or the user's own, as one that has not run."""
     every = [(kind.group, item) for kind in SHOWN for item in catalog.entries(kind.group, configs)]
     chosen = [(group, item) for group, item in every if not request.only or item.paper in request.only]
     return [_blank(group, item, request.scale, configs) for group, item in chosen]
 
 
-def book(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> Book:
+def report_content(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> ReportContent:
     """`entries` with their papers, what was trained here, and the provenance of the page itself."""
     sweeps = stored_runs.stored_sweeps_for_report(session.outputs)
     runs, more = stored_runs.stored_runs_for_report(
         session.outputs, {place for sweep in sweeps for place in sweep.members}
     )
-    return Book(
+    return ReportContent(
         request.scale,
         papers((e.paper for e in entries), session.configs),
         entries,
@@ -110,12 +110,12 @@ def book(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessio
     )
 
 
-def write(told: Book, outputs: Path) -> Path:
+def write(content: ReportContent, outputs: Path) -> Path:
     """OUTPUTS/report/SCALE.html, and index.html beside it: the page of the scale that has decided most."""
     from icl.report.page import write_report
 
     with atomic.writing(outputs):
-        return write_report(outputs / "report", told)
+        return write_report(outputs / "report", content)
 
 
 def papers(ids: Iterable[str], configs: ConfigDirs) -> list[Paper]:
@@ -139,7 +139,7 @@ def with_result(entry: ReportEntry, found: Found) -> ReportEntry:
     return replace(entry, state=state, reason=found.stale, document=found.document, record=about)
 
 
-def _looked_up(entry: ReportEntry, scale: str, session: Session) -> ReportEntry:
+def _find_result(entry: ReportEntry, scale: str, session: Session) -> ReportEntry:
     """Return the entry with its record at this scale, if there is one, current or stale."""
     kind = next(kind for kind in SHOWN if kind.group == entry.group)
     if catalog.has_result(session.outputs, kind, entry.id):  # to compose settings takes the most time
@@ -174,17 +174,19 @@ def _paper(id: str, configs: ConfigDirs) -> Paper:
         path = folder / "paper" / f"{id}.yaml"
         if path.is_file():
             try:
-                return _described(id, yaml.safe_load(path.read_text(encoding="utf-8")))
+                return _parse_paper(id, yaml.safe_load(path.read_text(encoding="utf-8")))
             except (yaml.YAMLError, AttributeError, TypeError) as error:
-                told = f"{path}: must have title, and may have citation, link, terms, stories, closed_forms"
-                raise InputError(f"{told} ({one_line(error)})") from None
+                complaint = (
+                    f"{path}: must have title, and may have citation, link, terms, highlights, closed_forms"
+                )
+                raise InputError(f"{complaint} ({one_line(error)})") from None
     return Paper(id, id)
 
 
-def _described(id: str, told: dict[str, Any]) -> Paper:
-    parts = {"terms": Term, "stories": PaperStory, "closed_forms": ClosedForm}
-    found = {name: [kind(**part) for part in told.pop(name, None) or []] for name, kind in parts.items()}
-    return Paper(id, **{key: str(value) for key, value in told.items()}, **found)  # type: ignore[arg-type]
+def _parse_paper(id: str, config: dict[str, Any]) -> Paper:
+    parts = {"terms": Term, "highlights": Highlight, "closed_forms": ClosedForm}
+    found = {name: [kind(**part) for part in config.pop(name, None) or []] for name, kind in parts.items()}
+    return Paper(id, **{key: str(value) for key, value in config.items()}, **found)  # type: ignore[arg-type]
 
 
 def _time(seconds: float) -> str:

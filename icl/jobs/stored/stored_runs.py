@@ -16,7 +16,7 @@ import yaml
 
 from icl.config.values import flatten, literal
 from icl.errors import InputError
-from icl.report.book import MetricSummary, ReportedRun, SweptRuns
+from icl.report.content import MetricSummary, ReportedRun, SweptRuns
 from icl.runs import layout
 from icl.runs.bootstrap import bootstrap
 from icl.runs.documents import read_json

@@ -1,4 +1,4 @@
-"""A paper's stories: sentences whose numbers are those of the records, and what they stand on."""
+"""A paper's highlights: sentences whose numbers are those of the records, and what they stand on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icl.report.book import ReportEntry
+from icl.report.content import ReportEntry
 from icl.text import typeset
 
 _NUMBER = re.compile(r"\{([\w.-]+/[\w.-]+) ([^{}]+)\}")  # {PAPER/ID optimal_risk}
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\{([\w.-]+/[\w.-]+) ([^{}]+)\}")  # {PAPER/ID optimal_ris
 
 def sentences(text: Sequence[str], entries: Mapping[str, ReportEntry]) -> list[str]:
     """Fill in the numbers that are known; leave out sentences that lack one."""
-    return [told for told in (_filled(paragraph, entries) for paragraph in text) if told]
+    return [filled for filled in (_filled(paragraph, entries) for paragraph in text) if filled]
 
 
 def _filled(paragraph: str, entries: Mapping[str, ReportEntry]) -> str:

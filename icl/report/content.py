@@ -40,7 +40,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class PaperStory:
+class Highlight:
     """Something a theorist would repeat: sentences with numbers from records, and what they stand on."""
 
     title: str
@@ -63,14 +63,14 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Paper:
-    """Title, links, terms and stories of a paper. Text may have LaTeX between dollar signs."""
+    """Title, links, terms and highlights of a paper. Text may have LaTeX between dollar signs."""
 
     id: str
     title: str
     citation: str = ""
     link: str = ""
     terms: Sequence[Term] = ()
-    stories: Sequence[PaperStory] = ()
+    highlights: Sequence[Highlight] = ()
     closed_forms: Sequence[ClosedForm] = ()
 
 
@@ -112,7 +112,7 @@ class SweptRuns:
 
 
 @dataclass(frozen=True)
-class Book:
+class ReportContent:
     """Everything one page shows."""
 
     scale: str
