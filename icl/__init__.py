@@ -118,7 +118,7 @@ def load_run(path: Folder) -> TrainedRun:
 
 def exact_risk(P: ArrayLike, Q: ArrayLike, **task: Any) -> float:
     """Risk of linear attention with P and Q, (p, p) of one layer or (L, p, p) of a stack, without sampling
-    error; `task` says the law as `icl train task.KEY=VALUE` does (context, eigenvalues, covariance, ...).
+    error; `task` sets the law as `icl train task.KEY=VALUE` does (context, eigenvalues, covariance, ...).
 
     Raises icl.errors.InputError where no exact form exists.
     """

@@ -20,7 +20,7 @@ class InputError(ValueError):
 
 
 class Unavailable(InputError):
-    """What was asked for needs something that is not here, such as a language model: exit 2 alone, listed
+    """A request that needs something that is not here, such as a language model: exit 2 alone, listed
     as skipped by `icl reproduce`."""
 
 

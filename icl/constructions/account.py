@@ -74,7 +74,7 @@ class Account:
     def lines(self) -> list[str]:
         """One line for the rows, then one for each layer, head and ReLU layer; the other's after it."""
         sizes = ", ".join(f"{name} {size}" for name, size in self.rows.items())
-        told = [line for part in self.parts for line in part.lines()]
+        layers = [line for part in self.parts for line in part.lines()]
         title = [f"{self.title}:"] if self.title else []
         others = self.other.lines() if self.other is not None else []
-        return [*title, f"rows: {sizes} = {sum(self.rows.values())}", *told, *others]
+        return [*title, f"rows: {sizes} = {sum(self.rows.values())}", *layers, *others]

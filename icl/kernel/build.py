@@ -1,4 +1,5 @@
-"""Compiles the kernel beside its source: `python -m icl.kernel.build`, and hatch_build.py where pip installs.
+"""Compiles the kernel next to its source: `python -m icl.kernel.build`, and hatch_build.py where pip
+installs.
 
 Imports nothing of icl, so that it runs before icl is installed.
 """
@@ -124,12 +125,12 @@ def _run_all(commands: Sequence[Sequence[str]]) -> None:
     failures = []
     for process in started:
         try:
-            said, _ = process.communicate(timeout=PATIENCE)
+            output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
-            said, _ = process.communicate()
+            output, _ = process.communicate()
         if process.returncode:
-            failures.append(f"{commands[0][0]} exits {process.returncode}: {said.strip()[-2000:]}")
+            failures.append(f"{commands[0][0]} exits {process.returncode}: {output.strip()[-2000:]}")
     if failures:
         raise NotBuilt(failures[0])
 

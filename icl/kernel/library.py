@@ -41,7 +41,7 @@ def library() -> ctypes.CDLL:
     """Load a library; raise Unusable if that fails."""
     path = FOLDER / LIBRARY
     if not path.exists():
-        raise Unusable("it was not built: python -m icl.kernel.build says why")
+        raise Unusable("it was not built: python -m icl.kernel.build shows why")
     digest = library_digest(path)
     if digest is None:
         raise Unusable(f"{path.name} does not load here: run python -m icl.kernel.build")

@@ -11,7 +11,7 @@ from icl.models.matrices import Matrices
 
 
 class Transformer(nn.Module, ABC):
-    """`path` says which prompts it is trained on, tokens or gram. `activation` is identity only where its
+    """`path` names the prompts it is trained on, tokens or gram. `activation` is identity only where its
     weights are a stack (P, Q) of linear attention, of which a law may know the exact risk."""
 
     path: str

@@ -1,8 +1,8 @@
 """The contract of a task: what training, checks and readers use of it, and nothing more.
 
 A task is what a user states; `task.law(seeds)` is the distribution of its prompts, one for each of R
-replicas. A class fulfils the contract by having these members; `icl.tasks.TokenLaw` has them all for whoever
-writes how tokens are drawn. Nothing here or in icl.training knows which task it is.
+replicas. A class fulfils the contract by having these members; `icl.tasks.TokenLaw` has them all, but
+for how tokens are drawn. Nothing here or in icl.training knows which task it is.
 
 R replicas, B prompts, N context tokens, P token width.
 """
@@ -25,7 +25,7 @@ CACHE_BYTES = 1 << 20  # a tensor of this size, and the few made from it, stay i
 
 
 class Family(Protocol):
-    """Which weights of a model are free (icl.models.Parametrization), as far as a law asks."""
+    """The part of icl.models.Parametrization, which weights of a model are free, that laws use."""
 
     dim: int
     layers: int

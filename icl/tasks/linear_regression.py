@@ -185,12 +185,12 @@ def is_linear_regression(law: Law) -> TypeGuard[LinearRegressionLaw]:
     return isinstance(law, LinearRegressionLaw) and set(law.declared) >= set(LinearRegressionLaw.declared)
 
 
-def linear_regression(law: Law, asker: str) -> LinearRegressionLaw:
-    """Return `law`; raise InputError, in the name of `asker`, if it is not such a law."""
+def linear_regression(law: Law, caller: str) -> LinearRegressionLaw:
+    """Return `law`; raise InputError, in the name of `caller`, if it is not such a law."""
     if is_linear_regression(law):
         return law
     raise InputError(
-        f"{asker} takes icl.tasks.LinearRegression with its Gaussian prompts, not {type(law).__name__}"
+        f"{caller} takes icl.tasks.LinearRegression with its Gaussian prompts, not {type(law).__name__}"
     )
 
 

@@ -54,7 +54,7 @@ class GramPrompt(_Moves):
         """Return the same prompts with the query among the tokens that are summed, still divided by N: what
         attention without a mask sees."""
         if self.context_R is None:
-            raise ValueError("without a mask the query counts 1/N, and context_R says no N")
+            raise ValueError("without a mask the query counts 1/N, and context_R is None")
         weight_R111 = 1 / torch.tensor(self.context_R).view(-1, 1, 1, 1).to(self.query_RBP)
         own_RBPP = self.query_RBP[..., :, None] * self.query_RBP[..., None, :]
         return replace(self, gram_RBPP=self.gram_RBPP + weight_R111 * own_RBPP)

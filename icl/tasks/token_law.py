@@ -1,4 +1,4 @@
-"""A law by how its tokens are drawn, and what its class says is known of it."""
+"""A law defined by how its tokens are drawn, with what its class declares as known."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _FREE = {"observe", "arrays", "replica", "encode", "exact_risk", "exact_where", 
 
 
 class TokenLaw(ABC):
-    """The contract `icl.tasks.law.Law` for whoever writes `dim`, `context_R`, `replica` and `token_prompts`:
-    such a law trains on samples, has no exact risk, and its runs observe nothing of their own.
+    """The contract `icl.tasks.law.Law` for a class that defines `dim`, `context_R`, `replica` and
+    `token_prompts`: such a law trains on samples, has no exact risk, and its runs observe nothing of their
+    own.
 
-    `declared` names what a class says of the prompts *as it draws them*. A subclass that draws otherwise has
-    none of it: each name falls back to what holds of any law, or is refused. What still holds it says again
+    `declared` names what a class knows of the prompts *as it draws them*. A subclass that draws otherwise has
+    none of it: each name falls back to what holds of any law, or is refused. What still holds it lists
     in a `declared` of its own, or by writing the member anew.
     """
 

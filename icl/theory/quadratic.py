@@ -6,7 +6,7 @@ M_kl = E[q_k q_l G (x) G],  m_k = E[t' q_k G],  c = E[t'^2],  t' = t - q_p.
 Only the symmetric part of X_k enters. With a free read-out, y_hat = sum_k q_k (r_k + <G, X_k>), M is the
 same and t' becomes t' - <r - e_p, q>; r is `direct_K` below.
 Inside, labels are less their prior mean: z = J z', J = [[I, 0], [prior_mean^T, 1]], so G = J G' J^T and
-X' = J^T X J. Likewise a query entry y_q = <v, x_q> + b is not told apart from what it is made of: q = T q',
+X' = J^T X J. Likewise a query entry y_q = <v, x_q> + b is equivalent to what it is made of: q = T q',
 T = [[I, 0], [v^T, b]], so X'_k = sum_l T_lk X_l (at b = 0, X'_p = 0). Lower-case x, m and M live there; their
 condition grows neither with the prior mean nor with the guess.
 P token width, K = P query entries, H heads, D covariates, S = P (P + 1) / 2 coordinates of a symmetric
@@ -388,7 +388,7 @@ class QuadraticRisk:
     ) -> HeadsOptimum:
         """Best risk found with H heads: alternating least squares over (b, a) from random starts.
 
-        `starts` are further b_HP to start from, beside the `restarts` random ones.
+        `starts` are further b_HP to start from, in addition to the `restarts` random ones.
         R(X) = bound + ||whiten(X - X_best)||^2, so the answer is never below the bound. A restart ends when
         one round improves the gap by less than `tolerance` of the risk at X = 0. Best of the restarts, not
         a proof of optimality.
@@ -596,7 +596,7 @@ def _centring(width: int, prior_mean: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _query_of_guess(width: int, guess: tuple[Tensor, float] | None) -> tuple[Tensor, Tensor]:
-    """T and its inverse (0 for 1 / b at b = 0); the identity twice where no guess is told."""
+    """T and its inverse (0 for 1 / b at b = 0); the identity twice where there is no guess."""
     T, T_inverse = torch.eye(width, dtype=torch.float64).repeat(2, 1, 1)
     if guess is not None:
         v_D, b = guess

@@ -15,24 +15,24 @@ def describe(stack: ColumnStack, title: str = "", other: Account | None = None) 
     """Return the account of a stack, read off its weights, and of another for the same statement.
 
     A head's equation is what it adds to H: `X += -X (R)^T X` for V writing -X into block X, K reading R, Q
-    reading X. Equal layers in a row are told once.
+    reading X. Equal layers in a row are described once.
     """
     rows = stack.rows
-    told = [_layer(rows, layer) for layer in stack.layers]
+    layers = [_layer(rows, layer) for layer in stack.layers]
     parts, start = [], 0
-    while start < len(told):
-        length, times = _repetition(told, start)
-        parts.append(Part(start + 1, times, told[start : start + length]))
+    while start < len(layers):
+        length, times = _repetition(layers, start)
+        parts.append(Part(start + 1, times, layers[start : start + length]))
         start += length * times
     return Account(dict(rows.sizes), ATTENTION, parts, title, other)
 
 
-def _repetition(told: list[LayerAccount], start: int) -> tuple[int, int]:
+def _repetition(layers: list[LayerAccount], start: int) -> tuple[int, int]:
     """Return the shortest run of layers from `start` that repeats at once, and how often it comes."""
     for length in (1, 2):
-        run = told[start : start + length]
+        run = layers[start : start + length]
         times = 1
-        while told[start + times * length : start + (times + 1) * length] == run:
+        while layers[start + times * length : start + (times + 1) * length] == run:
             times += 1
         if times > 1:
             return length, times
@@ -44,7 +44,7 @@ def _layer(rows: Rows, layer: Layer) -> LayerAccount:
     if layer.relu is not None:
         written = [name for name in rows.sizes if bool(layer.relu.W2_PX[rows[name]].any())]
         relu = ReLUAccount(_read(rows, layer.relu.W1_XP), written, layer.relu.width)
-    return LayerAccount(layer.says or "attention", heads, relu)
+    return LayerAccount(layer.purpose or "attention", heads, relu)
 
 
 def _head(rows: Rows, head: Head) -> HeadAccount:

@@ -30,8 +30,8 @@ def two_layers(rows: Rows, matrix: str = "A", restored: bool = False) -> list[La
     curvature = Head.of(rows, {"X": {"X": 1.0}}, key=identity, query={"Z": -1.0})
     carried = Head.of(rows, writes, key=identity, query=identity)
     return [
-        Layer([product], says=f"Newton's iteration, first half: Z <- {matrix} X"),
-        Layer([curvature, carried], says="Newton's iteration, second half: X <- 2 X - X Z, Z <- 0"),
+        Layer([product], purpose=f"Newton's iteration, first half: Z <- {matrix} X"),
+        Layer([curvature, carried], purpose="Newton's iteration, second half: X <- 2 X - X Z, Z <- 0"),
     ]
 
 
@@ -39,7 +39,7 @@ def one_layer(rows: Rows, transpose: str = "A") -> Layer:
     """X <- 2 X - X A X with A^T stored in the block `transpose`: the key is read transposed."""
     curvature = Head.of(rows, {"X": {"X": -1.0}}, key={transpose: 1.0}, query={"X": 1.0})
     carried = Head.of(rows, {"X": {"X": 1.0}}, key={"I": 1.0}, query={"I": 1.0})
-    return Layer([curvature, carried], says=f"Newton's iteration: X <- 2 X - X {transpose}^T X")
+    return Layer([curvature, carried], purpose=f"Newton's iteration: X <- 2 X - X {transpose}^T X")
 
 
 def lemma4_1(dim: int) -> ColumnStack:

@@ -127,8 +127,8 @@ def _hessian(rows: Rows, dim: int, context: int, mu: float, by: Approximations) 
     return [
         Layer([_scores(rows)], variance.layer(), "step 1: s <- x^T a_i, then p_i (1 - p_i)"),
         Layer(_divided(rows), products.layer(), "step 2: s <- s / n, then X <- s_i a_i and s <- 0"),
-        Layer([curvature, ridge, used], says="step 3: R <- B = A^T D A / n + mu I, X <- alpha B"),
-        Layer([transposed, _cleared(rows, "X")], says="step 3: X <- alpha B^T"),
+        Layer([curvature, ridge, used], purpose="step 3: R <- B = A^T D A / n + mu I, X <- alpha B"),
+        Layer([transposed, _cleared(rows, "X")], purpose="step 3: X <- alpha B^T"),
     ]
 
 
@@ -147,7 +147,7 @@ def _gradient(rows: Rows, mu: float, by: Approximations) -> list[Layer]:
     return [
         Layer([_scores(rows)], probabilities.layer(), "step 5: s <- x^T a_i, then p_i"),
         Layer(_divided(rows), signed.layer(), "step 6: s <- s / n, then y_i p_i / n"),
-        Layer([data, _cleared(rows, "R"), penalty], says="step 7: R <- [b 0], b the gradient"),
+        Layer([data, _cleared(rows, "R"), penalty], purpose="step 7: R <- [b 0], b the gradient"),
     ]
 
 
@@ -160,7 +160,7 @@ def _damping(rows: Rows, by: Approximations) -> list[Layer]:
     damping.function(by.step_size, {"s": 1.0}, "s")
     damping.clear("s")
     return [
-        Layer([direction, _cleared(rows, "X")], says="step 8: X <- [X b 0]"),
+        Layer([direction, _cleared(rows, "X")], purpose="step 8: X <- [X b 0]"),
         Layer([decrement, emptied], damping.layer(), "step 8: s[0] <- lambda^2, then the step size"),
     ]
 
@@ -175,7 +175,7 @@ def _update(rows: Rows) -> list[Layer]:
     emptied = Neurons(rows)
     emptied.clear("s")
     return [
-        Layer([scaled, _cleared(rows, "s")], says="step 9: s <- [step size (B^{-1} b)^T, ..]"),
+        Layer([scaled, _cleared(rows, "s")], purpose="step 9: s <- [step size (B^{-1} b)^T, ..]"),
         Layer([moved, restored], emptied.layer(), "step 9: x <- x - step size B^{-1} b; X, R <- I, s <- 0"),
     ]
 

@@ -42,7 +42,7 @@ class Piecewise:
         return np.diff(slopes, prepend=0.0, append=0.0)
 
     def __call__(self, u: np.ndarray) -> np.ndarray:
-        """Return the interpolant by its definition, a second way beside the neurons."""
+        """Return the interpolant by its definition, another way than by the neurons."""
         return np.interp(u, self.knots_J, self.values_J)
 
 

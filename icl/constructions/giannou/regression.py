@@ -30,14 +30,14 @@ def theorem4_2(dim: int, steps: int, epsilon: float, mu: float = 0.0) -> ColumnS
     weights = Head.of(rows, {"out": {"y": 1.0}}, key={"A": 1.0}, query={"X": 1.0})
     answer = Head.of(rows, {"out": {"out": 1.0}}, key={"t": 1.0}, query={"I[0]": 1.0})
     residual = Head.of(rows, {"out": {"out": -1.0}}, key=identity, query=identity)
-    gram_says = "A^T A + mu I" if mu else "A^T A"
+    gram_text = "A^T A + mu I" if mu else "A^T A"
     return ColumnStack(
         rows,
         [
-            Layer([gram, cleared], says=f"R <- {gram_says}, X <- epsilon R"),
+            Layer([gram, cleared], purpose=f"R <- {gram_text}, X <- epsilon R"),
             *[one_layer(rows, "R")] * steps,
-            Layer([weights], says="out <- y^T A X"),
-            Layer([answer, residual], says="out[0] <- y^T A X a_test"),
+            Layer([weights], purpose="out <- y^T A X"),
+            Layer([answer, residual], purpose="out[0] <- y^T A X a_test"),
         ],
     )
 

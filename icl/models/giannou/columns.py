@@ -70,7 +70,8 @@ class Head:
 
     @classmethod
     def of(cls, rows: Rows, value: Mapping[str, Blocks], key: Blocks, query: Blocks) -> Head:
-        """`value` says what goes to which block; key and query each a combination of blocks of one size."""
+        """`value` maps each block to what is added to it; key and query each a combination of blocks of one
+        size."""
         return cls(rows.select(value), rows.gather(key), rows.gather(query))
 
 
@@ -90,7 +91,7 @@ class ReLU:
 class Layer:
     heads: Sequence[Head] = ()
     relu: ReLU | None = None
-    says: str = ""  # what it is for, in a few words
+    purpose: str = ""  # in a few words
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from icl.theory.wishart import product_moment
 
-Term = tuple[int, tuple[int, ...]]  # S^power, and the powers under the traces beside it
+Term = tuple[int, tuple[int, ...]]  # S^power, and the powers under the traces
 
 
 def equivariant_bound(dim: int, context: int, layers: int) -> Fraction:

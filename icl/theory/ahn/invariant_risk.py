@@ -69,7 +69,7 @@ class PolynomialMinimum:
 
 @dataclass(frozen=True, eq=False)
 class _Jet:
-    """A function of the variables at every node, with first derivatives and, if asked for, second ones."""
+    """A function of the variables at every node, with first derivatives and optionally second ones."""
 
     value_J: Array
     first_JV: Array
@@ -185,7 +185,7 @@ class InvariantRisk:
 
         @lru_cache(maxsize=1)
         def query(point: bytes) -> _Jet:
-            """Residual and Jacobian are asked for one after the other, at the same point."""
+            """Cache the last point: residual and Jacobian are evaluated one after the other."""
             return self._query(np.frombuffer(point), curved=False)
 
         def residual(point_V: Array) -> Array:

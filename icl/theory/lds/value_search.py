@@ -33,7 +33,7 @@ def search_values(
     Of SCREENED times as many normal starts the best are followed, for half of `restarts`, and others for the
     rest. A head with two free entries has only an angle, which this scans.
 
-    `free_P` says which entries of every b may differ from zero; None is all.
+    `free_P` masks which entries of every b may differ from zero; None is all.
     """
     P = risk.space.width
     free_P = torch.ones(P, dtype=torch.bool) if free_P is None else free_P
