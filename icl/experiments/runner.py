@@ -17,7 +17,7 @@ class Runner(Protocol):
     scale: str
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        """The finished run of conf/experiment/EXPERIMENT.yaml with these overrides."""
+        """Return the finished run of conf/experiment/EXPERIMENT.yaml with these overrides."""
 
     def store(
         self,
@@ -26,8 +26,8 @@ class Runner(Protocol):
         compute: Callable[[], Mapping[str, np.ndarray]],
         code: Sequence[str] | None = None,
     ) -> RunRecord:
-        """The arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them. Its `seeds`,
-        if any, are those of the record.
+        """Return the arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them. Its
+        `seeds`, if any, are those of the record.
 
         They are computed anew when code that the modules or classes `code` reach has changed; by default
         the module `compute` is written in.

@@ -97,12 +97,12 @@ def exact(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
 
 
 def tried(values: ArrayLike) -> Numbers:
-    """The worst of those at prompts, weights or problems that were drawn or given."""
+    """Worst of those at prompts, weights or problems that were drawn or given."""
     return Numbers("tried", values)
 
 
 def searched(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
-    """The best that a search found: another may find a better one."""
+    """Best that a search found: another may find a better one."""
     return Numbers("searched", values, half_widths)
 
 

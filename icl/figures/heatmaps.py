@@ -61,7 +61,7 @@ def root_of(arrays: Mapping[str, Array]) -> Array | None:
 
 
 def free_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The entries (rows, columns) that a theorem leaves free, by the matrix's name, as a law stores them."""
+    """Return the entries (rows, columns) that a theorem leaves free, by the name of the matrix."""
     stored = {name.removeprefix("free_"): M for name, M in arrays.items() if name.startswith("free_")}
     return {name: mask_RIJ[0] for name, mask_RIJ in stored.items()}
 
@@ -149,8 +149,8 @@ def heatmap_png(
     vmax: float | None = None,
     free: Array | None = None,
 ) -> bytes:
-    """The matrices side by side in one PNG, on one colour scale from -vmax to vmax (their largest entry), the
-    entries of the mask `free` outlined.
+    """Draw the matrices side by side in one PNG, on one colour scale from -vmax to vmax (their largest
+    entry), the entries of the mask `free` outlined.
 
     Entries are written into matrices of at most 8 x 8 where they are at most 256 in all, without the zero
     before the point; entries that are not finite are grey.
@@ -206,7 +206,7 @@ def largest(matrices: Iterable[Array]) -> float:
 
 
 def _power(bound: float) -> int:
-    """The power of ten to take out so that three digits say something."""
+    """Return the power of ten to take out so that three digits say something."""
     power = math.floor(math.log10(bound))
     return 0 if power in (-1, 0, 1) else power
 

@@ -171,7 +171,7 @@ class SweptPlot:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where the values of a key stand on an axis: numbers as numbers, words one after another."""
+    """Positions of a key's values on an axis: numbers as numbers, words one after another."""
 
     names: list[str]
     at: Mapping[str, float]

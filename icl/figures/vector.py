@@ -49,7 +49,7 @@ def _stable_clip_ids(svg: str) -> str:
 
 
 def panels(figure: Figure) -> dict[str, tuple[Bbox, list[Axes]]]:
-    """Where each panel lies, in points, its labels and colour bar included; none where there is only one."""
+    """Return each panel's box in points, with labels and colour bar; nothing where there is only one."""
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     boxes = {axes: axes.get_tightbbox(renderer) for axes in figure.axes if axes.get_visible()}
     known = {axes: box for axes, box in boxes.items() if box is not None}

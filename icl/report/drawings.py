@@ -93,7 +93,7 @@ def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
 
 
 def _vector(path: Path | None) -> str:
-    """The drawing, unless there is none or it is torn."""
+    """Return the drawing, unless there is none or it is torn."""
     text = path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
     whole = text.rstrip().endswith("</svg>") and _BOX.search(text)
     return text if whole else ""
@@ -126,14 +126,15 @@ def part(vector: str, name: str, box: Sequence[float]) -> str:
 
 
 def record(entry: ReportEntry, folder: Path, page: str) -> str:
-    """The whole document and its provenance, beside the page; the link to it."""
+    """Write the whole document and its provenance beside the page, and return the link to it."""
     path = _place(folder, page, entry) / "record.json"
     _write(path, documents.dumps({"document": entry.document, "record": entry.record}))
     return _link(folder, path)
 
 
 def darken(vector: str) -> str:
-    """The drawing for a dark page: what is drawn in black in light, and the dark colours a little lighter.
+    """Return the drawing for a dark page: what is drawn in black in light, and the dark colours a little
+    lighter.
 
     Text on the cells of a heatmap has a colour of its own (icl.figures.style) and stays as it is.
     """

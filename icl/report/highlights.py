@@ -27,8 +27,8 @@ def _filled(paragraph: str, entries: Mapping[str, ReportEntry]) -> str:
 
 
 def value_of(entry: ReportEntry | None, name: str) -> Any:
-    """A measured value of a check, its `bound`, `control` or `settings.KEY`; of a figure, the first that one
-    of its claims measured under this name. None where it is not there."""
+    """Return a measured value of a check, its `bound`, `control` or `settings.KEY`; of a figure, the first
+    that one of its claims measured under this name. None where it is not there."""
     document = (entry.document if entry is not None else None) or {}
     if name.startswith("settings."):
         return (document.get("settings") or {}).get(name.removeprefix("settings."))

@@ -27,7 +27,7 @@ _BETWEEN_DOLLARS = re.compile(r"\$([^$]+)\$")
 
 @functools.cache
 def mathml(latex: str, display: str = "inline") -> Markup:
-    """A <math> element; the LaTeX itself where it is none."""
+    """Return a <math> element; the LaTeX itself where it is none."""
     from latex2mathml.converter import convert
     from markupsafe import Markup, escape
 

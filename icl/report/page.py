@@ -83,7 +83,7 @@ class Section:
 
 
 def write_report(folder: Path, content: ReportContent) -> Path:
-    """Writes `folder`/SCALE.html with its files beside it, and index.html; the path of the page."""
+    """Write `folder`/SCALE.html with its files beside it, and index.html; return the page's path."""
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     sections = _sections(folder, content)
@@ -103,7 +103,7 @@ def write_report(folder: Path, content: ReportContent) -> Path:
 
 
 def summary(content: ReportContent) -> str:
-    """The verdicts in one sentence."""
+    """Return the verdicts in one sentence."""
     return _sentence(count(statements(content), content.entries))
 
 
@@ -142,7 +142,8 @@ def _highlight(
     checks: Sequence[Statement],
     figures: Sequence[Figure],
 ) -> Iterator[RenderedHighlight]:
-    """The highlight, if its figure or all its statements are here, and their verdicts are those it names."""
+    """Yield the highlight if its figure or all its statements are here, and their verdicts are those it
+    names."""
     text = highlights.sentences(highlight.text, {entry.id: entry for entry in entries})
     by_name = {statement.entry.id: statement for statement in checks if statement.verdict}
     on = [by_name[name] for name in highlight.statements if name in by_name]
@@ -210,7 +211,7 @@ def _sentence(counts: Counts) -> str:
 
 
 def _provenances(entries: Sequence[ReportEntry]) -> list[tuple[dict[str, str], list[ReportEntry]]]:
-    """The records by the code, versions and hardware they were made with, most first."""
+    """Return the records by the code, versions and hardware they were made with, most first."""
     groups: dict[str, tuple[dict[str, str], list[ReportEntry]]] = {}
     for entry in entries:
         if entry.document is not None:
@@ -275,7 +276,7 @@ def _ruler(statement: Statement) -> Any:
 
 
 def _link_terms(claim: str, paper: Paper) -> Any:
-    """A claim in which the paper's terms lead to their definitions, and show them to who points at them."""
+    """Link the paper's terms in a claim to their definitions, which they show when pointed at."""
     from markupsafe import Markup, escape
 
     # As the term is written, and as a sentence begins with it.

@@ -182,7 +182,7 @@ def count(found: Sequence[Statement], entries: Sequence[ReportEntry]) -> Counts:
 
 
 def anchor(entry: ReportEntry) -> str:
-    """The entry's place on the page."""
+    """Return the entry's place on the page."""
     return re.sub(r"[^\w.-]", "-", f"{entry.group}-{entry.id}")
 
 

@@ -45,7 +45,7 @@ class PairedPredictor(Protocol):
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many contexts per replica: to compare on, and an independent draw to choose step sizes on."""
+    """Numbers of contexts per replica: to compare on, and an independent draw to choose step sizes on."""
 
     test: int
     search: int
@@ -116,7 +116,7 @@ def contexts(law: LinearRegressionLaw, seeds: list[int], role: str, count: int) 
 
 
 def search_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[str, Tensor]:
-    """The best step sizes on these contexts: one for all steps (as in the paper), and one for each.
+    """Return the best step sizes on these contexts: one for all steps (as in the paper), and one for each.
 
     Replicas differ in Sigma's rotation only, on which the best step sizes do not depend: those with as many
     examples share theirs, as in the paper.
@@ -140,7 +140,7 @@ def search_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[
 def context_losses(
     predictors: Mapping[str, PairedPredictor], law: LinearRegressionLaw, S_RCDD: Tensor
 ) -> dict[str, np.ndarray]:
-    """The loss of each predictor on each context, (R, C): all meet the same prompts."""
+    """Return the loss of each predictor on each context, (R, C): all meet the same prompts."""
     found: dict[str, list[Tensor]] = {name: [] for name in predictors}
     for S_RKDD in S_RCDD.split(CHUNK, dim=1):
         prompt = basis_prompts(law, S_RKDD)
@@ -174,7 +174,8 @@ def basis_prompts(law: LinearRegressionLaw, S_RCDD: Tensor) -> GramPrompt:
 def exact_values(
     law: LinearRegressionLaw, layers: int, etas_RL: Mapping[str, Tensor]
 ) -> dict[str, np.ndarray]:
-    """Expected loss of PGD at the searched steps, at the best ones and as published; of (11) on S."""
+    """Return the expected loss of PGD at the searched steps, at the best ones and as published; of (11) on
+    S."""
     rows = []
     bests = {n: best_values(law.dim, n, layers) for n in set(law.context_R)}
     for r, n in enumerate(law.context_R):
@@ -185,7 +186,7 @@ def exact_values(
 
 
 def best_values(dim: int, n: int, layers: int) -> dict[str, float]:
-    """What N examples and L steps allow on S, and what the published baseline makes of them."""
+    """Best values on S for N examples and L steps, and those of the published baseline."""
     found = {"ols": float(max(dim - n, 0)), "pgd_optimum": InvariantRisk(dim, n, layers).optimum().risk}
     found |= dict.fromkeys(("pgd_published", "pgd_fewer"), float("nan"))
     if n > 1:

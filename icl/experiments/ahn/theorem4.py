@@ -114,8 +114,8 @@ def _mean(estimator: Estimator, model: LinearTransformer, draw: Draw) -> Tensor:
 def _batch_losses(
     run: TrainedRun, law: LinearRegressionLaw, seeds: list[int], batches: int
 ) -> dict[str, np.ndarray]:
-    """The risk at the stored weights by one weighted draw, which shows the tail, and by the paper's batch; at
-    the final weights by `batches` weighted draws, with the standard error.
+    """Return the risk at the stored weights by one weighted draw, which shows the tail, and by the paper's
+    batch; at the final weights by `batches` weighted draws, with the standard error.
 
     None of these prompts was trained on.
     """

@@ -38,7 +38,8 @@ def projection_scalars(run: RunRecord) -> tuple[np.ndarray, np.ndarray]:
 
 
 def project_on_s(run: RunRecord) -> dict[str, np.ndarray]:
-    """The point of S that `projection_scalars` stand for: A_l = -a_l Sigma^{-1}, B_l = b_l I in (11)."""
+    """Return the point of S that `projection_scalars` stand for: A_l = -a_l Sigma^{-1}, B_l = b_l I in
+    (11)."""
     a_RL, beta_RL = map(torch.from_numpy, projection_scalars(run))
     inverse_RDD = torch.linalg.inv(torch.from_numpy(run.Sigma))
     identity_DD = torch.eye(inverse_RDD.shape[-1], dtype=torch.float64)
@@ -48,5 +49,5 @@ def project_on_s(run: RunRecord) -> dict[str, np.ndarray]:
 
 
 def identity(run: RunRecord) -> list[Any]:
-    """What arrays computed from a run are filed under."""
+    """Return the settings that determine arrays computed from a run."""
     return run.mark

@@ -164,7 +164,8 @@ class _Prompts:
         self.query_GP = torch.cat([self.query_GD, zero_G1, zero_G1 + 1], 1)
 
     def line_and_newton(self, depths: Sequence[int]) -> dict[str, np.ndarray]:
-        """The line, where the coordinate lies, and what Newton answers after up to max(depths) steps."""
+        """Return the line, where the coordinate lies, and what Newton answers after up to max(depths)
+        steps."""
         found = {
             "x_G": self.x_G.numpy(),
             "line_G": (self.query_GD @ self.w_D).numpy(),
@@ -251,7 +252,7 @@ def share_within(bound: float, low: float, high: float) -> float:
 
 
 def range_of(low: float, high: float) -> float:
-    """The bound that holds SHARE of |x_1|."""
+    """Return the bound that holds SHARE of |x_1|."""
     return float(brentq(lambda bound: share_within(bound, low, high) - SHARE, 1e-6, 10 * high**0.5))
 
 

@@ -180,7 +180,7 @@ def _baselines(
 def train_by_depth(
     runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, depths: Sequence[int]
 ) -> dict[str, RunRecord]:
-    """Runs by depth, from random weights."""
+    """Return runs by depth, from random weights."""
     name = f"{law.name}_{_masked(mask)}"
     return {f"{name}_L{layers}": size.train(runner, layers, law, mask) for layers in depths}
 
@@ -188,7 +188,7 @@ def train_by_depth(
 def train_from_best(
     runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, known: RunRecord, depths: Sequence[int]
 ) -> dict[str, RunRecord]:
-    """Runs by depth that begin at the family's best points; none where no steps are given them."""
+    """Return runs by depth that begin at the family's best points; none where no steps are given them."""
     if size.started_steps is None:
         return {}
     theta_LV, at = known.weights[f"family_{_masked(mask)}_theta_LV"], known.weights["depths_L"].tolist()
@@ -203,9 +203,9 @@ def train_from_best(
 def losses(
     runner: Runner, size: RegressionSize, law: PromptLaw, runs: Mapping[str, RunRecord], known: RunRecord
 ) -> RunRecord:
-    """Of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean that the
-    hundred largest terms carry, and `NAME_more_mean`, `NAME_more_error`: by how much the loss is above that
-    of the family's best point of as many layers on these very prompts."""
+    """Losses of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean
+    that the hundred largest terms carry, and `NAME_more_mean`, `NAME_more_error`: by how much the loss is
+    above that of the family's best point of as many layers on these very prompts."""
     science = {
         "of": {name: identity(run) for name, run in runs.items()},
         "beside": identity(known),
@@ -216,7 +216,7 @@ def losses(
 
 
 def layernorm(runner: Runner, size: RegressionSize, law: PromptLaw) -> dict[str, RunRecord]:
-    """Runs with LayerNorm by depth, and their losses on the same prompts as all others."""
+    """Return runs with LayerNorm by depth, and their losses on the same prompts as all others."""
     runs = {
         f"{law.name}_layernorm_L{layers}": size.train_layernorm(runner, layers, law) for layers in size.depths
     }
@@ -256,7 +256,7 @@ def _losses(
 def best_model(
     size: RegressionSize, known: Mapping[str, np.ndarray], mask: bool, layers: int
 ) -> LinearTransformer:
-    """The scalar family's best point as weights of LSA."""
+    """Return the scalar family's best point as weights of LSA."""
     at = known["depths_L"].tolist().index(layers)
     scalars = known[f"family_{_masked(mask)}_theta_LV"][at, : 2 * layers].tolist()
     family = LSA(size.dim, layers, 1, mask=mask, scalars=scalars, init_std=0.0)
@@ -279,7 +279,7 @@ def prompt_losses(model: Any, R: int, size: RegressionSize, law: PromptLaw) -> n
 
 
 def for_seeds(prompt: Any, R: int) -> Any:
-    """The same prompts for each of R replicas."""
+    """Return the same prompts for each of R replicas."""
     import dataclasses
 
     given = {f.name: getattr(prompt, f.name) for f in dataclasses.fields(prompt)}
@@ -303,7 +303,7 @@ def store(
 
 
 def identity(run: RunRecord) -> list[Any]:
-    """What arrays computed from a run are filed under."""
+    """Return the settings that determine arrays computed from a run."""
     return run.mark
 
 

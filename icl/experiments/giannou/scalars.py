@@ -53,7 +53,7 @@ def newton_losses(law: ConditionedRegressionLaw, seed: int, prompts: int, steps:
 
 
 def least_squares_loss(law: ConditionedRegressionLaw, seed: int, prompts: int) -> float:
-    """What is left where S is inverted exactly: the noise's part."""
+    """Loss where S is inverted exactly: the noise's part."""
     rng, n = generator(seed, "eval"), law.context_R[0]
     s_BD, omega_BD = _eigen(law, rng, draw_wishart(rng, n, law.dim, prompts) / n)
     return float((law.label_noise / n * omega_BD / s_BD).sum(-1).mean() / law.dim)
@@ -62,10 +62,10 @@ def least_squares_loss(law: ConditionedRegressionLaw, seed: int, prompts: int) -
 def family_best(
     law: ConditionedRegressionLaw, mask: bool, layers: Sequence[int], seed: int, prompts: int, fitted: int
 ) -> dict[str, Array]:
-    """The best points found of the scalar family by layers, `theta_LV` (nan beyond 2 L), their risk and its
-    standard error, 0 where the rule is exact; else fitted on `fitted` prompts, chosen on `prompts` others and
-    judged on as many more. `floor`, where Sigma is a multiple of I, without mask and noise: what no function
-    of the spectrum, and so no depth, gets below."""
+    """Return the best points found of the scalar family by layers, `theta_LV` (nan beyond 2 L), their risk
+    and its standard error, 0 where the rule is exact; else fitted on `fitted` prompts, chosen on `prompts`
+    others and judged on as many more. `floor`, where Sigma is a multiple of I, without mask and noise: what
+    no function of the spectrum, and so no depth, gets below."""
     deepest, roles = max(layers), {"search": fitted, "check": prompts}
     exact = exact_problem(law, deepest) if mask else None
     if exact is not None:
@@ -116,7 +116,7 @@ def _risk_over_queries(theta_V: Array, law: ConditionedRegressionLaw, s_BD: Arra
 
 
 def exact_problem(law: ConditionedRegressionLaw, layers: int) -> Masked | None:
-    """Where Sigma is a multiple of I: Gauss rules for the trace of powers of a Wishart matrix and for the
+    """Gauss rules, where Sigma is a multiple of I, for the trace of powers of a Wishart matrix and for the
     multiple, exact for the family's polynomials of so many layers."""
     degree, (low, high) = (3**layers - 1) // 2, law.largest
     if law.condition != 1 or degree >= MAX_NODES:

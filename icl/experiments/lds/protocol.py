@@ -22,7 +22,7 @@ WARMUP = 0.1  # of the steps: 800 of 8001; nine times as many for the cosine
 
 @dataclass(frozen=True)
 class WindowSettings:
-    """What the tables give for one window."""
+    """Settings that the tables give for one window."""
 
     betas: tuple[float, float]
     weight_decay: float
@@ -74,11 +74,11 @@ class ProtocolSize:
 
     @property
     def science(self) -> dict[str, Any]:
-        """What an exact risk depends on."""
+        """Settings that an exact risk depends on."""
         return {"setting": self.setting, "dim": self.dim, "length": self.length, "systems": self.drawn_once}
 
     def windows(self, windows: Sequence[int]) -> list[int]:
-        """As the tables have them, in ascending order."""
+        """Windows of the tables, in ascending order."""
         tables = TABLE_2 if self.setting == "c" else TABLE_1
         listed = isinstance(windows, list | tuple)
         if not listed or not windows or len(set(windows)) < len(windows):
@@ -86,7 +86,7 @@ class ProtocolSize:
         return sorted(whole(f"{KEY}.windows", window, 1, max(tables)) for window in windows)
 
     def law(self, window: int) -> DynamicalSystemLaw:
-        """By which weights are judged."""
+        """Law by which weights are judged."""
         task = DynamicalSystem(
             self.dim, self.length, window, self.setting, systems=self.drawn_once, prefix=KEY
         )

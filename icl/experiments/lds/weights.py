@@ -58,7 +58,7 @@ def of_window(runner: Runner, size: ProtocolSize, window: int) -> dict[str, RunR
 
 
 def best_heads(runner: Runner, size: ProtocolSize, window: int) -> RunRecord:
-    """The optimum of the same law: of one head, of one head of (13), and the bound for any number."""
+    """Return the optimum of the same law: of one head, of one head of (13), and the bound for any number."""
     science = {**size.science, "window": window, "restarts": RESTARTS}
     return store(runner, "lds/optimum", science, lambda: _optimum(exact_risk(size, window), window))
 
@@ -83,7 +83,7 @@ def exact_risk(size: ProtocolSize, window: int) -> QuadraticRisk:
 
 
 def measure_weights(run: RunRecord, size: ProtocolSize, window: int) -> dict[str, np.ndarray]:
-    """The exact risk and the supports' distances to (13) at every stored step; the final weights."""
+    """Return the exact risk and the supports' distances to (13) at every stored step; the final weights."""
     P_RSLPP, Q_RSLPP = run.weights["P_history"], run.weights["Q_history"]
     layers = (torch.from_numpy(np.asarray(M, dtype=np.float64)) for M in (P_RSLPP, Q_RSLPP))
     risk_RS = exact_risk(size, window).value_of_layer(*layers).numpy()
@@ -112,8 +112,8 @@ def effective_weight(b_XP: np.ndarray, a_XKP: np.ndarray) -> np.ndarray:
 
 
 def best_step(risk: QuadraticRisk, window: int) -> tuple[float, float]:
-    """The step size of least risk for one gradient step on L_AR(s), and that risk: a parabola. At s = 1
-    it is the constant of (14)."""
+    """Return the step size of least risk for one gradient step on L_AR(s), and that risk: a parabola. At s
+    = 1 it is the constant of (14)."""
     b_HP, a_HKP = torch.zeros(1, window + 1), torch.zeros(1, window + 1, window + 1)
     b_HP[0, -1], a_HKP[0, :window, :window] = 1, torch.eye(window)
     low, middle, high = (

@@ -62,7 +62,7 @@ _STATED = [
 
 
 def parse_score(text: str) -> float | None:
-    """The one score in [0, 5] that `text` gives, or None.
+    """Return the one score in [0, 5] that `text` gives, or None.
 
     Lines that are a score and nothing else ("Score: 3.5", "**4**", "3.5/5") decide where there are any; else
     statements in running text ("I would rate it 3.5"). All that decide must agree.

@@ -119,8 +119,8 @@ def alignment_of(run: RunRecord, prompts: int) -> dict[str, np.ndarray]:
 
 
 def input_gradients(model: LinearTransformer, gram_RBPP: Tensor) -> Tensor:
-    """The gradient of the prediction in x_q, (R, B, D): the prediction is linear in x_q, whose guess is the
-    model's own, so these are the predictions at the unit vectors."""
+    """Return the gradient of the prediction in x_q, (R, B, D): the prediction is linear in x_q, whose guess
+    is the model's own, so these are the predictions at the unit vectors."""
     family, (_, P) = model.parametrization, gram_RBPP.shape[2:]
     unit_RPK = torch.eye(P, P - 1, dtype=torch.float64).expand(len(gram_RBPP), -1, -1)
     read_in_RPP, output_RP = family.ends()
@@ -131,7 +131,8 @@ def input_gradients(model: LinearTransformer, gram_RBPP: Tensor) -> Tensor:
 
 
 def descent_gradients(gram_RBPP: Tensor, mean_RD: Tensor, context: int) -> Tensor:
-    """The weights one GD step from w* gives, eq. (10) at the best eta: the gradient of its prediction."""
+    """Return the weights one GD step from w* gives, eq. (10) at the best eta: the gradient of its
+    prediction."""
     D = mean_RD.shape[-1]
     residual_RBD = gram_RBPP[..., :D, D] - (gram_RBPP[..., :D, :D] @ mean_RD[:, None, :, None])[..., 0]
     return mean_RD[:, None] + isotropic_step(D, context) * residual_RBD

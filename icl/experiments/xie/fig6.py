@@ -56,7 +56,7 @@ class Places(NamedTuple):
 
 
 class Prompts(NamedTuple):
-    """Of one run, both forms, and the score people gave."""
+    """Prompts of one run, both forms, and the score people gave."""
 
     texts: dict[str, str]
     query: int
@@ -130,7 +130,7 @@ class Fig6:
         return hub.dtype_of_files(folder) if self.dtype == "auto" else self.dtype
 
     def _places(self) -> Places:
-        """Where all that is needed lies; everything that is missing is said at once."""
+        """Return where everything needed lies, or say all at once what is missing."""
         packages = [name for module, name in PACKAGES.items() if importlib.util.find_spec(module) is None]
         missing = [f"{' and '.join(packages)} (pip install 'icl[llm]')"] if packages else []
         found: dict[hub.Source, Path] = {}
@@ -169,7 +169,7 @@ class Fig6:
         return hub.missing_part(hub.transformer_of(place))
 
     def _refuse_unfit(self, source: hub.Source, place: Path) -> None:
-        """A folder that is here but is not what it is taken for."""
+        """Refuse a folder that is here but is not what it is taken for."""
         if source.kind == "dataset":
             return
         lack = self._lack(source, place)
@@ -187,7 +187,7 @@ class Fig6:
         return dataclasses.replace(self.embeddings, name=full)
 
     def _advice(self) -> str:
-        """How to get it; a download that was asked for and failed is not advised again."""
+        """Advise how to get it; a download that was requested and failed is not advised again."""
         fetch = f"{KEY}.download=true fetches models and data from the Hugging Face hub; or "
         own = f"{KEY}.models=[FOLDER,...] {KEY}.embeddings=FOLDER {KEY}.data=FILE.csv"
         return f"{'' if self.download else fetch}give what you have: {own}"
@@ -304,7 +304,7 @@ class ModelRuns:
         return self._answered[number]
 
     def _next(self, first: int) -> dict[int, dict[str, np.ndarray]]:
-        """As many runs from `first` on as make a batch."""
+        """Answer as many runs from `first` on as make a batch."""
         batch = self.settings.batch
         numbers = range(first, min(first + max(1, batch // len(FORMS)), len(self.prompts)))
         asked = [(number, form, self.prompts[number].texts[form]) for number in numbers for form in FORMS]

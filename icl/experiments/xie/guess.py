@@ -42,7 +42,7 @@ def _linear(inputs: int, outputs: int, rng: np.random.Generator) -> nn.Linear:
 def train_guess_model(
     embedded_N2E: Tensor, score_N: Tensor, training: GuessTraining, seed: int
 ) -> tuple[GuessModel, list[float]]:
-    """The trained model, and the mean loss of each epoch."""
+    """Return the trained model, and the mean loss of each epoch."""
     model = GuessModel(embedded_N2E[0].numel(), training.hidden, generator(seed, "init"))
     optimizer = torch.optim.Adam(model.parameters(), lr=training.lr)
     losses = []

@@ -24,7 +24,7 @@ _SAMPLE = 4096  # bytes of each tensor that go into a digest
 
 @dataclass(frozen=True)
 class Source:
-    """What a setting names: a folder or file here, or a repository of the hub."""
+    """Source that a setting names: a folder or file here, or a repository of the hub."""
 
     key: str
     name: str
@@ -37,7 +37,7 @@ class Source:
         return Path(self.name).name
 
     def local(self) -> Path | None:
-        """The path, if this names one that is here; a path that is not is refused."""
+        """Return the path, if this names one that is here; a path that is not is refused."""
         path = Path(self.name).expanduser()
         if path.exists():
             return path.absolute()
@@ -46,7 +46,7 @@ class Source:
         return None
 
     def cached(self) -> Path | None:
-        """The repository's folder in the cache of the hub, if it is there."""
+        """Return the repository's folder in the cache of the hub, if it is there."""
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -59,7 +59,7 @@ class Source:
         return Path(found)
 
     def fetch(self) -> str | None:
-        """Downloads the repository into the hub's cache; why that was not possible, or None."""
+        """Download the repository into the hub's cache; why that was not possible, or None."""
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
         from huggingface_hub.utils import logging
@@ -81,7 +81,7 @@ class Source:
 
 
 def missing_part(folder: Path) -> str | None:
-    """What a folder lacks to be a model (config, tokenizer, some of the weights), or None."""
+    """Return what a folder lacks to be a model (config, tokenizer, some of the weights), or None."""
     if not (folder / "config.json").is_file():
         return "no config.json"
     if not any(
@@ -96,7 +96,8 @@ def missing_part(folder: Path) -> str | None:
 
 
 def transformer_of(folder: Path) -> Path:
-    """Where a sentence-transformers folder has its transformer; of any other model, the folder itself."""
+    """Return where a sentence-transformers folder has its transformer; of any other model, the folder
+    itself."""
     try:
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
         return folder / modules[0]["path"]
@@ -111,7 +112,7 @@ def has_chat_template(folder: Path) -> bool:
 
 
 def dtype_of_files(folder: Path) -> str:
-    """The floating-point type a model was published in."""
+    """Return the floating-point type a model was published in."""
     config = _json(folder / "config.json")
     found = [
         node.get(key)
@@ -143,15 +144,15 @@ def cache_bytes_per_token(folder: Path, dtype: str) -> int:
 
 
 def longest_text(folder: Path) -> int | None:
-    """How many tokens the model's positions allow for."""
+    """Return the number of tokens that the model's positions allow for."""
     config = _json(folder / "config.json")
     config = config.get("text_config") or config
     return config.get("max_position_embeddings")
 
 
 def folder_digest(folder: Path) -> str:
-    """Of a model's content, wherever it lies: small files whole; of weights the header and the beginning of
-    every tensor, so that no gigabytes are read."""
+    """Digest of a model's content, wherever it lies: small files whole; of weights the header and the
+    beginning of every tensor, so that no gigabytes are read."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and _counts(path, folder)):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
@@ -190,7 +191,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    """As a model is loaded: by its index, or the one file. There may be other forms of the same weights."""
+    """Files from which a model is loaded, by its index, or the one file; other forms may lie beside them."""
     index = _json(folder / "model.safetensors.index.json").get("weight_map") or {"all": "model.safetensors"}
     return [folder / name for name in sorted(set(index.values()))]
 

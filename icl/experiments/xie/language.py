@@ -43,7 +43,8 @@ class LanguageModel:
         self._model: Any = None
 
     def need(self, prompts: Sequence[str], batch: int) -> str:
-        """What memory `batch` of these prompts need at a time; refused where the machine has less."""
+        """Return the memory that `batch` of these prompts need at a time; refuse where the machine has
+        less."""
         tokens = max(len(ids) for ids in self._tokens(prompts)["input_ids"]) + self.new_tokens
         longest = hub.longest_text(self.folder)
         if longest is not None and tokens > longest:

@@ -72,7 +72,7 @@ class RunSize:
         return found if minibatch is None else found | minibatch.overrides()
 
     def risk(self, prior: float = 0.0, guess: float = 0.0, bias: float = 0.0) -> QuadraticRisk:
-        """The exact risk in the same setting."""
+        """Return the exact risk in the same setting."""
         task = LinearRegression(
             dim=self.dim,
             context=self.context,
@@ -142,12 +142,12 @@ def store(
 
 
 def identity(runs: Iterable[RunRecord]) -> list[list[Any]]:
-    """What arrays computed from runs are filed under."""
+    """Return the settings that determine arrays computed from these runs."""
     return [run.mark for run in runs]
 
 
 def risks(run: RunRecord) -> np.ndarray:
-    """The exact risk of every seed at the stored steps, (R, S), however the run was trained."""
+    """Return the exact risk of every seed at the stored steps, (R, S), however the run was trained."""
     trained = restored(run)
     risk = trained.law.exact_risk(trained.transformer)
     assert risk is not None, "one layer is exact"
@@ -163,5 +163,5 @@ def curves(runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:
 
 
 def best_risk(risk: QuadraticRisk, heads: int) -> float:
-    """The least risk found with so many heads."""
+    """Return the least risk found with so many heads."""
     return risk.best_with_heads(heads, generator(0, "search", heads), RESTARTS).value

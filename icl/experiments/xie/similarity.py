@@ -43,7 +43,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class SimilarityRun:
-    """Which query, and which examples of the pool in their order."""
+    """Query, and examples of the pool in their order."""
 
     query: int
     examples: tuple[int, ...]
@@ -65,7 +65,7 @@ class Similarity:
         self._order = generator(seed, "eval").permutation(len(self.queries))
 
     def run(self, number: int) -> SimilarityRun:
-        """Runs have different queries; a run does not depend on how many there are."""
+        """Return a run's query and examples. They do not depend on the number of runs."""
         if number >= len(self.queries):
             raise InputError(
                 f"figure.experiment.runs={number + 1}: the data hold {len(self.queries)} queries"
@@ -79,7 +79,8 @@ class Similarity:
         guess_pool: Sequence[float] | np.ndarray | None = None,
         guess_query: Sequence[float] | np.ndarray | None = None,
     ) -> str:
-        """What the language model is told; with guesses of all pairs, or without. The wording is ours."""
+        """Return the text for the language model, with guesses of all pairs or without. The wording is
+        ours."""
         guessed = guess_pool is not None and guess_query is not None
         parts = ["Rate how similar in meaning two sentences are, from 0 (unrelated) to 5 (the same meaning)."]
         if guessed:
@@ -98,7 +99,7 @@ class Similarity:
 
     @property
     def digest(self) -> str:
-        """Of every pair, in order."""
+        """Digest of every pair, in order."""
         return digest([[(p.first, p.second, p.score) for p in pairs] for pairs in (self.pool, self.queries)])
 
 
@@ -133,7 +134,7 @@ def _only_file(key: str, folder: Path, part: str) -> Path:
 
 
 def read_pairs(key: str, path: Path) -> list[Pair]:
-    """Of JSON lines, or a CSV file of sentence1, sentence2, score, whose header may be missing."""
+    """Pairs of JSON lines, or of a CSV file of sentence1, sentence2, score, whose header may be missing."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         text = content.decode("utf-8-sig")

@@ -118,7 +118,7 @@ def _falls(name: str, y_ST: np.ndarray, seeds: list[int]) -> Claim:
 
 
 def _beyond_descent(arrays: Mapping[str, np.ndarray], seeds: list[int]) -> Claim:
-    """Held against weighted prompts, not against what a batch shows."""
+    """Compare the risk by weighted prompts, not what a batch shows, with that of descent."""
     risk_R, stderr_R, best = arrays["risk_R"], arrays["risk_stderr_R"], float(arrays["without_b"])
     minima_M = arrays["minima_M"]
     nearest_R = np.abs(np.log(arrays["risk_on_s_R"][:, None] / minima_M)).argmin(1)

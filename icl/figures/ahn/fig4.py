@@ -29,7 +29,7 @@ class Fig4(Heatmaps):
 
 
 def diagonal_claim(name: str, M_SDD: np.ndarray, seeds: list[int]) -> Claim:
-    """The matrix is a multiple of I."""
+    """Claim that a matrix is a multiple of I."""
     mean_S11 = np.trace(M_SDD, axis1=1, axis2=2)[:, None, None] / M_SDD.shape[-1]
     rest_SDD = M_SDD - mean_S11 * np.eye(M_SDD.shape[-1])
     share_S = np.linalg.norm(rest_SDD, axis=(1, 2)) / np.linalg.norm(M_SDD, axis=(1, 2))

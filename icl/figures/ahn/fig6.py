@@ -46,7 +46,7 @@ class Fig6(LossComparison):
 
 
 def _least_squares(comparison: Losses) -> Claim:
-    """For N < d the whitened one is the posterior mean: no predictor does better on any context."""
+    """Claim that OLS is best for N < d: in whitened coordinates it is the posterior mean."""
     left_R = comparison.exact_R["ols"]
     error = float(np.abs(comparison.loss_RC["ols"] - left_R[:, None]).max())
     few = np.flatnonzero(left_R > 0)

@@ -87,7 +87,7 @@ class Losses:
 
     @property
     def values(self) -> list[int]:
-        """What is varied, ascending."""
+        """Values of what is varied, ascending."""
         return [int(x) for x in np.unique(self.x_R)]
 
     def at(self, x: int) -> np.ndarray:
@@ -110,11 +110,11 @@ class Losses:
         return np.array([self.terms(name, r).mean() for r in range(len(self.x_R))])
 
     def ratio(self, name: str, other: str, r: int) -> Interval:
-        """Of two predictors on the same contexts, the median ratio of losses with its sign interval."""
+        """Median ratio of two predictors' losses on the same contexts, with its sign interval."""
         return median_interval(self.on_plain_contexts(name, r) / self.on_plain_contexts(other, r))
 
     def difference(self, name: str, other: str, r: int) -> Interval:
-        """The mean difference on the same contexts, in units of the other's mean."""
+        """Return the mean difference on the same contexts, in units of the other's mean."""
         one_C, other_C = self.terms(name, r), self.terms(other, r)
         return mean_interval((one_C - other_C) / other_C.mean(), self.components_R[r])
 
@@ -269,7 +269,7 @@ def compare_means(losses: Losses, name: str, other: str, letter: str, values: Se
 
 
 def compare_medians(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:
-    """The same by the median ratio of every replica."""
+    """Compare two predictors by the median ratio of every replica."""
     by_value = {x: [losses.ratio(name, other, r) for r in losses.at(x)] for x in values}
     return Claim(
         f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, median over the same contexts",
@@ -283,7 +283,7 @@ def compare_medians(losses: Losses, name: str, other: str, letter: str, values: 
 
 
 def claim_share_left(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
-    """How much of the way from PGD's optimum to the best point known on S is left.
+    """Claim that little of the way from PGD's optimum to the best point known on S is left.
 
     PGD's mean on these contexts stands in for what its exact risk says: most of the noise is common to both.
     """
@@ -308,7 +308,7 @@ def claim_share_left(losses: Losses, letter: str, values: Sequence[int]) -> Clai
 
 
 def claim_missed_tail(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
-    """What the paper's own protocol makes of the mean.
+    """Claim that plain batches miss the prompts that carry the mean, as in the paper's own protocol.
 
     Such a mean hangs on a few contexts, so no interval about it means anything. But losses are not negative:
     by Markov's inequality the true mean is below 1/k of a sample's with a chance of 1/k at most.
@@ -340,7 +340,7 @@ def claim_missed_tail(losses: Losses, letter: str, values: Sequence[int]) -> Cla
 
 
 def claim_best_search(losses: Losses, letter: str) -> Claim:
-    """The searched steps against the exact optimum of Theorem 3's set."""
+    """Compare the searched steps with the exact optimum of Theorem 3's set."""
     excess_R = losses.exact_R["pgd_steps"] / losses.exact_R["pgd_optimum"] - 1
     worst = {f"{letter}={x}": float(excess_R[losses.at(x)].max()) for x in losses.values}
     return Claim(
@@ -355,7 +355,7 @@ def claim_best_search(losses: Losses, letter: str) -> Claim:
 
 
 def claim_overstated_baseline(losses: Losses, letter: str) -> Claim:
-    """The published PGD: one example too few, one step size from a grid of nine. All exact."""
+    """Compare the published PGD (one example too few, a step size from a grid of nine) with PGD, exactly."""
     names = ("pgd_published", "pgd_fewer", "pgd_one")
     risks = {x: [losses.exact(name, x) for name in names] for x in losses.values}
     return Claim(

@@ -164,7 +164,7 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
 
 
 def _excess(arrays: Arrays, name: str, least: Value) -> tuple[float, float]:
-    """Of the loss over the best point's on the same prompts, the largest over seeds, and its half width."""
+    """Largest excess over seeds of the loss over the best point's on the same prompts, and half its width."""
     worst = int(np.argmax(arrays[f"{name}_more_mean"]))
     more, error = arrays[f"{name}_more_mean"][worst], arrays[f"{name}_more_error"][worst]
     return float(more) / least.mean, HALF * float(error) / least.mean

@@ -45,7 +45,7 @@ class Fig3(outputs.Outputs):
 
 
 def _between(arrays: Arrays) -> Claim:
-    """By how far the mean output is from the line; a smaller miss than order 3's refutes it for good."""
+    """Compare distances of the mean output from the line; one below order 3's refutes it for good."""
     here = outputs.in_distribution(arrays)
     measured, verdicts = {}, []
     for depth in arrays["depths_L"].tolist():
@@ -85,7 +85,7 @@ def _place(values: list[Value], newton: dict[int, Value]) -> str:
 
 
 def _clip(arrays: Arrays) -> Claim:
-    """Same contexts with the clip and without."""
+    """Compare the same contexts with the clip and without."""
     here = outputs.in_distribution(arrays)
     part: dict[str, float] = {}
     scale = float((arrays["line_G"][here] ** 2).mean() ** 0.5)

@@ -73,7 +73,8 @@ class Fig8(regression.LossByLaw):
         ]
 
     def _higher(self, layers: str, steps: str, seeds: dict[str, list[bool]]) -> Claim:
-        """The paper's sentence, in numbers. Of two layers short training is enough, of more it is not."""
+        """Claim the paper's sentence, in numbers. Of two layers short training is enough, of more it is
+        not."""
         all_below, enough = all(map(all, seeds.values())), self.decisive or layers == "two layers"
         return Claim(
             f"trained LSA finds higher-order methods on ill-conditioned problems: {layers}, without a mask, "

@@ -37,7 +37,7 @@ def scalings(losses: Arrays) -> dict[str, int]:
 
 
 def by_depth(panel: str, losses: Arrays, most: int) -> list[Item]:
-    """The loss of encoders against their depth, and Newton's on both scalings, up to `most` layers."""
+    """Return the loss of encoders against their depth, and Newton's on both scalings, up to `most` layers."""
     items: list[Item] = [
         Curve(panel, "trained encoder", BLUE, losses["layers_L"], losses["trained_LR"].T, TRAINED)
     ]

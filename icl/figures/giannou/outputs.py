@@ -28,7 +28,7 @@ def arrays_of(records: Records, of: str = "outputs") -> Arrays:
 
 
 def range_mask(arrays: Arrays, far: bool) -> np.ndarray:
-    """Which values of the coordinate belong to the figure: the inner points come first."""
+    """Mask of the coordinate's values in the figure's range: the inner points come first."""
     inner = np.zeros(len(arrays["x_G"]), dtype=bool)
     inner[: len(inner) - _outer(arrays)] = True
     return ~inner if far else inner
@@ -101,7 +101,7 @@ class Outputs(Drawing):
 
 
 def in_distribution(arrays: Arrays) -> np.ndarray:
-    """The values of the inner range that are in distribution."""
+    """Return the values of the inner range that are in distribution."""
     return range_mask(arrays, far=False) & (np.abs(arrays["x_G"]) <= float(arrays["range"]))
 
 

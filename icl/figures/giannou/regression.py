@@ -30,7 +30,7 @@ START_SAID = {"transpose": "X_0 = A^T / (s_1^2 + s_d^2)", "identity": "X_0 = 2 I
 
 
 def flag(name: str, value: Any) -> bool:
-    """A setting that is true or false."""
+    """Return a setting, which must be true or false."""
     if not isinstance(value, bool):
         raise InputError(f"figure.draw.{name}={value}: must be true or false")
     return value
@@ -58,13 +58,13 @@ def family(known: Arrays, mask: str, depth: int) -> Value:
 
 
 def of_seeds(arrays: Arrays, name: str) -> list[Value]:
-    """Of a run, for each seed; where a few prompts carry the mean its error is not known."""
+    """Losses of a run by seed; where a few prompts carry the mean its error is not known."""
     rows = zip(arrays[f"{name}_mean"], arrays[f"{name}_error"], arrays[f"{name}_tail"], strict=True)
     return [Value(float(m), float(e) if tail < MOST and np.isfinite(m) else np.inf) for m, e, tail in rows]
 
 
 def place(values: Sequence[Value], known: Arrays, start: str, step: int) -> str:
-    """Where all of these lie among as many steps of orders 2 and 3."""
+    """Say where all of these lie among as many steps of orders 2 and 3."""
     second, third = newton(known, start, 2, step), newton(known, start, 3, step)
     if all(value.below(third) for value in values):
         return "below order 3"

@@ -26,7 +26,7 @@ METHODS = {
 
 @dataclass(frozen=True, eq=False)
 class PanelSetting:
-    """What was compared on drawn sequences; exact risks of the best head and of the trained layers."""
+    """Losses on drawn sequences; exact risks of the best head and of the trained layers."""
 
     test: Mapping[str, np.ndarray]
     optimum_W: np.ndarray
@@ -34,8 +34,8 @@ class PanelSetting:
     trained_RW: np.ndarray
 
     def risk(self, name: str) -> np.ndarray:
-        """The best head's exact risk and the mean difference to it on the same sequences: the sample's own
-        deviation, shared by all predictors, drops out."""
+        """Return the best head's exact risk and the mean difference to it on the same sequences: the
+        sample's own deviation, shared by all predictors, drops out."""
         return self.optimum_W + self.test[name] - self.test["optimum_W"]
 
     @property
@@ -102,7 +102,7 @@ def by_setting(records: Records) -> dict[str, PanelSetting]:
 
 
 def _falls(settings: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
-    """The head that a search found is no better than the best, and any number of heads no worse."""
+    """Claim that the risk falls: a head found by search is no better than the best, any number no worse."""
     steps = {name: (np.diff(of.optimum_W) / of.optimum_W[:-1]).tolist() for name, of in settings.items()}
     most = [of.optimum_W[1:] / of.any_heads_W[:-1] - 1 for of in settings.values()]
     least = [of.any_heads_W[1:] / of.optimum_W[:-1] - 1 for of in settings.values()]

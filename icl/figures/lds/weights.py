@@ -55,11 +55,11 @@ class Window:
 
     @property
     def excess_R(self) -> np.ndarray:
-        """Of the final risk over the best single head's, relative."""
+        """Relative excess of the final risk over the best single head's."""
         return self.exact["risk_RS"][:, -1] / self.optimum["value"] - 1
 
     def off_R(self, prefix: str) -> np.ndarray:
-        """Which seeds' supports, so measured, do not end as the masks."""
+        """Mark the seeds whose supports, so measured, do not end as the masks."""
         ends_XR = np.stack([self.exact[f"{prefix}{part}_RS"][:, -1] for part in ("QK", "V")])
         return np.greater(ends_XR.max(0), 0)
 
@@ -168,7 +168,7 @@ class Weights(Drawing):
 
 
 def supports_claims(windows: Sequence[Window]) -> list[Claim]:
-    """Where the supports end: as the paper measures them, and in one gauge."""
+    """Claim where the supports end: as the paper measures them, and in one gauge."""
     small = [window for window in windows if window.size < 3]
     large = [window for window in windows if window.size >= 3 and not window.fresh]
     claims = [_supports_as_the_paper(windows)]
@@ -177,7 +177,7 @@ def supports_claims(windows: Sequence[Window]) -> list[Claim]:
 
 
 def _supports_as_the_paper(windows: Sequence[Window]) -> Claim:
-    """What the paper saw of training on fresh systems, training on the population risk cannot refute."""
+    """Claim it as the paper measures: only training on fresh systems, as there, can refute it."""
     off = np.concatenate([window.off_R("raw_") for window in windows]).any()
     fresh = all(window.fresh for window in windows)
     bound = "Jaccard distance 0 in every seed"
@@ -230,7 +230,7 @@ def _supports_off(windows: Sequence[Window]) -> tuple[bool, bool, bool]:
 
 
 def _ends(windows: Sequence[Window], prefix: str) -> dict[str, dict[str, list[float]]]:
-    """The distances at the end by window."""
+    """Return the distances at the end by window."""
     return {
         window.name: {part: window.exact[f"{prefix}{part}_RS"][:, -1].tolist() for part in ("QK", "V")}
         for window in windows

@@ -17,7 +17,7 @@ Kind = Callable[[float], Numbers]  # exact or searched
 
 
 def linear(what: str, squared_X: np.ndarray, gap_XR: np.ndarray, slope: float) -> Claim:
-    """The trained gaps of all seeds lie on a line of the stated slope."""
+    """Claim that the trained gaps of all seeds lie on a line of the stated slope."""
     x_N, y_N = np.repeat(squared_X, gap_XR.shape[1]), gap_XR.ravel()
     fitted, intercept = np.polyfit(x_N, y_N, 1)
     left = float(np.square(y_N - fitted * x_N - intercept).sum() / np.square(y_N - y_N.mean()).sum())
@@ -34,7 +34,7 @@ def linear(what: str, squared_X: np.ndarray, gap_XR: np.ndarray, slope: float) -
 
 
 def closed_form(claim: str, any_heads_X: np.ndarray, stated_X: np.ndarray) -> Claim:
-    """The least risk over all heads, a linear solve at every setting, against the closed form."""
+    """Compare the least risk over all heads, a linear solve at every setting, with the closed form."""
     error = float(np.abs(any_heads_X / stated_X - 1).max())
     return Claim.of(
         claim,
@@ -45,7 +45,7 @@ def closed_form(claim: str, any_heads_X: np.ndarray, stated_X: np.ndarray) -> Cl
 
 
 def not_below(claim: str, risk_XR: np.ndarray, least_X: np.ndarray | float) -> Claim:
-    """Exact risks of trained weights against a lower bound: true of any weights, trained or not."""
+    """Compare exact risks with a lower bound, which holds for any weights, trained or not."""
     margin_XR = risk_XR / np.reshape(least_X, (-1, 1)) - 1
     return Claim.of(
         claim,
@@ -60,7 +60,7 @@ def not_below(claim: str, risk_XR: np.ndarray, least_X: np.ndarray | float) -> C
 def ends_at(
     claim: str, risk_XR: np.ndarray, least_X: np.ndarray, names: list[str], number: Kind = exact
 ) -> Claim:
-    """Training ends at the risk stated, a `number` of its kind."""
+    """Claim that training ends at the risk stated, a `number` of its kind."""
     excess_XR = risk_XR / least_X[:, None] - 1
     return Claim.of(
         claim,
@@ -72,7 +72,7 @@ def ends_at(
 def minibatches(
     arrays: Mapping[str, np.ndarray], name: str, letter: str, least_X: np.ndarray, number: Kind = exact
 ) -> list[Claim]:
-    """Where the short minibatch runs ended, against the least risk of their setting; nothing without them."""
+    """Compare the ends of short minibatch runs with the least risk of their setting, if there are any."""
     least = dict(zip(arrays[name].tolist(), least_X.tolist(), strict=True))
     short = zip(arrays[f"minibatch_{name}"].tolist(), arrays.get("minibatch_risk_XRS", ()), strict=True)
     excess = {value: risk_RS[:, -1] / least[value] - 1 for value, risk_RS in short if value in least}

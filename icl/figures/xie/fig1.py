@@ -81,7 +81,7 @@ def _gap(arrays: Mapping[str, np.ndarray]) -> Claim:
 
 
 def _order(arrays: Mapping[str, np.ndarray]) -> Claim:
-    """Of trained weights: the worst y_q-LSA against the best LSA."""
+    """Compare trained weights: the worst y_q-LSA with the best LSA."""
     apart_X = (arrays["lsa_XR"].min(1) - arrays["yq_lsa_XR"].max(1))[arrays["squared_X"] > 0]
     return Claim.of(
         "trained y_q-LSA < trained LSA for every w* != 0, by more the longer w* is",

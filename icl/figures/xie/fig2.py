@@ -85,7 +85,7 @@ class Fig2(Drawing):
 
 
 def _heads_axis(axes: Axes, heads: list[int], dim: int) -> None:
-    """The paper's line at d + 1, and one where the least risk is reached."""
+    """Mark the paper's d + 1 heads, and d, where the least risk is reached."""
     axes.set(xlabel="heads $H$", xticks=heads if len(heads) < 8 else heads[::2])
     for x, text, side in ((dim, "$d$", "right"), (dim + 1, "$d+1$", "left")):
         axes.axvline(x, color=GREY, linewidth=0.6)
@@ -96,7 +96,7 @@ def _heads_axis(axes: Axes, heads: list[int], dim: int) -> None:
 
 
 def _every_head(arrays: Mapping[str, np.ndarray]) -> Claim:
-    """What H heads cannot do, in closed form, against what the next number was found to do."""
+    """Compare what H heads cannot reach, in closed form, with what the next number was found to reach."""
     up_to_d = arrays["heads_X"] <= arrays["dim"]
     fall_X = (arrays["certified_X"][:-1] - arrays["best_X"][1:])[up_to_d[1:]]
     return Claim.of(

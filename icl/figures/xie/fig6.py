@@ -34,7 +34,7 @@ WIDTH = 0.36  # of a bar
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Of one language model; a score is NaN where the answer gave none."""
+    """Answers of one language model; a score is NaN where the answer gave none."""
 
     name: str
     truth_R: np.ndarray
@@ -80,7 +80,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Of two losses on the same runs, one minus other, where either may be missing."""
+    """One loss minus another on the same runs, where either may be missing."""
 
     one_R: np.ndarray
     other_R: np.ndarray
@@ -346,7 +346,7 @@ def _whisker(axes: Axes, x: float, interval: Interval, colour: str, width: float
 
 
 def _two_lines(name: str) -> str:
-    """A long model name in two lines."""
+    """Return a long model name in two lines."""
     hyphens = (i for i, c in enumerate(name, 1) if c == "-")
     middle = min(hyphens, key=lambda i: abs(i - len(name) / 2), default=0)
     return name if len(name) < 14 or not middle else f"{name[:middle]}\n{name[middle:]}"

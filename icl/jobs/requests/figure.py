@@ -295,7 +295,7 @@ def _settled(claim: Any, scale: str) -> Document:
 
 
 def _drawn_from(name: str, record: RunRecord) -> Document:
-    """A run as the figure's reader wants to know it."""
+    """Return a run as the figure's reader wants to know it."""
     settings = {k: v for k, v in flatten(record.config).items() if k.split(".")[0] in _TOLD and v is not None}
     place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
     return {"name": name, "run": place, "settings": settings}

@@ -49,7 +49,7 @@ class CatalogEntry(NamedTuple):
 
 
 def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, object]]]:
-    """The document of `icl list`."""
+    """Return the document of `icl list`."""
     found = {kind: entries(kind.group, configs) for kind in KINDS}
     return {
         kind.plural: [
@@ -105,7 +105,7 @@ class Known(NamedTuple):
 
 
 def known(outputs: Path, kind: Kind, id: str, configs: ConfigDirs) -> list[Known]:
-    """The latest results of a check or figure, one for each scale, or one for all that it is the same at."""
+    """Return the latest results of a check or figure, by the scales that share them."""
     folder, found = outputs / kind.records / id, []
     if kind.records == "figures":
         for scale in SCALES:
@@ -118,13 +118,13 @@ def known(outputs: Path, kind: Kind, id: str, configs: ConfigDirs) -> list[Known
 
 
 def target_of(kind: Kind, id: str, configs: ConfigDirs) -> str:
-    """The class that a config names."""
+    """Return the class that a config names."""
     match = _TARGET.search(_text(kind.group, id, configs))
     return match[1] if match else ""
 
 
 def _latest(folder: Path) -> Any:
-    """The document of the record that was written last."""
+    """Return the document of the record that was written last."""
     paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     records = (documents.read_record(path) for path in paths)
     return next(
@@ -133,7 +133,7 @@ def _latest(folder: Path) -> Any:
 
 
 def _scales_of(id: str, settings: Mapping[str, Any], configs: ConfigDirs) -> tuple[str, ...]:
-    """The scales at which the config has these settings; none of a check that was asked with other ones."""
+    """Return the scales at which the config has these settings; none where they are others."""
     text = _text("check", id, configs)
     indent = "  " if re.search(r"^check:$", text, re.MULTILINE) else ""
     lines = re.findall(f"^{indent}{_KEY}", text, re.MULTILINE)
@@ -151,7 +151,7 @@ def _scales_of(id: str, settings: Mapping[str, Any], configs: ConfigDirs) -> tup
 
 
 def _read(text: str) -> Any:
-    """A scalar or list of a config's line."""
+    """Return a scalar or list of a config's line."""
     try:
         return json.loads(text)
     except ValueError:

@@ -58,7 +58,7 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
 
 
 def build_report(request: ReportRequest, session: Session) -> tuple[Document, ReportContent]:
-    """Writes the page, and the Report where it is asked for; its document, and all that it shows."""
+    """Write the page, and the Report where it is requested; return its document and content."""
     started = time.monotonic()
     online = _online(request, session) if request.wandb else None  # refused before anything is written
     entries = [_find_result(e, request.scale, session) for e in blank_entries(request, session.configs)]
@@ -124,7 +124,7 @@ def papers(ids: Iterable[str], configs: ConfigDirs) -> list[Paper]:
 
 
 def with_result(entry: ReportEntry, found: Found) -> ReportEntry:
-    """The entry with what is stored for it."""
+    """Return the entry with what is stored for it."""
     runs = [read_json(Path(run) / "run.json") or {} for run in found.document.get("runs") or []]
     settings = found.document.get("settings") or {}
     seeds = [settings["seed"]] if "seed" in settings else [s for run in runs for s in run.get("seeds", [])]

@@ -31,8 +31,8 @@ MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would 
 
 
 def stored_runs_for_report(outputs: Path, known: Collection[str] = ()) -> tuple[list[ReportedRun], int]:
-    """The newest runs that were trained here, but those at `known` places, and how many older folders are
-    not looked into. What a figure computed is no run."""
+    """Return the newest runs that were trained here but those at `known` places, and how many older folders
+    are not looked into. What a figure computed is no run."""
     every = (place for place in layout.walk(outputs) if place.kind == layout.RUNS)
     places = [place for place in every if _below(place.path.parent, outputs) not in known]
     newest = heapq.nlargest(MOST, places, key=lambda place: _changed(place.path))
@@ -66,7 +66,7 @@ def _run(place: layout.Place, outputs: Path) -> Iterator[ReportedRun]:
 
 
 def _distinguishing_names(runs: Sequence[ReportedRun], outputs: Path) -> list[ReportedRun]:
-    """Runs of one experiment, each with the settings that the others do not share."""
+    """Name each run of an experiment by the settings that the others do not share."""
     if len(runs) == 1:
         return list(runs)
     configs = [flatten(_config(outputs / run.place)) for run in runs]

@@ -45,7 +45,7 @@ def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tu
 
 
 def sweep_status(request: SweepRequest) -> Document:
-    """Writes its table anew: the jobs may have been run by whomever."""
+    """Write the sweep's table anew, whoever ran its jobs, and return its document."""
     started, stored = time.monotonic(), request.stored
     outcomes = [stored.outcome(job) for job in stored.jobs]
     document = sweep_document(stored, outcomes)
