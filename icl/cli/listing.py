@@ -10,7 +10,7 @@ from typing import Any
 
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, one_of
-from icl.jobs.stored.catalog import KINDS, Known, claim_of, known, listing, target_of
+from icl.jobs.stored.catalog import KINDS, StoredResult, claim_of, listing, stored_results, target_of
 from icl.verdicts import VERDICTS, joint
 
 
@@ -47,7 +47,7 @@ def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, co
     print(LEGEND)
     for kind, (name, items) in zip(KINDS, document.items(), strict=True):
         print(f"\n{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
-        found = [known(outputs, kind, item["id"], configs) for item in items]
+        found = [stored_results(outputs, kind, item["id"], configs) for item in items]
         scales = [", ".join(map(_scale, one)) for one in found]
         first, second = (
             max(map(len, column), default=0) for column in ([item["id"] for item in items], scales)
@@ -61,14 +61,14 @@ def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, co
             print(line if len(line) <= width else f"{line[: width - 3].rsplit(' ', 1)[0]} ..")
 
 
-def _mark(found: Sequence[Known], *, done: bool) -> str:
+def _mark(found: Sequence[StoredResult], *, done: bool) -> str:
     verdicts = [verdict for one in found[-1:] for verdict in one.verdicts]
     if not verdicts:
         return "x" if done else "\u00b7"
     return GLYPHS[joint(verdicts)]
 
 
-def _scale(one: Known) -> str:
+def _scale(one: StoredResult) -> str:
     """`laptop`, of a figure with how many of its claims hold; of settings of one's own, that they are."""
     scales = "any scale" if len(one.scales) == len(SCALES) else "/".join(one.scales) or "own settings"
     count = sum(verdict == "holds" for verdict in one.verdicts)

@@ -11,7 +11,7 @@ import pytest
 
 from icl.cli import VERBS, main
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.catalog import KINDS, Known, known
+from icl.jobs.stored.catalog import KINDS, StoredResult, stored_results
 from icl.runs.documents import write_record
 from icl.runs.layout import SCHEMA
 from tests.cli.conftest import Run, tiny_argv
@@ -93,7 +93,9 @@ def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
     for settings, scales in (({}, ("laptop",)), ({"starts": 1}, ("smoke",)), ({"dim": 3}, ())):
         document = {"verdict": "undecided", "settings": shipped | settings}
         write_record(folder / "0123456789ab.json", {"schema": SCHEMA, "document": document})
-        assert known(outputs, kind, "ahn/global_optimum", configs) == [Known(scales, ("undecided",))]
+        assert stored_results(outputs, kind, "ahn/global_optimum", configs) == [
+            StoredResult(scales, ("undecided",))
+        ]
 
 
 def test_clean_removes_what_failed_and_keeps_what_is_done(icl: Run, tiny: Run, outputs: Path) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from icl.figures.drawing import Drawing
 
 OWN = ("figure", "jobs", "cluster")
-_TOLD = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
+_SHOWN = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class FigureRequest:
         record = read_record(path)
         if record is None or complaint(record, None) is not None:
             return None
-        document = {**_here(record["document"], path.parent, session.outputs), "cached": True}
+        document = {**_with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
             return None
         stale = _damage(document)
@@ -103,7 +103,7 @@ class FigureRequest:
         left = ""
         if document["configs"] != session.configs.digest():
             left = "a config has changed, and with it perhaps the runs it needs"
-        elif _names_a_place([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
+        elif _names_existing_path([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
             left = "a file or folder in its settings may have changed"
         elif not self._story(document, session).note.is_there:
             left = "W&B is to be told"
@@ -133,13 +133,13 @@ class FigureRequest:
         with with_room(session.outputs), store.lock(self._key, self.identity, session.info):
             folder = store.path(self._key, self.identity).parent
             stored = None if session.force else store.find(self._key, self.identity, digest)
-            stored = stored and _here(stored, folder, session.outputs)
+            stored = stored and _with_current_paths(stored, folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
                 session.info(f"{folder}: {damage}; it is drawn again")
             cached = stored is not None and "drawn_from" in stored and not damage
             if stored is None or not cached:
-                stored = self._drawn(records, folder, session, started)
+                stored = self._draw(records, folder, session, started)
             if not cached or stored["configs"] != configs:
                 stored = {**stored, "configs": configs}
                 stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
@@ -150,13 +150,13 @@ class FigureRequest:
         )
         return document
 
-    def _drawn(
+    def _draw(
         self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
     ) -> Document:
         from icl.figures.files import save
 
         begun = time.monotonic()
-        claims = [_settled(claim, self.scale) for claim in self.drawing.claims(records)]
+        claims = [_claim_document(claim, self.scale) for claim in self.drawing.claims(records)]
         document: Document = {
             "figure": self.id,
             "scale": self.scale,
@@ -164,7 +164,7 @@ class FigureRequest:
             "runs": sorted({record.path for record in records.values()}),
             "settings": self.settings,
             "caption": self.drawing.caption,
-            "drawn_from": [_drawn_from(name, record) for name, record in records.items()],
+            "drawn_from": [_source(name, record) for name, record in records.items()],
         }
         stem, rows = folder / self._file_name(session), self.drawing.table(records)
         files = save(stem, lambda: self.drawing.draw(records), rows, _markdown(document))
@@ -285,7 +285,7 @@ class _DryRunner(FigureRunner):
         raise LookupError(asked)
 
 
-def _settled(claim: Any, scale: str) -> Document:
+def _claim_document(claim: Any, scale: str) -> Document:
     """At smoke a claim about trained weights is not decided, whatever the drawing shows."""
     document = asdict(claim)
     trained = document.pop("trained")
@@ -294,14 +294,16 @@ def _settled(claim: Any, scale: str) -> Document:
     return document
 
 
-def _drawn_from(name: str, record: RunRecord) -> Document:
+def _source(name: str, record: RunRecord) -> Document:
     """Return a run as the figure's reader wants to know it."""
-    settings = {k: v for k, v in flatten(record.config).items() if k.split(".")[0] in _TOLD and v is not None}
+    settings = {
+        k: v for k, v in flatten(record.config).items() if k.split(".")[0] in _SHOWN and v is not None
+    }
     place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
     return {"name": name, "run": place, "settings": settings}
 
 
-def _here(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
+def _with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
     """Return the document with current paths: its outputs may have been moved since it was drawn."""
     files = {extension: str(folder / Path(file).name) for extension, file in document["files"].items()}
     runs = sorted({str(outputs / drawn["run"]) for drawn in document.get("drawn_from", ())})
@@ -333,12 +335,12 @@ def _markdown(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _names_a_place(node: Any) -> bool:
+def _names_existing_path(node: Any) -> bool:
     """Return whether a setting names an existing path, whose content can change without the setting."""
     if isinstance(node, Mapping):
-        return any(map(_names_a_place, node.values()))
+        return any(map(_names_existing_path, node.values()))
     if isinstance(node, list | tuple):
-        return any(map(_names_a_place, node))
+        return any(map(_names_existing_path, node))
     return (
         isinstance(node, str) and ("/" in node or node.endswith(".npy")) and Path(node).expanduser().exists()
     )

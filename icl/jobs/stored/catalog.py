@@ -76,7 +76,7 @@ def papers(configs: ConfigDirs) -> list[str]:
     return sorted({entry.paper for group in ("check", "figure") for entry in entries(group, configs)})
 
 
-def insist_on_papers(only: Sequence[object], configs: ConfigDirs) -> None:
+def validate_papers(only: Sequence[object], configs: ConfigDirs) -> None:
     known = papers(configs)
     for paper in only:
         if paper not in known:
@@ -97,23 +97,23 @@ def has_result(outputs: Path, kind: Kind, id: str) -> bool:
     )
 
 
-class Known(NamedTuple):
+class StoredResult(NamedTuple):
     """Stored results of a check or figure: the scales, and the verdict of each claim."""
 
     scales: tuple[str, ...]
     verdicts: tuple[str, ...]
 
 
-def known(outputs: Path, kind: Kind, id: str, configs: ConfigDirs) -> list[Known]:
+def stored_results(outputs: Path, kind: Kind, id: str, configs: ConfigDirs) -> list[StoredResult]:
     """Return the latest results of a check or figure, by the scales that share them."""
     folder, found = outputs / kind.records / id, []
     if kind.records == "figures":
         for scale in SCALES:
             document = _latest(folder / scale)
             if document is not None:
-                found.append(Known((scale,), tuple(claim["verdict"] for claim in document["claims"])))
+                found.append(StoredResult((scale,), tuple(claim["verdict"] for claim in document["claims"])))
     elif kind.records == "checks" and (document := _latest(folder)) is not None:
-        found.append(Known(_scales_of(id, document["settings"], configs), (document["verdict"],)))
+        found.append(StoredResult(_scales_of(id, document["settings"], configs), (document["verdict"],)))
     return found
 
 

@@ -53,7 +53,7 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
     listed = [only] if isinstance(only, str) else only
     if not isinstance(listed, list):
         raise InputError(f"only={only}: must be a list of papers")
-    catalog.insist_on_papers(listed, configs)
+    catalog.validate_papers(listed, configs)
     return tuple(listed)
 
 

@@ -25,8 +25,8 @@ from icl.runs.record import RunRecord
 from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
 
 SHOWN = (*RISKS, "loss", "dist_preconditioned")
-_TOLD = ("task", "model", "optimizer", "train")  # of a run's config, what tells it from others
-_MOST_TOLD = 3
+_GROUPS = ("task", "model", "optimizer", "train")  # of a run's config, what tells it from others
+_MOST_KEYS = 3
 MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would be read by nobody
 
 
@@ -34,8 +34,8 @@ def stored_runs_for_report(outputs: Path, known: Collection[str] = ()) -> tuple[
     """Return the newest runs that were trained here but those at `known` places, and how many older folders
     are not looked into. What a figure computed is no run."""
     every = (place for place in layout.walk(outputs) if place.kind == layout.RUNS)
-    places = [place for place in every if _below(place.path.parent, outputs) not in known]
-    newest = heapq.nlargest(MOST, places, key=lambda place: _changed(place.path))
+    places = [place for place in every if _relative(place.path.parent, outputs) not in known]
+    newest = heapq.nlargest(MOST, places, key=lambda place: _modified(place.path))
     runs = [run for place in newest for run in _run(place, outputs)]
     runs.sort(key=lambda run: run.place)
     shown = [
@@ -59,9 +59,9 @@ def _run(place: layout.Place, outputs: Path) -> Iterator[ReportedRun]:
             for name in SHOWN
             if name in run["metrics"]
         ]
-        at, ended = _below(place.path.parent, outputs), run.get("ended") or ""
+        at, ended = _relative(place.path.parent, outputs), run.get("ended") or ""
         yield ReportedRun(
-            place.id, at, _known(numbers), run["status"], run["seeds"], run["steps"], _minute(ended)
+            place.id, at, _with_a_mean(numbers), run["status"], run["seeds"], run["steps"], _minute(ended)
         )
 
 
@@ -72,9 +72,9 @@ def _distinguishing_names(runs: Sequence[ReportedRun], outputs: Path) -> list[Re
     configs = [flatten(_config(outputs / run.place)) for run in runs]
     first = configs[0]
     keys = {key for config in configs for key in {*config, *first} if config.get(key) != first.get(key)}
-    told = sorted(key for key in keys if key.partition(".")[0] in _TOLD)
-    told = sorted(told, key=lambda key: _TOLD.index(key.partition(".")[0]))[:_MOST_TOLD]
-    own = [" ".join(f"{key}={literal(config.get(key))}" for key in told) for config in configs]
+    differing = sorted(key for key in keys if key.partition(".")[0] in _GROUPS)
+    differing = sorted(differing, key=lambda key: _GROUPS.index(key.partition(".")[0]))[:_MOST_KEYS]
+    own = [" ".join(f"{key}={literal(config.get(key))}" for key in differing) for config in configs]
     return [replace(run, name=f"{run.name} {text}".strip()) for run, text in zip(runs, own, strict=True)]
 
 
@@ -85,11 +85,11 @@ def _config(folder: Path) -> Any:
         return {}
 
 
-def _below(path: Path, outputs: Path) -> str:
+def _relative(path: Path, outputs: Path) -> str:
     return os.path.relpath(path, outputs)
 
 
-def _changed(path: Path) -> int:
+def _modified(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -107,8 +107,8 @@ def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
     best = stored.best(summary)
     ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
     states = dict(Counter(outcome.state for outcome in outcomes))
-    place = _below(folder, outputs)
-    members = [_below(outcome.path, outputs) for outcome in outcomes]
+    place = _relative(folder, outputs)
+    members = [_relative(outcome.path, outputs) for outcome in outcomes]
     shown = _configurations(summary, place)
     more = max(len(shown) - MOST, 0)
     if best is not None and more:
@@ -125,7 +125,7 @@ def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[Re
     known = {
         name: [n for n in numbers if n.metric in SHOWN] or numbers[:3] for name, numbers in by_name.items()
     }
-    return [ReportedRun(name, place, _known(numbers)) for name, numbers in known.items()]
+    return [ReportedRun(name, place, _with_a_mean(numbers)) for name, numbers in known.items()]
 
 
 def _sorted_by(runs: Sequence[ReportedRun], metric: str) -> list[ReportedRun]:
@@ -135,7 +135,7 @@ def _sorted_by(runs: Sequence[ReportedRun], metric: str) -> list[ReportedRun]:
     return [runs[i] for i in ranked]
 
 
-def _known(numbers: Sequence[MetricSummary]) -> list[MetricSummary]:
+def _with_a_mean(numbers: Sequence[MetricSummary]) -> list[MetricSummary]:
     return [found for found in numbers if found.mean is not None]
 
 
