@@ -37,7 +37,7 @@ LAYERS = {
     "weighted": {"weighted"},
     "kernel": {"kernel"},
     "runs": {"runs"} | BOTTOM,
-    "sinks": {"sinks", "config", "runs", "theory"} | BOTTOM,
+    "loggers": {"loggers", "config", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk
     "algorithms": {"algorithms", "tasks", "theory"} | BOTTOM,
     "models": {"models", "tasks", "theory"} | BOTTOM,
@@ -47,7 +47,7 @@ LAYERS = {
         "callbacks", "figures",  # the loop runs callbacks, one of which draws heatmaps
     } | BOTTOM,
     "callbacks": {
-        "callbacks", "training", "sinks", "tasks", "models", "theory", "runs", "config",
+        "callbacks", "training", "loggers", "tasks", "models", "theory", "runs", "config",
         "figures",  # draws the heatmaps
     } | BOTTOM,
     "checks": {"checks", "theory", "tasks", "models", "constructions", "algorithms"} | BOTTOM,
@@ -59,7 +59,7 @@ LAYERS = {
     "notebook": {"notebook", "runs"} | BOTTOM,
     "report": {"report", "figures", "runs"} | BOTTOM,
     "config": {"config"} | BOTTOM,
-    "jobs": {"jobs", "report", "sinks", "config", "runs"} | BOTTOM,
+    "jobs": {"jobs", "report", "loggers", "config", "runs"} | BOTTOM,
 }  # fmt: skip
 FREE = {"cli", "bench", "api"}  # the top: may import anything
 HEAVY = {  # lightest first: one process imports them in turn
@@ -153,9 +153,9 @@ def _imports(node: ast.AST, how: str) -> Iterator[str]:
 
 
 def test_nothing_imports_in_a_circle() -> None:
-    """Not even inside functions or for types alone, but for two files of sinks."""
+    """Not even inside functions or for types alone, but for two files of loggers."""
     wishes = graph("types")
-    wishes["icl.sinks.lightning"] -= {"icl.sinks.wandb_sink"}
+    wishes["icl.loggers.lightning"] -= {"icl.loggers.wandb_run"}
     try:
         list(TopologicalSorter(wishes).static_order())
     except CycleError as error:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from icl.figures.heatmaps import Panels, free_of, heatmap_png, largest, panels_of, root_of
+from icl.loggers.run_log import CurveLog, DocumentLog, model_of
 from icl.runs.metric_kinds import of_one_matrix
 from icl.runs.provenance import provenance
 from icl.runs.record import RunRecord
-from icl.sinks.sink import Sink, model_of
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -34,7 +34,7 @@ class HeatmapSettings(Protocol):
 
 
 class RunLoggerCallback:
-    """Log a run to `sink` while it trains, or afterwards from its record (`icl.training.plan.RunObserver`).
+    """Log a run while it trains, or afterwards from its record (a RunObserver of icl.training.plan).
 
     `arrays`: the law's; a Sigma among them whitens pictures of A, masks of free entries are outlined.
     `heatmaps`: which pictures are drawn. `live`: somebody may be watching, so each is told when its step is
@@ -43,7 +43,7 @@ class RunLoggerCallback:
 
     def __init__(
         self,
-        sink: Sink,
+        logger: CurveLog,
         arrays: Mapping[str, np.ndarray],
         seeds: Sequence[int],
         total: int,
@@ -51,15 +51,16 @@ class RunLoggerCallback:
         *,
         live: bool = False,
     ) -> None:
-        self.sink, self.seeds, self.heatmaps, self.live = sink, tuple(seeds), tuple(heatmaps), live
+        self.logger, self.seeds, self.heatmaps, self.live = logger, tuple(seeds), tuple(heatmaps), live
         self.root_RDD, self.free = root_of(arrays), free_of(arrays)
         self.steps = {step for heatmap in heatmaps for step in heatmap.chosen(total)}
-        self.told: RunRecord | None = None  # once it has been told to its end
+        self.logged: RunRecord | None = None  # once it has been logged to its end
         self._moving: set[str] = set()  # metrics that have not been 0 throughout
-        self.sink.config(made_by(provenance()))
+        self.logger.log_hyperparams(made_by(provenance()))
 
     def loggers(self) -> Sequence[Logger]:
-        return self.sink.loggers()
+        logger = self.logger.lightning_logger()
+        return [] if logger is None else [logger]  # the guarded one that failed
 
     def on_weights(self, trainer: Any, pl_module: Any, step: int) -> None:
         if not self.live or step not in self.steps:
@@ -68,7 +69,7 @@ class RunLoggerCallback:
         for name, labelled in self._panels(matrices).items():
             caption = self._caption(name, step)
             png = heatmap_png(labelled, caption, free=self._free(name))
-            self.sink.images(step, f"weights/{name}", [(caption, png)])
+            self.logger.images(step, f"weights/{name}", [(caption, png)])
 
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and
@@ -88,25 +89,32 @@ class RunLoggerCallback:
                 scalars |= {f"mean_band/{name}/low": min(known), f"mean_band/{name}/high": max(known)}
             if len(set(values)) > 1:
                 scalars |= {f"seed/{row['seed']}/{name}": v for row, v in zip(rows, values, strict=True)}
-        self.sink.log(int(rows[0]["step"]), scalars)
+        curves = {name: value for name, value in scalars.items() if value is not None}
+        if curves:
+            self.logger.log_metrics(curves, int(rows[0]["step"]))
 
     def done(self, record: RunRecord) -> None:
         """Log a finished run beside its curves: weights, pictures, means, verdicts and provenance."""
         self._draw_all(record)
-        self.sink.config(made_by(record.run))
+        self.logger.log_hyperparams(made_by(record.run))
+        logger: Any = self.logger
+        if hasattr(logger, "summary"):
+            self._summarize(logger, record)
+        if record.run.get("diverged"):
+            self.logger.fail()
+        self.logged = record
+
+    def _summarize(self, log: DocumentLog, record: RunRecord) -> None:
+        """Log to W&B what its tables compare runs by: means, weights and verdicts."""
         means = {name: entry["mean"] for name, entry in record.run["metrics"].items()}
-        self.sink.summary(
-            {name: mean for name, mean in means.items() if name in self._moving or mean is None}
-        )
-        self.sink.model(*model_of(record))
+        log.summary({name: mean for name, mean in means.items() if name in self._moving or mean is None})
+        log.model(*model_of(record))
         if record.verdicts:
             columns = ["check", "claim", "verdict", "expected"]
             rows = [[verdict.get(name) for name in columns] for verdict in record.verdicts]
-            self.sink.table("verdicts", columns, rows)
+            log.table("verdicts", columns, rows)
         if record.run.get("diverged"):
-            self.sink.summary({"error": record.run["notes"][-1]})
-            self.sink.fail()
-        self.told = record
+            log.summary({"error": record.run["notes"][-1]})
 
     def replay(self, record: RunRecord) -> None:
         """A finished record, told as if it had just been trained."""
@@ -134,7 +142,7 @@ class RunLoggerCallback:
                 scale[matrix] = max(scale.get(matrix, 0.0), largest(labelled.values()))
         for name in by_step[nearest[0]] if nearest else ():
             drawn = self._pictures(name, by_step, scale[name.partition("/")[0]])
-            self.sink.images(history[-1], f"weights/{name}", drawn)
+            self.logger.images(history[-1], f"weights/{name}", drawn)
 
     def _pictures(self, name: str, by_step: Mapping[int, Panels], vmax: float) -> Iterator[tuple[str, bytes]]:
         for step, panels in by_step.items():

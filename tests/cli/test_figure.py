@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
-from icl.sinks.wandb_file import records
 from tests.cli.conftest import Run, write
+from tests.loggers.wandb_file import records
 
 FIG3 = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]
 

@@ -49,7 +49,7 @@ def test_a_logger_that_fails_is_said_and_told_again(
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("icl.sinks.lightning.LightningSink.log", broken)
+        patched.setattr("icl.loggers.lightning.LightningRun.log_metrics", broken)
         failed = tiny(logger="csv")
     assert failed.code == 0 and failed.err.count("logger.csv has failed (OSError: no space left)") == 1
     assert tiny(logger="csv").code == 0

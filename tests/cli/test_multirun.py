@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from icl.runs.lock import is_live
-from icl.sinks.wandb_file import records
 from tests.cli.conftest import Run, tiny_argv
+from tests.loggers.wandb_file import records
 from tests.processes import ROOT, Command, jobs_are_forked
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}

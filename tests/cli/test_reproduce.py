@@ -16,8 +16,8 @@ from icl.checks.ahn.lemma1 import Lemma1
 from icl.config.search_path import ConfigDirs
 from icl.errors import Unavailable
 from icl.jobs.stored.report import ReportRequest, blanks
-from icl.sinks.wandb_file import records
 from tests.cli.conftest import Run, write
+from tests.loggers.wandb_file import records
 from tests.processes import ROOT, Command
 
 CODE = """
@@ -307,7 +307,7 @@ def test_wandb_has_one_project_grouped_by_paper_and_scale(
 
     args = (*SMOKE, "logger.project=lab")
     with monkeypatch.context() as patched:
-        patched.setattr("icl.sinks.wandb_sink.WandbSink.table", broken)
+        patched.setattr("icl.loggers.wandb_run.WandbRun.table", broken)
         result = icl(*args, logger="wandb_offline")
     assert (result.code, result.json["failures"], len(result.json["checks"])) == (0, [], 2)
     assert result.err.count("W&B has failed (ConnectionResetError") == 2

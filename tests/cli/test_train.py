@@ -11,6 +11,7 @@ from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.jobs.requests import train
+from icl.loggers import wandb_run
 from tests.cli.conftest import TINY, Run
 from tests.cli.test_multirun import told_to_wandb
 
@@ -124,15 +125,21 @@ def test_the_table_has_numbers_at_any_width(tiny: Run, monkeypatch: pytest.Monke
 def test_wandb_is_told_once_and_again_when_asked_elsewhere(
     tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    finish = wandb_run._finish
+
+    def broken(*args: object) -> bool:
+        finish(*args)  # type: ignore[arg-type]
+        raise OSError("made to fail")
+
     def told() -> int:
         return len(list((outputs / "wandb").glob("offline-run-*")))
 
     tiny()
     assert not (outputs / "wandb").exists()
     with monkeypatch.context() as patched:
-        patched.setattr("icl.sinks.logged_once.held_within", lambda seconds, logs: False)
-        unwritten = tiny(logger="wandb_offline")
-    assert (unwritten.code, told()) == (0, 1) and "W&B's copy is not whole" in unwritten.err
+        patched.setattr(wandb_run, "_finish", broken)
+        unfinished = tiny(logger="wandb_offline")
+    assert (unfinished.code, told()) == (0, 1) and "W&B has failed (OSError: made to fail)" in unfinished.err
     for expected, more in ((2, []), (2, []), (3, ["logger.project=other"]), (4, ["checks=[ahn/lemma1]"])):
         assert tiny(*more, logger="wandb_offline").code == 0
         assert told() == expected, more

@@ -24,7 +24,7 @@ from icl.runs.code import (
 )
 
 ICL = Path(icl.__file__).parent
-NOT_NUMBERS = ("icl.cli", "icl.jobs", "icl.sinks", "icl.report", "icl.errors", "icl.runs.store")
+NOT_NUMBERS = ("icl.cli", "icl.jobs", "icl.loggers", "icl.report", "icl.errors", "icl.runs.store")
 NOT_NUMBERS += ("icl.runs.code",)
 
 

@@ -248,76 +248,76 @@ def test_a_loss_that_is_no_number_from_the_start(make_plan: Any) -> None:
         train_one(make_plan(family=lambda dim: SparseA(dim, 2, 1e300)))
 
 
-class RecordingSink:
+class RecordingLogger:
     """Takes what W&B would."""
 
     def __init__(self) -> None:
         self.scalars: list[tuple[int, dict]] = []
         self.pictures: list[tuple[int, str, list[str]]] = []
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.told.append("closed")
+        self.calls.append("closed")
 
-    def log(self, step: int, scalars: dict) -> None:
-        self.scalars.append((step, scalars))
+    def log_metrics(self, metrics: dict, step: int) -> None:
+        self.scalars.append((step, metrics))
 
     def images(self, step: int, name: str, pictures: list) -> None:
         self.pictures.append((step, name, [caption for caption, png in pictures]))
 
     def summary(self, values: dict) -> None:
-        self.told.append("summary")
+        self.calls.append("summary")
 
-    def loggers(self) -> list:
-        return []
+    def lightning_logger(self) -> None:
+        return None
 
-    def config(self, values: dict) -> None:
+    def log_hyperparams(self, values: dict) -> None:
         assert {"commit", "dirty", "versions", "threads"} <= set(values)
-        self.told.append(f"config of {values.get('device', 'what is to come')}")
+        self.calls.append(f"config of {values.get('device', 'what is to come')}")
 
     def model(self, path: Path, name: str, alias: str) -> None:
-        self.told.append(f"{path.name} as {name}:{alias}")
+        self.calls.append(f"{path.name} as {name}:{alias}")
 
     def table(self, name: str, columns: list, rows: list) -> None:
-        self.told.append(name)
+        self.calls.append(name)
 
 
-def followed(plan: TrainingPlan, sinks: list[RecordingSink], *pictures: WeightHeatmaps) -> Any:
-    """Tells a new one of `sinks` of each attempt."""
+def followed(plan: TrainingPlan, loggers: list[RecordingLogger], *pictures: WeightHeatmaps) -> Any:
+    """Open a new one of `loggers` for each attempt."""
 
     @contextlib.contextmanager
     def follow(attempt: int) -> Iterator[list[RunLoggerCallback]]:
-        with RecordingSink() as sink:
-            sinks.append(sink)
-            yield [RunLoggerCallback(sink, plan.law.arrays(), plan.seeds, 12, pictures)]
+        with RecordingLogger() as logger:
+            loggers.append(logger)
+            yield [RunLoggerCallback(logger, plan.law.arrays(), plan.seeds, 12, pictures)]
 
     return follow
 
 
 def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    sinks: list[RecordingSink] = []
+    loggers: list[RecordingLogger] = []
     fit, fitted = loop.fit, []
     monkeypatch.setattr(loop, "fit", lambda *args: fitted.append(1) or fit(*args))
     plan = make_plan(callbacks={"more": [WeightHeatmaps(2)]})
-    follow = followed(plan, sinks, WeightHeatmaps(2))
+    follow = followed(plan, loggers, WeightHeatmaps(2))
     judge = lambda model, law: [{"check": "c", "claim": "d", "verdict": "holds", "expected": "holds"}]  # noqa: E731
     live, cached = (train_one(plan, judge=judge, observe=follow) for _ in range(2))
-    assert not live.cached and cached.cached and len(fitted) == len(sinks) == 1
+    assert not live.cached and cached.cached and len(fitted) == len(loggers) == 1
     with follow(1) as (logger,):
         logger.replay(cached.record)
-    first, second = ([(step, _known(scalars)) for step, scalars in sink.scalars] for sink in sinks)
+    first, second = ([(step, _known(scalars)) for step, scalars in logger.scalars] for logger in loggers)
     assert first == second and len(first) == 13
     captions = ["A, mean of 2 seeds, step 1", "A, mean of 2 seeds, step 12"]
-    assert sinks[0].pictures == sinks[1].pictures == [(12, "weights/A", captions)]
+    assert loggers[0].pictures == loggers[1].pictures == [(12, "weights/A", captions)]
     model = f"weights.npz as {plan.experiment.replace('/', '-')}:{plan.fingerprint}"
-    assert sinks[0].told == sinks[1].told
-    assert sinks[0].told == [
+    assert loggers[0].calls == loggers[1].calls
+    assert loggers[0].calls == [
         "config of what is to come", "config of cpu", "summary", model, "verdicts", "closed"
     ]  # fmt: skip
-    step, scalars = sinks[0].scalars[3]
+    step, scalars = loggers[0].scalars[3]
     losses = [scalars["seed/0/loss"], scalars["seed/1/loss"]]
     assert step == 3 and scalars["mean/loss"] == pytest.approx(sum(losses) / 2)
     assert (scalars["mean_band/loss/low"], scalars["mean_band/loss/high"]) == (min(losses), max(losses))
@@ -327,12 +327,12 @@ def test_a_cached_run_is_replayed_into_the_logger(make_plan: Any, monkeypatch: p
 
 
 def test_a_run_that_is_continued_is_told_from_its_start(make_plan: Any) -> None:
-    sinks: list[RecordingSink] = []
+    loggers: list[RecordingLogger] = []
     plan = make_plan()
     with stopped_at(7):
-        train_one(plan, observe=followed(plan, sinks))
-    train_one(plan, observe=followed(plan, sinks))
-    steps = [[step for step, _ in sink.scalars] for sink in sinks]
+        train_one(plan, observe=followed(plan, loggers))
+    train_one(plan, observe=followed(plan, loggers))
+    steps = [[step for step, _ in logger.scalars] for logger in loggers]
     assert steps == [list(range(7)), list(range(13))]
 
 
@@ -349,7 +349,7 @@ def test_what_a_callback_logs_stands_at_its_optimizer_step(
 
     @contextlib.contextmanager
     def follow(attempt: int) -> Iterator[list[RunLoggerCallback]]:
-        yield [Hands(RecordingSink(), {}, plan.seeds, 12, [])]
+        yield [Hands(RecordingLogger(), {}, plan.seeds, 12, [])]
 
     on_step_end = Checkpoints.on_step_end
 

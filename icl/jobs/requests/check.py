@@ -18,13 +18,13 @@ from icl.events import ItemProgress, WorkItem, quiet
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.weight_checks import roots_of, verdict_document
+from icl.loggers.logged_once import DocumentLogger
+from icl.loggers.run_log import DocumentLog
 from icl.progress import listening
 from icl.runs.code import code_digest
 from icl.runs.documents import read_record, same, to_json
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
-from icl.sinks.logged_once import DocumentLogger
-from icl.sinks.sink import Sink
 from icl.text import measurement
 from icl.verdicts import VERDICTS
 
@@ -83,7 +83,7 @@ class CheckRequest:
         if not same(before, now):  # weights are compared by content
             return None
         document = self._document(stored, cached=True)
-        left = "" if self._story(document, session).note.is_there else "not yet logged to W&B"
+        left = "" if self._logger(document, session).marker.is_there else "not yet logged to W&B"
         return Found(document, path, record, complaint(record, self.digest) or "", left)
 
     def execute(self, session: Session) -> Document:
@@ -102,8 +102,8 @@ class CheckRequest:
                 finding = finding or self.measure(session)
                 stored = records.save(self.id, self.identity, self.digest, finding, self.roots)
         document = self._document(stored, cached=cached)
-        self._story(document, session).tell(
-            document["settings"], lambda sink: _write(document, sink), session.info
+        self._logger(document, session).log(
+            document["settings"], lambda log: _write(document, log), session.info
         )
         return document
 
@@ -127,7 +127,7 @@ class CheckRequest:
             expected = "undecided"  # training is too short
         return {**stored, "expected": expected, "settings": to_json(self.settings), "cached": cached}
 
-    def _story(self, document: Document, session: Session) -> DocumentLogger:
+    def _logger(self, document: Document, session: Session) -> DocumentLogger:
         about = (self.id, self.scale, self.identity, document, session.group)
         return DocumentLogger(session.logger, session.outputs, "check", *about)
 
@@ -152,7 +152,7 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     )
 
 
-def _write(document: Document, sink: Sink) -> None:
+def _write(document: Document, log: DocumentLog) -> None:
     measured = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
     control = document["control"]
     row = {
@@ -164,5 +164,5 @@ def _write(document: Document, sink: Sink) -> None:
         "bound": document["bound"]["value"],
         "control": f"{control['description']}: {control['measured']}",
     }
-    sink.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
-    sink.table("verdicts", list(row), [list(row.values())])
+    log.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
+    log.table("verdicts", list(row), [list(row.values())])

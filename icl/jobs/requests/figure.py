@@ -28,6 +28,8 @@ from icl.jobs.execution.memory import release_memory
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.train import TrainRequest
+from icl.loggers.logged_once import DocumentLogger
+from icl.loggers.run_log import DocumentLog, model_of
 from icl.progress import listening
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
@@ -36,8 +38,6 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
-from icl.sinks.logged_once import DocumentLogger
-from icl.sinks.sink import Sink, model_of
 from icl.text import brief, outcome
 from icl.verdicts import KINDS, VERDICTS
 
@@ -105,8 +105,8 @@ class FigureRequest:
             left = "a config has changed, and with it perhaps the runs it needs"
         elif _names_existing_path([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
             left = "a file or folder in its settings may have changed"
-        elif not self._story(document, session).note.is_there:
-            left = "W&B is to be told"
+        elif not self._logger(document, session).marker.is_there:
+            left = "not logged yet"
         return Found(document, path, record, stale, left)
 
     def _dry_run(self, session: Session) -> FigureRunner:
@@ -145,8 +145,8 @@ class FigureRequest:
                 stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
         document = {**stored, "cached": cached}
         config = {"figure": self.settings, "scale": self.scale}
-        self._story(document, session).tell(
-            config, lambda sink: self._write(document, records, sink), session.info
+        self._logger(document, session).log(
+            config, lambda log: self._write(document, records, log), session.info
         )
         return document
 
@@ -182,21 +182,21 @@ class FigureRequest:
         shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
         return name if self.settings == shipped else f"{name}-{self.identity}"
 
-    def _story(self, document: Document, session: Session) -> DocumentLogger:
+    def _logger(self, document: Document, session: Session) -> DocumentLogger:
         about = (self.id, self.scale, self.identity, document, session.group)
         return DocumentLogger(session.logger, session.outputs, "figure", *about)
 
-    def _write(self, document: Document, records: Mapping[str, RunRecord], sink: Sink) -> None:
+    def _write(self, document: Document, records: Mapping[str, RunRecord], log: DocumentLog) -> None:
         trained = {record.path: record for record in records.values() if "model" in record.config}
         for _, record in sorted(trained.items()):
-            sink.uses(*model_of(record))
-        sink.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])
+            log.uses(*model_of(record))
+        log.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])
         verdicts = Counter(claim["verdict"] for claim in document["claims"])
         unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
-        sink.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
+        log.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
         columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
         rows = [[brief(claim.get(column)) for column in columns] for claim in document["claims"]]
-        sink.table("claims", columns, rows)
+        log.table("claims", columns, rows)
 
 
 def parse(composed: Composed, session: Session) -> FigureRequest:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from icl.config.logger import under_agent
 from icl.config.session import Session
 from icl.config.train_config import Node, TrainConfig
+from icl.loggers.logged_once import LoggedOnce
 from icl.runs.record import RunRecord
-from icl.sinks.logged_once import LoggedOnce
 
 if TYPE_CHECKING:
     from icl.callbacks.run_logger import RunLoggerCallback
-    from icl.sinks.safe import SafeSink
+    from icl.loggers.safe import SafeLogger
     from icl.training.plan import TrainingPlan
 
 
@@ -46,28 +46,29 @@ class RunLogs:
         """Open the loggers for one attempt; leave the marker if all of them took a whole run."""
         from icl.callbacks import WeightHeatmaps
         from icl.callbacks.run_logger import RunLoggerCallback
-        from icl.sinks.sink import NullSink
 
         heatmaps = [callback for callback in plan.callbacks if isinstance(callback, WeightHeatmaps)]
         arrays, steps = plan.law.arrays(), plan.train.steps
         live, observers = session.logger.mode == "online", []
-        guarded = self._sinks(session, attempt)
+        guarded = self._guarded_loggers(session, attempt)
         with contextlib.ExitStack() as opened:
-            for sink in map(opened.enter_context, guarded):
-                if not isinstance(sink, NullSink):
-                    observers.append(RunLoggerCallback(sink, arrays, plan.seeds, steps, heatmaps, live=live))
+            for logger in map(opened.enter_context, guarded):
+                if logger is not None:
+                    observers.append(
+                        RunLoggerCallback(logger, arrays, plan.seeds, steps, heatmaps, live=live)
+                    )
             yield observers
-        records = [observer.told for observer in observers if observer.told is not None]
-        if records and not any(sink.has_failed for sink in guarded):
-            self.marker(records[0], session).leave(session.info)
+        records = [observer.logged for observer in observers if observer.logged is not None]
+        if records and not any(logger.has_failed for logger in guarded):
+            self.marker(records[0], session).leave()
 
-    def _sinks(self, session: Session, attempt: int) -> list[SafeSink]:
-        from icl.sinks.safe import SafeSink
-        from icl.sinks.wandb_sink import open_sink
+    def _guarded_loggers(self, session: Session, attempt: int) -> list[SafeLogger]:
+        from icl.loggers.safe import SafeLogger
+        from icl.loggers.wandb_run import open_wandb
 
-        run_id, logger = self.run_id(attempt), session.logger
-        wandb = open_sink(
-            logger,
+        run_id, settings = self.run_id(attempt), session.logger
+        wandb = open_wandb(
+            settings,
             outputs=session.outputs,
             group=session.group or self.group,
             job_type="train",
@@ -77,10 +78,10 @@ class RunLogs:
             say=session.info,
             tags=(self.experiment.partition("/")[0], self.scale),
         )
-        sinks = [SafeSink(wandb, f"{self.experiment}: W&B", session.info, strict=under_agent())]
-        for name, node in logger.lightning.items():
-            from icl.sinks.lightning import open_logger
+        guarded = [SafeLogger(wandb, f"{self.experiment}: W&B", session.info, strict=under_agent())]
+        for name, node in settings.lightning.items():
+            from icl.loggers.lightning import open_logger
 
             other = open_logger(f"logger.{name}", node, self.experiment, run_id, self.config.stored)
-            sinks.append(SafeSink(other, f"{self.experiment}: logger.{name}", session.info))
-        return sinks
+            guarded.append(SafeLogger(other, f"{self.experiment}: logger.{name}", session.info))
+        return guarded

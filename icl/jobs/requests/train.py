@@ -151,9 +151,9 @@ class TrainRequest:
     def validate(self) -> None:
         self.parts  # noqa: B018
         for name, node in self.config.lightning_loggers.items():
-            from icl.sinks.lightning import built
+            from icl.loggers.lightning import build_logger
 
-            built(f"logger.{name}", node, self.id, self.identity)
+            build_logger(f"logger.{name}", node, self.id, self.identity)
 
     def needs_training(self, session: Session) -> bool:
         return self._reusable(session) is None

@@ -70,14 +70,14 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
     path = write(content, session.outputs)
     document: Document = {"report": str(path), **shown}
     if online is not None:
-        from icl.sinks.wandb_report import saved
+        from icl.loggers.wandb_report import saved
 
         document["wandb"] = saved(online, session.outputs)
     return document | {"seconds": time.monotonic() - started}, content
 
 
 def _online(request: ReportRequest, session: Session) -> Any:
-    from icl.sinks.wandb_report import drafted
+    from icl.loggers.wandb_report import drafted
 
     figures: dict[str, list[str]] = {}
     for entry in blank_entries(request, session.configs):

@@ -1,4 +1,4 @@
-"""Weights & Biases beside the run store: one run per sink, always closed, with nothing secret in it.
+"""Weights & Biases beside the run store: runs that are always closed, with nothing secret in them.
 
 Everything it writes is under OUTPUTS/wandb. W&B is imported only when a run is opened.
 """
@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -20,24 +21,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.logger import LoggerSettings, under_agent
 from icl.config.session import process_tree
+from icl.loggers.run_log import Pictures
+from icl.loggers.safe import Say
 from icl.runs.fingerprint import fingerprint
 from icl.runs.redact import redact
-from icl.sinks.safe import Say
-from icl.sinks.sink import NullSink, Pictures, Sink
-from icl.sinks.wandb_file import held_within
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
 
 FINISH_TIMEOUT = 15.0  # seconds an upload may take at the end; what is left stays on disk for `wandb sync`
 AGENTS_FINISH_TIMEOUT = 120.0  # under an agent what is left is an error
-WRITTEN_WITHIN = (
-    30.0  # seconds until W&B's process has written what it was told: every 15 it empties its buffer
-)
+QUIET_SECONDS = 16.0  # W&B's process empties its buffer every 15
+WRITTEN_WITHIN = 60.0  # seconds at most
 _SUMMARIES = {"mean": "min,last", "mean_band": "none", "per_matrix": "none", "seed": "none"}
 
 
-class WandbSink:
+class WandbRun:
     """An open W&B run. Its axis is `step`; of curves the summary keeps the means' least and last values."""
 
     def __init__(self, run: Any, home: Path) -> None:
@@ -50,8 +49,9 @@ class WandbSink:
         for group, summary in _SUMMARIES.items():
             run.define_metric(f"{group}/*", step_metric="step", summary=summary)
 
-    def log(self, step: int, scalars: Mapping[str, float | None]) -> None:
-        kept = {name: float(value) for name, value in scalars.items() if value is not None}
+    def log_metrics(self, metrics: Mapping[str, float | None], step: int) -> None:
+        """Log curves at a step, which never decreases; None and NaN leave a gap."""
+        kept = {name: float(value) for name, value in metrics.items() if value is not None}
         self._put(step, {name: value for name, value in kept.items() if not math.isnan(value)})
 
     def images(self, step: int, name: str, pictures: Pictures) -> None:
@@ -72,6 +72,7 @@ class WandbSink:
             )
 
     def model(self, path: Path, name: str, alias: str) -> None:
+        """Keep a finished file of weights under a name that all runs of its kind share."""
         self._publish(path, name, [alias, "latest"], made_here=True)
 
     def uses(self, path: Path, name: str, alias: str) -> None:
@@ -93,19 +94,21 @@ class WandbSink:
                 finalize=True, is_user_created=not made_here, use_after_commit=not made_here,
             )  # fmt: skip
 
-    def config(self, values: Mapping[str, object]) -> None:
+    def log_hyperparams(self, values: Mapping[str, object]) -> None:
         self.run.config.update(redact(dict(values)), allow_val_change=True)
 
     def summary(self, values: Mapping[str, object]) -> None:
         self.run.summary.update(redact(dict(values)))
 
     def fail(self) -> None:
+        """End the run as failed."""
         self.exit_code = 1
 
-    def loggers(self) -> Sequence[Logger]:
-        from icl.sinks.lightning import RunLogger
+    def lightning_logger(self) -> Logger:
+        """Return Lightning's logger to this run, for what callbacks log."""
+        from icl.loggers.lightning import WandbRunLogger
 
-        return [RunLogger(self)]
+        return WandbRunLogger(self)
 
     def _put(self, step: int, values: dict[str, Any]) -> None:
         assert step >= self.step, f"step {step} after step {self.step}: W&B would drop it"
@@ -121,7 +124,7 @@ class WandbSink:
 
 
 @contextmanager
-def open_sink(
+def open_wandb(
     settings: LoggerSettings,
     *,
     outputs: Path,
@@ -132,14 +135,14 @@ def open_sink(
     config: dict[str, Any],
     say: Say,
     tags: Sequence[str] = (),
-) -> Iterator[Sink]:
-    """One W&B run for the body, closed as failed when the body raises.
+) -> Iterator[WandbRun | None]:
+    """Open one W&B run for the body, or none where the mode is none; close it as failed if the body raises.
 
     An online run without a key or a reachable server is an offline one, and says so once; under a W&B agent,
     whose id it takes, that is an error.
     """
     if settings.mode == "none":
-        yield NullSink()
+        yield None
         return
     home = outputs.absolute() / "wandb"
     identity: dict[str, Any] = {
@@ -155,9 +158,9 @@ def open_sink(
     run = _open(settings, home, identity, redact(config), say)
     exit_code = 1
     try:
-        sink = WandbSink(run, home)
-        yield sink
-        exit_code = sink.exit_code
+        opened = WandbRun(run, home)
+        yield opened
+        exit_code = opened.exit_code
     finally:
         _close(settings, home, run, exit_code, say)
 
@@ -322,11 +325,21 @@ def _finish(run: Any, exit_code: int, seconds: float) -> bool:
 
 
 def _end_service(log: Path) -> None:
-    """W&B's own process, which would keep this one from ending; once all it was told is on disk."""
+    """End W&B's own process, which would keep this one from ending, once it has written all it was given."""
     import wandb
 
-    held_within(WRITTEN_WITHIN, [log])
+    _await_quiet(log)
     connection: Any = wandb.setup().ensure_service()
     with suppress(AttributeError):
         connection._cleanup()
         connection._proc._process.kill()
+
+
+def _await_quiet(log: Path) -> None:
+    """Wait until a file that another process writes has stopped growing."""
+    began = changed = time.monotonic()
+    size = -1
+    while time.monotonic() - changed < QUIET_SECONDS and time.monotonic() - began < WRITTEN_WITHIN:
+        now = log.stat().st_size if log.exists() else 0
+        size, changed = (size, changed) if now == size else (now, time.monotonic())
+        time.sleep(0.1)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
-from tests.sinks.loopback import Loopback
-from tests.sinks.test_wandb_online import script
+from tests.loggers.loopback import Loopback
+from tests.loggers.test_wandb_online import script
 
 
 def test_the_report_arrives_with_its_panels(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from icl.config.compose import compose
 from icl.config.logger import PRIVATE, LoggerSettings
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
-from icl.sinks.wandb_file import records
-from icl.sinks.wandb_sink import WandbSink
+from icl.loggers.wandb_run import WandbRun
+from tests.loggers.wandb_file import records
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
@@ -32,7 +32,7 @@ import os, sys
 from contextlib import suppress
 from pathlib import Path
 from icl.config.logger import LoggerSettings
-from icl.sinks.wandb_sink import open_sink
+from icl.loggers.wandb_run import open_wandb
 
 outputs, mode = Path(sys.argv[1]), sys.argv[2]
 
@@ -40,8 +40,9 @@ own = {}
 
 def opened(run_id, **config):
     settings = LoggerSettings(mode=mode, init_timeout=1, **own)
-    return open_sink(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id, name="a run",
-                     config=config, say=lambda line: print("said:", line, file=sys.stderr), tags=("ahn",))
+    return open_wandb(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id,
+                      name="a run", config=config, tags=("ahn",),
+                      say=lambda line: print("said:", line, file=sys.stderr))
 """
 
 OFFLINE = """
@@ -57,27 +58,27 @@ weights.parent.mkdir()
 weights.write_bytes(b"weights")
 with opened("full-1", optimizer={"lr": 0.02}, mail={"password": "hunter2"}, note=f"key {key}") as sink:
     print("spoken 313373133731")
-    sink.log(0, {"loss": 3.5, "dist": None, "norm": float("nan"), "mean/risk": 0.125})
-    sink.log(0, {"mean_band/risk/low": 0.0})
-    sink.log(2, {"loss": np.float32(0.5), "dist": 0.25, "mean/risk": 0.5, "mean_band/risk/low": 0.25})
+    sink.log_metrics({"loss": 3.5, "dist": None, "norm": float("nan"), "mean/risk": 0.125}, 0)
+    sink.log_metrics({"mean_band/risk/low": 0.0}, 0)
+    sink.log_metrics({"loss": np.float32(0.5), "dist": 0.25, "mean/risk": 0.5, "mean_band/risk/low": 0.25}, 2)
     sink.images(2, "weights/A", [("step 1", png), ("step 2", png)])
     sink.images(2, "drawing", [("whitened", png)])
-    sink.config({"commit": "abc", "threads": 1, "api_key": key})
+    sink.log_hyperparams({"commit": "abc", "threads": 1, "api_key": key})
     sink.table("verdicts", ["claim", "measured"], [["falls", 0.04], ["undefined", None], ["word", "x"]])
     sink.model(weights, "ahn-theorem3", "0123456789ab")
     sink.uses(weights, "other-run", "0123456789ab")
     sink.summary({"loss_end": 0.5, "api_key": key})
 with suppress(ZeroDivisionError), opened("raises-1") as sink:
-    sink.log(0, {"loss": 1.0})
+    sink.log_metrics({"loss": 1.0}, 0)
     1 / 0
 with opened("next-1") as sink:
-    sink.log(0, {"loss": 7.0})
+    sink.log_metrics({"loss": 7.0}, 0)
 with suppress(KeyboardInterrupt), opened("stopped-1") as sink:
     raise KeyboardInterrupt
 with opened("outer-1") as outer, opened("inner-1") as inner:
-    outer.log(0, {"loss": 1.5})
-    inner.log(0, {"loss": 2.5})
-    outer.log(1, {"loss": 1.25})
+    outer.log_metrics({"loss": 1.5}, 0)
+    inner.log_metrics({"loss": 2.5}, 0)
+    outer.log_metrics({"loss": 1.25}, 1)
 own |= {"name": "mine", "group": "study", "job_type": "probe", "notes": f"with {key}", "tags": "try, ahn,2"}
 on = {"console": "wrap", "disable_git": False, "x_disable_stats": False, "x_disable_machine_info": False}
 repository = Path.home() / "repository"
@@ -271,7 +272,7 @@ def test_online_goes_offline(tmp_path, environment, why):
     body = """
 for number in (1, 2):
     with opened(f"run-{number}") as sink:
-        sink.log(0, {"loss": float(number)})
+        sink.log_metrics({"loss": float(number)}, 0)
 """
     outputs, done = run_script(tmp_path, body, "online", **environment)
     assert done.stdout == ""
@@ -283,15 +284,10 @@ for number in (1, 2):
     assert not list((outputs / "wandb").glob("run-*"))
 
 
-def test_none_takes_everything_without_wandb(tmp_path):
+def test_none_opens_nothing(tmp_path):
     body = """
 with opened("null-1") as sink:
-    sink.log(0, {"loss": 1.0})
-    sink.images(0, "w", [("", b"not even a picture")])
-    sink.table("t", ["a"], [[1]])
-    sink.model(Path("nowhere"), "m", "1")
-    sink.config({"a": 1})
-    sink.summary({"a": 1})
+    assert sink is None
 assert "wandb" not in sys.modules
 """
     outputs, done = run_script(tmp_path, body, "none")
@@ -414,12 +410,12 @@ def test_a_step_that_wandb_would_drop_is_refused(tmp_path):
         def define_metric(self, name: str, **options: object) -> None:
             pass
 
-    sink = WandbSink(Run(), tmp_path)
-    sink.log(5, {"loss": 1.0})
-    sink.log(5, {"dist": 1.0})
+    sink = WandbRun(Run(), tmp_path)
+    sink.log_metrics({"loss": 1.0}, 5)
+    sink.log_metrics({"dist": 1.0}, 5)
     with pytest.raises(AssertionError, match="step 4 after step 5"):
-        sink.log(4, {"loss": 1.0})
-    (logger,) = sink.loggers()
+        sink.log_metrics({"loss": 1.0}, 4)
+    logger = sink.lightning_logger()
     logger.log_metrics({"own": 3.0}, step=4)  # by Lightning, whose count is behind
     logger.log_metrics({"late": 4.0}, step=6)
     assert logged[2:] == [(5, {"step": 5, "own": 3.0}), (6, {"step": 6, "late": 4.0})]

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from icl.sinks.safe import SafeSink
+from icl.loggers.safe import SafeLogger
 
 
 @contextlib.contextmanager
 def opened(fails: str, calls: list[str]) -> Iterator[Any]:
     class Fails:
-        def log(self, *args: Any) -> None:
+        def log_metrics(self, *args: Any) -> None:
             calls.append("log")
             if fails == "log":
                 raise ConnectionResetError("gone")
@@ -30,10 +30,11 @@ def opened(fails: str, calls: list[str]) -> Iterator[Any]:
 def test_each_stage(fails: str, reached: int) -> None:
     calls: list[str] = []
     said: list[str] = []
-    guarded = SafeSink(opened(fails, calls), "ahn/theorem3: W&B", said.append)
+    guarded = SafeLogger(opened(fails, calls), "ahn/theorem3: W&B", said.append)
     with guarded as sink:
-        sink.log(0, {"loss": 1.0})
-        sink.log(1, {"loss": 1.0})
+        assert (sink is None) == (fails == "open")
+        for step in range(2) if sink is not None else ():
+            sink.log_metrics({"loss": 1.0}, step)
     assert len(calls) == reached
     (line,) = said
     assert "ahn/theorem3: W&B has failed (ConnectionResetError: gone)" in line
@@ -41,14 +42,14 @@ def test_each_stage(fails: str, reached: int) -> None:
 
 
 def test_the_runs_own_failure_passes() -> None:
-    guarded = SafeSink(opened("none", []), "x", print)
+    guarded = SafeLogger(opened("none", []), "x", print)
     with pytest.raises(ZeroDivisionError), guarded:
         raise ZeroDivisionError
     assert not guarded.has_failed
 
 
 def test_strict_is_the_runs_own_failure() -> None:
-    with pytest.raises(ConnectionResetError), SafeSink(opened("open", []), "x", print, strict=True):
+    with pytest.raises(ConnectionResetError), SafeLogger(opened("open", []), "x", print, strict=True):
         pass
-    with pytest.raises(ConnectionResetError), SafeSink(opened("close", []), "x", print, strict=True):
+    with pytest.raises(ConnectionResetError), SafeLogger(opened("close", []), "x", print, strict=True):
         pass

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from icl.sinks.wandb_file import records
 from tests.cli.conftest import TINY
+from tests.loggers.loopback import Loopback
+from tests.loggers.wandb_file import records
 from tests.processes import Command
-from tests.sinks.loopback import Loopback
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
@@ -24,9 +24,9 @@ PREAMBLE = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-import icl.sinks.wandb_sink as module
+import icl.loggers.wandb_run as module
 from icl.config.logger import LoggerSettings
-from icl.sinks.safe import SafeSink
+from icl.loggers.safe import SafeLogger
 
 module.FINISH_TIMEOUT = module.AGENTS_FINISH_TIMEOUT = float(os.environ.get("FINISH_WITHIN", 3600))
 init_timeout = float(os.environ.get("BEGIN_WITHIN", 3600))
@@ -34,7 +34,7 @@ outputs = Path(sys.argv[1])
 
 def opened(run_id, **config):
     settings = LoggerSettings(mode=sys.argv[2], init_timeout=init_timeout)
-    return module.open_sink(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id,
+    return module.open_wandb(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id,
                             name="a run", config=config,
                             say=lambda line: print(line, flush=True), tags=("ahn",))
 """
@@ -47,10 +47,10 @@ weights = outputs / "weights.npz"
 weights.write_bytes(b"weights")
 with opened("run-1", lr=0.02) as sink:
     for step in range(3):
-        sink.log(step, {"mean/loss": 1 / (step + 1)})
+        sink.log_metrics({"mean/loss": 1 / (step + 1)}, step)
     sink.images(2, "weights/A", [("step 2", picture.getvalue())])
     sink.table("verdicts", ["claim", "verdict"], [["falls", "holds"]])
-    sink.config({"commit": "abc"})
+    sink.log_hyperparams({"commit": "abc"})
     sink.model(weights, "ahn-theorem3", "0123456789ab")
     sink.summary({"loss": 0.5})
 with suppress(ZeroDivisionError), opened("run-2"):
@@ -59,13 +59,13 @@ with opened("figure-1") as sink:
     sink.uses(weights, "ahn-theorem3", "0123456789ab")
 with opened("run-1") as sink:  # continued, or told again: from its start
     for step in range(4):
-        sink.log(step, {"mean/loss": 1 / (step + 1)})
+        sink.log_metrics({"mean/loss": 1 / (step + 1)}, step)
 """
 
 
 AGENT = """
-with SafeSink(opened("ours"), "x", print, strict=True) as sink:
-    sink.log(0, {"loss": 1.0})
+with SafeLogger(opened("ours"), "x", print, strict=True) as sink:
+    sink.log_metrics({"loss": 1.0}, 0)
 """
 OF_AN_AGENT = {"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "theirs"}
 OF_AN_AGENT |= {"WANDB_PROJECT": "lab", "WANDB_ENTITY": "me"}
@@ -167,16 +167,16 @@ def test_a_server_that_dies_midway(tmp_path: Path) -> None:
     """The run goes on, its copy on disk is whole, it is said once, and what is printed uploads it."""
     body = """
 with opened("run-1") as sink:
-    sink.log(0, {"loss": 1.0})
+    sink.log_metrics({"loss": 1.0}, 0)
     input()
-    sink.log(1, {"loss": 0.5})
+    sink.log_metrics({"loss": 0.5}, 1)
     sink.table("verdicts", ["claim"], [["falls"]])
     weights = outputs / "weights.npz"
     weights.write_bytes(b"weights")
     sink.model(weights, "ahn-theorem3", "0123456789ab")
     sink.summary({"loss": 0.5})
 with opened("run-2") as sink:
-    sink.log(0, {"loss": 7.0})
+    sink.log_metrics({"loss": 7.0}, 0)
 """
     with Loopback() as server, script(tmp_path, body, **server.environment, **IN_VAIN) as process:
         server.wait_for(lambda: "run-1" in server.runs, process)
@@ -210,7 +210,7 @@ def test_a_server_that_refuses_runs(tmp_path: Path) -> None:
     body = """
 for name in ("run-1", "run-2"):
     with opened(name) as sink:
-        sink.log(0, {"loss": 1.0})
+        sink.log_metrics({"loss": 1.0}, 0)
 """
     with Loopback("UpsertBucket") as server, script(tmp_path, body, **server.environment) as process:
         (line,) = said_by(process).splitlines()
@@ -223,7 +223,7 @@ def test_a_server_that_takes_no_files_is_waited_for_once(tmp_path: Path) -> None
     body = """
 import subprocess
 with opened(f"run-{len(sys.argv)}") as sink:
-    sink.log(0, {"loss": 1.0})
+    sink.log_metrics({"loss": 1.0}, 0)
     sink.table("verdicts", ["claim"], [["falls"]])
 if len(sys.argv) == 3:
     sys.exit(subprocess.run([*sys.orig_argv, "again"]).returncode)
@@ -242,7 +242,7 @@ def test_two_copies_on_disk_are_uploaded_at_their_own_steps(tmp_path: Path) -> N
 for steps in (2, 4):
     with opened("run-1") as sink:
         for step in range(steps):
-            sink.log(step, {"loss": 1 / (step + 1)})
+            sink.log_metrics({"loss": 1 / (step + 1)}, step)
     import time; time.sleep(1.1)  # a folder's name is a second
 """
     with script(tmp_path, body, "offline") as process:

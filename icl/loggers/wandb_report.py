@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from icl.config.logger import LoggerSettings
 from icl.errors import InputError
-from icl.sinks.wandb_sink import kept_under
+from icl.loggers.wandb_run import kept_under
 
 if TYPE_CHECKING:
     import wandb_workspaces.reports.v2 as wr
