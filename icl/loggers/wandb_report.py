@@ -18,7 +18,7 @@ WEIGHTS = ("A", "B", "P", "Q", "v")
 
 
 def require_workspaces() -> Any:
-    """The library, or how to get it."""
+    """Return the library, or raise InputError with the way to install it."""
     try:
         import wandb_workspaces.reports.v2 as library
     except ImportError:
@@ -81,7 +81,7 @@ def report(logger: LoggerSettings, scale: str, figures: Mapping[str, list[str]])
 
 
 def _entity(given: str | None) -> str:
-    """The one given, or of whoever is logged in; somebody has to be."""
+    """Return the entity given, or that of the login; raise InputError if there is neither."""
     import wandb
 
     try:
