@@ -29,30 +29,6 @@ def held(check: Any, weights: Any = None, *, margin: float = 0.0, verdict: str =
     return finding
 
 
-def holds(
-    check: Any,
-    *settings: dict[str, Any],
-    margin: float = 0.0,
-    of: str = "",
-    verdict: str = "holds",
-    **common: Any,
-) -> Any:
-    """Of a test of (check, finding): the check is asked at each of these settings and holds, or fails as it
-    should; `of` names what the bound shown is of."""
-
-    def asked(test: Callable[[Any, Any], None]) -> Any:
-        @pytest.mark.parametrize("settings", settings, ids=str)
-        def asks(settings: dict[str, Any]) -> None:
-            made = check(**common | settings)
-            finding = held(made, margin=margin, verdict=verdict)
-            assert of in ("", finding.bound.of)
-            test(made, finding)
-
-        return asks
-
-    return asked
-
-
 @dataclass(frozen=True)
 class Mutant:
     """`wrong` in the place of `where.name`, given what stood there first; or, if no function, just itself.
@@ -79,17 +55,6 @@ def edited(function: Any, old: str, new: str, at: int = 0) -> Callable[..., Any]
 def blinded(*where_name_wrong: Any) -> Mutant:
     """One by which the control is no longer rejected, so that nothing is shown."""
     return Mutant(*where_name_wrong, verdict="undecided", of="control")
-
-
-def seen(check: Any, *mutants: Mutant, needs: str = "mutate", **common: Any) -> Any:
-    """A test that each mutant turns the verdict; `needs` names a fixture."""
-
-    @pytest.mark.usefixtures(*needs.split())
-    @pytest.mark.parametrize("mutant", mutants, ids=lambda mutant: mutant.name)
-    def sees(mutate: Any, mutant: Mutant) -> None:
-        see(mutate, check, mutant, **common)
-
-    return sees
 
 
 class Holds:

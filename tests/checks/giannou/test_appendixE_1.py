@@ -3,7 +3,6 @@ import pytest
 
 from icl.checks.giannou.appendixE_1 import AppendixE1
 from icl.checks.giannou.support import newton_decrease
-from tests.checks.asking import Mutant, seen
 
 
 def test_appendix_e1():
@@ -38,20 +37,3 @@ def test_the_certificate_of_G_is_below_it_and_nears_it_with_smaller_cells():
     least = (1 + s - 2 * k * u + k**2 * u**3 + 2 * c).min()
     gaps = [least - newton_decrease.least_of_G(cells) for cells in (200, 400, 800)]
     assert gaps[2] > 0 and gaps[:2] == pytest.approx([2 * gaps[1], 2 * gaps[2]], rel=0.05)
-
-
-test_a_wrong_h_decides_nothing = seen(
-    AppendixE1,
-    *(
-        Mutant(newton_decrease, name, wrong, "undecided", of)
-        for name, wrong, of in (
-            ("h", lambda right, x, c, z: right(x, -c, z), "h_off_printed"),
-            ("h", lambda right, x, c, z: right(x, c, z) - 2 * c, "h_off_printed"),
-            ("slope", lambda right, x, c, z: right(x, -c, z), "slope_off"),
-            ("decreasing_up_to", lambda right, z: 1.001 * right(z), "turn_off"),
-            ("least_of_G", lambda right, cells: 1.2 * right(cells), "certificate_excess"),
-            ("own_bound_on_z", lambda right: 1.01 * right(), "own_z_off"),
-        )
-    ),
-    cells=500,
-)

@@ -1,9 +1,8 @@
 import pytest
 
-from icl.checks.giannou import degrees
 from icl.checks.giannou.degrees import Degrees
 from icl.checks.giannou.support.polynomials import best_residual, newton_residual
-from tests.checks.asking import Mutant, held, seen
+from tests.checks.asking import held
 
 
 def test_degrees():
@@ -25,13 +24,3 @@ def test_degrees():
 def test_at_any_condition(condition):
     for layers in (1, 3):
         held(Degrees(layers=layers, condition=condition))
-
-
-test_wrong_degrees_and_residuals_are_seen = seen(
-    Degrees,
-    Mutant(degrees, "best_residual", lambda right, degree, k: right(degree - 1, k), of="residuals_off"),
-    Mutant(degrees, "best_residual", lambda right, degree, k: right(degree, k * (1 + 1e-9))),
-    Mutant(degrees, "newton_residual", lambda right, order, t, k: right(order, t + 1, k), of="residuals_off"),
-    Mutant(degrees, "newton_residual", lambda right, order, t, k: (1 - 1 / (1 + k)) ** (order**t)),
-    Mutant(degrees, "attention_degrees", lambda right, *of: [2 * d for d in right(*of)], of="mismatches"),
-)

@@ -1,13 +1,8 @@
 import pytest
 import torch
 
-from icl.algorithms import LogisticLoss
-from icl.checks.giannou import lemmaB_10
 from icl.checks.giannou.lemmaB_10 import LemmaB10
-from icl.checks.giannou.support import one_step
 from icl.checks.giannou.support.one_step import BEND, beyond, constant_of, growth_bounds
-from tests.checks.asking import Mutant, seen
-from tests.checks.giannou.losses import wrong_losses
 
 
 @pytest.mark.parametrize(
@@ -25,36 +20,6 @@ def test_lemma_b10_is_true_below_the_root_of_two(mu, verdict):
 def test_growth_does_not_stop():
     measured = LemmaB10(mu=2.0, samples=4, steps=500).measure().measured
     assert measured["least_growth_in_a_step"] > 1 and measured["constant"] is None
-
-
-test_a_wrong_step_or_bound_is_seen_where_it_is_true = seen(
-    LemmaB10,
-    Mutant(LogisticLoss, "damped_step", lambda right, loss, x_BD: x_BD, of="step_off"),
-    *wrong_losses("step_off"),
-    *(
-        Mutant(lemmaB_10, "constant_of", wrong, of="constant_off")
-        for wrong in (
-            lambda right, mu, error: right(mu, error) + mu**2,
-            lambda right, mu, error: right(mu, error) * (1 - 1e-9),
-        )
-    ),
-    Mutant(one_step, "BEND", 0.44, of="bend_off"),
-    Mutant(one_step, "BEND", 0.4, of="bend_off"),
-    Mutant(one_step, "growth_bounds", lambda right, mu, r: tuple(b - 0.5 for b in right(mu, r))),
-    mu=0.1,
-    samples=8,
-    steps=20,
-)
-
-
-test_a_wrong_step_does_not_refute = seen(
-    LemmaB10,
-    *wrong_losses("step_off", "undecided"),
-    Mutant(one_step, "BEND", 0.4, "undecided", "bend_off"),
-    mu=2.0,
-    samples=8,
-    steps=20,
-)
 
 
 def test_bounds_on_one_step():

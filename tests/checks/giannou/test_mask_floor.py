@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from icl.checks.giannou.mask_floor import MaskFloor
-from icl.checks.giannou.support import step_sizes, unmasked_attention
 from icl.checks.giannou.support.unmasked_attention import (
     least_by_spectrum,
     quadratic_form,
@@ -14,7 +13,7 @@ from icl.checks.giannou.support.unmasked_attention import (
 from icl.models import LinearTransformer, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
-from tests.checks.asking import Mutant, blinded, held, holds, seen
+from tests.checks.asking import held
 
 
 def test_floor_of_five_dimensions():
@@ -68,55 +67,3 @@ def test_the_masked_family_is_the_projects_own():
         w = torch.linalg.lstsq(x, y[:, None]).solution[:, 0]
         expected = (U.mT @ w) @ (response(theta, lam, 3) * (U.mT @ prompt.query_RBP[0, b, :3]))
         assert float(got[b]) == pytest.approx(float(expected), rel=1e-9)
-
-
-@holds(
-    MaskFloor,
-    {"dim": 2, "context": 1000},  # one layer with a mask is above the floor, two are below
-    {"dim": 1, "context": 2},
-    {"dim": 3, "context": 4},
-    {"dim": 1, "context": 5000, "seed": 3},
-    samples=500,
-    layers=1,
-)
-def test_the_control_takes_the_layers_it_needs(check, finding):
-    assert len(finding.measured["unmasked_by_layers"]) == 1
-    assert len(finding.measured["masked_by_layers"]) > 1
-
-
-def one_layer(right, spectra_BD, risk, layers, below=None):
-    """The masked family at one layer, whatever the floor."""
-    return right(spectra_BD, risk, 1)
-
-
-test_a_wrong_formula_or_a_mask_is_seen = seen(
-    MaskFloor,
-    *(
-        Mutant(unmasked_attention, name, wrong, of=of)
-        for name, wrong, of in (
-            ("unmasked_risk", lambda right, g, s, n: (1 - g).square().mean(-1), "integrals_off"),
-            ("unmasked_risk", lambda right, g, s, n: right(g, s, n + 1e-6), "integrals_off"),
-            ("unmasked_stack", lambda right, a, b, d, n: right(a * 1.001, b, d, n), "token_error"),
-            ("response", lambda right, theta, s, L: 0.999 * right(theta, s, L), "token_error"),
-            ("quadratic_form", lambda right, *of: (1.01 * right(*of)[0], *right(*of)[1:]), ""),
-            ("quadratic_form", lambda right, *of: (*right(*of)[:2], 1.01 * right(*of)[2]), "least_off"),
-            ("least_by_spectrum", lambda right, *of: 0.99 * right(*of), "least_off"),
-        )
-    ),
-    *(
-        Mutant(unmasked_attention, "spectra", wrong, "undecided", "trace_z")
-        for wrong in (
-            lambda right, rng, samples, tokens, d: right(rng, samples, 2 * tokens, d),
-            lambda right, *of: 1.05 * right(*of),
-        )
-    ),
-    Mutant(
-        unmasked_attention, "risk_of_best_function", lambda right, *of: 0.9 * right(*of), "undecided", "floor"
-    ),
-    Mutant(
-        unmasked_attention, "risk_of_best_function", lambda right, *of: 2 * right(*of), "undecided", "floor_z"
-    ),
-    blinded(step_sizes, "risks_by_layers", one_layer),
-    samples=500,
-    layers=2,
-)

@@ -4,10 +4,9 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from icl.algorithms import LogisticLoss
-from icl.checks.giannou import proposition3_3
 from icl.checks.giannou.proposition3_3 import Proposition3_3
 from icl.checks.giannou.support.concordance import ratio, supremum_of_ratio
-from tests.checks.asking import Mutant, blinded, held, seen
+from tests.checks.asking import held
 
 
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 3.0, 100.0])
@@ -35,14 +34,3 @@ def test_the_ratio_against_autograd():
         (derivative,) = torch.autograd.grad(derivative, t, create_graph=True)
         orders.append(float(derivative.detach()))
     assert ratio(A, x, u, 0.3) == pytest.approx(abs(orders[2]) / orders[1] ** 1.5, rel=1e-10)
-
-
-test_a_larger_loss_is_not_so_concordant = seen(
-    Proposition3_3,
-    Mutant(proposition3_3, "supremum_of_ratio", lambda right, mu: 0.9 * right(mu)),
-    # the control is a constant below the supremum: below this one it serves
-    blinded(proposition3_3, "supremum_of_ratio", lambda right, mu: 5 * right(mu)),
-    # points found by search that lie above the supremum
-    Mutant(Proposition3_3, "_search", lambda right, *given: 2 * right(*given), of="largest_excess"),
-    samples=1,
-)

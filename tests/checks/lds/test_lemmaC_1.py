@@ -8,7 +8,7 @@ from icl.checks.lds.support import sequences
 from icl.checks.lds.support.observability import observability
 from icl.random import generator
 from icl.tasks import dynamical_system as task
-from tests.checks.asking import Mutant, held, seen
+from tests.checks.asking import held
 
 SETTINGS = ("a", "b", "c", "d")
 
@@ -42,17 +42,6 @@ def test_lemma_c_1_is_undecided_where_an_eigenvalue_repeats(monkeypatch):
     monkeypatch.setattr(task, "_eigenvalues", lambda *given: repeated(right, *given))
     monkeypatch.setattr(lemmaC_1, "systems_off", lambda *given: 0.0)
     assert LemmaC1(dim=3, samples=50).measure().verdict == "undecided"
-
-
-test_lemma_c_1_sees_systems_that_are_not_the_paper_s = seen(
-    LemmaC1,
-    Mutant(task, "RATIO", 2.5, of="systems_off"),
-    Mutant(task, "HALF_WIDTH", 4.0, of="systems_off"),
-    Mutant(task, "_well_conditioned", lambda right, *of: (right(*of)[0], 1.001 * right(*of)[1] + 0.001)),
-    Mutant(task, "_orthogonal", lambda right, *of: -right(*of)[::-1], of="systems_off"),
-    dim=3,
-    samples=50,
-)
 
 
 def test_lapack_makes_the_same_systems():

@@ -2,16 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.lds.lemmaD_3 import LemmaD3
 from icl.checks.lds.support import isserlis
-from icl.tasks import dynamical_system as task
 from icl.theory.gaussian import moment
-from tests.checks.asking import Mutant, holds, seen
-
-
-@holds(LemmaD3, *({"setting": setting} for setting in "abcd"), length=8, dim=2, samples=800)
-def test_lemma_d_3_holds(check, finding):
-    assert ("exact_order_6" in finding.measured) == (check.law.setting in "ab")
 
 
 def test_lemma_d_3_moments_by_recursion():
@@ -24,13 +16,3 @@ def test_lemma_d_3_moments_by_recursion():
     assert [len(list(isserlis.pairings(list(range(n))))) for n in (2, 4, 6)] == [1, 3, 15]
     tuples = isserlis.odd_tuples(np.random.default_rng(1), 4, 4, 24)
     assert bool(((tuples + 1).sum(1) % 2 == 1).all()) and int(tuples.min()) >= 0 and int(tuples.max()) <= 3
-
-
-test_lemma_d_3_fails_without_symmetry = seen(
-    LemmaD3,
-    Mutant(task, "_eigenvalues", lambda right, rng, spectrum, B, D: right(rng, "positive", B, D)),
-    setting="c",
-    length=6,
-    dim=2,
-    samples=400,
-)

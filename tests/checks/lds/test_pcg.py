@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from icl.algorithms import ConjugateGradient, KalmanFilter
+from icl.algorithms import ConjugateGradient
 from icl.checks.lds.pcg import Pcg
 from icl.checks.lds.support import population, sequences
 from icl.checks.lds.support.pcg_distances import median_interval
 from icl.checks.lds.support.pcg_layer import PcgLayer
 from icl.theory import dynamical_system as theory
 from icl.theory.lds.value_search import search_values
-from tests.checks.asking import Mutant, held, seen
+from tests.checks.asking import held
 
 
 def random_layer(window=3, B=5, seed=0):
@@ -66,27 +66,6 @@ def test_the_interval_of_a_median_covers_it_whatever_the_tails():
 def test_too_few_sequences_decide_nothing():
     finding = Pcg(setting="d", samples=320).measure()
     assert finding.verdict == "undecided" and finding.control.rejected
-
-
-def first_without_noise(right, kalman):
-    return kalman.start * kalman.A_RBDD @ kalman.A_RBDD.mT
-
-
-def forgetful(right, method, S, g):
-    """The second direction forgets the first."""
-    return right(ConjugateGradient(method.steps, method.inverse_DD), S, g)
-
-
-test_pcg_fails_where_the_steps_are_wrong_and_for_the_printed_form = seen(
-    Pcg,
-    Mutant(ConjugateGradient, "weights", forgetful, of="identity_error"),
-    Mutant(KalmanFilter, "_first", first_without_noise, of="kalman_error"),
-    Mutant(KalmanFilter, "_updated", lambda right, kalman, P, gain: right(kalman, P, 1.01 * gain)),
-    Mutant(KalmanFilter, "_predicted", lambda right, kalman, P: kalman.A_RBDD @ P @ kalman.A_RBDD.mT),
-    Mutant(PcgLayer, "gamma", lambda right, layer: right(layer) @ layer.H_BDD),
-    window=2,
-    samples=2000,
-)
 
 
 def test_pcg_measures_the_layer_that_the_search_found():

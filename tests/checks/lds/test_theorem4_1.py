@@ -1,9 +1,8 @@
-import numpy as np
 import pytest
 import torch
 
 from icl.algorithms import GradientDescent
-from icl.checks.lds.support import eq14, eq14_optimality, evidence, population, sequences
+from icl.checks.lds.support import eq14, eq14_optimality, population, sequences
 from icl.checks.lds.support.eq14 import constant
 from icl.checks.lds.theorem4_1 import Theorem41
 from icl.checks.verdict import Weights
@@ -12,7 +11,7 @@ from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
-from tests.checks.asking import Mutant, elsewhere, held, refuses, seen
+from tests.checks.asking import elsewhere, held, refuses
 
 SMALL = {"dim": 2, "length": 8, "samples": 1200}
 
@@ -79,46 +78,6 @@ def test_one_step_of_descent_is_the_library_s():
     prompt = law.token_prompts([generator(0, "check")], 7)
     step = GradientDescent(0.7, 1).predict(prompt)[0]
     assert torch.allclose(eq14.predictions(prompt, 0.7), step, rtol=1e-12)
-
-
-def half_of_the_covariance(right, C_BTT, window):
-    mean, covariance = right(C_BTT, window)
-    return mean, covariance / 2
-
-
-def noise_twice(right, law, systems, generators):
-    y = right(law, systems, generators)
-    extra = np.random.default_rng(0).standard_normal(y.shape)
-    return y + law.observation_noise**0.5 * torch.from_numpy(extra)
-
-
-def noise_twice_in_theory(right, A, c, Sigma_w, noise, *more):
-    return right(A, c, Sigma_w, 2 * noise, *more)
-
-
-def from_y_0(right, value_Q, process, start, length):
-    rows = [start + 0 * value_Q]
-    for _ in range(length - 1):
-        rows.append(value_Q**2 * rows[-1] + process)
-    powers = value_Q[:, None] ** torch.arange(length)
-    return theory._from_diagonals(torch.stack(rows, 1)[..., None] * powers[:, None])
-
-
-FROM_Y_0 = {"samples": 40_000, "initial_variance": 1.0}
-
-test_a_mutant_of_the_science_is_seen = seen(
-    Theorem41,
-    Mutant(theory, "_half_paired", lambda right, *given: right(*given) * 0.5),
-    Mutant(theory, "_gram_mean_and_covariance", half_of_the_covariance),
-    Mutant(task, "_tokens", lambda right, *of: (right(*of)[0][:, :, 1:], right(*of)[1])),
-    Mutant(task.DynamicalSystemLaw, "observations", noise_twice),
-    Mutant((evidence, population), "covariances_of_systems", noise_twice_in_theory),
-    Mutant(theory, "covariance_of_modes", from_y_0, settings=FROM_Y_0),
-    Mutant(eq14, "constant", lambda right, part: 1.001 * right(part)),
-    Mutant(theory, "legendre_rule", lambda right, count: right((count - 1) // 3), of="means_error"),
-    Mutant(theory, "share_rule", lambda right, dim: right(dim + 1), settings={"setting": "b"}),
-    **SMALL,
-)
 
 
 @pytest.mark.parametrize("last", [True, False])
