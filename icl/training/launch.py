@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -281,7 +282,15 @@ def serve() -> None:
     """The life of another process on this machine. Signals are for the first, which tells of them."""
     rank, share = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    take_part(rank, share)
+    code = 1
+    try:
+        take_part(rank, share)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:  # at once: rank 0 waits, and the interpreter's own end takes seconds
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def take_part(rank: int, share: Share) -> None:

@@ -17,12 +17,13 @@ from icl.cli import main
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.jobs.requests.parse import parse
+from icl.runs.lock import is_live
 from icl.training import launch
 from icl.training.estimators import make_estimator
 from icl.training.launch import detect_environment, launched_externally
 from icl.training.stream import PromptStream
-from tests.cli.conftest import TINY, Run, icl, outputs, tiny  # noqa: F401  fixtures
-from tests.processes import SERVER
+from tests.cli.conftest import TINY, Run, icl, outputs, tiny, tiny_argv  # noqa: F401  fixtures
+from tests.processes import SERVER, Command
 
 LAB = """
 import os, signal
@@ -36,13 +37,16 @@ class Witness(pl.Callback):
         assert trainer.world_size == 2 and trainer.is_global_zero == (rank == 0)
         torch.save(module.trained["A"].detach().clone(), f"{here}/{step}-{rank}.pt")
         if step == 3 and os.path.exists(f"{here}/stop") and rank == 0: os.kill(os.getpid(), signal.SIGTERM)
+        if step == 3 and os.path.exists(f"{here}/die") and rank == 1: os.kill(os.getpid(), signal.SIGKILL)
+        if step == 3 and os.path.exists(f"{here}/freeze"):
+            os.kill(os.getpid(), signal.SIGSTOP if rank == 1 else signal.SIGTERM)
         if step == 3 and os.path.exists(f"{here}/fail") and rank == 1: raise ValueError("made to fail")
 """
 STEPS, RATE = 6, 0.05
 
 
 class Forked:
-    """Another process, as beside.start_other starts it, without the seconds that imports take."""
+    """A worker as launch.start_other starts it, without the seconds that imports take."""
 
     def __init__(self, rank: int, share: launch.Share) -> None:
         self._process = SERVER.Process(target=_take_part, args=(dict(os.environ), sys.path, rank, share))
@@ -66,6 +70,8 @@ def _take_part(environment: dict[str, str], path: list[str], rank: int, share: l
     sys.path[:] = path
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    if ready := environment.get("WITNESS_READY"):
+        Path(ready).touch()
     launch.take_part(rank, share)
 
 
@@ -81,6 +87,7 @@ SHARED = [
 def witness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "witness_lab.py").write_text(f"HERE = {str(tmp_path)!r}\n{LAB}")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "witness_lab", raising=False)  # another test's
     monkeypatch.setenv("ICL_PACKAGES", "witness_lab")
     return tmp_path
 
@@ -155,6 +162,83 @@ def test_two_processes(
     failed = tiny(*SHARED, "force=true")
     assert failed.code == 4 and "another process of this run failed or was ended" in failed.err
     assert "ValueError: made to fail" in failed.err
+
+
+class KilledAtStart(Forked):
+    def __init__(self, rank: int, share: launch.Share) -> None:
+        super().__init__(rank, share)
+        self.kill()
+
+
+def assert_resumable(folder: Path) -> None:
+    """Nobody holds the run's lock, and it is there to be resumed or made again."""
+    for path in folder.glob("runs/*/*/*/run.json"):
+        assert not is_live(path.with_name("lock"))
+        assert json.loads(path.read_text())["status"] != "done"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("start", "harm", "code", "line", "status"),
+    [
+        (KilledAtStart, None, 4, "another process of this run ended before training", "failed"),
+        (Forked, "die", 4, "another process of this run failed or was ended", "failed"),
+        (Forked, "freeze", 143, "interrupted", "interrupted"),
+    ],
+    ids=["killed at its start", "killed in training", "frozen, and SIGTERM"],
+)
+def test_a_worker_that_is_lost(
+    start: type[Forked],
+    harm: str | None,
+    code: int,
+    line: str,
+    status: str,
+    tiny: Run,  # noqa: F811
+    outputs: Path,  # noqa: F811
+    witness: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The run ends, and the same command then finishes it with the numbers of one left alone."""
+    monkeypatch.setattr(launch, "start_other", start)
+    monkeypatch.setattr(launch, "_SHUTDOWN_SECONDS", 0.0)
+    if harm is not None:
+        (witness / harm).touch()
+    ended = tiny(*SHARED)
+    assert (ended.code, ended.out) == (code, "") and line in ended.err, ended.err
+    (run_json,) = outputs.glob("runs/*/*/*/run.json")
+    assert json.loads(run_json.read_text())["status"] == status
+    assert_resumable(outputs)
+    monkeypatch.setattr(launch, "start_other", Forked)
+    if harm is not None:
+        (witness / harm).unlink()
+    assert_by_hand(tiny(*SHARED).json["run_dir"], witness)
+
+
+def _fork_workers() -> None:
+    launch.start_other = Forked  # type: ignore[assignment]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["lock", "ready", "1-1.pt"])
+def test_a_signal_in_the_first_seconds(
+    signum: int,
+    moment: str,
+    outputs: Path,  # noqa: F811
+    witness: Path,
+) -> None:
+    """As soon as the run is locked, its worker is there, or the worker has taken a step."""
+    argv = [*tiny_argv(*SHARED), "logger=none", f"paths.outputs={outputs}"]
+    environment = {**os.environ, "PYTHONPATH": str(witness), "WITNESS_READY": str(witness / "ready")}
+    command = Command(argv, witness, environment, _fork_workers)
+    pattern = "outputs/runs/*/*/*/lock" if moment == "lock" else moment
+    command.until(lambda: list(witness.glob(pattern)))
+    command.send(signum)
+    assert command.end() == 128 + signum and command.err.count("interrupted") == 1, command.err
+    assert_resumable(outputs)
+    again = Command(argv, witness, environment, _fork_workers)
+    assert again.end() == 0, again.err
+    assert_by_hand(json.loads(again.out)["run_dir"], witness)
 
 
 def _torchrun(argv: list[str], out: str) -> None:
