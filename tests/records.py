@@ -18,7 +18,7 @@ def mark(fingerprint: Any, seeds: Any = ()) -> dict[str, Any]:
     return {"fingerprint": str(fingerprint), "digest": "d", "attempt": 1, "seeds": seeds}
 
 
-class Asking:
+class FakeRunner:
     """Keeps what it is asked to train, hands out `made(experiment, overrides)`, and stores nothing."""
 
     def __init__(

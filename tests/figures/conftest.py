@@ -8,7 +8,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.store import RunStore
 from icl.tasks import LinearRegression
 from icl.tasks.distances import distances
-from tests.experiments.storing import Storing
+from tests.experiments.runners import StoringRunner
 
 SEEDS = [0, 1]
 STEPS = [0, 10, 20]
@@ -51,6 +51,6 @@ def trained(tmp_path_factory):
             record = run.cached or run.finish(
                 metrics=rows, weights=arrays, summary={}, steps=STEPS[-1], seeds=SEEDS
             )
-        return Storing(tmp_path, record, "laptop")
+        return StoringRunner(tmp_path, record, "laptop")
 
     return make

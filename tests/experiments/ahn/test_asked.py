@@ -4,7 +4,7 @@ import pytest
 
 from icl.experiments.ahn import fig6, fig7
 from icl.experiments.ahn.theorem4 import Theorem4
-from tests.records import Asking, record
+from tests.records import FakeRunner, record
 
 
 def test_every_length_is_trained_in_batches(monkeypatch):
@@ -13,7 +13,7 @@ def test_every_length_is_trained_in_batches(monkeypatch):
         assert (name, least_squares, sizes.test, sizes.search) == ("ahn/fig6_losses", True, 5, 6)
 
     monkeypatch.setattr(fig6, "compare", compare)
-    runner = Asking()
+    runner = FakeRunner()
     settings = {"contexts": [2, 4, 20], "replicas": 2, "contexts_per_run": 2, "lr": 0.01, "lr_below_5": 0.001}
     records = fig6.Fig6(**settings, test_contexts=5, search_contexts=6).records(runner)
     four = {"seeds": [2, 1002, 4, 1004], "task.context": [2, 2, 4, 4]}
@@ -30,7 +30,7 @@ def test_every_length_is_trained_in_batches(monkeypatch):
 
 def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
     trained = record(run={"seeds": [4, 7]}, config={"task": {"context": 9}})
-    runner = Asking(lambda *asked: trained)
+    runner = FakeRunner(lambda *asked: trained)
     monkeypatch.setattr(fig7, "compare", lambda runner, name, trained, plain, sizes: name)
     records = fig7.Fig7([1, 3], test_contexts=5, search_contexts=6).records(runner)
     for depth, (plain, trained) in zip([1, 3], [runner.asked[:2], runner.asked[2:]], strict=True):
@@ -49,7 +49,7 @@ def test_the_papers_own_protocol_is_that_of_the_paper_scale(scale, experiment):
     def enough(*asked):
         raise StopIteration
 
-    runner = Asking(enough, scale)
+    runner = FakeRunner(enough, scale)
     with pytest.raises(StopIteration):
         Theorem4(context=20).records(runner)
     assert runner.asked == [(experiment, {"task.context": 20})]

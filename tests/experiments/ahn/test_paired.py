@@ -14,7 +14,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.weighted import stratified_error
-from tests.records import Asking
+from tests.records import FakeRunner
 
 SEEDS = [3, 8]
 
@@ -171,7 +171,7 @@ def test_the_weighted_mean_is_the_exact_risk(tmp_path):
 
 
 def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path):
-    law, runner, filed = make_law(), Asking(), []
+    law, runner, filed = make_law(), FakeRunner(), []
     run = make_run(tmp_path, law, {"A": torch.zeros(2, 1, 5, 5, dtype=torch.float64)})
     runner.store = lambda name, science, compute: filed.append((name, dict(science), compute))
     for sizes in (paired.Sizes(4, 20), paired.Sizes(5, 20)):

@@ -10,7 +10,7 @@ from icl.models import Encoder
 from icl.random import generator
 from icl.tasks import LogisticRegression
 from icl.theory.logistic import LogisticLoss
-from tests.records import Asking, mark, record
+from tests.records import FakeRunner, mark, record
 
 SEEDS = [0, 4]
 TASK = {"dim": 3, "context": 8, "mu": 0.1}
@@ -30,7 +30,7 @@ def untrained(experiment, overrides):
 
 
 def test_losses_are_those_of_the_outputs(monkeypatch):
-    runner = Asking(untrained)
+    runner = FakeRunner(untrained)
     figure = Logistic([2, 1], SEEDS, **TASK, **REST)
     monkeypatch.setattr("icl.experiments.giannou.logistic.restored", Restored)
     records = figure.records(runner)
@@ -71,7 +71,7 @@ class Restored:
 
 
 def test_the_surfaces_hold_what_the_check_measures():
-    found = Fig10(10, 100).records(Asking())["surfaces"].weights
+    found = Fig10(10, 100).records(FakeRunner())["surfaces"].weights
     # dh/dx at a grid point by differences of h along x, from the definition
     x, c = found["x_X"][7], found["c_C"][3]
 

@@ -13,7 +13,7 @@ from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
 from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression
-from tests.records import Asking, mark, record
+from tests.records import FakeRunner, mark, record
 
 SEEDS = [0, 4]
 SIZE = {"dim": 2, "context": 6, "layers": [2, 1], "seeds": SEEDS, "steps": 10}
@@ -46,14 +46,14 @@ def restored():
 
 @pytest.fixture(scope="module")
 def second(restored):
-    runner = Asking(untrained)
+    runner = FakeRunner(untrained)
     return runner, Fig2(**SIZE, started_steps=10, prompts=3000, **LAYERNORM).records(runner)
 
 
 @pytest.fixture(scope="module")
 def third(restored):
     figure = OutputsLayerNorm(**SIZE, contexts=100, near=14.9, far=100.0, tokens=20, **LAYERNORM)
-    return figure.records(Asking(untrained))
+    return figure.records(FakeRunner(untrained))
 
 
 def verdicts(claims):
@@ -158,7 +158,7 @@ def test_figure_3_says_what_the_range_holds(third):
 
 
 def test_figure_8():
-    records = Fig8(**SIZE, prompts=1000, conditions=[4.0], noises=[0.0, 0.5]).records(Asking(untrained))
+    records = Fig8(**SIZE, prompts=1000, conditions=[4.0], noises=[0.0, 0.5]).records(FakeRunner(untrained))
     drawing = fig8.Fig8()
     assert fig8.laws_of(records) == ["kappa4", "kappa4_noise0.5"]
     higher, _, family = drawing.claims(records)
@@ -186,7 +186,7 @@ def test_layernorm(second, third):
     assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
     assert fig6.Fig6().claims(good)[0].verdict == "fails"
     assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
-    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(Asking(untrained))
+    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(FakeRunner(untrained))
     assert verdicts(fig9.Fig9().claims(records)) == ["undecided"]
     assert verdicts(fig9.Fig9(decisive=True).claims(records)) == ["fails"]
     assert len(fig9.Fig9().draw(records).axes) == 2 and fig9.Fig9().table(records)

@@ -20,7 +20,7 @@ from icl.models import Full, LinearTransformer
 from icl.random import generator
 from icl.tasks.dynamical_system import gram_prompts
 from icl.theory.dynamical_system import covariances_of_independent_modes, moments
-from tests.records import Asking, mark, record
+from tests.records import FakeRunner, mark, record
 
 SIZE = {"dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20}
 
@@ -36,7 +36,7 @@ def run_of(window, steps=3):
     )
 
 
-class FakeRunner(Asking):
+class FakeRunner(FakeRunner):
     """Finds again what it has stored."""
 
     def __init__(self):

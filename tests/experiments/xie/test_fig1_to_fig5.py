@@ -26,7 +26,7 @@ from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.xie.initial_guess import gd_risk, lost_slope
-from tests.records import Asking, mark, record
+from tests.records import FakeRunner, mark, record
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
@@ -40,7 +40,7 @@ FIG5 |= {"alignment_squared_norm": 4, "prompts": 4000}
 
 def asked(figure):
     """The runs a figure asks for."""
-    runner = Asking(lambda experiment, overrides: record(run=mark(overrides)))
+    runner = FakeRunner(lambda experiment, overrides: record(run=mark(overrides)))
     runner.store = lambda name, *given: name
     figure.records(runner)
     return runner.asked

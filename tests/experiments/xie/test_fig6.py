@@ -16,7 +16,7 @@ from icl.errors import InputError, Interrupted, Unavailable
 from icl.experiments.xie import fig6, guess, hub, language
 from icl.experiments.xie.language import Answer
 from icl.progress import listening
-from tests.experiments.storing import Storing
+from tests.experiments.runners import StoringRunner
 from tests.experiments.xie.test_hub import make
 
 PAIRS = Path(__file__).parent / "data" / "pairs.csv"
@@ -75,7 +75,7 @@ def records(tmp_path, scripted, settings):
     """Of the figure with some settings changed, kept below `out`."""
 
     def make(out="out", **changed):
-        return fig6.Fig6(**settings | changed).records(Storing(tmp_path / out))
+        return fig6.Fig6(**settings | changed).records(StoringRunner(tmp_path / out))
 
     return make
 
@@ -148,7 +148,7 @@ def test_an_interrupted_experiment_continues(tmp_path, scripted, records):
 
 
 def test_progress_goes_to_the_listener_and_memory_to_the_runner(capfd, tmp_path, scripted, settings):
-    shares, runner = [], Storing(tmp_path / "out")
+    shares, runner = [], StoringRunner(tmp_path / "out")
     with listening(lambda what, share, _: shares.append((what, share))):
         fig6.Fig6(**settings).records(runner)
     assert shares == [("one", pytest.approx(done / 6)) for done in range(1, 7)]

@@ -8,7 +8,7 @@ from icl.figures.giannou.fig1 import Fig1
 from icl.figures.giannou.fig7 import Fig7
 from icl.figures.giannou.fig10 import Fig10
 from icl.figures.giannou.losses import interval
-from tests.records import Asking, record
+from tests.records import FakeRunner, record
 
 LEAST, NEWTON = 0.63, np.array([6e-2, 8e-3, 3e-4, 7e-7])  # excess of Newton's steps
 SPREAD = np.array([0.98, 1.0, 1.02])  # of three seeds
@@ -90,7 +90,7 @@ def test_what_is_drawn_is_in_the_table():
 
 
 def test_figure_10_says_what_holds_of_the_surfaces():
-    given = Surfaces(10, 200).records(Asking())
+    given = Surfaces(10, 200).records(FakeRunner())
     claims = Fig10().claims(given)
     assert [claim.verdict for claim in claims] == ["holds", "fails", "fails", "holds"]
     assert all(claim.verdict == claim.expected for claim in claims)

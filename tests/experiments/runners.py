@@ -4,7 +4,7 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.store import RunStore
 
 
-class Storing:
+class StoringRunner:
     """Hands out one finished run, if it has one."""
 
     def __init__(self, outputs, run=None, scale="smoke"):
