@@ -1,6 +1,7 @@
 """What figures are made of: claims, curves with their table, and panels as SVG."""
 
 import ast
+import pydoc
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import icl.figures
 from icl.errors import InputError
 from icl.figures.claims import Claim
+from icl.figures.drawing import Drawing
 from icl.figures.items import Curve, Level, draw_items, metric, table
 from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
 from icl.figures.vector import svg
@@ -57,6 +59,14 @@ def test_the_table_has_what_is_drawn():
     lines = {line.get_label(): line.get_ydata() for line in axes[0, 0].lines}
     assert np.array_equal(lines["blue"], [2.0, 2.0])
     assert set(lines["exact"]) == {0.25}
+
+
+def test_every_shipped_figure_is_a_drawing_that_is_drawn_and_saved_in_one_place():
+    configs = sorted((Path(icl.figures.__file__).parents[2] / "conf" / "figure").glob("*/*.yaml"))
+    targets = [re.findall(r"_target_: (icl\.figures\.[\w.]+)", path.read_text("utf-8")) for path in configs]
+    classes = [pydoc.locate(name) for found in targets for name in found]
+    assert len(classes) == len(configs) > 25
+    assert all(issubclass(figure, Drawing) and "draw" not in vars(figure) for figure in classes)
 
 
 def test_a_metric_is_read_where_every_seed_has_a_value():
