@@ -32,7 +32,7 @@ class Curriculum(pl.Callback):
         self.points_by = whole("Curriculum.points_by", points_by, 0)
 
     def lesson(self, step: int, law: Any) -> Any:
-        """The law of the prompts drawn at `step`."""
+        """Return the law of the prompts drawn at `step`."""
         if self.every is None:
             return law
         stage = step // self.every

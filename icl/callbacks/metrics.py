@@ -41,7 +41,7 @@ class StepCallback(pl.Callback, ABC):
         self._left: set[int] = set()
 
     def chosen(self, total: int) -> set[int]:
-        """Steps of a run of `total`."""
+        """Return the chosen steps of a run of `total`."""
         if self.given is not None:
             return {step for step in self.given if step <= total}
         if not self.count:

@@ -117,7 +117,7 @@ class RunLoggerCallback:
             log.summary({"error": record.run["notes"][-1]})
 
     def replay(self, record: RunRecord) -> None:
-        """A finished record, told as if it had just been trained."""
+        """Log a finished record as if it had just been trained."""
         table = record.metrics
         by_step: dict[int, list[dict[str, Any]]] = {}
         for i, step in enumerate(table["step"]):
@@ -161,7 +161,7 @@ class RunLoggerCallback:
         return self.free.get(name.partition("/")[0])
 
     def _caption(self, name: str, step: int) -> str:
-        """The matrix, whose it is and when; layers (and heads) are its panels' own labels."""
+        """Return matrix, seeds and step; layers (and heads) are the labels of the panels."""
         matrix, _, seed = name.partition("/seed_")
         whose = f"seed {seed}" if seed else f"mean of {len(self.seeds)} seeds"
         return f"{matrix}, {whose}, step {step}"

@@ -40,7 +40,7 @@ class ProcessGroup:
 
     @property
     def is_rank_zero(self) -> bool:
-        """Whether this process is rank 0, which keeps the record."""
+        """Return whether this process is rank 0, which keeps the record."""
         return self.rank == 0
 
     def is_stopping(self) -> bool:
@@ -48,7 +48,7 @@ class ProcessGroup:
         return self._stops if self.size > 1 else self.stop_requested()
 
     def average(self, tensors: Sequence[Tensor]) -> None:
-        """Replaces each tensor by its mean over the processes, which is the same to the bit in all of them.
+        """Replace each tensor by its mean over the processes, which is the same to the bit in all of them.
         The sum is taken on the CPU, whatever the device: it is small, and there a lost process is noticed."""
         if self.size == 1:
             return
@@ -61,7 +61,7 @@ class ProcessGroup:
             tensor.copy_(flat[start : (start := start + tensor.numel())].view_as(tensor) / self.size)
 
     def broadcast(self, value: Any = None) -> Any:
-        """The first process's `value`, which the others wait for."""
+        """Return the `value` of rank 0, for which the other ranks wait."""
         if self.size == 1:
             return value
         content = bytearray(pickle.dumps(value)) if self.is_rank_zero else bytearray()
@@ -73,7 +73,7 @@ class ProcessGroup:
         return value if self.is_rank_zero else pickle.loads(content)
 
     def meet(self) -> None:
-        """Waits until all processes have come here."""
+        """Wait until all ranks have called this."""
         if self.size > 1:
             self._finish(dist.barrier(async_op=True))
 
@@ -89,7 +89,8 @@ class ProcessGroup:
             raise RuntimeError(f"the weights of {self.size} processes have come to differ")
 
     def _finish(self, work: Any) -> None:
-        """Waits until all processes have come; in Python once a second, so that signals are handled."""
+        """Wait until all ranks have joined the collective; in Python once a second, so that signals are
+        handled."""
         while True:
             try:
                 work.wait(_LOOK_UP)

@@ -11,7 +11,7 @@ POPULATION = "population"  # the law's exact risk; nothing is drawn
 
 
 def make_estimator(name: str, model: Transformer, law: Law) -> Estimator:
-    """The estimator of this name for this model."""
+    """Return the estimator of this name for this model."""
     offered = law.estimators(model)
     if name in offered:
         return offered[name]()
@@ -28,5 +28,5 @@ def make_estimator(name: str, model: Transformer, law: Law) -> Estimator:
 
 
 def best_sampled(model: Transformer, law: Law) -> Estimator:
-    """The law's estimator of least variance."""
+    """Return the law's estimator of least variance."""
     return next(iter(law.estimators(model).values()))()

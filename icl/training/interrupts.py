@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM as a flag that training looks at between steps; a second one stops at once.
 
-A job of submitit's is told by a signal of its own that its time is over. SIGTERM, which Slurm sends before
-that one, means nothing to it.
+In a job of submitit another signal says that its time is over. SIGTERM, which Slurm sends before that one,
+is ignored there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from icl.errors import Interrupted
 
 
 def end_of_job() -> int | None:
-    """The signal that ends a job of submitit's; None elsewhere."""
+    """Return the signal that ends a job of submitit; None elsewhere."""
     if "SUBMITIT_EXECUTOR" not in os.environ:
         return None
     return int(getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}"))
 
 
 def ends() -> tuple[int, int]:
-    """Signals that end a run."""
+    """Return the signals that end a run."""
     return signal.SIGINT, end_of_job() or signal.SIGTERM
 
 
@@ -41,7 +41,7 @@ class Interrupts:
         return self
 
     def listen(self) -> None:
-        """Takes the signals (again): Lightning's own handler would end a run without a checkpoint."""
+        """Take the signals (again): Lightning's own handler would end a run without a checkpoint."""
         for number in self._before:
             signal.signal(number, self._receive)
 

@@ -1,7 +1,7 @@
 """Launch of the processes of one run: environment, rendezvous, spawning and the workers' loop.
 
-srun and torchrun start all of them. On one machine nobody need: the first starts the others once there is
-something to train, and they are told what; the command is not run again.
+srun and torchrun start all of them. On one machine rank 0 starts the others once there is something to train
+and sends them the work; the command is not run again.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def initialized_group() -> Iterator[ProcessGroup]:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """While torch waits, which runs no handler of Python's."""
+    """Let signals end the process while torch waits, which runs no handler of Python's."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)}
@@ -177,7 +177,7 @@ class Share(NamedTuple):
 
 
 class Other(Protocol):
-    """Another process on this machine, as subprocess.Popen has it."""
+    """A worker process on this machine, with the methods of subprocess.Popen."""
 
     def poll(self) -> int | None:
         """Return its exit code, once it has ended."""
@@ -188,8 +188,10 @@ class Other(Protocol):
 
 
 def start_other(rank: int, share: Share) -> Other:
-    """An interpreter of its own, which needs nothing of the script that this process runs. It is in a session
-    of its own, since a terminal's Ctrl-C is for the first process, and ends when its stdin does."""
+    """Start a worker in an interpreter of its own, which needs nothing of the script that this process runs.
+
+    It is in a session of its own, since a terminal's Ctrl-C is for rank 0, and ends when its stdin does.
+    """
     other = subprocess.Popen(
         [sys.executable, "-u", "-c", _COMMAND, repr(sys.path)],
         stdin=subprocess.PIPE,
@@ -235,8 +237,8 @@ def _await_an_end(others: Sequence[Other]) -> None:
 
 
 class _Watch:
-    """Ends the others where one has ended, or where they do not come to the step at which the run was asked
-    to stop: what this process waits for fails then."""
+    """Ends the other ranks if one has ended, or if they do not reach the step at which the run is to stop:
+    the collective that this process waits for then fails."""
 
     def __init__(self, process_group: ProcessGroup, others: Sequence[Other]) -> None:
         self.process_group, self.others = process_group, others
@@ -268,7 +270,7 @@ def worker_plan(config: TrainConfig, outputs: Path) -> TrainingPlan:
 
 
 def _init_process_group(process_group: ProcessGroup, **how: Any) -> None:
-    """Connects all processes within the timeout; from then on one may wait for another for long."""
+    """Connect all processes within the timeout; from then on one may wait for another for long."""
     if torch.cuda.is_available():
         torch.cuda.set_device(process_group.on_node % torch.cuda.device_count())
     try:
@@ -279,7 +281,7 @@ def _init_process_group(process_group: ProcessGroup, **how: Any) -> None:
 
 
 def serve() -> None:
-    """The life of another process on this machine. Signals are for the first, which tells of them."""
+    """Run a rank that rank 0 has started. It ignores signals; rank 0 forwards them."""
     rank, share = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     code = 1

@@ -58,7 +58,7 @@ class TrainedModule(EnsembleModule):
 
 
 def export(record: RunRecord) -> Path:
-    """Writes the run's Lightning checkpoint, which `weights_only=True` loads: it holds no objects."""
+    """Write the run's Lightning checkpoint, which `weights_only=True` loads: it holds no objects."""
     module, path = TrainedModule.of(restored(record)), record.path / layout.LIGHTNING
     precision = record.config["trainer"]["precision"]
     trainer = make_trainer(TrainerSettings(accelerator="cpu", precision=precision))

@@ -117,7 +117,7 @@ class TrainedRun(RunRecord):
         return Predictor(self.with_weights(self.matrices), self.law)
 
     def with_weights(self, matrices: Mapping[str, np.ndarray]) -> Any:
-        """The run's model with other weights, in float64."""
+        """Return the run's model with other weights, in float64."""
         model = self._made[1]
         zeros = [torch.zeros(0)] * len(model.parametrization.shapes())
         family = model.parametrization.sharing(zeros)
@@ -131,7 +131,7 @@ class TrainedRun(RunRecord):
             yield step, self.with_weights({name: self._array(f"{name}_history")[:, s] for name in names})
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The metrics as a table: a row for each logged step and seed."""
+        """Return the metrics as a table: a row for each logged step and seed."""
         try:
             import pandas
         except ImportError:
@@ -139,7 +139,7 @@ class TrainedRun(RunRecord):
         return pandas.DataFrame(self.metrics)
 
     def _require_same(self, law: Law) -> None:
-        """A .npy file that the config names may be another one by now."""
+        """Refuse a law that differs from the stored one: the config may name a .npy file that has changed."""
         made = law.arrays()
         for name in {"Sigma", "Sigma_w"} & set(made) & set(self.weights):
             stored = self.weights[name]
@@ -148,10 +148,10 @@ class TrainedRun(RunRecord):
 
 
 def restored(run: RunRecord) -> TrainedRun:
-    """A record of a training run, with its law and its model."""
+    """Return the record of a training run with its law and its model."""
     return TrainedRun(run.path, run.run)
 
 
 def load_run(path: str | Path) -> TrainedRun:
-    """The finished run in folder `path`."""
+    """Load the finished run in folder `path`."""
     return restored(record.load_run(path))

@@ -125,7 +125,7 @@ def _loggers(parts: Sequence[RunPart]) -> list[Logger]:
 def _prepare_callbacks(
     own: Sequence[pl.Callback], recorder: EnsembleRecorder, stop: Stop
 ) -> list[pl.Callback]:
-    """The recorder comes after what measures, the stop after what saves."""
+    """Order the callbacks: the recorder after those that measure, the stop after the one that saves."""
     for callback in own:
         if isinstance(callback, Checkpoints):
             callback.save = functools.partial(_save, recorder)

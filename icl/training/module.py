@@ -97,7 +97,7 @@ class WeightsSnapshot:
 
 
 def model_in_float64(model: Transformer) -> Transformer:
-    """A model of the same kind whose weights are loaded for evaluation, on the CPU."""
+    """Return a model of the same kind on the CPU, whose weights are loaded for evaluation."""
     family = model.parametrization
     zeros = {k: torch.zeros(v.shape, dtype=torch.float64) for k, v in family.matrices().items()}
     copy = family.sharing([torch.nn.Parameter(zero) for zero in zeros.values()])
@@ -173,7 +173,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         return self._model().predict(prompt.to(self.device).to(self.trained_dtype))
 
     def matrices(self) -> dict[str, Tensor]:
-        """The weights by the model's names, each (R, ..., rows, columns)."""
+        """Return the weights by the model's names, each (R, ..., rows, columns)."""
         with torch.no_grad():
             return self._model().parametrization.matrices()
 
@@ -217,7 +217,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         )
 
     def train_dataloader(self) -> DataLoader:
-        """The prompts of the whole training; of one that a trainer continues, those left are taken."""
+        """Return the prompts of the whole training; one that a trainer continues skips those it has used."""
         return DataLoader(self.prompts(), batch_size=None)
 
     def val_dataloader(self) -> DataLoader:
@@ -397,7 +397,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
     def _averaged(
         self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()
     ) -> Callable[[], Tensor]:
-        """The loss over all processes, whose gradients become those of all. One alone need not ask."""
+        """Average loss and gradients over processes."""
         if self.process_group.size == 1:
             return loss_R
         mean_R = loss_R()
@@ -411,8 +411,10 @@ class EnsembleModule(LawCache, pl.LightningModule):
 
 
 def disable_noop_hooks(owner: object, base: type) -> None:
-    """Hooks of each step that `owner` has as `base` has them. Lightning enters a profile for every hook,
-    empty or not, but passes over None."""
+    """Set hooks that `owner` inherits unchanged from `base` to None, which Lightning skips.
+
+    It enters a profile for every other hook, empty or not, at each step.
+    """
     for name in EACH_STEP:
         if name not in vars(owner) and getattr(type(owner), name) is getattr(base, name):
             setattr(owner, name, None)

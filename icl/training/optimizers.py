@@ -42,7 +42,7 @@ class OptimizerSpec:
         return issubclass(self.cls, torch.optim.LBFGS)
 
     def per_replica(self, replicas: int) -> list[dict[str, Any]]:
-        """The options of each replica; the constructor's own complaints become input errors."""
+        """Return the options of each replica; the constructor's own complaints become input errors."""
         options = [
             {k: _option_of_replica(k, v, r, replicas) for k, v in self.options.items()}
             for r in range(replicas)

@@ -81,7 +81,7 @@ class Recorder:
             listener(rows)
 
     def _end(self, module: EnsembleModule) -> None:
-        """A record has these numbers of its final weights, whatever was measured on the way."""
+        """Measure the final weights, for which a record always has these numbers."""
         self.final_model = module.snapshot.model
         for kind in (DistanceToSet, ExactRisk):
             if not any(isinstance(measure, kind) for measure in self.measures):
@@ -112,7 +112,7 @@ class Recorder:
         self.diverged = dict(state["diverged"])
 
     def summary(self, columns: Sequence[str]) -> dict[str, dict[str, float | None]]:
-        """The last value of each metric, by seed; None where undefined."""
+        """Return the last value of each metric, by seed; None where undefined."""
         measured = [name for name in columns if name not in ("step", "seed", "lr")]
         names = dict.fromkeys([*ALWAYS, *measured, *self._at_end])
         at_end = {name: dict(zip(self.seeds, values, strict=True)) for name, values in self._at_end.items()}

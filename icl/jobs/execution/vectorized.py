@@ -99,7 +99,7 @@ def _split_per_replica(config: TrainConfig) -> tuple[str, ValuesByPlace]:
 
 
 def _per_replica(value: Any, count: int, *, pairs: bool) -> list[Any] | None:
-    """The numbers of each replica; None for what is no number."""
+    """Return the numbers of each replica; None if the value is no number."""
     if _is_number(value):
         return [value] * count
     if not isinstance(value, list) or not value:
@@ -143,7 +143,7 @@ def _plan(config: TrainConfig, plan: TrainingPlan, values: ValuesByPlace) -> Tra
 
 
 def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:
-    """Requests in order, cut so that none has more replicas than there may be, but one request at least; and
+    """Cut requests, in order, into chunks of as many replicas as there may be, one request at least, and of
     no more requests than this process may have locks, of which each is an open file."""
     most = max_replicas or max(int(SHARE * available_bytes() / _bytes_of_replica(requests[0])), 1)
     files = max(int(SHARE * resource.getrlimit(resource.RLIMIT_NOFILE)[0]), 1)

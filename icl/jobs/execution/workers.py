@@ -95,7 +95,7 @@ def _in_workers(tasks: Sequence[QueuedRequest], jobs: int, tell: Listener) -> No
 
 
 def following(waiting: list[QueuedRequest], under_way: Sequence[QueuedRequest | None]) -> QueuedRequest:
-    """The first; rather one that need not wait for a run that is being made."""
+    """Return the first task, preferably one that need not wait for a run that is being made."""
     taken = {task.runs_key for task in under_way if task is not None and task.runs_key}
     return waiting.pop(next((i for i, task in enumerate(waiting) if task.runs_key not in taken), 0))
 
@@ -157,7 +157,7 @@ def _without_the_script() -> Iterator[None]:
 
 
 def _serve(pipe: Connection) -> None:
-    """The life of a worker."""
+    """Run tasks in a worker process until there are no more."""
     os.setpgid(0, 0)  # Ctrl-C reaches the starter alone, which sends each worker one signal
     signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_stop_with_starter, daemon=True).start()

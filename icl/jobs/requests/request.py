@@ -1,4 +1,4 @@
-"""The common interface of requests: a training run, a check or a figure, and whether it is done."""
+"""The interface that requests for training runs, checks and figures share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Found:
-    """A stored result. It is the answer unless it is `stale`, or something is `left` to do with
-    it; both say why."""
+    """A stored result. It is the answer unless it is `stale` or something is `left` to do for it; both are
+    the reason."""
 
     document: Document
     path: Path
@@ -30,7 +30,7 @@ class Found:
 
 
 class Request(Protocol):
-    """Something asked for, of which only the settings are known so far: nothing is imported or built."""
+    """A request, parsed: its settings are known, and nothing is imported or built."""
 
     kind: ClassVar[str]  # train | check | figure
 
@@ -45,15 +45,17 @@ class Request(Protocol):
         """Look up the stored result for these very settings, made by whatever code."""
 
     def validate(self) -> None:
-        """Builds its parts, which refuse what is impossible. Nothing is written."""
+        """Build its parts, which refuse what is impossible. Nothing is written."""
 
     def execute(self, session: Session) -> Document:
         """Do the pending work; reuse a record that another process finished in the meantime."""
 
 
 def lookup_or_validate(request: Request, session: Session) -> Document | None:
-    """The stored document, where nothing at all is left to do; else the request is validated, unless it is
-    finished: then these very settings have run. Nothing is written."""
+    """Return the stored document if nothing is left to do for it.
+
+    Else validate the request, unless it is finished: then these very settings have run. Nothing is written.
+    """
     found = None if session.force else request.lookup(session)
     if found is not None and found.is_answer:
         return found.document

@@ -330,8 +330,10 @@ def _fitting(
     seeds: Sequence[int],
     session: Session,
 ) -> tuple[tuple[WeightCheck, ...], dict[str, Any]]:
-    """Those that can be asked of such weights, and settings of `train` in the place of those that cannot be;
-    `keys` were set for another task or model."""
+    """Return the checks that can judge such weights, and settings of `train` that replace unusable ones.
+
+    `keys` were set for another task or model.
+    """
     if not keys:
         return asked, {}
     train = config["train"]
@@ -380,7 +382,7 @@ def _note(settings: Sequence[str], checks: Sequence[str], instead: Mapping[str, 
 
 
 def _names_in(folder: Path, session: Session) -> set[str]:
-    """Looked at once by all jobs of a sweep, whose runs share a folder; nothing is made meanwhile."""
+    """List a folder once for all jobs of a sweep, whose runs share it."""
     key = (_names_in, folder)
     if key not in session.cache:
         try:
@@ -407,7 +409,7 @@ def _of_processes(alone: str, processes: int) -> str:
 
 
 def _experiment_name(name: Any) -> str:
-    """A relative folder name."""
+    """Return the name of an experiment, which must be a relative folder name."""
     from icl.runs.layout import record_path
 
     try:

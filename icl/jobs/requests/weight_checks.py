@@ -1,4 +1,4 @@
-"""A check asked of weights, and the document that every verdict becomes."""
+"""Checks evaluated on weights, and the JSON document of a verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightCheck:
-    """A check that trained weights are to be asked; known without importing it."""
+    """A check to evaluate on trained weights, parsed without importing it."""
 
     check: str
     node: Mapping[str, Any]
@@ -33,7 +33,7 @@ class WeightCheck:
 def weight_checks_of(
     names: Any, scale: str, about: Sequence[str], session: Session
 ) -> tuple[WeightCheck, ...]:
-    """The checks a training config names, to be asked of weights whose task and model are classes `about`."""
+    """Return the checks a training config names, for weights whose task and model are classes `about`."""
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
     return tuple(_weight_check(name, scale, tuple(about), session) for name in dict.fromkeys(names))
@@ -59,7 +59,7 @@ def evaluate(asked: Sequence[WeightCheck], weights: Weights) -> list[dict[str, A
 
 
 def validate_weight_checks(asked: Sequence[WeightCheck], model: Any, law: Any) -> None:
-    """A check that cannot speak of such weights says so before they are trained. One seed is enough."""
+    """Evaluate the checks on untrained weights of one seed, so that one that cannot judge them is refused."""
     if asked:
         weights = of_model(model, law)
         first = {name: matrix[:1] for name, matrix in weights.matrices.items()}
@@ -85,7 +85,7 @@ def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
 def verdict_document(
     name: str, check: Check, settings: Mapping[str, Any], finding: Finding, expected: str, seconds: float
 ) -> dict[str, Any]:
-    """The contract's check document."""
+    """Return the JSON document of a verdict."""
     from icl.runs.documents import to_json
 
     of_weights = settings.get("weights") is not None
