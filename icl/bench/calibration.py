@@ -13,7 +13,7 @@ from typing import Any
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.checks.sequential import ALPHA, LEAST
 from icl.checks.settings import law_of
-from icl.checks.token_evidence import hold_eq_8
+from icl.checks.token_evidence import compare_eq_8
 from icl.random import generator
 from icl.theory.closed_forms import theorem1_preconditioner, theorem1_risk
 
@@ -56,5 +56,5 @@ def _eq_6(seed: int) -> tuple[str, int]:
     law, rng = law_of(DIM, CONTEXT, seed), generator(seed, "check")
     A_DD = theorem1_preconditioner(law.Sigma_RDD[0], CONTEXT)
     formula = [float(theorem1_risk(law.Sigma_RDD[0], CONTEXT))]
-    found = hold_eq_8(law, [A_DD[None]], formula, rng, most=LEAST)
+    found = compare_eq_8(law, [A_DD[None]], formula, rng, most=LEAST)
     return found.verdict, found.rounds

@@ -17,22 +17,22 @@ from icl.tasks import LinearRegressionLaw, TokenPrompt
 MAX_SCORES = 20_000_000
 
 
-def longest(samples: int) -> int:
-    """The longest context whose attention scores fit in memory for so many prompts at once."""
+def longest_context(samples: int) -> int:
+    """Return the longest context whose attention scores fit in memory for so many prompts at once."""
     return int((MAX_SCORES / samples) ** 0.5) - 1
 
 
-def most(context: int) -> int:
-    """The most prompts of that context whose attention scores fit in memory at once."""
+def most_prompts(context: int) -> int:
+    """Return the most prompts of that context whose attention scores fit in memory at once."""
     return MAX_SCORES // (context + 1) ** 2
 
 
-def affordable(samples: int, context: int) -> None:
-    """Refuses contexts whose attention scores would not fit in memory."""
-    if context > longest(samples):
+def require_memory(samples: int, context: int) -> None:
+    """Refuse contexts whose attention scores would not fit in memory."""
+    if context > longest_context(samples):
         raise InputError(
-            f"check.context={context}: at most {longest(samples)} here, attention between all tokens takes "
-            f"{samples} * (context + 1)^2 numbers"
+            f"check.context={context}: at most {longest_context(samples)} here, attention between all tokens "
+            f"takes {samples} * (context + 1)^2 numbers"
         )
 
 
@@ -47,8 +47,8 @@ def affordable_prompts(
     law: LinearRegressionLaw, samples: int, rng: np.random.Generator
 ) -> tuple[TokenPrompt, list[str]]:
     """Draw prompts of the law's context, or as long and as many as attention over all tokens can take."""
-    context = min(law.context_R[0], longest(1))
-    count = min(samples, most(context))
+    context = min(law.context_R[0], longest_context(1))
+    count = min(samples, most_prompts(context))
     cut = (context, count) != (law.context_R[0], samples)
     text = f"The token path is measured on {count} prompts at context {context}: more do not fit."
     return replace(law, context_R=(context,)).token_prompts([rng], count), [text] if cut else []

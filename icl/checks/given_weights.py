@@ -74,13 +74,13 @@ def single_layer(weights: Weights, statement: str) -> tuple[Tensor, Tensor]:
 
 
 def conditions(row: Row) -> dict[str, str]:
-    """The verdicts on one seed, by what they are about."""
+    """Return the verdicts on one seed, by what they are about."""
     risk = decide(row["risk_excess"], EXCESS, row.get("risk_excess_error", 0.0))
     return {"distance": decide(row["distance"], DISTANCE), "risk_excess": risk}
 
 
 def near(row: Row) -> str:
-    """The verdict on one seed."""
+    """Return the verdict on one seed."""
     return joint(list(conditions(row).values()))
 
 
@@ -97,7 +97,8 @@ def that_decides(rows: Sequence[Row], bound: Bound) -> Bound:
 def about_the_theorem(
     near_by_seed: Sequence[str], measured: Mapping[str, Any], bound: Bound
 ) -> tuple[str, list[str]]:
-    """The verdict, from whether each seed's weights are near the stated ones; a note where some are not."""
+    """Return the verdict, from whether each seed's weights are near the stated ones; a note where some are
+    not."""
     verdict = joint(near_by_seed)
     if verdict != "fails":
         return verdict, []

@@ -116,12 +116,13 @@ def exact(**values: Any) -> Numbers:
 
 
 def tried(**values: Any) -> Numbers:
-    """The same at prompts, weights or problems that were drawn or given: the worst of them."""
+    """Numbers without sampling error at prompts, weights or problems that were drawn or given: the worst of
+    them."""
     return of_kind("tried", **values)
 
 
 def searched(**values: Any) -> Numbers:
-    """The best that a search found: another may find a better one."""
+    """Best values that a search found: another may find a better one."""
     return of_kind("searched", **values)
 
 

@@ -1,4 +1,4 @@
-"""What rounding in float64 makes of an exact zero."""
+"""Bounds on what rounding in float64 makes of an exact zero."""
 
 from __future__ import annotations
 

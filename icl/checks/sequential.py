@@ -41,8 +41,8 @@ Draw = Callable[[int], Tensor]  # this many new values of every quantity, (B, K)
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What the last sample found. `sees_K` is the relative error of each formula that a sample of this size
-    rejects in 39 cases of 40."""
+    """The result of the last sample. `sees_K` is the relative error of each formula that a sample of this
+    size rejects in 39 cases of 40."""
 
     verdict: str
     z_K: Tensor
@@ -74,7 +74,7 @@ class Comparison:
         )
 
     def decides(self, name: str, source: str = SOURCE) -> Numbers:
-        """The deviation `z` under this name, with the verdict of all rounds and Student's quantile."""
+        """Return the deviation `z` under this name, with the verdict of all rounds and Student's quantile."""
         return sampled(**{name: self.z}).judged(self.verdict, "<", self.quantile, source)
 
 
@@ -86,7 +86,7 @@ def compare(
     what: str = "prompts",
     rounding_K: Tensor | float = 0.0,
 ) -> Comparison:
-    """Are these the means of what is drawn, `block` values at a time, `size` in the first sample?
+    """Compare the expected values with means of draws, `block` at a time, `size` in the first sample.
 
     `rounding_K` is what rounding can make of the expected values, beyond their last bits.
     """
@@ -112,7 +112,7 @@ def compare(
 
 
 def size_for(draw: Draw, block: int, precision_K: Tensor, least: int, most: int) -> int:
-    """How many draws give every mean this standard error, by a pilot sample, which is then thrown away."""
+    """Return how many draws give every mean this standard error, by a pilot sample that is thrown away."""
     _, stderr_K = _mean_and_stderr(draw, block, min(PILOT, most), "pilot")
     wanted = float((stderr_K / precision_K).square().max()) * min(PILOT, most)
     return most if math.isnan(wanted) else int(min(max(wanted, least), most))

@@ -81,7 +81,7 @@ def rising_contexts(contexts: Any, most: int, beyond: str) -> list[int]:
 
 
 def law_of(dim: int, context: int, seed: int, **covariances: Any) -> LinearRegressionLaw:
-    """The task's law at one seed, every setting named as the check's own."""
+    """Return the task's law at one seed, every setting named as the check's own."""
     whole("check.dim", dim, 1)
     whole("check.context", context, 1)
     task = LinearRegression(dim, context, prefix="check", **covariances)

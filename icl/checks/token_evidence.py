@@ -42,7 +42,7 @@ class Tokens(NamedTuple):
 
 
 def draw_tokens(law: LinearRegressionLaw, rng: np.random.Generator, batch: int) -> Tokens:
-    """Of the law's first replica: x = root z, w = mean + root z, y = <w, x> + noise."""
+    """Draw from the law's first replica: x = root z, w = mean + root z, y = <w, x> + noise."""
     N, D = law.context_R[0], law.dim
     x_BND = torch.from_numpy(rng.standard_normal((batch, N, D))) @ law.root_RDD[0].T
     w_BD = law.mean_RD[0] + torch.from_numpy(rng.standard_normal((batch, D))) @ law.task_root_RDD[0].T
@@ -114,7 +114,7 @@ def by_tokens_of_all_tasks(
     return (law.read_out * query[1] - target_KT).square().sum((1, 2))
 
 
-def hold_eq_8(
+def compare_eq_8(
     law: LinearRegressionLaw,
     stacks: Sequence[Tensor],
     formula: Sequence[float],
@@ -122,14 +122,14 @@ def hold_eq_8(
     precision: float | Sequence[float] = PRECISION,
     most: int = MOST,
 ) -> Comparison:
-    """Are these the risks of the stacks A_LDD of eq. (8)? Its mean over x_q and w is exact."""
+    """Compare the formula with the risks of the stacks A_LDD of eq. (8), their mean over x_q and w exact."""
 
     def losses(batch: int) -> list[Tensor]:
         x_BND = draw_tokens(law, rng, batch).x_BND
         return [by_tokens_of_all_tasks(law, -A_LDD, None, x_BND) for A_LDD in stacks]
 
     numbers = len(stacks) * numbers_of(law, len(stacks[0]))
-    return hold_to(losses, formula, numbers, precision, most=most)
+    return compare_with_samples(losses, formula, numbers, precision, most=most)
 
 
 def paths_error(
@@ -164,15 +164,16 @@ def paths_error(
 
 
 def affordable_context(context: int, dim: int, layers: int = 1) -> int:
-    """The longest context, at most `context`, of which enough prompts can be drawn: the larger the dimension,
-    the less the loss on one prompt varies. In all layers but the last every token meets every other.
+    """Return the longest context, at most `context`, of which enough prompts can be drawn: the larger the
+    dimension, the less the loss on one prompt varies. In all layers but the last every token meets every
+    other.
     """
     per_prompt = NUMBERS / (LEAST * max(1.0, (10 / dim) ** 2))
     most = per_prompt / (5 * (dim + 1) * layers)
     return max(1, min(context, int(most if layers == 1 else min(most, (per_prompt / layers) ** 0.5))))
 
 
-def hold_to(
+def compare_with_samples(
     losses: Callable[[int], Sequence[Tensor]],
     formula: Sequence[float] | Tensor,
     numbers: int,
@@ -182,7 +183,7 @@ def hold_to(
     what: str = "prompts drawn as tokens",
     rounding: Sequence[float] | float = 0.0,
 ) -> Comparison:
-    """Are the formula's risks at K points the means of `losses(batch)`, K tensors (B,) of fresh prompts?
+    """Compare the formula's risks at K points with means of `losses(batch)`, K tensors (B,) of fresh prompts.
 
     `numbers` are held at a time for one prompt; the first sample is as large as `precision` asks, within what
     can be afforded.
@@ -211,7 +212,7 @@ def _queries(law: LinearRegressionLaw) -> Tensor:
 
 
 def _mean_over_queries(law: LinearRegressionLaw, out_BK: Tensor, w_BD: Tensor) -> Tensor:
-    """Of (read_out * entry - <w, x_q>)^2 over x_q ~ N(0, Sigma), from the entry at each of `_queries`."""
+    """Average (read_out * entry - <w, x_q>)^2 over x_q ~ N(0, Sigma), by the entry at each of `_queries`."""
     constant_B, slope_BD = law.read_out * out_BK[:, 0], law.read_out * (out_BK[:, 1:] - out_BK[:, :1])
     error_BD = slope_BD - w_BD
     return ((error_BD @ law.Sigma_RDD[0]) * error_BD).sum(1) + constant_B.square()

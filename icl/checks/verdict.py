@@ -1,4 +1,4 @@
-"""What a check answers: the claim, what was measured, against which bound, and the control rejected."""
+"""The answer of a check: the claim, the measurement, its bound, and the control that was rejected."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check's `measure` returns; its claim, settings and seconds are added by whoever runs it."""
+    """The result of a check's `measure`, to which its claim, settings and seconds are added."""
 
     verdict: str
     measured: Mapping[str, Any]

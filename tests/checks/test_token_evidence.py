@@ -9,8 +9,8 @@ from icl.checks.token_evidence import (
     affordable_context,
     by_tokens,
     by_tokens_of_all_tasks,
+    compare_with_samples,
     draw_tokens,
-    hold_to,
     numbers_of,
     paths_error,
 )
@@ -81,7 +81,7 @@ def eq_6_held_to_tokens(factor=1.0):
     def losses(batch):
         return [by_tokens_of_all_tasks(law, -A_DD[None], None, draw_tokens(law, rng, batch).x_BND)]
 
-    return hold_to(losses, [factor * float(theorem1_risk(Sigma, 6))], numbers_of(law), 0.002)
+    return compare_with_samples(losses, [factor * float(theorem1_risk(Sigma, 6))], numbers_of(law), 0.002)
 
 
 def test_a_formula_is_held_to_tokens_with_power_for_one_percent():
@@ -115,7 +115,7 @@ def test_the_first_sample_is_what_the_precision_takes_within_limits(monkeypatch)
 
     def drawn(numbers, **limits):
         losses = lambda batch: [torch.tensor(1 + 0.1 * rng.standard_normal(batch))]  # noqa: E731
-        return hold_to(losses, [1.0], numbers, 0.001, **limits).samples
+        return compare_with_samples(losses, [1.0], numbers, 0.001, **limits).samples
 
     assert drawn(10) == pytest.approx(10_000, rel=0.2)
     assert drawn(10, most=5000) == 5000

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from icl.checks import attention
 from icl.checks.ahn.support.covariates import TOKENS, better_conditioned, error_on_tokens
-from icl.checks.ahn.support.critical_set import Point, no_minimum, starts_tracked
+from icl.checks.ahn.support.critical_set import Point, no_minimum, track_starts
 from icl.checks.ahn.support.settings import DEGREES, MAX_DIM, MAX_LAYERS_WITH_B, PromptSettings
 from icl.checks.numbers import Numbers, exact, finding, sampled, searched, tried
 from icl.checks.rounding import PATH
@@ -64,11 +64,11 @@ class Conditioning(PromptSettings):
                 "an inverse"
             )
         fits_in_memory(self.samples, 1000, self.dim**2)
-        attention.affordable(TOKENS * self.layers, self.context)
+        attention.require_memory(TOKENS * self.layers, self.context)
         self.risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
 
     def measure(self) -> Finding:
-        minima = self.risk.minimise(generator(self.seed, "search"), self.starts, starts_tracked)
+        minima = self.risk.minimise(generator(self.seed, "search"), self.starts, track_starts)
         if not minima:
             return no_minimum()
         chosen = max(minima, key=lambda minimum: minimum.found)

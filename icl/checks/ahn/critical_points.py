@@ -19,7 +19,7 @@ from icl.checks.ahn.support.critical_set import (
     distance,
     halfway,
     share_of_rounding,
-    starts_tracked,
+    track_starts,
 )
 from icl.checks.ahn.support.settings import DEGREES, MAX_DIM, MAX_LAYERS_WITH_B, PromptSettings
 from icl.checks.numbers import exact, finding, searched
@@ -78,7 +78,7 @@ class CriticalPoints(PromptSettings):
         )
 
     def _orders(self) -> list[Point]:
-        """Of the minimum on S of (8)."""
+        """Return the orders of the minimum on S of (8)."""
         risk = InvariantRisk(self.dim, self.context, self.layers)
         best = risk.optimum()
         return [
@@ -89,5 +89,5 @@ class CriticalPoints(PromptSettings):
     def _minima(self) -> list[Point]:
         """Local minima on S of (11), best first."""
         risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
-        found = risk.minimise(generator(self.seed, "search"), self.starts, starts_tracked)
+        found = risk.minimise(generator(self.seed, "search"), self.starts, track_starts)
         return [Point(risk, self.law, minimum.a_L, minimum.b_L) for minimum in found]

@@ -44,7 +44,7 @@ class GdPlusPlus:
     def __post_init__(self) -> None:
         validate(self)
         self.law = law_of(self.dim, self.context, self.seed, covariance="identity")
-        attention.affordable(self.samples * self.layers, self.context)
+        attention.require_memory(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check", 1)

@@ -117,7 +117,7 @@ class GlobalOptimum:
         return sparse_a_risk(A_LDD, identity_DD, identity_DD, self.context)
 
     def _rounding(self, a_L: Tensor) -> float:
-        """Of the risk by words at a point of S: with -|A| every word is a sum of positive terms."""
+        """Return the risk's rounding by words at a point of S: with -|A| all terms are positive."""
         identity_DD = torch.eye(self.dim, dtype=torch.float64)
         operations = 4 * len(a_L) * self.dim + 10395 + 64  # products of 4 L matrices, pairings, words
         return EPSILON * operations * float(self._risk(-a_L.abs()[:, None, None] * identity_DD))
@@ -131,7 +131,7 @@ class GlobalOptimum:
         return norms[0] / norms[1]
 
     def _control(self) -> float:
-        """A violated hypothesis, w ~ N(0, I) with a Sigma that is not I."""
+        """Violate a hypothesis, w ~ N(0, I) with a Sigma that is not I."""
         eigenvalues = [CONTROL_EIGENVALUES[i % 2] for i in range(self.dim)]
         Sigma = torch.tensor(eigenvalues, dtype=torch.float64).diag()
         identity_DD = torch.eye(self.dim, dtype=torch.float64)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from scipy.stats import norm
 
-from icl.checks.ahn.support.critical_set import starts_tracked
+from icl.checks.ahn.support.critical_set import track_starts
 from icl.checks.ahn.support.random_starts import ROUGH_ITERATIONS, RandomStarts, share_interval
 from icl.checks.numbers import exact, finding, sampled, searched
 from icl.checks.settings import HELD, fits_in_memory, in_range, integer, law_of, validate
@@ -78,7 +78,7 @@ class Landscape:
 
     def measure(self) -> Finding:
         risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
-        minima = risk.minimise(generator(self.seed, "search"), SEARCHES, starts_tracked)
+        minima = risk.minimise(generator(self.seed, "search"), SEARCHES, track_starts)
         known, best = [minimum.risk for minimum in minima], minima[0].risk
         trained = self.random_starts.train()
         ends = [self.random_starts.end(k, *stack, self.samples) for k, stack in enumerate(trained)]
@@ -163,5 +163,5 @@ class Landscape:
 
 
 def _named(risk: float, known: Sequence[float]) -> str:
-    """The minimum as the search on S has it, where it has."""
+    """Return the minimum as the search on S has it, where it has."""
     return next((f"{one:.6g}" for one in known if abs(risk / one - 1) < SAME), f"{risk:.6g}")

@@ -36,7 +36,7 @@ class LastB(PromptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        attention.affordable(self.samples * self.layers, self.context)
+        attention.require_memory(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check", 1)

@@ -51,20 +51,20 @@ class Lemma1(PromptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        attention.affordable(self.samples * self.layers, self.context)
+        attention.require_memory(self.samples * self.layers, self.context)
 
     def measure(self) -> Finding:
         A_LDD = random_steps(self.layers, self.law, generator(self.seed, "check", 1))
         return self._find([(self.law, A_LDD)])
 
     def judge(self, weights: Weights) -> Finding:
-        """The same for given A, each seed on prompts of its own law."""
+        """Measure the same for given A, each seed on prompts of its own law."""
         law = weights.regression("Lemma 1")
         require_family(weights, "Lemma 1, eq. (8),", ["sparse_a"])
         if law.label_noise:
             raise InputError("check.weights: Lemma 1 is about labels without noise")
         A_RLDD = weights.matrices["A"].detach().to(torch.float64)
-        attention.affordable(self.samples * A_RLDD.shape[1], max(law.context_R))
+        attention.require_memory(self.samples * A_RLDD.shape[1], max(law.context_R))
         return self._find([(law.replica(r), A_LDD) for r, A_LDD in enumerate(A_RLDD)])
 
     def _find(self, seeds: Sequence[tuple[LinearRegressionLaw, Tensor]]) -> Finding:

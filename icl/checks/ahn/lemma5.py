@@ -40,7 +40,7 @@ class Lemma5(PromptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        attention.affordable(self.samples, self.context)
+        attention.require_memory(self.samples, self.context)
 
     def measure(self) -> Finding:
         prompt = self.law.token_prompts([generator(self.seed, "check")], self.samples)

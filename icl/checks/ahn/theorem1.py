@@ -81,6 +81,6 @@ class Theorem1(PromptSettings):
         return judge_layers(weights, DIMS)
 
     def _antisymmetric_change(self) -> float:
-        """On drawn prompts, the largest change of <G, X_j> along E_{d+1,j} - E_{j,d+1}."""
+        """Return the largest change, on drawn prompts, of <G, X_j> along E_{d+1,j} - E_{j,d+1}."""
         G_BPP = self.law.gram_prompts([generator(self.seed, "check")], 64).gram_RBPP[0]
         return float((G_BPP[:, -1, :-1] - G_BPP[:, :-1, -1]).abs().max())

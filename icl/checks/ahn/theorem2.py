@@ -83,7 +83,7 @@ class Theorem2:
         )
 
     def _control(self) -> Control:
-        """A violated hypothesis: correlated covariates, for which the basis is no longer arbitrary."""
+        """Violate a hypothesis: correlated covariates, for which the basis is no longer arbitrary."""
         Sigma = (torch.eye(self.dim, dtype=torch.float64) + 1) / 2
         correlated = TwoLayers(self.dim, self.context, self.seed, Sigma)
         diagonal, symmetric = correlated.best_diagonal_and_symmetric(CONTROL_STARTS)

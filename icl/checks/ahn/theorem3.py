@@ -18,7 +18,7 @@ import torch
 
 from icl.checks.ahn.support import critical_point, orbits, token_stacks
 from icl.checks.ahn.support.critical_point import VALUE, relative
-from icl.checks.ahn.support.critical_set import Point, directions, off_direction, starts_tracked
+from icl.checks.ahn.support.critical_set import Point, directions, off_direction, track_starts
 from icl.checks.ahn.support.judge_critical_set import judge_against_optimum
 from icl.checks.ahn.support.settings import CriticalSetSettings
 from icl.checks.ahn.support.trace_words import directions_by_words, gradient_norm_by_words, has_words
@@ -67,7 +67,7 @@ class Theorem3(CriticalSetSettings):
         if has_words(self.layers, self.law):
             off = orbits.worst_of(off, directions_by_words(points))
         lower, rounding = float(self.risk.lower_bound()), optimum.value_bound()
-        minima = self.risk.minimise(rng, STARTS, starts_tracked)
+        minima = self.risk.minimise(rng, STARTS, track_starts)
         below = max(0.0, best.risk / minima[0].risk - 1) if minima else 0.0
         sampled = orbits.rotation_test(optimum.stack, self.law, rng, self.samples)
         return finding(

@@ -26,7 +26,7 @@ from icl.checks.ahn.support.critical_set import (
     directions,
     no_minimum,
     off_direction,
-    starts_tracked,
+    track_starts,
 )
 from icl.checks.ahn.support.judge_critical_set import judge_against_minima
 from icl.checks.ahn.support.settings import DEGREES, MAX_LAYERS_WITH_B, CriticalSetSettings
@@ -69,7 +69,7 @@ class Theorem4(CriticalSetSettings):
 
     def measure(self) -> Finding:
         rng = generator(self.seed, "check")
-        minima = self.risk.minimise(rng, self.starts, starts_tracked)
+        minima = self.risk.minimise(rng, self.starts, track_starts)
         if not minima:
             return no_minimum(starts=self.starts)
         best, point = minima[0], Point(self.risk, self.law, minima[0].a_L, minima[0].b_L)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from icl.checks.ahn.support.judge_layers import judge_relu_layers
 from icl.checks.ahn.support.relu_layer import (
+    compare_with_tokens,
     convex_bound,
     diagonal_point,
     gradient_norm,
-    held_to_tokens,
     library_numbers,
     random_point,
 )
@@ -76,7 +76,7 @@ class Theorem5:
                 exact(risk_gap=abs(value - lowest)).at_most(rounding, ALL_TERMS),
                 exact(stated_value_error=abs(value - stated)).at_most(rounding, ALL_TERMS),
                 *library_numbers(points, self.law, rng),
-                held_to_tokens(points, self.risk, self.law, rng, self.samples).numbers("token"),
+                compare_with_tokens(points, self.risk, self.law, rng, self.samples).numbers("token"),
                 exact(risk_at_claim=value, stated_value=stated, convex_bound=lowest),
             ],
             self._control(rounding),

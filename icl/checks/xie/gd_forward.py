@@ -47,7 +47,7 @@ class GDForward(AroundPrior):
             self.etas = reals("check.eta", self.eta, max(len(self.eta), 1), 0, open_low=True)
         else:
             self.etas = [real("check.eta", self.eta, 0, open_low=True)]
-        attention.affordable(1, self.context)
+        attention.require_memory(1, self.context)
         self.contexts = sorted({1, self.context, 2 * self.dim + 1})
         scores = (self.contexts[-1] + 1) ** 2
         reason = f"attention between all tokens takes samples * {scores} numbers"

@@ -102,7 +102,7 @@ class GdLowerBound(AroundPrior):
         return [Saturation(law).excess(*heads), Saturation(zero).excess(*Saturation(zero).step()[1])]
 
     def _least_excess_around(self, case: Saturation) -> float:
-        """Over the step, of random weights near d heads of least risk."""
+        """Return the least excess over the step of random weights near d heads of least risk."""
         P_HPP, Q_HPP = case.heads()
         size = float(case.w_star_D.norm())
         noise = generator(self.seed, "check").standard_normal((2, SAMPLES, *P_HPP.shape))

@@ -86,7 +86,8 @@ class Lemma1(AroundPrior):
         )
 
     def _weights(self) -> tuple[tuple[Tensor, Tensor], float]:
-        """The optimum over all heads where H attains it, else one step of descent from 0; and its risk."""
+        """Return the optimum over all heads where H attains it, else one step of descent from 0; and its
+        risk."""
         w_star_D, guess_D = self.law.mean_RD[0], self.law.guess_RD[0]
         if self.heads >= self.dim:
             weights = heads_of_matrices(optimal_matrices(w_star_D, guess_D, 0.0, self.context))

@@ -47,7 +47,7 @@ class Lemma3(AroundPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        attention.affordable(self.samples, self.context)
+        attention.require_memory(self.samples, self.context)
 
     def measure(self) -> Finding:
         lsa = YqLSA(self.dim, 1, init_std=1.0)

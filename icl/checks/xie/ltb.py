@@ -43,7 +43,7 @@ class Ltb(AroundPrior):
         super().__post_init__()
         if not self.law.mean_RD.any():
             raise InputError("check.prior_mean: section 4.2 is about w* != 0, else there is no gap")
-        attention.affordable(self.samples, self.context)
+        attention.require_memory(self.samples, self.context)
 
     def measure(self) -> Finding:
         case, risk = Saturation(self.law), LayerRisk(self.law)

@@ -90,8 +90,8 @@ class Theorem4(AroundPrior):
         )
 
     def _control(self, risks: Sequence[LayerRisk], contexts: Sequence[int], of_risks: float) -> Control:
-        """The step twice as long, and the step of the same length with no guess: neither may pass. Nor may
-        errors of 1e-10 in the terms of the gradient and the risk."""
+        """Try the step twice as long, and the step of the same length with no guess: neither may pass. Nor
+        may errors of 1e-10 in the terms of the gradient and the risk."""
         w_star_D, best = self.law.mean_RD[0], isotropic_step(self.dim, self.context)
         wrong = [(2.0, w_star_D), (1.0, 0 * w_star_D)] if w_star_D.any() else [(2.0, w_star_D)]
         norms, slopes, rejected = [], [], BLUR * risks[0].quadratic.constant > of_risks

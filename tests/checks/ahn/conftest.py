@@ -5,17 +5,17 @@ import torch
 
 from icl.checks.ahn import theorem4
 from icl.checks.ahn.support import batch_loss, linear_layer_tokens, token_stacks, two_layers
-from icl.checks.token_evidence import hold_to
+from icl.checks.token_evidence import compare_with_samples
 
 
 @pytest.fixture
 def no_tokens(monkeypatch):
-    agreed = hold_to(lambda batch: [torch.ones(batch, dtype=torch.float64)], [1.0], 1, most=10)
+    agreed = compare_with_samples(lambda batch: [torch.ones(batch, dtype=torch.float64)], [1.0], 1, most=10)
     for module, name in (
         (token_stacks, "hold"),
-        (linear_layer_tokens, "hold_eq_8"),
-        (linear_layer_tokens, "hold_to"),
-        (two_layers, "hold_eq_8"),
+        (linear_layer_tokens, "compare_eq_8"),
+        (linear_layer_tokens, "compare_with_samples"),
+        (two_layers, "compare_eq_8"),
     ):
         monkeypatch.setattr(module, name, lambda *_: agreed)
 

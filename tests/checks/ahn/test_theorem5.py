@@ -24,7 +24,7 @@ def test_tokens_reject_a_formula_and_its_minimiser_that_are_wrong_together():
     for risk, verdict in ((ReluRisk(5, 20), "holds"), (Almost(5, 20), "fails")):
         claim = relu_layer.diagonal_point(1 / (2 * risk.curvature), 5)
         assert relu_layer.gradient_norm(risk, *claim) < 1e-14
-        found = relu_layer.held_to_tokens([claim], risk, law, generator(0, "check"), 100_000)
+        found = relu_layer.compare_with_tokens([claim], risk, law, generator(0, "check"), 100_000)
         assert found.verdict == verdict
 
 

@@ -31,7 +31,7 @@ def test_the_controls_have_mean_zero(dim, context):
 def test_a_risk_off_by_one_and_a_half_percent_fails(factor):
     case = Saturation(GUESSING)
     quantity = Quantity([GuessLayer(case.law, case.heads())], factor * case.least.value, case.rounding)
-    assert tokens.hold_to_tokens([quantity], generator(0, "check")).verdict == "fails"
+    assert tokens.compare_with_tokens([quantity], generator(0, "check")).verdict == "fails"
 
 
 def test_a_gap_off_by_a_millionth_fails_and_contexts_are_cut():
@@ -39,7 +39,7 @@ def test_a_gap_off_by_a_millionth_fails_and_contexts_are_cut():
     assert case.context == tokens.MOST_TOKENS
     layers = [GuessLayer(case.law, case.heads()), GuessLayer(*case.step(), -1.0)]
     for factor, verdict in ((1, "holds"), (1 + 1e-6, "fails")):
-        found = tokens.hold_to_tokens(
+        found = tokens.compare_with_tokens(
             [Quantity(layers, factor * case.gap, case.rounding)], generator(0, "check")
         )
         assert found.verdict == verdict

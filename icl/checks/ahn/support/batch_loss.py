@@ -53,7 +53,7 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> list[Numbers]:
 
 
 def _loss(theta_V: Array, point: Point, prompt: GramPrompt) -> tuple[float, Array]:
-    """The loss and its gradient in (a, b)."""
+    """Return the loss and its gradient in (a, b)."""
     theta = torch.tensor(theta_V, requires_grad=True)
     L, ones = len(point.a_L), _moved(point, np.ones_like(theta_V))
     unit_A_LDD, unit_B_LDD = as_printed(ones.stack, point.law)

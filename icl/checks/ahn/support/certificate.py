@@ -20,8 +20,8 @@ CERTIFIED = "rounding: 2^-52 times the operations of one word times the sum of t
 
 
 def certified_bound(dim: int, context: int, depth: int, seed: int) -> tuple[float, float, float]:
-    """The least E tr(K K^T) of all K = I + S T(S), how far E tr(K K_A^T) is from it for a random A, which
-    is 0 where K attains it, and what rounding can make of that."""
+    """Return the least E tr(K K^T) of all K = I + S T(S), how far E tr(K K_A^T) is from it for a random A,
+    which is 0 where K attains it, and what rounding can make of that."""
     bound, coefficients = equivariant_optimum(dim, context, depth)
     rng = generator(seed, "check", depth)
     A_LDD = torch.from_numpy(rng.standard_normal((depth, dim, dim))) / (2 * dim**0.5)

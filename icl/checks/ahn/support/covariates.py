@@ -38,8 +38,8 @@ def error_on_tokens(point: Point, rng: np.random.Generator) -> tuple[float, floa
 
 
 def better_conditioned(beta_L: Sequence[float] | np.ndarray, s_BD: Tensor) -> tuple[float, list[float]]:
-    """The least share, over the layers, of prompts on which X_(l+1) is better conditioned than X_l; the
-    median condition number of every X_l X_l^T, X_0 first."""
+    """Return the least share, over the layers, of prompts on which X_(l+1) is better conditioned than X_l;
+    the median condition number of every X_l X_l^T, X_0 first."""
     p_BD, conditions = torch.ones_like(s_BD), []
     for beta in (*beta_L, 0.0):
         moved_BD = s_BD * p_BD.square()

@@ -24,7 +24,7 @@ PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share
 
 
 def relative(error: Numbers, bound: float, source: str, least_bound: float | None = None) -> Numbers:
-    """A relative error; undecided where rounding could hide any such error at all."""
+    """Compare a relative error; undecided where rounding could hide any such error at all."""
     blind = bound if least_bound is None else least_bound
     return error.at_most(bound, source).holds_only_if(blind < USELESS).with_bounds()
 
@@ -40,7 +40,7 @@ def directions(deviation: Deviation) -> list[Numbers]:
 
 
 def gradient_norm(size: float, bound: float) -> Numbers:
-    """The gradient at a critical point; it is exact."""
+    """Compare the gradient at a critical point with 0; it is exact."""
     return Numbers(
         [
             *exact(gradient_norm=size).at_most(bound, GRADIENT).with_bounds(),
@@ -69,7 +69,7 @@ def on_tokens(comparison: Comparison, context: int) -> Numbers:
 
 
 def task_covariance(law: LinearRegressionLaw) -> Numbers:
-    """Is w ~ N(0, Sigma^{-1}), that is, root^T w ~ N(0, I)? All else is measured on whitened prompts."""
+    """Test that w ~ N(0, Sigma^{-1}), that is, root^T w ~ N(0, I): all else is of whitened prompts."""
     V_DD = law.root_RDD[0].mT @ law.task_root_RDD[0]
     error = float(torch.linalg.matrix_norm(V_DD @ V_DD.mT - torch.eye(law.dim, dtype=torch.float64), 2))
     bound = ROUNDING * float(torch.linalg.cond(law.root_RDD[0]))

@@ -51,7 +51,7 @@ class Point:
         return self.a_L[: len(self.b_L)] * self.b_L
 
     def value(self) -> float:
-        """The exact risk."""
+        """Return the exact risk."""
         return self.risk.value(self.a_L.tolist(), self.beta_L.tolist())
 
     @property
@@ -66,7 +66,7 @@ class Point:
         return replace(self, a_L=factor * self.a_L, b_L=self.b_L / factor)
 
     def positive(self) -> Point:
-        """Where all terms of q have one sign: what rounding is relative to."""
+        """Return the point where all terms of q have one sign: rounding is relative to it."""
         return replace(self, a_L=-np.abs(self.a_L), b_L=np.abs(self.b_L))
 
     def on_spectra(self, s_RD: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,7 +74,8 @@ class Point:
         return spectral_risk(torch.tensor(self.a_L), torch.tensor(self.b_L), s_RD)
 
     def on_the_rule(self) -> tuple[float, Array]:
-        """Expectation of `on_spectra`, which the orbits hold against the model, by the exact Gauss rule."""
+        """Return the expectation of `on_spectra`, which the orbits hold against the model, by the exact Gauss
+        rule."""
         weights_J = torch.tensor(self.risk.weights_J)
         value_J, along_JM = self.on_spectra(torch.tensor(self.risk.nodes_J)[:, None])
         return float(weights_J @ value_J), (weights_J @ along_JM).numpy()
@@ -100,7 +101,7 @@ class Point:
         return abs(self.on_the_rule()[0] / risk - 1)
 
     def value_bound(self) -> float:
-        """What rounding makes of the risk, relative: 1 - a_l s loses digits where a_l s is near 1."""
+        """Return what rounding makes of the risk, relative: 1 - a_l s loses digits where a_l s is near 1."""
         return ROUNDING * self._root_error() / math.sqrt(self.value())
 
     def _matrix_norm(self, along_M: Array) -> float:
@@ -117,7 +118,7 @@ class Point:
 
 
 def share_of_rounding(point: Point) -> float:
-    """The gradient's norm over what rounding can make of 0."""
+    """Return the gradient's norm over what rounding can make of 0."""
     norm, bound = point.gradient_norm()
     return norm / bound
 
@@ -152,7 +153,7 @@ def whitened(stack: Stack, law: LinearRegressionLaw) -> Stack:
 
 
 def as_printed(stack: Stack, law: LinearRegressionLaw) -> Stack:
-    """The weights in the paper's coordinates that are these when whitened."""
+    """Return the weights in the paper's coordinates that are these when whitened."""
     (A_LDD, B_LDD), root_DD = stack, law.root_RDD[0]
     inverse_DD = torch.linalg.inv(root_DD)
     return inverse_DD.mT @ A_LDD @ inverse_DD, None if B_LDD is None else root_DD @ B_LDD @ inverse_DD
@@ -165,15 +166,15 @@ def gradient_as_printed(white_MDD: Tensor, layers: int, law: LinearRegressionLaw
 
 
 def nearest_point(stack: Stack, law: LinearRegressionLaw) -> Point:
-    """The point of S nearest to given whitened weights."""
+    """Return the point of S nearest to given whitened weights."""
     a_L, b_L = (
         np.zeros(0) if M_LDD is None else M_LDD.diagonal(dim1=-2, dim2=-1).mean(-1).numpy() for M_LDD in stack
     )
     return Point(InvariantRisk(law.dim, law.context_R[0], len(a_L), stack[1] is not None), law, -a_L, b_L)
 
 
-def starts_tracked(starts: range) -> Iterator[int]:
-    """The starts of a search for minima on S, which says how far it is."""
+def track_starts(starts: range) -> Iterator[int]:
+    """Yield the starts of a search for minima on S and show how far it is."""
     return track(starts, "starts of the search", len(starts))
 
 
@@ -194,7 +195,7 @@ def directions(points: Sequence[Point], W_RDD: Tensor) -> Deviation:
 
 
 def off_direction(point: Point, W_RDD: Tensor) -> Deviation:
-    """The same off S: A_0 of the point doubled along one whitened axis."""
+    """Return the same off S: A_0 of the point doubled along one whitened axis."""
     A_LDD, B_LDD = point.stack
     A_LDD = orbits.tilted(A_LDD)
     found, plus = (orbits.orbit_gradient((A, B_LDD), W_RDD) for A in (A_LDD, -A_LDD))

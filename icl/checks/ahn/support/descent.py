@@ -21,7 +21,8 @@ PERTURBATION = 0.1  # of A_0 in the control of Lemma 1, as a share of the random
 
 
 def label_entries(A_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
-    """The last row of Z_1 .. Z_L: context by eq. (4) as printed, query by the token path of icl.models."""
+    """Return the last row of Z_1 .. Z_L: context by eq. (4) as printed, query by the token path of
+    icl.models."""
     model = SparseA(A_LDD.shape[-1], len(A_LDD))
     model.load({"A": A_LDD[None]})
     P, Q = (stack.detach() for stack in model.stack())
@@ -47,7 +48,8 @@ def descent_entries(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
 
 
 def sizes_of_terms(T_LDD: Tensor, prompt: TokenPrompt) -> Tensor:
-    """The sum of the sizes of the terms of every entry: descent on absolute values, all its minus signs plus.
+    """Return the sum of the sizes of the terms of every entry: descent on absolute values, all its minus
+    signs plus.
 
     The query's unit includes its target's size.
     """

@@ -21,7 +21,7 @@ Risk = Callable[[Tensor, Tensor], Tensor]  # theta (k, V) of rows `index` (k,) t
 def descend_each(
     risk: Risk, start_KV: Tensor, iterations: int, follow: Callable[[range], object] = iter
 ) -> tuple[Tensor, Tensor]:
-    """Where each row is after so many iterations (K, V), and its risk there (K,)."""
+    """Return each row after so many iterations (K, V), and its risk there (K,)."""
     theta_KV, every = start_KV.clone(), torch.arange(len(start_KV))
     value_K, slope_KV = _with_gradient(risk, theta_KV, every)
     pairs: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -66,7 +66,7 @@ def _pair(step_KV: Tensor, change_KV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _direction(slope_KV: Tensor, pairs: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """The two loops of L-BFGS (Nocedal and Wright, algorithm 7.4), row by row."""
+    """Return the two loops of L-BFGS (Nocedal and Wright, algorithm 7.4), row by row."""
     q_KV, alphas = slope_KV.clone(), []
     for s_KV, y_KV, rho_K in reversed(pairs):
         alpha_K = rho_K * (s_KV * q_KV).sum(1)

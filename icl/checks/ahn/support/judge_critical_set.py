@@ -18,7 +18,7 @@ from icl.checks.ahn.support.critical_set import (
     gradient_as_printed,
     nearest_point,
     sampled_near,
-    starts_tracked,
+    track_starts,
     whitened,
 )
 from icl.checks.ahn.support.orbits import Stack
@@ -106,7 +106,7 @@ def judge_against_minima(weights: Weights, starts: int, seed: int, samples: int)
 
 
 def _control_of(weights: Weights) -> tuple[str, str]:
-    """What the control measures, and its column."""
+    """Return what the control measures, and its column."""
     return (
         "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
         "risk in one dimension",
@@ -161,7 +161,7 @@ def row_against_minima(
 def least_risk(law: LinearRegressionLaw, layers: int, starts: int, seed: int) -> float:
     """Least of the local minima found on S with B."""
     risk = InvariantRisk(law.dim, law.context_R[0], layers, with_b=True)
-    minima = risk.minimise(generator(seed, "search"), starts, starts_tracked)
+    minima = risk.minimise(generator(seed, "search"), starts, track_starts)
     return min((minimum.risk for minimum in minima), default=math.inf)
 
 

@@ -1,4 +1,4 @@
-"""What changes when two layers of eq. (8) swap: the exact risk, every prediction; and what rounding allows.
+"""Changes when two layers of eq. (8) swap: of the exact risk, of every prediction; and what rounding allows.
 
 The law is whitened. An error is relative; its bound is 64 eps times what the terms would add up to with all
 signs equal, over what they add up to. Orders are lists of layers.
@@ -42,7 +42,7 @@ def transpositions(layers: int) -> list[list[int]]:
 
 
 def on_the_polynomial(law: LinearRegressionLaw, a_L: Array) -> Change:
-    """The exact risk on S, A_l = a_l Sigma^{-1}."""
+    """Compare the exact risk on S, A_l = a_l Sigma^{-1}."""
     risk = InvariantRisk(law.dim, law.context_R[0], len(a_L))
     before, orders = risk.value(a_L.tolist()), transpositions(len(a_L))
     error = max(abs(risk.value(a_L[order].tolist()) / before - 1) for order in orders)
@@ -67,13 +67,13 @@ def on_predictions(
 
 
 def on_words(law: LinearRegressionLaw, A_LDD: Tensor, a_L: Array) -> Change:
-    """The exact risk at any A, few layers."""
+    """Compare the exact risk at any A, few layers."""
     orders = [list(range(len(A_LDD))), *transpositions(len(A_LDD))]
     return on_risks(law, [A_LDD[order] for order in orders], a_L)
 
 
 def on_risks(law: LinearRegressionLaw, stacks: Sequence[Tensor], a_L: Array) -> Change:
-    """The most by which the exact risk of any stack differs from the first's; a_L sizes the terms."""
+    """Return the most by which the exact risk of any stack differs from the first's; a_L sizes the terms."""
     Sigma, Sigma_w = law.Sigma_RDD[0], law.Sigma_w_RDD[0]
     risk_R = sparse_a_risk(torch.stack(list(stacks)), Sigma, Sigma_w, law.context_R[0])
     return float((risk_R / risk_R[0] - 1).abs().max()), ROUNDING * growth(law, a_L)
@@ -91,7 +91,7 @@ def numbers(changes: Mapping[str, Change]) -> list[Numbers]:
 
 
 def off_s(A_LDD: Tensor, seed: int) -> Tensor:
-    """These layers with a random matrix added to A_0."""
+    """Return these layers with a random matrix added to A_0."""
     noise_DD = torch.tensor(generator(seed, "control").standard_normal(A_LDD.shape[1:]))
     return torch.cat([A_LDD[:1] + 0.3 * noise_DD, A_LDD[1:]])
 

@@ -57,7 +57,7 @@ class LinearLayer:
         return _value_and_gradient(self._value, P_PP, Q_PP)
 
     def at_whitened(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[float, float]:
-        """The same for P' and Q', in units of t^2."""
+        """Return the same for P' and Q', in units of t^2."""
         return _value_and_gradient(self._whitened_value, P_PP, Q_PP)
 
     def whitened_gradient(self, P_PP: Tensor, Q_PP: Tensor) -> float:
@@ -71,7 +71,7 @@ class LinearLayer:
         return torch.cat([torch.zeros_like(P_PP[:-1]), P_PP[-1:] @ T_PP / t]), T_PP @ Q_PP @ T_PP
 
     def rescaling_change(self, P_PP: Tensor, Q_PP: Tensor) -> float:
-        """The most by which P <- gamma P, Q <- Q / gamma changes the risk."""
+        """Return the most by which P <- gamma P, Q <- Q / gamma changes the risk."""
         risk = self.at(P_PP, Q_PP)[0]
         return max(abs(self.at(gamma * P_PP, Q_PP / gamma)[0] - risk) for gamma in SCALES)
 
@@ -89,7 +89,8 @@ class LinearLayer:
         return LinearLayer(eigenvalues_D.diag(), N).component_gradient(A_DD)
 
     def gradient_rounding(self, A_DD: Tensor) -> float:
-        """Rounding of gradients at A of eq. (6), in P', Q', X': 2^-52 times number and sizes of terms."""
+        """Return the rounding of gradients at A of eq. (6), in P', Q', X': 2^-52 times number and sizes of
+        terms."""
         D, (P_PP, Q_PP) = len(self.Sigma), self.whiten(*layer_of(A_DD))
         size_KPP = self.risk.gradient_size(self.risk.of_layer(P_PP[None], Q_PP[None])[0])
         by_P = torch.einsum("kpr,rk->p", size_KPP, Q_PP.abs()).norm()
@@ -124,6 +125,6 @@ def layer_of(A_DD: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def symmetric_products(P_PP: Tensor, Q_PP: Tensor) -> Tensor:
-    """The symmetric parts of b a_k^T, k < D: all of P and Q that enters the loss."""
+    """Return the symmetric parts of b a_k^T, k < D: all of P and Q that enters the loss."""
     X_DPP = torch.einsum("p,rk->kpr", P_PP[-1], Q_PP[:, :-1])
     return (X_DPP + X_DPP.mT) / 2

@@ -20,9 +20,9 @@ from icl.checks.token_evidence import (
     affordable_context,
     by_gram,
     by_tokens,
+    compare_eq_8,
+    compare_with_samples,
     draw_tokens,
-    hold_eq_8,
-    hold_to,
     numbers_of,
     paths_error,
 )
@@ -72,8 +72,8 @@ def compare_risks(law: LinearRegressionLaw, A_DD: Tensor, rng: np.random.Generat
     numbers, free_risk = 2 * numbers_of(law) + (D + 1) ** 3, layer.at(P_PP, Q_PP)[0]
     formula = [layer.at(*layer_of(A_LDD[0]))[0] for A_LDD in stacks]
     return {
-        "token": hold_eq_8(law, stacks, formula, rng, (PRECISION, 2 * PRECISION)),
-        "free": hold_to(of_any, [free_risk, free_risk], numbers, FREE_PRECISION),
+        "token": compare_eq_8(law, stacks, formula, rng, (PRECISION, 2 * PRECISION)),
+        "free": compare_with_samples(of_any, [free_risk, free_risk], numbers, FREE_PRECISION),
     }
 
 

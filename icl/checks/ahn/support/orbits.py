@@ -1,13 +1,13 @@
-"""Is the gradient of the risk a multiple of I for every whitened A_l and B_l? x, w ~ N(0, I).
+"""The test that the gradient of the risk is a multiple of I for every whitened A_l and B_l; x, w ~ N(0, I).
 
 With x = root u and w = root^{-T} v, where u, v ~ N(0, I), a stack (A, B) makes of a prompt what root^T A root
 and root^{-1} B root make of (u, v). So all of this module is about standard Gaussian prompts, whatever the
 condition number of Sigma: a whitened gradient G for A_l is root G root^T in the paper's coordinates, a
 multiple of Sigma where G is one of I, and root^{-T} G root^T for B_l, one of I.
 
-Asked without sampling error on the orbit of one drawn prompt under a finite group of rotations whose average
-of R^T X R is tr(X)/D I for every X, as for Haar's measure: the off-direction part of an orbit's mean gradient
-is a polynomial in the weights and W, and one that vanishes at a point drawn from a density vanishes
+Measured without sampling error on the orbit of one drawn prompt under a finite group of rotations whose
+average of R^T X R is tr(X)/D I for every X, as for Haar's measure: the off-direction part of an orbit's mean
+gradient is a polynomial in the weights and W, and one that vanishes at a point drawn from a density vanishes
 identically.
 
 A and B in the sign of eq. (11), B = None for eq. (8). W the context's whitened sample covariance. M matrices,
@@ -50,7 +50,7 @@ def rotations(dim: int) -> Tensor:
 
 
 def count(dim: int) -> int:
-    """Of orbits to measure. One would do; eight are cheap up to dim 8, and an orbit's cost grows as D^5."""
+    """Return how many orbits to measure. One would do; eight are cheap up to dim 8, at a cost of D^5 each."""
     return max(2, min(8, 64 // dim))
 
 
@@ -146,7 +146,7 @@ def tilted(A_LDD: Tensor) -> Tensor:
 def rotation_test(
     stack: Stack, law: LinearRegressionLaw, rng: np.random.Generator, samples: int
 ) -> Comparison | None:
-    """Are the off-direction components of the sampled gradient 0 in the mean? None of them at dim 1.
+    """Test that the off-direction components of the sampled gradient have mean 0; dim 1 has none of them.
 
     Each prompt's gradient is divided by its own norm, on S a function of the spectrum: rotation invariance
     and so the zero mean are kept, and the terms are bounded however heavy the tails of the gradient.

@@ -28,7 +28,7 @@ def distance_as_difference(
 
 
 def relative_gradient(Sigma: Tensor, context: int) -> float:
-    """Of the exact risk of eq. (8) in A, at (6), as a share of that at A = 0."""
+    """Return the gradient of the exact risk of eq. (8) in A at (6), as a share of that at A = 0."""
     identity_DD, zero_DD = torch.eye(len(Sigma), dtype=torch.float64), torch.zeros_like(Sigma)
     norms = []
     for A_DD in (theorem1_preconditioner(Sigma, context), zero_DD):

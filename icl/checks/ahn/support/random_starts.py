@@ -33,7 +33,7 @@ ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves ha
 
 
 class End(NamedTuple):
-    """Where one start ended: how far from S, at which risk, and below which minimum on S."""
+    """The end of one start: its distance from S, its risk, and the minimum on S below it."""
 
     distance: float
     risk: float
@@ -77,7 +77,7 @@ class RandomStarts:
         return list(zip(*self.matrices(end_KV), strict=True))
 
     def start(self, k: int) -> Tensor:
-        """Normal in the paper's coordinates."""
+        """Draw start k, normal in the paper's coordinates."""
         shape = 2 * self.layers - 1, self.law.dim, self.law.dim
         normal_MDD = torch.from_numpy(generator(self.seed, "init", k).standard_normal(shape))
         A_LDD, B_LDD = (self.init_stds[k % len(self.init_stds)] * normal_MDD).tensor_split([self.layers])

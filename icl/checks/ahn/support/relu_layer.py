@@ -15,7 +15,7 @@ from torch import Tensor
 
 from icl.checks.numbers import Numbers, tried
 from icl.checks.sequential import Comparison
-from icl.checks.token_evidence import PRECISION, draw_tokens, hold_to
+from icl.checks.token_evidence import PRECISION, compare_with_samples, draw_tokens
 from icl.models import Full, LinearTransformer
 from icl.tasks import LinearRegressionLaw, TokenPrompt
 from icl.theory.ahn.relu_risk import ReluRisk
@@ -54,10 +54,10 @@ def gradient_norm(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> float:
     return float(torch.cat([g.flatten() for g in torch.autograd.grad(risk.value(*leaves), leaves)]).norm())
 
 
-def held_to_tokens(
+def compare_with_tokens(
     points: Sequence[Point], risk: ReluRisk, law: LinearRegressionLaw, rng: np.random.Generator, samples: int
 ) -> Comparison:
-    """The risk at every point against prompts drawn as tokens, at most `samples` in the first sample."""
+    """Compare the risk at every point with prompts drawn as tokens, at most `samples` in the first sample."""
     N, D = law.context_R[0], law.dim
 
     def losses(batch: int) -> list[Tensor]:
@@ -67,7 +67,7 @@ def held_to_tokens(
 
     formula = [float(risk.value(*point)) for point in points]
     precision = [PRECISION, *[2 * PRECISION] * (len(points) - 1)]
-    return hold_to(losses, formula, N * (2 * D + QUERIES), precision, most=samples)
+    return compare_with_samples(losses, formula, N * (2 * D + QUERIES), precision, most=samples)
 
 
 def mean_over_tasks(b_P: Tensor, A_DD: Tensor, x_BND: Tensor, x_q_BKD: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def mean_over_tasks(b_P: Tensor, A_DD: Tensor, x_BND: Tensor, x_q_BKD: Tensor) -
 def library_numbers(
     points: Sequence[Point], law: LinearRegressionLaw, rng: np.random.Generator
 ) -> list[Numbers]:
-    """The effect of a on the library's predictions on drawn tokens, and their largest error.
+    """Measure the effect of a on the library's predictions on drawn tokens, and their largest error.
 
     Against -<b, (1/N) sum_i relu(x_i^T A x_q) z_i>, as a share of the sizes of its terms.
     """

@@ -1,4 +1,4 @@
-"""What most of ahn's checks let one set, and the law of the prompts that it names."""
+"""Settings of most of ahn's checks, and the law of the prompts that they name."""
 
 from __future__ import annotations
 

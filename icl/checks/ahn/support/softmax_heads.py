@@ -78,7 +78,7 @@ class HeadSearch:
         return float(above_B.mean()), float(above_B.std()) / len(above_B) ** 0.5
 
     def fresh(self) -> Iterator[TokenPrompt]:
-        """The same for every number of heads, in parts."""
+        """Return the same for every number of heads, in parts."""
         rng, left = generator(self.seed, "eval"), TEST * self.samples
         part = max(1, BLOCK // ((self.law.context_R[0] + 1) * (self.law.dim + 1 + self.widest)))
         for start in range(0, left, part):

@@ -32,8 +32,8 @@ from icl.checks.sequential import LEAST, Comparison
 from icl.checks.token_evidence import (
     affordable_context,
     by_tokens_of_all_tasks,
+    compare_with_samples,
     draw_tokens,
-    hold_to,
     numbers_of,
     paths_error,
 )
@@ -66,7 +66,7 @@ def numbers_on_tokens(point: Point, rng: np.random.Generator) -> list[Numbers]:
 
 
 def gentle(point: Point) -> Point:
-    """The point with all A shrunk, where the risk has no heavy tail, and at a context one can draw."""
+    """Return the point with all A shrunk, where the risk has no heavy tail, and at a context one can draw."""
     law, risk, layers = point.law, point.risk, len(point.a_L)
     context = affordable_context(law.context_R[0], law.dim, layers)
     if context < law.context_R[0]:
@@ -113,7 +113,7 @@ def _largest_loss(stack: Stack, W_RDD: Tensor) -> Tensor:
 
 
 def hold(point: Point, off: Stack, off_risk: float | None, rng: np.random.Generator) -> Comparison:
-    """Is the exact risk at the point, and that of weights off S where one is known, the mean over prompts?"""
+    """Compare the exact risk at the point, and off S where one is known, with drawn prompts."""
     law, layers = point.law, len(point.a_L)
     on, on_printed = point.stack, as_printed(point.stack, point.law)
 
@@ -127,7 +127,7 @@ def hold(point: Point, off: Stack, off_risk: float | None, rng: np.random.Genera
 
     risk, numbers = point.value(), numbers_of(law, layers)
     risks = [risk, risk] if off_risk is None else [risk, risk, off_risk]
-    return hold_to(losses, risks, numbers, most=max(LEAST, BUDGET // (numbers * layers)))
+    return compare_with_samples(losses, risks, numbers, most=max(LEAST, BUDGET // (numbers * layers)))
 
 
 def _whitened_gram(law: LinearRegressionLaw, x_RND: Tensor) -> Tensor:

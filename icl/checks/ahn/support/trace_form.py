@@ -61,12 +61,12 @@ def errors(model: Parametrization, prompt: TokenPrompt) -> dict[str, float]:
 
 
 def _mean(name: str, loss_B: Tensor) -> dict[str, float]:
-    """Over the prompts, with its standard error."""
+    """Return the mean over the prompts, with its standard error."""
     return {name: float(loss_B.mean()), f"{name}_stderr": float(loss_B.std() / len(loss_B) ** 0.5)}
 
 
 def trace_form(Z_BPM: Tensor) -> Tensor:
-    """Tr((I - M) Y^T Y (I - M)) for Y the last row of Z, per prompt."""
+    """Return Tr((I - M) Y^T Y (I - M)) for Y the last row of Z, per prompt."""
     Y_B1M = Z_BPM[:, -1:]
     rest_MM = torch.zeros(Z_BPM.shape[-1], Z_BPM.shape[-1], dtype=torch.float64)
     rest_MM[-1, -1] = 1

@@ -24,7 +24,7 @@ WORDS_DIM = 10
 
 
 def has_words(layers: int, law: LinearRegressionLaw) -> bool:
-    """Is the risk of eq. (8) known exactly off S too?"""
+    """Return whether the risk of eq. (8) is known exactly off S too."""
     return layers <= WORDS_LAYERS and law.dim <= WORDS_DIM
 
 

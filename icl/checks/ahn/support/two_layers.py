@@ -16,7 +16,7 @@ from torch import Tensor
 from icl.checks.ahn.support.search import FAMILIES, Optimum, search
 from icl.checks.numbers import Numbers, tried
 from icl.checks.settings import law_of
-from icl.checks.token_evidence import PRECISION, affordable_context, hold_eq_8, paths_error
+from icl.checks.token_evidence import PRECISION, affordable_context, compare_eq_8, paths_error
 from icl.models import SparseA
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
@@ -54,25 +54,26 @@ class TwoLayers:
         return sparse_a_risk(A_LDD, self.Sigma, self.identity_DD, self.context)
 
     def sizes(self, A_LDD: Tensor) -> Tensor:
-        """The sum of the sizes of all terms of the risk: with -|A| each word is a sum of positive terms."""
+        """Return the sum of the sizes of all terms of the risk: with -|A| each word is a sum of positive
+        terms."""
         return self.risk(-A_LDD.abs())
 
     def best(self, family: str, given: Sequence[Tensor], starts: int) -> Optimum:
-        """The best matrices of a family that a search finds; its accuracy includes rounding."""
+        """Return the best matrices of a family that a search finds; its accuracy includes rounding."""
         found = search(
             family, self.risk, given, starts, generator(self.seed, "search", FAMILIES.index(family))
         )
         return replace(found, accuracy=found.accuracy + self.rounding * float(self.sizes(found.A_LDD)))
 
     def best_diagonal_and_symmetric(self, starts: int) -> tuple[Optimum, Optimum]:
-        """The two optima; the proof's path from the latter is a start of the former."""
+        """Return the two optima; the proof's path from the latter is a start of the former."""
         symmetric = self.best("symmetric", [self.scalar_LDD], starts)
         diagonal = self.best("diagonal", [self.scalar_LDD, diagonalise(symmetric.A_LDD)], starts)
         return diagonal, min(symmetric, diagonal, key=lambda optimum: optimum.risk)
 
     def largest_rise(self, optimum_LDD: Tensor) -> float:
-        """The most by which the proof's steps raise the risk, over random symmetric pairs and the optimum; a
-        share of the sum of the sizes of the terms of both risks."""
+        """Return the most by which the proof's steps raise the risk, over random symmetric pairs and the
+        optimum; a share of the sum of the sizes of the terms of both risks."""
         noise = generator(self.seed, "check").standard_normal((PAIRS, 2, self.dim, self.dim))
         noise_KLDD = torch.from_numpy(noise) * optimum_LDD.max()
         A_KLDD = torch.cat([(noise_KLDD + noise_KLDD.mT) / 2, optimum_LDD[None]])
@@ -82,7 +83,7 @@ class TwoLayers:
 
 
 def diagonalise(A_LDD: Tensor) -> Tensor:
-    """The proof's diagonal pair: A_0 in its eigenbasis, of A_1 in that basis the diagonal."""
+    """Return the proof's diagonal pair: A_0 in its eigenbasis, of A_1 in that basis the diagonal."""
     eigenvalues_D, U_DD = torch.linalg.eigh(A_LDD[..., 0, :, :])
     rotated_DD = U_DD.mT @ A_LDD[..., 1, :, :] @ U_DD
     return torch.stack([eigenvalues_D, rotated_DD.diagonal(dim1=-2, dim2=-1)], -2).diag_embed()
@@ -97,8 +98,8 @@ def numbers_on_tokens(dim: int, context: int, seed: int) -> tuple[list[Numbers],
     A_LDD = layers.scalar_LDD
     noise_LDD = torch.from_numpy(rng.standard_normal(A_LDD.shape)) / dim**0.5
     free_LDD = A_LDD + 0.3 * float(A_LDD.max()) * noise_LDD
-    token = hold_eq_8(law, [A_LDD], [layers.scalar.risk], rng, PRECISION)
-    free = hold_eq_8(law, [free_LDD], [float(layers.risk(free_LDD))], rng, 4 * PRECISION)
+    token = compare_eq_8(law, [A_LDD], [layers.scalar.risk], rng, PRECISION)
+    free = compare_eq_8(law, [free_LDD], [float(layers.risk(free_LDD))], rng, 4 * PRECISION)
     error, bound = paths_error(SparseA(dim, 2), law, rng)
     note = f"The risk's formulas are held to tokens at context {used}: longer prompts are too dear."
     paths = tried(paths_error=error).at_most(bound, ROUNDED)

@@ -26,7 +26,7 @@ from icl.theory.xie.initial_guess import gd_risk
 
 
 def unit_step_gradient(w_star_D: Tensor, context: int) -> float:
-    """The norm at eta = 1, 2 (d + 1)/C sqrt(d^2 + d + 2 |w*|^2 + |w*|^4): P's last entry, then Q."""
+    """Return the norm at eta = 1, 2 (d + 1)/C sqrt(d^2 + d + 2 |w*|^2 + |w*|^4): P's last entry, then Q."""
     D, square = len(w_star_D), float(w_star_D.square().sum())
     return 2 * (D + 1) / context * (D**2 + D + 2 * square + square**2) ** 0.5
 

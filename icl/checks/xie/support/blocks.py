@@ -15,12 +15,12 @@ from icl.tasks import LinearRegressionLaw, TokenPrompt
 
 
 def block_of(lsa: YqLSA) -> LinearTransformerBlock:
-    """The construction of the lemma."""
+    """Return the block of the lemma's construction."""
     return as_block(block_of_yq_lsa(*(matrix.detach()[0, 0] for matrix in (lsa.P, lsa.Q, lsa.v[:, 0]))))
 
 
 def lsa_of(block: LinearTransformerBlock) -> YqLSA:
-    """The converse."""
+    """Return the y_q-LSA of the converse."""
     model = YqLSA(block.dim, 1)
     matrices = yq_lsa_of_block(*(m.detach()[0, 0] for m in (block.P, block.Q, block.W1, block.W2)))
     model.load({name: matrix[None, None] for name, matrix in matrices.items()})

@@ -1,4 +1,4 @@
-"""Whether a risk is convex, asked of two points: halfway between them it may not exceed their mean."""
+"""A test of convexity at two points: halfway between them the risk may not exceed their mean."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def step_errors(law: LinearRegressionLaw, eta: float, samples: int, seed: int) -
 
 
 def with_guess(prompt: TokenPrompt, guess_D: Tensor) -> TokenPrompt:
-    """The same prompts with y_q = <guess, x_q> in the query token."""
+    """Return the same prompts with y_q = <guess, x_q> in the query token."""
     query_RBP = prompt.query_RBP.clone()
     query_RBP[..., -1] = query_RBP[..., :-1] @ guess_D
     return replace(prompt, query_RBP=query_RBP)
@@ -60,7 +60,7 @@ def step_prediction(prompt: TokenPrompt, start_D: Tensor, eta: float) -> np.ndar
 
 
 def step_size(prompt: TokenPrompt, start_D: Tensor, eta: float) -> np.ndarray:
-    """The sizes of all terms of step_prediction, all its minus signs plus."""
+    """Return the sizes of all terms of step_prediction, all its minus signs plus."""
     context_RBNP = prompt.context_RBNP.abs()
     context_RBNP[..., -1] *= -1
     absolute = TokenPrompt(context_RBNP, prompt.query_RBP.abs(), prompt.target_RB)

@@ -10,7 +10,7 @@ from icl.theory.quadratic import LabelMoments, mean_gram
 
 
 def factorised_gradient(limit: Saturation, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
-    """With E[G] (x) E[G] for E[G (x) G]: norm at these weights, and the least over all X (y_q = 0)."""
+    """Take E[G] (x) E[G] for E[G (x) G]: the norm at these weights, and the least over all X (y_q = 0)."""
     D = limit.dim
     identity_DD = limit.law.Sigma_RDD[0]
     mean_PP = mean_gram(LabelMoments(identity_DD, identity_DD, limit.w_star_D, 0.0))

@@ -43,7 +43,7 @@ class HeadSearch:
         return excesses + [case.constructed(heads) for heads in range(case.dim, case.dim + 4)]
 
     def saturates_at(self, case: Saturation) -> int:
-        """The smallest H found to attain the bound, from d + 1 downwards to where none can."""
+        """Return the smallest H found to attain the bound, from d + 1 downwards to where none can."""
         heads, rng = case.dim + 1, generator(self.seed, "search", 1)
         while heads > 1 and not certified_excess(case, heads - 1):
             if decide(*self._best(case, heads - 1, rng)) == "fails":
@@ -80,7 +80,7 @@ def risks_on_tokens(zero: LinearRegressionLaw, biased: LinearRegressionLaw, seed
         Quantity([GuessLayer(at_zero.law, at_zero.heads())], at_zero.least.value, at_zero.rounding),
         Quantity([GuessLayer(at_bias.law, beside)], risk_beside, 2 * at_bias.rounding),
     ]
-    return tokens.hold_to_tokens(quantities, generator(seed, "check"))
+    return tokens.compare_with_tokens(quantities, generator(seed, "check"))
 
 
 def largest_beyond(case: Saturation) -> tuple[float, float]:
@@ -89,17 +89,17 @@ def largest_beyond(case: Saturation) -> tuple[float, float]:
 
 
 def predicted_risk(case: Saturation) -> float:
-    """The step's risk and the gap, by their closed forms."""
+    """Return the step's risk and the gap, by their closed forms."""
     return gd_risk(case.dim, case.context) + gap(case.w_star_D, case.guess_D, case.bias, case.context)
 
 
 def certified_excess(case: Saturation, heads: int) -> float:
-    """What H heads lose at least; without heads the prediction is y_q itself."""
+    """Return what H heads lose at least; without heads the prediction is y_q itself."""
     if heads == 0:
         return case.risk.constant - case.least.value
     return lost_slope(case.dim, case.context, heads) * case.guess_error
 
 
 def _row_of_descent(case: Saturation) -> Tensor:
-    """The last row of P in eq. (7), which alone saturates at v = w*, b = 0."""
+    """Return the last row of P in eq. (7), which alone saturates at v = w*, b = 0."""
     return torch.cat([-case.w_star_D, case.w_star_D.new_ones(1)])

@@ -23,7 +23,7 @@ GRID_DIMS, GRID_CONTEXTS = (1, 2, 3, 5), (1, 2, 7, 40)  # beside the settings' o
 
 
 def line(law: LinearRegressionLaw) -> list[Saturation]:
-    """The same law with w*, v and b scaled."""
+    """Return the same law with w*, v and b scaled."""
     return [Saturation(_scaled(law, scale * _enlarging(law))) for scale in SCALES]
 
 
@@ -54,11 +54,11 @@ def gaps_on_tokens(laws: Sequence[LinearRegressionLaw], rng: np.random.Generator
         )
         for case in cases
     ]
-    return tokens.hold_to_tokens(quantities, rng)
+    return tokens.compare_with_tokens(quantities, rng)
 
 
 def slopes(case: Saturation) -> dict[str, float]:
-    """The gap, and its slope in |w* - v|^2 + b^2 as measured and by the closed form."""
+    """Return the gap, and its slope in |w* - v|^2 + b^2 as measured and by the closed form."""
     return {
         "gap": case.gap,
         "slope": case.gap / case.guess_error,

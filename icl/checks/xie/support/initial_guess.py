@@ -49,7 +49,7 @@ def xie_law(
     guess_vector_norm: float | None = None,
     guess_bias: float = 0.0,
 ) -> LinearRegressionLaw:
-    """The law of these settings, each named `check.` in what is refused."""
+    """Return the law of these settings, each named `check.` in what is refused."""
     in_range("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
     return law_of(
         dim,
@@ -79,7 +79,7 @@ def bounded(key: str, size: float) -> None:
 def law_around(
     dim: int, context: int, seed: int, prior_mean: Vector, prior_mean_norm: float | None
 ) -> LinearRegressionLaw:
-    """The law of the xie paper; w* is all ones where neither setting says otherwise."""
+    """Return the law of the xie paper; w* is all ones where neither setting says otherwise."""
     in_range("check.dim", dim, 1, MAX_DIM, TOO_LARGE)
     ones = [1.0] * dim if prior_mean is None and prior_mean_norm is None else prior_mean
     law = xie_law(dim, context, seed, prior_mean=ones, prior_mean_norm=prior_mean_norm)
@@ -88,7 +88,7 @@ def law_around(
 
 
 def worst(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The one of these (error, rounding) that is the largest share of its rounding."""
+    """Return the one of these (error, rounding) that is the largest share of its rounding."""
     return points[int(np.argmax([error / rounding for error, rounding in points]))]
 
 
@@ -127,5 +127,5 @@ class WithGuess(AroundPrior):
 
 
 def risk_under(law: LinearRegressionLaw) -> QuadraticRisk:
-    """The exact risk of one layer of linear attention."""
+    """Return the exact risk of one layer of linear attention."""
     return QuadraticRisk.linear_regression(**law.risk_arguments())

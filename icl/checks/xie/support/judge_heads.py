@@ -94,11 +94,11 @@ def judge_above_the_step(weights: Weights) -> Finding:
 
 
 def strict_verdict(gap: float, rounding: float) -> str:
-    """Is the gap above zero?"""
+    """Return the verdict on a gap above zero."""
     return decide(-gap, 0.0, rounding)
 
 
 def _excess_at_the_prior(law: Saturation) -> tuple[float, float]:
-    """Of the best weights with y_q = <w*, x_q>, which make the step itself; and its rounding."""
+    """Return the excess of the best weights with y_q = <w*, x_q>, the step itself, and its rounding."""
     exact = Saturation(with_guess(law.law, law.w_star_D))
     return exact.at(*exact.heads())[0] - law.descent_risk, exact.rounding

@@ -32,7 +32,7 @@ BLUR = 1e-10  # a relative error that each bound must be small enough to see
 
 
 class Saturation:
-    """Of a law with Sigma = Sigma_w = I and one seed: exact risks, their gap and its rounding."""
+    """Exact risks of a law with Sigma = Sigma_w = I and one seed, their gap and its rounding."""
 
     def __init__(self, law: LinearRegressionLaw) -> None:
         self.law, self.dim, self.context = law, law.dim, law.context_R[0]
@@ -85,7 +85,7 @@ class Saturation:
         return BLUR * self.risk.constant
 
     def constant(self, vanishing: int = 0) -> tuple[float, float]:
-        """The least E(1 - <G, Y>)^2, and its rounding; Y may have to vanish on some covariates."""
+        """Return the least E(1 - <G, Y>)^2, and its rounding; Y may have to vanish on some covariates."""
         return _constant_error(self.dim, self.context, vanishing)
 
     def excess(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
@@ -140,7 +140,8 @@ class Saturation:
         return risk.item(), float(torch.stack(gradients).norm())
 
     def rounding_at(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
-        """What rounding can make of `at` where y_q = 0: 2^-52 times the summands and size of its terms.
+        """Return what rounding can make of `at` where y_q = 0: 2^-52 times the summands and size of its
+        terms.
 
         The form is summed over x and u, tokens J (x, <u, x>) with w = w* + u and |J| <= 1 + |w*|.
         """
@@ -174,7 +175,7 @@ def _constant_error(dim: int, context: int, vanishing: int) -> tuple[float, floa
 
 
 def with_guess(law: LinearRegressionLaw, guess_D: Tensor, bias: float = 0.0) -> LinearRegressionLaw:
-    """The same prompts with y_q = <guess, x_q> + bias."""
+    """Return the same prompts with y_q = <guess, x_q> + bias."""
     return replace(law, guess_RD=guess_D[None], guess_bias=bias)
 
 

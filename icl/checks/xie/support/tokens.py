@@ -20,7 +20,7 @@ from torch import Tensor
 
 from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.sequential import LEAST, Comparison
-from icl.checks.token_evidence import Tokens, by_tokens, draw_tokens, hold_to
+from icl.checks.token_evidence import Tokens, by_tokens, compare_with_samples, draw_tokens
 from icl.tasks import LinearRegressionLaw
 
 MOST_TOKENS = 20
@@ -53,12 +53,12 @@ class Quantity:
 
 
 def cut(law: LinearRegressionLaw) -> LinearRegressionLaw:
-    """The law with a context short enough to be drawn many times."""
+    """Return the law with a context short enough to be drawn many times."""
     return replace(law, context_R=(min(law.context_R[0], MOST_TOKENS),))
 
 
-def hold_to_tokens(quantities: Sequence[Quantity], rng: np.random.Generator) -> Comparison:
-    """Are these the means over prompts? All laws share x ~ N(0, I), w - w* ~ N(0, I) and their context."""
+def compare_with_tokens(quantities: Sequence[Quantity], rng: np.random.Generator) -> Comparison:
+    """Compare quantities with their means over prompts, of laws alike but for w* and the guess."""
     laws = [quantity.layers[0].law for quantity in quantities]
 
     def plain(batch: int) -> tuple[Tensor, Tensor]:
@@ -77,7 +77,7 @@ def hold_to_tokens(quantities: Sequence[Quantity], rng: np.random.Generator) -> 
     D, C = laws[0].dim, laws[0].context_R[0]
     heads = sum(len(layer.heads[0]) for quantity in quantities for layer in quantity.layers)
     affordable = OPERATIONS // (4 * C * heads * (D + 1) ** 2)
-    return hold_to(
+    return compare_with_samples(
         losses,
         [quantity.expected for quantity in quantities],
         numbers=C * (D + 1) * max(len(layer.heads[0]) for q in quantities for layer in q.layers),
@@ -132,7 +132,7 @@ def controls(tokens: Tokens) -> Tensor:
 
 
 def _coefficients(controls_BF: Tensor, values_BK: Tensor) -> Tensor:
-    """Of least squares on the pilot sample, with a constant."""
+    """Return the coefficients of least squares on the pilot sample, with a constant."""
     design = torch.cat([controls_BF, torch.ones_like(controls_BF[:, :1])], 1)
     return torch.linalg.lstsq(design, values_BK, driver="gelsd").solution[:-1]
 

@@ -19,7 +19,7 @@ from icl.theory.quadratic import EPSILON, QuadraticRisk
 
 
 def read_in(v_D: Tensor) -> Tensor:
-    """What the guess y_q = <v, x_q> does to a query token (x_q, 0)."""
+    """Return what the guess y_q = <v, x_q> does to a query token (x_q, 0)."""
     D = len(v_D)
     return torch.eye(D + 1, dtype=v_D.dtype) + torch.nn.functional.pad(v_D[None], (0, 1, D, 0))
 
@@ -64,7 +64,7 @@ class LayerRisk:
             return self.quadratic.excess(*layer)
 
     def gradient(self, model: YqLSA) -> tuple[float, float]:
-        """The gradient's norm in (P, Q, v), and what rounding can make of it."""
+        """Return the gradient's norm in (P, Q, v), and what rounding can make of it."""
         P = self.dim + 1
         # along one entry's path: M x, J and T on both sides, the heads, the moments
         operations = self.quadratic.longest_sum() + 4 * P + 30
