@@ -64,13 +64,11 @@ def lookup_or_validate(request: Request, session: Session) -> Document | None:
     return None
 
 
-def run_request(request: Request, session: Session) -> Document:
-    """Return the stored document or make it; {} on ranks other than zero."""
-    shared = getattr(request, "is_one_of_several_ranks", False)  # of training runs alone
-    return request.run_on_ranks(session) if shared else run_local(request, session)  # type: ignore[attr-defined]
-
-
-def run_local(request: Request, session: Session) -> Document:
+def run_request(request: Request, session: Session, *, in_group: bool = False) -> Document:
+    """Return the stored document or make it; {} on ranks other than 0. `in_group`: on rank 0 of a group."""
+    if not in_group and getattr(request, "is_one_of_several_ranks", False):  # a training run
+        document: Document = request.run_on_ranks(session)  # type: ignore[attr-defined]
+        return document
     stored = lookup_or_validate(request, session)
     say_what_is_left_out(request, session)
     if stored is not None:

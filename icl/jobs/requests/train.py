@@ -26,7 +26,7 @@ from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests.given_weights import of_model
 from icl.jobs.requests.pending import FINALIZE, PENDING, PendingStep
-from icl.jobs.requests.request import Document, Found, run_local, run_request
+from icl.jobs.requests.request import Document, Found, run_request
 from icl.jobs.requests.run_logs import RunLogs
 from icl.jobs.requests.weight_checks import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
 from icl.runs import layout
@@ -144,7 +144,7 @@ class TrainRequest:
         self.validate()
         with initialized_group() as process_group:
             if process_group.is_rank_zero:
-                return run_local(self, session)
+                return run_request(self, session, in_group=True)
             run_worker(process_group, worker_plan(self.config, session.outputs))
         return {}
 
