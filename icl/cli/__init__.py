@@ -26,18 +26,26 @@ exit codes: 0 as expected, 1 other than expected, 2 unusable input, 3 undecided,
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`icl ARGV`; without, the command that this process is."""
-    if argv is not None:
-        return _run(list(argv))
-    from icl.cli import process
+    """Run `icl ARGV`; without ARGV the command that this process is, with its signals and streams set up."""
+    if argv is None:
+        from icl.cli import process
 
-    return process.run(lambda: _run(sys.argv[1:]))
+        process.prepare()
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args and args[0] in VERBS:
+        from icl.cli import app
+
+        code = app.run(args[0], args[1:])
+    else:
+        code = _without_verb(args)
+    return code if argv is not None else process.finish(code)
 
 
-def _run(args: list[str]) -> int:
+def _without_verb(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         width = max(map(len, VERBS))
-        print(HELP.format(verbs="\n".join(f"  {verb:<{width}}  {text}" for verb, text in VERBS.items())))
+        verbs = "\n".join(f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items())
+        print(HELP.format(verbs=verbs))
         return 0
     if args[0] == "--version":
         from icl.kernel.library import instructions, why_none
@@ -45,12 +53,7 @@ def _run(args: list[str]) -> int:
         kernel = instructions()
         print(f"icl {__version__} ({f'kernel {kernel}' if kernel else f'no kernel: {why_none()}'})")
         return 0
-    verb, rest = args[0], args[1:]
-    if verb not in VERBS:
-        from icl.errors import nearest
+    from icl.errors import nearest
 
-        print(f"icl: no verb {verb}{nearest(verb, VERBS)} (icl --help lists them)", file=sys.stderr)
-        return 2
-    from icl.cli import app
-
-    return app.run(verb, rest)
+    print(f"icl: no verb {args[0]}{nearest(args[0], VERBS)} (icl --help lists them)", file=sys.stderr)
+    return 2

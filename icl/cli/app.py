@@ -1,9 +1,8 @@
-"""Runs a verb: whatever happens in it becomes one line on stderr and an exit code."""
+"""Runs a verb: an exception becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import signal
 import sys
 import threading
@@ -13,24 +12,29 @@ from types import FrameType
 
 from icl.cli.output import silence_stdout
 from icl.cli.process import INTERRUPTED
+from icl.cli.verbs import VERBS
 from icl.config import allowed_packages
 from icl.errors import InputError, Interrupted, full_errors, one_line
 from icl.jobs.exit_codes import FAILED, INPUT, OK
 from icl.runs.atomic import DiskFull
 from icl.runs.redact import redact
 
-QUICK = {
-    "list": ("listing", "list_command"),
-    "completion": ("completion", "completion_command"),
-    "clean": ("clean", "clean_command"),
-}
-
 
 def run(verb: str, args: Sequence[str]) -> int:
-    """The exit code of `icl VERB ARGS`."""
+    """Return the exit code of `icl VERB ARGS`."""
     try:
-        with _termination_raised():
-            code = _dispatch(verb, list(args))
+        with _termination_raised(), contextlib.ExitStack() as stack:
+            if VERBS[verb].is_quick:
+                command = VERBS[verb].load()
+            elif "--help" in args or "-h" in args:
+                from icl.cli.help import show_help as command
+            else:
+                from icl.config.session import caches_dropped_on_refusal
+
+                command = VERBS[verb].load()
+                stack.enter_context(caches_dropped_on_refusal())
+                stack.enter_context(allowed_packages.frozen_allowlist(allowed_packages.allowed()))
+            code = command(verb, list(args))
         sys.stdout.flush()  # here, and not on exit, a reader that has left early can be caught
         return code
     except InputError as error:
@@ -55,7 +59,7 @@ def run(verb: str, args: Sequence[str]) -> int:
 
 
 def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
-    """One line on stderr; the traceback, too, for whoever asks with verbose=true."""
+    """Print one line on stderr, and with `tell_all` the traceback."""
     print(f"icl: {what}{type(error).__name__}: {redact(one_line(error))}", file=sys.stderr)
     if tell_all:
         traceback.print_exception(error)
@@ -63,7 +67,7 @@ def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
 
 @contextlib.contextmanager
 def _termination_raised() -> Iterator[None]:
-    """SIGTERM as an exception, as Python does for SIGINT, so that locks are released and children ended."""
+    """Raise SIGTERM as an exception, as Python does SIGINT, so that locks are released and children ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -79,18 +83,3 @@ def _termination_raised() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _dispatch(verb: str, args: list[str]) -> int:
-    if verb in QUICK:  # without Hydra
-        module, name = QUICK[verb]
-        return getattr(importlib.import_module(f"icl.cli.{module}"), name)(args)
-    if "--help" in args or "-h" in args:
-        from icl.cli.help import show_help
-
-        return show_help(verb, args)
-    from icl.cli.dispatch import command
-    from icl.config.session import caches_dropped_on_refusal
-
-    with caches_dropped_on_refusal(), allowed_packages.frozen_allowlist(allowed_packages.allowed()):
-        return command(verb, args)

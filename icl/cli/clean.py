@@ -11,7 +11,7 @@ from icl.errors import InputError, one_of
 from icl.jobs.exit_codes import OK
 
 
-def clean_command(args: Sequence[str]) -> int:
+def clean_command(verb: str, args: Sequence[str]) -> int:
     from icl.runs.clean import find_garbage, remove, sizes
 
     settings = {"format": "text", "paths.outputs": "outputs", "yes": "false"}

@@ -45,7 +45,7 @@ complete -o default -F _icl icl
 """
 
 
-def completion_command(args: Sequence[str]) -> int:
+def completion_command(verb: str, args: Sequence[str]) -> int:
     if len(args) != 1:
         raise InputError('icl completion bash | zsh; then: eval "$(icl completion bash)"')
     shell = one_of("completion", args[0], ("bash", "zsh"))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from icl.cli import bench as bench_lines
 from icl.cli import hydra, show
@@ -30,45 +34,147 @@ from icl.jobs.stored import report, sweep_figure
 from icl.jobs.stored import sweep_status as stored_sweep
 from icl.runs.atomic import with_room
 
-SWEPT = ("train", "check", "figure")  # take -m
 COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "paths.outputs")  # with =all
-EXAMPLE = {"check": "ahn/theorem1", "figure": "ahn/fig1"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a verb's config becomes a request, that a document, and that text and an exit code."""
+
+    parse: Callable[[Composed, ConfigDirs], tuple[Any, Session]]
+    run: Callable[[Any, Session], Any]  # a document, or a pair with what else is shown
+    show: Callable[..., None]  # of the document; also given the request, and whether verbose=true
+    code: Callable[[Document], int] = exit_code
+    title: Callable[[Any], str] | None = None  # of the progress bar; without one there is none
+    is_swept: bool = False  # takes -m
+    uses_cluster: bool = False  # sends its parts to a cluster itself
+    example: str = ""  # of a choice that is required
+
+
+def _parse_bench(composed: Composed, configs: ConfigDirs) -> tuple[bench.BenchRequest, Session]:
+    return bench.parse(composed.settings), Session(
+        Path(composed.settings["paths"]["outputs"]), configs=configs
+    )
+
+
+def _run_bench(request: bench.BenchRequest, _: Session) -> Document:
+    with stdout_kept_for_results():
+        return bench.run_benchmarks(request, bench_lines.tell)
+
+
+def _title(request: Request) -> str:
+    return f"{request.kind} {request.id}"
+
+
+JOBS = {
+    "train": Job(
+        partial(parse, "train"),
+        run_request,
+        lambda document, request, _: show.run(document, request.id),
+        title=_title,
+        is_swept=True,
+    ),
+    "check": Job(
+        partial(parse, "check"),
+        run_request,
+        lambda document, _, verbose: show.checks([document], full=True, verbose=verbose),
+        title=_title,
+        is_swept=True,
+        example="ahn/theorem1",
+    ),
+    "figure": Job(
+        partial(parse, "figure"),
+        run_request,
+        lambda document, *_: show.figures([document]),
+        title=_title,
+        is_swept=True,
+        example="ahn/fig1",
+    ),
+    "reproduce": Job(
+        reproduce.parse,
+        reproduce.reproduce,
+        lambda document, *_: show.reproduced(document),
+        title=lambda _: "",
+        uses_cluster=True,
+    ),
+    "report": Job(
+        report.parse,
+        report.build_report,
+        lambda found, *_: show.report(*found),
+        lambda _: OK,
+    ),
+    "sweep": Job(
+        stored_sweep.parse,
+        lambda request, _: stored_sweep.sweep_status(request),
+        lambda document, *_: swept_runs.show(document),
+        lambda document: FAILED if document["failed"] else OK,
+    ),
+    "bench": Job(_parse_bench, _run_bench, lambda document, *_: bench_lines.show(document), lambda _: OK),
+}
+SWEEP_FIGURE = Job(
+    sweep_figure.parse,
+    sweep_figure.draw_sweep,
+    lambda document, *_: show.figures([document]),
+    lambda _: OK,
+    title=lambda _: "figure sweep",
+)
 
 
 def command(verb: str, args: Sequence[str]) -> int:
-    flags = parse_flags(verb, args)
+    """Run a verb's job, or one of three that are not a single job: Hydra's output, =all and -m."""
+    flags, job = parse_flags(verb, args), JOBS[verb]
     configs = ConfigDirs.of(flags.config_dir)
     if any(getattr(flags, name) for name in hydra.FLAGS):
         hydra.show(verb, flags, configs)
         return OK
     swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may say it too
-    _refuse(swept and verb not in SWEPT, verb)
-    if verb in EXAMPLE:
-        which = chosen(verb, flags.overrides)
+    _refuse(swept and not job.is_swept, verb)
+    name, overrides = verb, flags.overrides
+    if job.example:
+        which = chosen(verb, overrides)
         if which is None:
-            example = f"{verb}={EXAMPLE[verb]}, {verb}={EXAMPLE[verb].partition('/')[0]}/all, {verb}=all"
+            paper = job.example.partition("/")[0]
+            example = f"{verb}={job.example}, {verb}={paper}/all, {verb}=all"
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
         if (verb, which) == ("figure", "sweep"):
             _refuse(swept, "figure=sweep", "draws a sweep")
-            return _drawn_sweep(flags.overrides, configs)
-        if which == "all" or which.endswith("/all"):
+            name, job, overrides = "sweep", SWEEP_FIGURE, _without(verb, overrides)
+        elif which == "all" or which.endswith("/all"):
             _refuse(swept, f"{verb}={which}")
-            return _many(verb, which, flags.overrides, configs)
-    if swept:
+            return _many(verb, which, overrides, configs)
+    composed = None if swept else _composed(name, job, overrides, configs)
+    if composed is None:
+        _refuse(not job.is_swept, verb)
         return _multirun(verb, flags, configs)
+    request, session = job.parse(composed, configs)
+    verbose = composed.settings.get("verbose") is True
+    with contextlib.ExitStack() as stack:
+        if job.title is not None:
+            display = Display(job.title(request), verbose=verbose)
+            stack.enter_context(_displayed(display, session))
+            session = replace(session, tell=display.see)
+        found = job.run(request, session)
+    document = found[0] if isinstance(found, tuple) else found
+    if not document:  # of a run that another process keeps, and reports
+        return OK
+    emit(document, lambda: job.show(found, request, verbose), composed.settings["format"])
+    return job.code(document)
+
+
+def _composed(name: str, job: Job, overrides: Sequence[str], configs: ConfigDirs) -> Composed | None:
+    """Compose the config; return None where it turns out to mean a multirun."""
     try:
-        composed = compose(configs, verb, flags.overrides)
-        on_cluster = verb == "reproduce" and composed.settings["cluster"] is not None  # not by Hydra
-        swept = composed.multirun and not on_cluster
+        composed = compose(configs, name, overrides)
     except InputError:
-        swept = multirun_meant(configs, verb, flags.overrides)  # then several values are no mistake
-        if not swept:
-            raise
-    if swept:
-        _refuse(verb not in SWEPT, verb)
-        return _multirun(verb, flags, configs)
-    run = {"reproduce": _reproduce, "report": _report, "bench": _bench, "sweep": _sweep}.get(verb)
-    return _one(verb, composed, configs) if run is None else run(composed, configs)
+        if multirun_meant(configs, name, overrides):  # then several values are no mistake
+            return None
+        raise
+    by_hydra = not (job.uses_cluster and composed.settings["cluster"] is not None)
+    return None if composed.multirun and by_hydra else composed
+
+
+def _without(key: str, overrides: Sequence[str]) -> list[str]:
+    return [override for override in overrides if override.partition("=")[0].lstrip("+") != key]
 
 
 def _refuse(wrong: bool, what: str, why: str = "runs many already") -> None:
@@ -76,29 +182,9 @@ def _refuse(wrong: bool, what: str, why: str = "runs many already") -> None:
         raise InputError(f"{what}: {why}; -m is for the settings of one")
 
 
-def _one(verb: str, composed: Composed, configs: ConfigDirs) -> int:
-    request, session = parse(verb, composed, configs)
-    display = Display(f"{request.kind} {request.id}", verbose=_verbose(composed))
-    document = _done(lambda told: run_request(request, told), session, display)
-    if not document:  # of a run that another process keeps, and tells of
-        return OK
-    verbose = _verbose(composed)
-    emit(document, lambda: _show_one(document, request, verbose), composed.settings["format"])
-    return exit_code(document)
-
-
-def _show_one(document: Document, request: Request, verbose: bool) -> None:
-    if request.kind == "train":
-        show.run(document, request.id)
-    elif request.kind == "check":
-        show.checks([document], full=True, verbose=verbose)
-    else:
-        show.figures([document])
-
-
 def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> int:
     common = ("check.seed", *COMMON) if verb == "check" else COMMON
-    kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != verb]
+    kept = _without(verb, overrides)
     for override in kept:
         if override.partition("=")[0] not in common and not override.startswith("cluster."):
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
@@ -107,15 +193,9 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) 
     cluster = parse_cluster(composed.settings["cluster"])
     keep_caches_in(session.outputs)
     tasks = run_all.tasks_of(verb, which, kept, configs)
-    display = Display(quiet=True, verbose=_verbose(composed))
-    failed = 0
-
-    def job(told: Session) -> Document:
-        nonlocal failed
-        document, failed = run_all.run_all(verb, tasks, jobs, told.tell, cluster)
-        return document
-
-    document = _done(job, session, display)
+    display = Display(quiet=True, verbose=composed.settings.get("verbose") is True)
+    with _displayed(display, session):
+        document, failed = run_all.run_all(verb, tasks, jobs, display.see, cluster)
     shown = show.checks if verb == "check" else show.figures
     emit(document, lambda: shown(document[f"{verb}s"]), composed.settings["format"])
     return combine([exit_code(document), *[FAILED] * failed])
@@ -135,55 +215,12 @@ def _multirun(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> int:
     return combine([result["exit_code"] for result in document["results"]])
 
 
-def _reproduce(composed: Composed, configs: ConfigDirs) -> int:
-    request, session = reproduce.parse(composed, configs)
-    display = Display(verbose=_verbose(composed))
-    document = _done(lambda told: reproduce.reproduce(request, told), session, display)
-    emit(document, lambda: show.reproduced(document), composed.settings["format"])
-    return exit_code(document)
-
-
-def _report(composed: Composed, configs: ConfigDirs) -> int:
-    request, session = report.parse(composed, configs)
-    document, told = report.build_report(request, session)
-    emit(document, lambda: show.report(document, told), composed.settings["format"])
-    return OK
-
-
-def _sweep(composed: Composed, configs: ConfigDirs) -> int:
-    request, _ = stored_sweep.parse(composed, configs)
-    document = stored_sweep.sweep_status(request)
-    emit(document, lambda: swept_runs.show(document), composed.settings["format"])
-    return FAILED if document["failed"] else OK
-
-
-def _drawn_sweep(overrides: Sequence[str], configs: ConfigDirs) -> int:
-    kept = [override for override in overrides if override.partition("=")[0].lstrip("+") != "figure"]
-    composed = compose(configs, "sweep", kept)
-    request, session = sweep_figure.parse(composed, configs)
-    keep_caches_in(session.outputs)
-    document = sweep_figure.draw_sweep(request, session)
-    emit(document, lambda: show.figures([document]), composed.settings["format"])
-    return OK
-
-
-def _bench(composed: Composed, configs: ConfigDirs) -> int:
-    request = bench.parse(composed.settings)
-    with stdout_kept_for_results():
-        document = bench.run_benchmarks(request, bench_lines.tell)
-    emit(document, lambda: bench_lines.show(document), composed.settings["format"])
-    return OK
-
-
-def _done(job: Callable[[Session], Document], session: Session, display: Display) -> Document:
-    """Run a job with progress on the terminal and return its document. SystemExit never leaves it."""
+@contextlib.contextmanager
+def _displayed(display: Display, session: Session) -> Iterator[None]:
+    """Show the progress of a job on the terminal. SystemExit never leaves it."""
     keep_caches_in(session.outputs)
     try:
         with stdout_kept_for_results(), display:
-            return job(replace(session, tell=display.see))
+            yield
     except SystemExit as error:
         raise RuntimeError(f"SystemExit: {error.code}") from error
-
-
-def _verbose(composed: Composed) -> bool:
-    return composed.settings.get("verbose") is True

@@ -60,7 +60,7 @@ def show_help(verb: str, args: Sequence[str]) -> int:
 def _lines(
     verb: str, configs: ConfigDirs, settings: Mapping[str, Any], choices: Mapping[str, str | None], width: int
 ) -> Iterator[str]:
-    yield f"icl {verb}: {VERBS[verb]}"
+    yield f"icl {verb}: {VERBS[verb].summary}"
     chosen = choices.get("check") if verb == "check" else None
     if chosen:
         yield from _claim(chosen, configs, settings, width)

@@ -14,7 +14,7 @@ from icl.jobs.stored.catalog import KINDS, StoredResult, claim_of, listing, stor
 from icl.verdicts import VERDICTS, joint
 
 
-def list_command(args: Sequence[str]) -> int:
+def list_command(verb: str, args: Sequence[str]) -> int:
     settings, folder, rest = {"format": "text", "paths.outputs": "outputs"}, None, list(args)
     while rest:
         arg = rest.pop(0)

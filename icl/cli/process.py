@@ -1,5 +1,5 @@
-"""`icl` as a process of its own: its end is what the exit codes say, whenever a signal comes and whatever it
-was given as stdin, stdout and stderr."""
+"""`icl` as a process of its own: it ends with its exit code whenever a signal comes and whatever it was given
+as stdin, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from typing import NoReturn
 INTERRUPTED = "icl: interrupted; the same command continues from what is saved"
 
 
-def run(command: Callable[[], int]) -> int:
-    """The exit code of `command()`; for as long as the process lives after it, too."""
+def prepare() -> None:
+    """Open closed streams, and end at a signal with the code of an interruption: nothing has begun."""
     _open_what_is_closed()
     sys.stderr = _Stderr()
-    _on_signals(lambda signum: _end(128 + signum, INTERRUPTED))  # nothing has begun
-    code = command()
-    _on_signals(lambda _: _end(code))  # nothing is left to do but to end
+    _on_signals(lambda signum: _end(128 + signum, INTERRUPTED))
+
+
+def finish(code: int) -> int:
+    """Return the exit code. As long as the process still lives, a signal ends it with this code, too."""
+    _on_signals(lambda _: _end(code))
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         return code

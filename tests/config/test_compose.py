@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import hydra
 import pytest
 from hydra.types import RunMode
 from omegaconf import OmegaConf
@@ -191,9 +192,10 @@ def test_a_file_or_variable_that_changes(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "logger").mkdir()
     (tmp_path / "logger" / "mine.yaml").write_text("mode: ${oc.env:MINE_MODE,none}\n")
     path.write_text(FILE.format("first", 1).replace("  - _", "  - override /logger: ${oc.env:MINE}\n  - _"))
-    for option in ("none", "mine"):
+    for option in ("none", "mine") if hydra.__version__.startswith("1.3.") else ():  # later: no such defaults
         monkeypatch.setenv("MINE", option)
         assert compose(configs, "train", ["experiment=mine"]).choices["logger"] == option
+    path.write_text(path.read_text().replace("${oc.env:MINE}", "mine"))
     for mode in ("online", "offline"):
         monkeypatch.setenv("MINE_MODE", mode)
         assert compose(configs, "train", ["experiment=mine"]).settings["logger"]["mode"] == mode
@@ -231,11 +233,9 @@ def test_values_are_no_new_composition(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], [["name=${hydra:job.name}"], ["optimizer={lr:0.3}", "scale=paper"]]),
     ],
 )  # fmt: skip
-def test_the_config_of_a_job_is_hydras(
-    own: list[str], jobs: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_config_of_a_job_is_hydras(own: list[str], jobs: list[list[str]]) -> None:
     """To the last setting of Hydra's own."""
-    if "hydra.job.config" in str(own) and not hasattr(__import__("hydra").conf.JobConf, "override_dirname"):
+    if "hydra.job.config" in str(own) and not hydra.__version__.startswith("1.3."):
         pytest.skip("this Hydra has no hydra.job.override_dirname")
     with hydra_session(ConfigDirs(), "train", own) as composer:
         overrides = ["seed=1,2", "hydra.mode=MULTIRUN", *own]
