@@ -71,8 +71,8 @@ def test_a_run_is_made_all_the_same(prepare: Callable[[], None], tmp_path: Path)
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_it_begins(signum: signal.Signals, code: int, tmp_path: Path) -> None:
-    held = "import sys, time, icl.cli as cli\n"
-    held += "cli._run = lambda args: print('begun', flush=True) or time.sleep(10**6)\n"
+    held = "import sys, time, icl.cli as cli, icl.cli.app as app\n"
+    held += "app.run = lambda verb, args: print('begun', flush=True) or time.sleep(10**6)\n"
     process = subprocess.Popen(
         [sys.executable, "-c", held + "sys.exit(cli.main())", "list"], env=ENV, cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
