@@ -1,4 +1,4 @@
-"""hydra/sweeper=search: asks for points, has them run a batch at a time, and tells what came of them."""
+"""hydra/sweeper=search: proposes points, runs them in batches, and reports the results to the method."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,16 +34,16 @@ class Search(Sweeper):
         parsed = parser.parse_overrides([*(f"{k}={v}" for k, v in self.params.items()), *arguments])
         fixed = [override.input_line or "" for override in parsed if not override.is_sweep_override()]
         space = [dimension(override) for override in parsed if override.is_sweep_override()]
-        looking = method(self.settings, space, Path(self.config.hydra.sweep.dir))
+        searcher = method(self.settings, space, Path(self.config.hydra.sweep.dir))
         first, trials = 0, self.settings.trials
-        while points := looking.ask(first, min(self.settings.batch, trials - first)):
+        while points := searcher.ask(first, min(self.settings.batch, trials - first)):
             returns = self.launcher.launch([(*fixed, *point) for point in points], initial_job_idx=first)
-            looking.tell(first, [_number(one) for one in returns])
+            searcher.tell(first, [_number(one) for one in returns])
             first += len(points)
 
 
 def _number(job_return: JobReturn) -> float | None:
     try:
         return float(job_return.return_value)
-    except Exception:  # what the job failed of; it is told at the end
+    except Exception:  # what the job failed of; it is reported at the end
         return None

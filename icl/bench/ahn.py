@@ -126,7 +126,7 @@ def prompt_gradients(model: LinearTransformer, law: LinearRegressionLaw, r: int,
 def batch_gradients(
     run: TrainedRun, model: LinearTransformer, estimator: str, batches: int
 ) -> tuple[Tensor, float]:
-    """Of so many batches of BATCH prompts: gradient_KRX, and the median of the seconds one takes."""
+    """Return gradient_KRX of `count` batches of BATCH prompts, and the median seconds of one."""
     model.requires_grad_(True)
     made, gradients, seconds = make_estimator(estimator, model, run.law), [], []
     for batch in range(batches):
@@ -139,7 +139,7 @@ def batch_gradients(
 
 
 def typical_deviation(gradient_KRX: Tensor) -> Tensor:
-    """The median squared deviation from the median."""
+    """Return the median squared deviation from the median."""
     return (gradient_KRX - gradient_KRX.median(0).values).square().sum(-1).median(0).values
 
 

@@ -19,8 +19,8 @@ import json, os, subprocess, sys, time
 started = time.perf_counter()
 process = subprocess.Popen(sys.argv[2:])
 _, status, usage = os.wait4(process.pid, 0)  # of this child alone
-told = [os.waitstatus_to_exitcode(status), time.perf_counter() - started, usage.ru_maxrss]
-os.write(int(sys.argv[1]), json.dumps(told).encode())
+usage_line = [os.waitstatus_to_exitcode(status), time.perf_counter() - started, usage.ru_maxrss]
+os.write(int(sys.argv[1]), json.dumps(usage_line).encode())
 """
 
 
@@ -56,7 +56,7 @@ def run_icl(*args: str) -> Ran:
         os.close(write)
         assert process.stdout is not None
         text = process.stdout.read()
-    with os.fdopen(read) as told:
-        code, seconds, peak = json.load(told)
+    with os.fdopen(read) as usage_line:
+        code, seconds, peak = json.load(usage_line)
     unit = 1 << 10 if sys.platform != "darwin" else 1 << 20
     return Ran(json.loads(text) if text else {}, code, seconds, peak / unit)

@@ -54,7 +54,7 @@ def gram_over_tokens(repeats: int) -> dict[str, Any]:
 
 
 def published(family: LSA, z_RBMP: Tensor, context: int) -> Tensor:
-    """The prediction token by token, as the published code has it: all scores first, then the values."""
+    """Predict token by token, as the published code does: all scores first, then the values."""
     assert family.rank is not None
     h_RBMW = family.embedded(z_RBMP)
     R, B, M, W = h_RBMW.shape

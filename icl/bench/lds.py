@@ -35,7 +35,7 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def step(repeats: int) -> dict[str, Any]:
-    """A gradient of AR(1) as the paper takes it, on fresh sequences, over one of the exact risk."""
+    """Time a gradient of AR(1) as the paper takes it, on fresh sequences, over one of the exact risk."""
     law = DynamicalSystem(setting="a", window=1).law(SEEDS)
     family = Full(law.dim, 1, init_std=0.1)
     name = "one AR(1) step in setting (a)"

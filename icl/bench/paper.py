@@ -84,12 +84,12 @@ def estimated(plan: Plan, repeats: int, scale: str) -> dict[str, Any]:
     }
 
 
-def _settings(verb: str, asked: str, scale: str) -> dict[str, Any]:
-    return dict(compose(ConfigDirs(), verb, [asked, f"scale={scale}"]).settings)
+def _settings(verb: str, overrides: str, scale: str) -> dict[str, Any]:
+    return dict(compose(ConfigDirs(), verb, [overrides, f"scale={scale}"]).settings)
 
 
 def _over(depths: Sequence[int], ends: Sequence[int], values: Sequence[float]) -> float:
-    """The sum over all depths."""
+    """Return the sum over all depths."""
     return float(np.interp(depths, ends, values).sum())
 
 
@@ -115,10 +115,12 @@ def _flop(plan: Plan, scale: str, layers: int) -> float:
 
 def _train(plan: Plan, scale: str, layers: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asked = (f"experiment={plan.experiment}", f"scale={scale}", f"model.layers={layers}", "seeds=[0]")
+        overrides = (f"experiment={plan.experiment}", f"scale={scale}", f"model.layers={layers}", "seeds=[0]")
         schedule = ("optimizer.schedule.warmup=1", f"optimizer.schedule.decay={steps - 1}")
         given = (*LEAST, *plan.settings)
         where = f"paths.outputs={folder}"
-        composed = compose(ConfigDirs(), "train", [*asked, f"train.steps={steps}", *schedule, *given, where])
+        composed = compose(
+            ConfigDirs(), "train", [*overrides, f"train.steps={steps}", *schedule, *given, where]
+        )
         session = Session(Path(folder))
         train.parse(composed, session).run(session)

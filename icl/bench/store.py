@@ -36,7 +36,7 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def measured(runs: int, few: int) -> Iterator[dict[str, Any]]:
-    """Every command on a folder of so many runs, and its memory against one of `few`."""
+    """Measure every command on a folder of many runs, and its memory against one of `few`."""
     with tempfile.TemporaryDirectory() as folder:
         least = {verb: ran.peak_mb for verb, _, ran in _looked_at(Path(folder, "few"), few)}
         for verb, name, ran in _looked_at(Path(folder, "all"), runs):
@@ -56,7 +56,7 @@ def _looked_at(outputs: Path, runs: int) -> Iterator[tuple[str, str, Ran]]:
 
 
 def fill(outputs: Path, runs: int) -> list[str]:
-    """So many finished runs; the overrides of the sweep that they are the jobs of."""
+    """Write finished runs; return the overrides of the sweep whose jobs they are."""
     with allowed_packages.frozen_allowlist(allowed_packages.allowed()):
         return _filled(outputs, runs)
 

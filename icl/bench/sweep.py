@@ -29,7 +29,7 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def _seconds(folder: str, *args: str) -> float:
-    """Of a multirun, from where it has been read to its table."""
+    """Return the seconds of a multirun, from the parsed command to its table."""
     ran = run_icl("train", "-m", "experiment=ahn/theorem3", "checks=[]", f"paths.outputs={folder}", *args)
     if ran.code != 0:
         raise RuntimeError(f"icl train -m {' '.join(args)}: exit code {ran.code}")
@@ -65,7 +65,7 @@ def _against_basic(batch: int, steps: int, least: float) -> dict[str, Any]:
 
 
 def _fixed_costs() -> Iterator[dict[str, Any]]:
-    """Of a single step, of which all that counts is what surrounds it."""
+    """Measure jobs of a single step, whose cost is what surrounds it."""
     settings = ("train.batch=1", "train.steps=1", "callbacks.gradient.count=0")
     with tempfile.TemporaryDirectory() as folder:
         one = _seconds(folder, "seed=0", "optimizer.lr=0.02", "hydra/launcher=vectorized", *settings)

@@ -37,7 +37,7 @@ def compare(
     at_most: float | None = None,
     by: str = "wall",
 ) -> SpeedComparison:
-    """A B A B ... after one warm-up each; the ratio A / B is the median over pairs, `by` wall or cpu time."""
+    """Time A B A B ... after a warm-up each; the ratio A / B is the median over pairs, `by` wall or cpu."""
     first[1](), second[1]()
     wall_A, cpu_A, wall_B, cpu_B = zip(
         *(_seconds(first[1]) + _seconds(second[1]) for _ in range(repeats)), strict=True

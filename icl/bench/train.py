@@ -86,7 +86,7 @@ def _comparisons(repeats: int) -> Iterator[SpeedComparison]:
 
 
 def overhead(repeats: int) -> dict[str, Any]:
-    """What Lightning and its hooks add to a step: batches of 100 steps, and a bare loop after each."""
+    """Measure what Lightning and its hooks add to a step: batches of 100 steps, a bare loop after each."""
     bare = Step(SparseA, estimator="expected", batch=SMALL)
     model = LinearTransformer(SparseA(5, 3, 0.1))
     model.parametrization.initialise((0,), torch.float32)
@@ -139,7 +139,7 @@ class Turns(pl.Callback):
 
 
 class Step:
-    """One optimizer step of L = 3, d = 5 in float32: forward, backward, clip, Adam."""
+    """Make an optimizer step of L = 3, d = 5 in float32: forward, backward, clip, Adam."""
 
     def __init__(
         self,

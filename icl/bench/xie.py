@@ -50,7 +50,7 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def bound() -> dict[str, Any]:
-    """The least risk over any number of heads at d = 20, a prior mean and a guess with a bias."""
+    """Compute the least risk over any number of heads at d = 20, with a prior mean and a biased guess."""
     law = _law(BOUND_DIM, [0], guess_vector_norm=1.0, guess_bias=1.0)
     started = time.perf_counter()
     QuadraticRisk.linear_regression(**law.risk_arguments()).convex_bound()
@@ -67,7 +67,7 @@ def bound() -> dict[str, Any]:
 
 
 def steps(repeats: int) -> dict[str, Any]:
-    """A gradient of the sampled loss, prompts drawn afresh as in the paper, over one of the exact risk."""
+    """Time a gradient of the sampled loss, on fresh prompts as in the paper, over one of the exact risk."""
     law, family = _law(DIM, SEEDS), MultiHead(DIM, 1, HEADS, 0.1)
     name = f"one gradient at d = {DIM}, {HEADS} heads"
     return asdict(sampled_over_exact(name, family, law, SEEDS, BATCH, repeats, at_least=5))

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 
-def tell(row: dict[str, Any]) -> None:
+def show_row(row: dict[str, Any]) -> None:
     print(_line(row), file=sys.stderr, flush=True)
 
 
@@ -50,7 +50,7 @@ def _line(row: dict[str, Any]) -> str:
 
 def show(document: dict[str, Any]) -> None:
     machine = document["machine"]
-    told = f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads"
-    print(f"{told}, torch {machine['torch']}; medians")
+    about = f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads"
+    print(f"{about}, torch {machine['torch']}; medians")
     for row in document["rows"]:
         print(_line(row))

@@ -1,4 +1,4 @@
-"""The verbs that run something: argv is parsed and composed, one job is called, its document printed."""
+"""Verbs that run something: argv is parsed and composed, one job is run, its document printed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _parse_bench(composed: Composed, configs: ConfigDirs) -> tuple[bench.BenchRe
 
 def _run_bench(request: bench.BenchRequest, _: Session) -> Document:
     with stdout_kept_for_results():
-        return bench.run_benchmarks(request, bench_lines.tell)
+        return bench.run_benchmarks(request, bench_lines.show_row)
 
 
 def _title(request: Request) -> str:
@@ -138,11 +138,11 @@ def command(verb: str, args: Sequence[str]) -> int:
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
         if (verb, which) == ("figure", "sweep"):
             _refuse(swept, "figure=sweep", "draws a sweep")
-            name, job, overrides = "sweep", SWEEP_FIGURE, _without(verb, overrides)
+            name, job, overrides = "sweep", SWEEP_FIGURE, _drop_key(verb, overrides)
         elif which == "all" or which.endswith("/all"):
             _refuse(swept, f"{verb}={which}")
             return _many(verb, which, overrides, configs)
-    composed = None if swept else _composed(name, job, overrides, configs)
+    composed = None if swept else _compose_one(name, job, overrides, configs)
     if composed is None:
         _refuse(not job.is_swept, verb)
         return _multirun(verb, flags, configs)
@@ -151,7 +151,7 @@ def command(verb: str, args: Sequence[str]) -> int:
     with contextlib.ExitStack() as stack:
         if job.title is not None:
             display = Display(job.title(request), verbose=verbose)
-            stack.enter_context(_displayed(display, session))
+            stack.enter_context(_display_progress(display, session))
             session = replace(session, tell=display.see)
         found = job.run(request, session)
     document = found[0] if isinstance(found, tuple) else found
@@ -161,7 +161,7 @@ def command(verb: str, args: Sequence[str]) -> int:
     return job.code(document)
 
 
-def _composed(name: str, job: Job, overrides: Sequence[str], configs: ConfigDirs) -> Composed | None:
+def _compose_one(name: str, job: Job, overrides: Sequence[str], configs: ConfigDirs) -> Composed | None:
     """Compose the config; return None where it turns out to mean a multirun."""
     try:
         composed = compose(configs, name, overrides)
@@ -173,7 +173,7 @@ def _composed(name: str, job: Job, overrides: Sequence[str], configs: ConfigDirs
     return None if composed.multirun and by_hydra else composed
 
 
-def _without(key: str, overrides: Sequence[str]) -> list[str]:
+def _drop_key(key: str, overrides: Sequence[str]) -> list[str]:
     return [override for override in overrides if override.partition("=")[0].lstrip("+") != key]
 
 
@@ -184,7 +184,7 @@ def _refuse(wrong: bool, what: str, why: str = "runs many already") -> None:
 
 def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> int:
     common = ("check.seed", *COMMON) if verb == "check" else COMMON
-    kept = _without(verb, overrides)
+    kept = _drop_key(verb, overrides)
     for override in kept:
         if override.partition("=")[0] not in common and not override.startswith("cluster."):
             raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
@@ -194,7 +194,7 @@ def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) 
     keep_caches_in(session.outputs)
     tasks = run_all.tasks_of(verb, which, kept, configs)
     display = Display(quiet=True, verbose=composed.settings.get("verbose") is True)
-    with _displayed(display, session):
+    with _display_progress(display, session):
         document, failed = run_all.run_all(verb, tasks, jobs, display.see, cluster)
     shown = show.checks if verb == "check" else show.figures
     emit(document, lambda: shown(document[f"{verb}s"]), composed.settings["format"])
@@ -216,7 +216,7 @@ def _multirun(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> int:
 
 
 @contextlib.contextmanager
-def _displayed(display: Display, session: Session) -> Iterator[None]:
+def _display_progress(display: Display, session: Session) -> Iterator[None]:
     """Show the progress of a job on the terminal. SystemExit never leaves it."""
     keep_caches_in(session.outputs)
     try:

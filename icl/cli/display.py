@@ -46,7 +46,7 @@ class Display:
         self._entered.close()
 
     def say(self, line: str) -> None:
-        """One line, above the bar where there is one."""
+        """Print one line, above the bar if there is one."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def see(self, event: Event) -> None:

@@ -42,7 +42,7 @@ def flag_parser() -> argparse.ArgumentParser:
 
 
 def parse_flags(verb: str, args: Sequence[str]) -> argparse.Namespace:
-    """Flags and `overrides`."""
+    """Return the flags, and `overrides`."""
     parser = flag_parser()
 
     def complain(message: str) -> NoReturn:

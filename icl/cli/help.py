@@ -73,12 +73,15 @@ def _lines(
             options = {
                 option: comments.of_option(configs, group, option) for option in configs.options(group)
             }
-            marked = {f"{'*' if choices.get(group) == o else ' '} {o}": told for o, told in options.items()}
+            marked = {
+                f"{'*' if choices.get(group) == o else ' '} {o}": comments_of
+                for o, comments_of in options.items()
+            }
             yield from _columns(marked, width, "    ")
     yield f"\nsettings (KEY=VALUE), with their values at scale={settings.get('scale', 'laptop')}:"
-    told = comments.of_keys(configs, verb, choices)
-    told = {f"check.{name}": text for name, text in _OF_CHECKS.items()} | told
-    for section, rows in _sections(settings, told).items():
+    comments_of = comments.of_keys(configs, verb, choices)
+    comments_of = {f"check.{name}": text for name, text in _OF_CHECKS.items()} | comments_of
+    for section, rows in _sections(settings, comments_of).items():
         yield from [f"  {section}"] if section else []
         yield from _columns(rows, width, "    " if section else "  ")
     many = [] if verb in ("reproduce", "report", "sweep") else ["-m (every combination of a,b,c or range(n))"]
@@ -92,7 +95,7 @@ def _claim(check: str, configs: ConfigDirs, settings: Mapping[str, Any], width: 
     yield from textwrap.wrap(claim, width, initial_indent="  ", subsequent_indent="  ")
 
 
-def _sections(settings: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def _sections(settings: Mapping[str, Any], comments_of: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """`key=value` and its comment by section: of its own each group of settings, first those without."""
     found: dict[str, dict[str, str]] = {"": {}}
     for key, value in settings.items():
@@ -100,7 +103,7 @@ def _sections(settings: Mapping[str, Any], told: Mapping[str, str]) -> dict[str,
         rows = found.setdefault(key, {}) if nested else found[""]
         for dotted, leaf in (flatten(value, key) or {key: value}).items():
             if not dotted.endswith("_target_"):
-                rows[f"{dotted}={_typed(leaf)}"] = told.get(dotted, "")
+                rows[f"{dotted}={_typed(leaf)}"] = comments_of.get(dotted, "")
     return {section: rows for section, rows in found.items() if rows}
 
 
@@ -122,7 +125,7 @@ def _columns(rows: Mapping[str, str], width: int, margin: str) -> Iterator[str]:
 
 
 def _groups(verb: str, configs: ConfigDirs) -> list[str]:
-    """The config groups `verb` has a choice in."""
+    """Return the config groups in which `verb` has a choice."""
     found = configs.groups
     shared = {"logger"}
     of_verb = {"train": found - {"check", "paths", "figure", "hydra", "paper"}, "check": {"check"} | shared}

@@ -42,7 +42,7 @@ GLYPHS = dict(zip(VERDICTS, "\u2713\u2717?", strict=True))
 
 
 def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, configs: ConfigDirs) -> None:
-    """One line each: what came of it, at which scale, and what it says, as far as the line goes."""
+    """Print one line each: the verdict, the scale, and the claim as far as the line goes."""
     width = shutil.get_terminal_size().columns
     print(LEGEND)
     for kind, (name, items) in zip(KINDS, document.items(), strict=True):
@@ -69,7 +69,7 @@ def _mark(found: Sequence[StoredResult], *, done: bool) -> str:
 
 
 def _scale(one: StoredResult) -> str:
-    """`laptop`, of a figure with how many of its claims hold; of settings of one's own, that they are."""
+    """Return the scale, of a figure with the number of claims that hold, or `own settings`."""
     scales = "any scale" if len(one.scales) == len(SCALES) else "/".join(one.scales) or "own settings"
     count = sum(verdict == "holds" for verdict in one.verdicts)
     return scales if len(one.verdicts) == 1 else f"{scales} {count} of {len(one.verdicts)} hold"

@@ -12,7 +12,7 @@ from icl.runs.documents import dumps
 
 
 def emit(document: Mapping[str, Any], show: Callable[[], None], form: str) -> None:
-    """The result, on stdout. A reader that has gone away (`| head`) does not change how it ended."""
+    """Print the result on stdout. A closed pipe (`| head`) does not change the exit code."""
     try:
         if form == "json":
             print(dumps(document), flush=True)
@@ -30,7 +30,7 @@ def silence_stdout() -> None:
 
 @contextlib.contextmanager
 def stdout_kept_for_results() -> Iterator[None]:
-    """Whatever libraries print meanwhile, from Python or below it, goes to stderr."""
+    """Send whatever libraries print meanwhile, from Python or below it, to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:

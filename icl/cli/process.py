@@ -59,7 +59,7 @@ def _open_what_is_closed() -> None:
 
 
 class _Stderr(io.TextIOWrapper):
-    """A reader of stderr that has gone away, or a full disk below it, ends nothing."""
+    """stderr whose closed pipe or full disk ends nothing."""
 
     def __init__(self) -> None:
         raw = io.FileIO(2, "w", closefd=False)

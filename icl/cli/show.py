@@ -1,4 +1,4 @@
-"""Documents as text: one row a check, readable at 80 columns; claims beside it or, where narrow, below."""
+"""Documents as text: one row per check, readable at 80 columns; claims in a column of their own, or below."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cell = tuple[float | None, float | None]  # a number and its standard error
 def checks(
     documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True, verbose: bool = False
 ) -> None:
-    """A table of verdicts; with `claims` what each is about, and `full`, for one, all that was measured."""
+    """Print a table of verdicts; with `claims` the claims, with `full` all that was measured."""
     from rich.console import Console
 
     console = Console()
@@ -57,7 +57,7 @@ def checks(
 
 
 def headed(padding: tuple[int, int] | tuple[int, int, int, int]) -> Any:
-    """An empty table with a line below its head."""
+    """Return an empty table with a line below its head."""
     from rich import box
     from rich.table import Table
 
@@ -65,12 +65,12 @@ def headed(padding: tuple[int, int] | tuple[int, int, int, int]) -> Any:
 
 
 def heading(metric: str) -> str:
-    """Its name, and below it what kind of number it is."""
+    """Return a metric's name and, below it, the kind of number it is."""
     return f"{metric}\n{kind_of(metric)}" if kind_of(metric) else metric
 
 
 def width(table: Any) -> int:
-    """The columns of a terminal that it would take."""
+    """Return the number of columns of a terminal that a table takes."""
     from rich.console import Console
     from rich.measure import Measurement
 
@@ -79,7 +79,7 @@ def width(table: Any) -> int:
 
 
 def _against_bound(document: Mapping[str, Any]) -> Any:
-    """The inequality, what kind of number was measured, and where its bound comes from."""
+    """Return the inequality, the kind of number measured, and the source of its bound."""
     from rich.text import Text
 
     bound = document["bound"]
@@ -96,7 +96,7 @@ def _of_claim(claim: Mapping[str, Any]) -> str:
 
 
 def coloured(document: Mapping[str, Any]) -> str:
-    """The verdict: red and with a mark where it is not the expected one."""
+    """Return the verdict, red and with a mark if it is not the expected one."""
     mark = "" if document["verdict"] == document["expected"] else " !"
     return f"[{_colour(document)}]{document['verdict']}{mark}[/]"
 
@@ -134,7 +134,7 @@ def _details(console: Any, document: Mapping[str, Any]) -> None:
 
 
 def _indented(text: str, columns: int = 2) -> Any:
-    """Wrapped between words, whatever it is."""
+    """Return text wrapped between words."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -142,7 +142,7 @@ def _indented(text: str, columns: int = 2) -> Any:
 
 
 def figures(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Every claim of every figure, and where the picture is."""
+    """Print every claim of every figure, and the path of the picture."""
     from rich.console import Console
 
     console = Console()
@@ -160,14 +160,14 @@ def totals(claims: Sequence[Mapping[str, Any]]) -> str:
     """`31 hold, 3 fail as expected, 17 undecided, 1 other than expected`"""
     counts = Counter(claim["verdict"] for claim in claims if claim["verdict"] == claim["expected"])
     words = {"holds": ("holds", "hold"), "fails": ("fails as expected", "fail as expected")}
-    told = [(counts[verdict], *words.get(verdict, (verdict, verdict))) for verdict in VERDICTS]
+    counted = [(counts[verdict], *words.get(verdict, (verdict, verdict))) for verdict in VERDICTS]
     others = len(claims) - counts.total()
-    told.append((others, "other than expected", "other than expected"))
-    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in told if count)
+    counted.append((others, "other than expected", "other than expected"))
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counted if count)
 
 
 def in_short(document: Mapping[str, Any]) -> str:
-    """A check or figure in a few words: what came of it, and how long it took."""
+    """Return the outcome of a check or figure in a few words, and its seconds."""
     how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
     if "verdict" in document:
         return f"{outcome(document)}, {measurement(document)} ({how})"
@@ -175,21 +175,21 @@ def in_short(document: Mapping[str, Any]) -> str:
 
 
 def needs(group: str, id: str, reason: str) -> str:
-    """Why something was skipped, which says `ID needs ...: ...`."""
+    """Return why something was skipped, as `ID needs ...: ...`."""
     return f"skipped: {reason if id in reason else f'{group} {id} needs what is not here: {reason}'}"
 
 
 def reproduced(document: Mapping[str, Any]) -> None:
-    """The totals, whatever is not as expected or did not come about, and where all can be read at leisure."""
+    """Print the totals, what is not as expected, what was skipped or failed, and the report's path."""
     from rich.console import Console
 
     console = Console()
-    told = [(check, check["check"]) for check in document["checks"]]
+    counted = [(check, check["check"]) for check in document["checks"]]
     claims = [(claim, figure["figure"]) for figure in document["figures"] for claim in figure["claims"]]
-    for what, found in (("checks", told), (f"claims of {len(document['figures'])} figures", claims)):
+    for what, found in (("checks", counted), (f"claims of {len(document['figures'])} figures", claims)):
         if found:
             console.print(f"{len(found)} {what}: {totals([claim for claim, _ in found])}", highlight=False)
-    for claim, id in [*told, *claims]:
+    for claim, id in [*counted, *claims]:
         if claim["verdict"] != claim["expected"]:
             measured = measurement(claim) if isinstance(claim["bound"], Mapping) else _of_claim(claim)
             text = f"{id}: {outcome(claim)}: {claim['claim']}: {measured}"
@@ -209,7 +209,7 @@ def reproduced(document: Mapping[str, Any]) -> None:
 
 
 def run(document: Mapping[str, Any], experiment: str) -> None:
-    """The run as a person wants to see it: numbers by seed, then verdicts, then where things are."""
+    """Print a run: metrics by seed, verdicts, and its folder."""
     from rich.console import Console
 
     console = Console()
@@ -247,7 +247,7 @@ def _table(
 
 
 def _mean(metrics: Mapping[str, Any], name: str) -> str:
-    """The mean over seeds with its standard error, if it was sampled: seeds are, apart from one another."""
+    """Return the mean over seeds and, if it was sampled, its standard error; seeds are independent."""
     errors = _errors(metrics, name)
     known = [error for error in errors if error is not None]
     error = math.hypot(*known) / len(known) if known and len(known) == len(errors) else None
@@ -270,7 +270,7 @@ def _cell(cell: Cell) -> str:
 
 
 def multirun(results: Sequence[Mapping[str, Any]]) -> None:
-    """One row a job."""
+    """Print a table with one row per job."""
     from rich.console import Console
 
     documents = [result["document"] for result in results]
@@ -291,13 +291,13 @@ def multirun(results: Sequence[Mapping[str, Any]]) -> None:
     Console().print(table)
 
 
-def report(document: Mapping[str, Any], told: ReportContent) -> None:
+def report(document: Mapping[str, Any], book: ReportContent) -> None:
     """Print a summary of the page in one line, and its path."""
     from icl.report.page import summary
 
-    missing = sum(entry.document is None for entry in told.entries)
-    rest = f" {missing} of {len(told.entries)} checks and figures have no result." if missing else ""
-    print(f"{summary(told)}{rest}".strip())
+    missing = sum(entry.document is None for entry in book.entries)
+    rest = f" {missing} of {len(book.entries)} checks and figures have no result." if missing else ""
+    print(f"{summary(book)}{rest}".strip())
     print(document["report"])
     if "wandb" in document:
         print(document["wandb"])

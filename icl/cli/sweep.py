@@ -1,4 +1,4 @@
-"""A sweep in the terminal: how far it is while it runs, and what it has found."""
+"""A sweep in the terminal: its progress while it runs, and its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from icl.runs.metric_kinds import RISKS
 from icl.runs.sweeps import STATES
 
 METRICS = (*RISKS, "loss", "dist_preconditioned")  # of a table, as many as fit; sweep.csv has them all
-FEW = 24  # jobs that are told one by one
+FEW = 24  # jobs that are shown one by one
 _COLOURS = {"running": "cyan", "failed": "red", "interrupted": "yellow"}
 
 
@@ -117,13 +117,13 @@ class Watch:
         lines = [
             Text("  ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "starting")
         ]
-        told = [
+        unfinished = [
             (outcome, job, number)
             for state in ("failed", "running", "interrupted")
             for number, (job, outcome) in enumerate(zip(stored.jobs, outcomes, strict=True), 1)
             if outcome.state == state
         ]
-        for outcome, job, number in told[:FEW]:
+        for outcome, job, number in unfinished[:FEW]:
             which = f"{number}/{len(stored.jobs)} {' '.join(stored.own_overrides(job))}"
             text = f"{outcome.state:<12}{which} {outcome.error}"
             lines.append(Text(text, style=_COLOURS[outcome.state], no_wrap=True, overflow="ellipsis"))

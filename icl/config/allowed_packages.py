@@ -28,7 +28,7 @@ _fixed: tuple[str, ...] | None = None
 
 
 def installed() -> tuple[str, ...]:
-    """The packages that let themselves in, by name."""
+    """Return the names of installed packages that register themselves as icl.packages."""
     return _installed(tuple((place, _changed(place)) for place in sys.path))
 
 
@@ -40,12 +40,12 @@ def _changed(place: str) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _installed(places: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    """Looked up anew once something is installed, which changes the folder it lies in."""
+    """Look the packages up again after an installation, which changes a folder of sys.path."""
     return tuple(sorted({entry.module for entry in importlib.metadata.entry_points(group=GROUP)}))
 
 
 def named() -> tuple[str, ...]:
-    """The packages that ICL_PACKAGES names."""
+    """Return the packages that ICL_PACKAGES names."""
     names = os.environ.get("ICL_PACKAGES", "").replace(":", ",").split(",")
     return tuple(name.strip() for name in names if name.strip())
 
@@ -88,7 +88,7 @@ def frozen_allowlist(packages: tuple[str, ...]) -> Iterator[None]:
 
 
 def conf_of(package: str) -> Path | None:
-    """The folder of its configs, where it has one."""
+    """Return the folder of a package's configs, if it has one."""
     top, *inner = package.split(".")
     with contextlib.suppress(ImportError, ValueError):
         spec = importlib.util.find_spec(top)

@@ -1,4 +1,4 @@
-"""Comments in the configs: beside each key, and the first line of each file."""
+"""Comments in the configs: after each key, and the first line of each file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"^#\s*reference:\s*")
 
 
 def of_keys(configs: ConfigDirs, verb: str, choices: Mapping[str, str | None]) -> dict[str, str]:
-    """Comments by dotted key, of conf/VERB.yaml, base.yaml and the options chosen; those of a user's win."""
+    """Return comments by dotted key, of conf/VERB.yaml, base.yaml and the options chosen; a user's win."""
     names = {"base": "_global_", verb: "_global_"}
     names |= {f"{group}/{option}": group for group, option in choices.items() if option}
     found: dict[str, str] = {}
@@ -41,15 +41,15 @@ def of_option(configs: ConfigDirs, group: str, option: str) -> str:
 
 
 def _first(lines: list[str]) -> str:
-    told = []
+    lines_shown = []
     for line in lines:
         if not line.startswith("#"):
             break
         if _REFERENCE.match(line):
             return _REFERENCE.sub("", line)
         if not _HEADER.match(line):
-            told.append(line.lstrip("# "))
-    sentence = re.split(r"(?<=[\w)\]])\. (?=[A-Z~+])", " ".join(told), maxsplit=1)[0].removesuffix(".")
+            lines_shown.append(line.lstrip("# "))
+    sentence = re.split(r"(?<=[\w)\]])\. (?=[A-Z~+])", " ".join(lines_shown), maxsplit=1)[0].removesuffix(".")
     return textwrap.shorten(sentence, _LONGEST, placeholder=" ...")
 
 

@@ -27,7 +27,7 @@ Keys = Callable[[ConfigDirs, str, Sequence[str]], list[str]]
 
 
 def explain(configs: ConfigDirs, verb: str, overrides: Sequence[str], error: Exception, keys: Keys) -> str:
-    """One line for an error of Hydra or OmegaConf, with the nearest choice where there is one."""
+    """Return an error of Hydra or OmegaConf in one line, with the nearest choice if there is one."""
     text, cause = str(error), error.__cause__ or error.__context__
     while cause is not None:  # of a value that a resolver refused
         if isinstance(cause, InputError):

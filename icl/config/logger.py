@@ -45,7 +45,7 @@ def under_agent() -> bool:
 
 @dataclass(frozen=True)
 class LoggerSettings:
-    """`logger.*`: whether and where W&B is told. No number depends on it.
+    """`logger.*`: whether and where W&B logs. No number depends on it.
 
     The mode `auto` is offline, but online for a W&B agent, whose sweep would lose the run. `name`, `group`
     and `job_type` replace those a run has of itself; `tags`, a list or the text a,b, are added to its own.
@@ -134,7 +134,7 @@ def _validate_wandbs(settings: Mapping[str, Any]) -> None:
 
 
 def logger_of(node: Mapping[str, Any]) -> LoggerSettings:
-    """The group as composed: what is a group of its own is a logger of Lightning's."""
+    """Parse the group as composed; a nested group is a logger of Lightning's."""
     lightning = {k: entry for k, entry in node.items() if isinstance(entry, Mapping) and k != "settings"}
     own = {name: entry for name, entry in node.items() if name not in lightning}
     for name, entry in lightning.items():

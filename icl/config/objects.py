@@ -31,7 +31,7 @@ def allowed_target(key: str, name: Any) -> str:
 
 
 def target_of(key: str, node: Mapping[str, Any]) -> str:
-    """The class a config node describes, by name; it and those within it are of allowed packages."""
+    """Return the name of the class that a config node describes; its package must be allowed."""
     if "_target_" not in node:
         raise InputError(f"{key}: has no _target_; choose one of the group's options")
     for name in _HYDRAS_OWN:
@@ -46,7 +46,7 @@ def target_of(key: str, node: Mapping[str, Any]) -> str:
 
 
 def target_class(key: str, name: Any) -> type:
-    """The class a `_target_` names."""
+    """Return the class that a `_target_` names."""
     name = allowed_target(key, name)
     module, _, attribute = name.rpartition(".")
     try:
@@ -60,7 +60,7 @@ def target_class(key: str, name: Any) -> type:
 
 
 def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
-    """The object a config node describes; `given` are arguments that other nodes supply."""
+    """Build the object that a config node describes; `given` are arguments that other nodes supply."""
     cls = target_class(key, target_of(key, node))
     settings = {k: _built(f"{key}.{k}", v) for k, v in node.items() if k != "_target_"}
     parameters = inspect.signature(cls).parameters
@@ -87,7 +87,7 @@ def _built(key: str, value: Any) -> Any:
 
 
 def settings_of(cls: type[T], key: str, node: Mapping[str, Any]) -> T:
-    """A dataclass of settings, every key of `node` a field of it."""
+    """Build a dataclass of settings from `node`, every key of which is a field."""
     known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
     for name in node:
         if name not in known:

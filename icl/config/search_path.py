@@ -19,7 +19,7 @@ _MOST_CHOICES_SHOWN = 24
 
 
 def conf_dir() -> Path:
-    """The shipped configs: `icl/conf` in an installed wheel, `conf` beside the package in a checkout."""
+    """Return the folder of shipped configs: `icl/conf` in a wheel, in a checkout `conf` next to `icl`."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
     return installed if (installed / "base.yaml").is_file() else package.parent / "conf"
@@ -27,7 +27,7 @@ def conf_dir() -> Path:
 
 @dataclass(frozen=True)
 class ConfigDirs:
-    """The shipped configs; beside them those of installed packages and, with --config-dir, a user's own."""
+    """Folders of configs: shipped ones, those of installed packages and, with --config-dir, a user's."""
 
     user: Path | None = None
     installed: tuple[Path, ...] = ()
@@ -53,7 +53,7 @@ class ConfigDirs:
         return {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
 
     def files(self) -> Iterator[tuple[Path, str]]:
-        """Every file of every folder, and what it is called there."""
+        """Yield every file of every folder, and its path there."""
         for folder in self.folders:
             yield from ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*.yaml"))
 
@@ -66,7 +66,7 @@ class ConfigDirs:
         return digest.hexdigest()[:16]
 
     def options(self, group: str) -> list[str]:
-        """Every option of a config group, nested ones too, ours and the user's."""
+        """Return every option of a config group, nested ones included."""
         places = [folder / group for folder in self.folders]
         paths = {
             path.relative_to(place).with_suffix("") for place in places for path in place.rglob("*.yaml")

@@ -43,7 +43,7 @@ class Session:
 
 
 def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: ConfigDirs) -> Session:
-    """Checks what every verb understands, and that there is nothing else but `own`."""
+    """Validate the settings that every verb has, and refuse keys that are neither these nor `own`."""
     settings = composed.settings
     known = [*COMMON, *own]
     for key in settings:
@@ -81,12 +81,12 @@ def _outputs(paths: Any) -> Path:
 
 
 def process_tree() -> str:
-    """A name that this process, or who started it, shares with all that it starts from here on."""
+    """Return a name shared by this process and all processes started from it."""
     return os.environ.setdefault("ICL_PROCESS_TREE", f"{os.getpid()}-{time.time_ns()}")
 
 
 def keep_caches_in(outputs: Path) -> None:
-    """Libraries keep what they cache between processes below `outputs`, unless the user chose a place.
+    """Keep the caches of libraries below `outputs`, unless the user chose a place.
 
     To be called before validation, which imports them: matplotlib and inductor then make their folders.
     """

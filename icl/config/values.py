@@ -52,7 +52,7 @@ def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def literal(value: Any) -> str:
-    """A Python value in Hydra's override grammar."""
+    """Return a Python value in Hydra's override grammar."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if value is None:

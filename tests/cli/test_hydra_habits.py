@@ -60,11 +60,7 @@ def test_what_is_not_installed_names_its_extra(tiny: Run, monkeypatch: pytest.Mo
         assert found.code == 2 and f"{name}: is not installed; pip install 'icl[slurm]'" in found.err
 
 
-def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = tiny("--cfg", "job", "-p", "train")
-    assert shown.code == 0 and "steps: 4" in shown.out
-    none = tiny("--cfg", "job", "-p", "nope")
-    assert (none.code, none.out) == (2, "") and "nope" in none.err
+def test_hydras_search_path(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.root, "handlers", [])  # Hydra adds its own
     monkeypatch.setattr(logging.root, "level", logging.root.level)
     assert "conf" in tiny("--info", "searchpath").out
@@ -73,17 +69,6 @@ def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lists_by_scale_are_resolved(tiny: Run) -> None:
     shown = tiny("--cfg", "job", "--resolve", "-p", "optimizer")
     assert shown.code == 0 and "betas:\n- 0.9\n- 0.99\n" in shown.out
-
-
-@pytest.mark.parametrize("flag", [(), ("-m",)], ids=["one", "multirun"])
-@pytest.mark.parametrize(
-    "override", ["run.dir=there", "sweep.dir=there", "sweep.subdir=x", "job.name=mine", "verbose=true"]
-)
-def test_what_hydra_would_not_do_here(flag: tuple[str, ...], override: str, tiny: Run, outputs: Path) -> None:
-    found = tiny(*flag, f"hydra.{override}")
-    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
-    assert found.err.startswith(f"icl: hydra.{override.partition('=')[0]}: leave it")
-    assert not outputs.exists() and not list(Path.cwd().iterdir())
 
 
 def test_no_logger_at_all(tiny: Run, outputs: Path) -> None:

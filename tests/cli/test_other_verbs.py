@@ -48,21 +48,10 @@ def test_the_quick_ones_load_nothing_heavy(icl: Run, tiny: Run, outputs: Path) -
     assert done.returncode == 0 and done.stdout.count('"cached": true') == 2, (done.stdout, done.stderr)
 
 
-def test_help_names_every_verb_and_each_has_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_verb_and_the_settings_of_a_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert all(f"  {verb} " in text for verb in VERBS)
-    for verb, wanted in {
-        "train": ["experiment=", "ahn eq. (11): P =", "* adam", "train.clip=0.01", "icl train -m"],
-        "check": ["ahn/lemma1", "Lemma 1, eqs. (8) and (9)", "jobs=null", "icl check check=all"],
-        "reproduce": ["only=[]"],
-        "report": ["only=[]"],
-        "list": ["usage"],
-        "clean": ["usage"],
-    }.items():
-        assert main([verb, "--help"]) == 0
-        text = capsys.readouterr().out
-        assert all(part in text for part in wanted), (verb, text)
     assert main(["check", "check=xie/theorem1", "scale=smoke", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1." in text

@@ -1,7 +1,7 @@
 """Hydra's own multirun of `icl VERB -m`, with any sweeper and any launcher.
 
 A sweeper decides on jobs and hands them, all at once or batch by batch, to the launcher that the config
-names. Put before that launcher, we see every job before it runs and what it gave back, whoever the two are:
+names. Put before that launcher, we see every job before it runs and what it gave back, whichever they are:
 a job that cannot be used is refused before the first starts, and one that fails neither ends the others nor
 gets lost on the way.
 """
@@ -45,19 +45,19 @@ _BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 
 
 class Jobs(Protocol):
-    """Whoever has jobs run."""
+    """The owner of the jobs of a multirun."""
 
     def grid(self, jobs: Sequence[Overrides], composed: Iterable[Composed]) -> Sequence[Result | None]:
         """Validate all jobs; return the results of those that are done. An InputError writes nothing."""
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
-        """The config without what a sweeper is to find, and what it is to find it from."""
+        """Begin a search: the config without the swept keys, the sweeper's settings, and the swept overrides."""
 
     def validate_job(self, job: Overrides, composed: Composed) -> Result | None:
-        """A job of a search, if it is done. Raises InputError if it is unusable."""
+        """Return the result of a search's job if it is done. Raises InputError if it is unusable."""
 
     def begin(self) -> None:
-        """The jobs known so far are about to run: from here on their sweep is on disk."""
+        """Store the sweep: the jobs known so far are about to run."""
 
     def bind_sweep(self, job: Any) -> Any:
         """Return the job function, bound to this sweep."""
@@ -138,7 +138,7 @@ class Multirun:
                 jobs = sweeper.split_arguments(given, None)[0]
             except ValueError as error:
                 raise InputError(f"-m: {one_line(error)}") from error
-            self.known = self.jobs.grid(jobs, self._composed(jobs))
+            self.known = self.jobs.grid(jobs, self._compose_jobs(jobs))
             setattr(sweeper, "validate_batch_is_legal", lambda _: None)  # noqa: B010, it has just been seen
         else:
             self.jobs.search(resolve(self.config), OmegaConf.to_container(hydra.sweeper), swept)
@@ -150,7 +150,7 @@ class Multirun:
         except Exception as error:
             if not any(result["status"] == "failed" for result in self.results):
                 raise
-            # The sweeper has given up over jobs that failed, which are told at the end.
+            # The sweeper has given up over jobs that failed, which are listed at the end.
             print(f"icl: the sweep ends here: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
         finally:
             # Hydra's basic sweeper has kept there what was typed, secrets and all.
@@ -160,7 +160,7 @@ class Multirun:
         self, jobs: list[Overrides], first: int, context: HydraContext, task: HydraTask
     ) -> Sequence[JobReturn]:
         """Run a batch of jobs by the chosen launcher, and return what the sweeper is to see."""
-        known = self._known(jobs) if self.known is None else self.known[first : first + len(jobs)]
+        known = self._lookup_results(jobs) if self.known is None else self.known[first : first + len(jobs)]
         self.jobs.begin()
         sent = [job for job, result in zip(jobs, known, strict=True) if result is None]
         back = iter(self._launched(sent, first, context, task) if sent else [])
@@ -200,7 +200,7 @@ class Multirun:
             with contextlib.suppress(OSError):
                 files.rmdir()  # if a worker has died, its logs stay
 
-    def _composed(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
+    def _compose_jobs(self, jobs: Sequence[Sequence[str]]) -> Iterator[Composed]:
         """Yield the configs of the jobs."""
         verb, own = self.config.hydra.job.config_name, list(self.config.hydra.overrides.hydra)
         for job in jobs:
@@ -216,13 +216,13 @@ class Multirun:
             for job, result in zip(jobs, results, strict=True)
         ]
 
-    def _known(self, jobs: Sequence[Overrides]) -> list[Result | None]:
+    def _lookup_results(self, jobs: Sequence[Overrides]) -> list[Result | None]:
         """Return results known beforehand: of jobs that are done, and of unusable ones, which fail. In the
         first batch, before which nothing has run, an unusable job is refused."""
         known: list[Result | None] = []
         for job in jobs:
             try:
-                known += [self.jobs.validate_job(job, composed) for composed in self._composed([job])]
+                known += [self.jobs.validate_job(job, composed) for composed in self._compose_jobs([job])]
             except InputError as error:
                 if not self.results:
                     raise

@@ -56,7 +56,7 @@ class Sweep:
 
     kind: str
     configs: ConfigDirs
-    pid: int = field(default_factory=os.getpid)  # of the process that asked
+    pid: int = field(default_factory=os.getpid)  # of the process that runs icl
     fingerprint: str = ""
     outputs: Path = Path()
     form: str = "text"
@@ -94,9 +94,9 @@ class Sweep:
         if name in OPTIMISERS and self.metric is None:
             raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
         outputs = parse_session(self.kind, OWN[self.kind], composed, self.configs).outputs
-        asked = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in KEYS_WITHOUT_EFFECT)
-        asked = [o for o in asked if not o.startswith("search.trials=")]  # more of them continue a search
-        self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": asked})
+        given = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in KEYS_WITHOUT_EFFECT)
+        given = [o for o in given if not o.startswith("search.trials=")]  # more of them continue a search
+        self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": given})
 
     def validate_job(self, job: Sequence[str], composed: Composed) -> Result | None:
         found = self._validated(job, composed, len(self.jobs))
@@ -138,15 +138,15 @@ class Sweep:
     def run_vectorized(self, jobs: Sequence[Sequence[str]], max_replicas: int | None) -> list[Result]:
         from icl.jobs.execution.vectorized import run_vectorized
 
-        asked = [self._pending.pop(tuple(job)) for job in jobs]
-        requests: Any = [one.request for one in asked]
-        session = replace(asked[0].session, group=self.fingerprint)
+        pending = [self._pending.pop(tuple(job)) for job in jobs]
+        requests: Any = [one.request for one in pending]
+        session = replace(pending[0].session, group=self.fingerprint)
         found = run_vectorized(requests, session, max_replicas)
         return [
             _failed(document, one.composed)
             if isinstance(document, Exception)
             else _success(document, one.composed)
-            for one, document in zip(asked, found, strict=True)
+            for one, document in zip(pending, found, strict=True)
         ]
 
     def objective_value(self, result: Result) -> Any:
@@ -204,7 +204,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class JobFunction:
-    """One job, wherever a launcher runs it. Over a failure it does not raise."""
+    """Job function of a launcher. A failure is returned, not raised."""
 
     kind: str
     configs: ConfigDirs
@@ -213,9 +213,9 @@ class JobFunction:
 
     def __call__(self, composed: Composed) -> Result:
         with requeue_on_timeout():
-            return self._made(composed)
+            return self._run(composed)
 
-    def _made(self, composed: Composed) -> Result:
+    def _run(self, composed: Composed) -> Result:
         try:
             request, session = parse(self.kind, composed, self.configs)
             return _success(run_request(request, replace(session, group=self.group)), composed)
@@ -261,14 +261,14 @@ def _failure(error: BaseException) -> Result:
 
 
 def _objective_name(composed: Composed) -> str | None:
-    """The metric that a sweeper looks for."""
+    """Return the metric that a sweeper optimizes."""
     if composed.choices.get("hydra/sweeper") == "search":
         return str(composed.settings["search"]["objective"])
     return composed.settings.get("optimized_metric")
 
 
 def _objective(document: Document, metric: str | None) -> float | None:
-    """The mean over seeds of the metric that a search goes by."""
+    """Return the mean over seeds of the metric that a sweeper optimizes."""
     if metric is None:
         return None
     known = document["metrics"]
@@ -281,7 +281,7 @@ def _objective(document: Document, metric: str | None) -> float | None:
 
 
 def summarize(sweep: Sweep, results: Sequence[Result], seconds: float) -> Document:
-    """The document of a finished multirun, and its CSV."""
+    """Return the document of a finished multirun, and write its CSV."""
     stored = sweep.stored
     outcomes = [_outcome(stored, job, result) for job, result in zip(stored.jobs, results, strict=True)]
     own = [stored.own_overrides(job) for job in stored.jobs]

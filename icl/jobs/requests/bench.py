@@ -32,8 +32,8 @@ def parse(settings: Mapping[str, Any]) -> BenchRequest:
     )
 
 
-def run_benchmarks(request: BenchRequest, tell: Callable[[dict[str, Any]], None]) -> Document:
-    """Each row is told as soon as it is measured."""
+def run_benchmarks(request: BenchRequest, report: Callable[[dict[str, Any]], None]) -> Document:
+    """Measure each row, and call `report` on it at once."""
     import torch
 
     if request.threads is not None:
@@ -42,7 +42,7 @@ def run_benchmarks(request: BenchRequest, tell: Callable[[dict[str, Any]], None]
     rows: list[dict[str, Any]] = []
     for row in importlib.import_module(f"icl.bench.{request.name}").run(request.repeats):
         rows.append(row)
-        tell(row)
+        report(row)
     threads_and_torch = {"threads": torch.get_num_threads(), "torch": torch.__version__}
     machine = {name: hardware()[name] for name in ("cpu", "cores")} | threads_and_torch
     return {"bench": request.name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}

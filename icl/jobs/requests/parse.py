@@ -35,7 +35,7 @@ def parse(
 
 
 def parse_named(kind: str, id: str, overrides: Sequence[str], configs: ConfigDirs) -> tuple[Request, Session]:
-    """Parse a check or figure by name; `check.seed` counts only for a check that has one."""
+    """Parse a check or figure by name; `check.seed` is ignored by a check without a seed."""
     seedless = [override for override in overrides if not override.startswith("check.seed=")]
     composed = compose(configs, kind, [f"{kind}={id}", *seedless])
     if len(seedless) < len(overrides) and "seed" in composed.settings[kind]:
