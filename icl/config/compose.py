@@ -125,13 +125,10 @@ class _Base:
         self.has_nested = (
             has_nested  # some file sets a key where the user writes it, and Hydra composed it there
         )
-        self.wanted = 0
+        self.resolved: dict[
+            tuple[str, ...], Composed | None
+        ] = {}  # by the values set first; None: wanted once
         self._may_follow: dict[tuple[str, ...], bool] = {}
-
-    @functools.cached_property
-    def resolved(self) -> Composed:
-        """Its settings without any value; they share no state with a config."""
-        return resolve(self.config)
 
     @functools.cached_property
     def _expressions(self) -> list[str]:
@@ -184,16 +181,32 @@ class Composer(ConfigLoader):
         return plain
 
     def _plain(self, verb: str, given: Sequence[_Given], split: _Split, base: _Base) -> Composed | None:
-        """Set plain values, from which no other value can follow, on the settings of a base. It is resolved
-        the second time it is wanted. None where that cannot be done."""
-        base.wanted += 1
-        keys = (*([verb] if split.file else []), *(one.key for one in split.values))
-        if base.wanted < 2 or base.may_follow(keys):
+        """Set plain values, from which no other value can follow, on what the others resolve to, if these were
+        wanted before. None where that cannot be done."""
+        first = [one for one in split.values if base.may_follow((one.key,))]  # such as scale
+        key = tuple(one.typed for one in first)
+        if key not in base.resolved:
+            while len(base.resolved) >= _KEPT:
+                del base.resolved[next(iter(base.resolved))]
+            base.resolved[key] = None
             return None
-        stored = base.resolved
+        if split.file is not None and (
+            base.may_follow((verb,)) or any(_is_below(verb, one) for one in first)
+        ):
+            return None
+        stored = base.resolved[key]
+        if stored is None:
+            part = [one for one in given if one in first or one not in split.values]
+            plain = replace(split, values=tuple(first), file=None)
+            try:
+                stored = resolve(self._with_values(verb, part, plain, base, RunMode.RUN))
+            except (InputError, *ERRORS):  # it may need the other values
+                return None
+            base.resolved[key] = stored
+        values = [one for one in split.values if one not in first]
         settings = _copied(stored.settings)
-        below = [one for one in split.values if user_key(one.key).startswith(f"{verb}.")]
-        if not all(_put(settings, one.read) for one in split.values if one not in below):
+        below = [one for one in values if _is_below(verb, one)]
+        if not all(_put(settings, one.read) for one in values if one not in below):
             return None
         if split.file is not None:
             root = sources.as_value(self._configs.folders, verb, split.file)
@@ -521,6 +534,10 @@ def _named_in(files: tuple[tuple[str, int, int], ...]) -> list[str]:
 
 def _group_of(option: str) -> str:
     return option.lstrip("+~").partition("=")[0]
+
+
+def _is_below(verb: str, given: _Given) -> bool:
+    return user_key(given.key).startswith(f"{verb}.")
 
 
 def _outside(verb: str) -> set[str]:

@@ -142,6 +142,7 @@ def test_what_was_composed_is_nobody_elses(configs: ConfigDirs) -> None:
         (["train.batch=32"], ["train.batch='8'"], False),  # steps_per_batch names `train`
         (["train.steps=10"], ["train.steps=20"], False),
         (["scale=smoke"], ["scale=paper"], False),
+        (["scale=smoke", "train.steps=9", "seed=0"], ["scale=smoke", "train.steps=9", "seed=1"], True),
         (["seed=0"], ["seed=${train.steps}"], False),  # the value itself is an expression
         (["callbacks.heatmaps.count=1"], ["callbacks.heatmaps.count=2"], True),
         (["callbacks.heatmaps=null"], ["callbacks.heatmaps=null"], False),  # a group of settings

@@ -51,7 +51,7 @@ class Jobs(Protocol):
         """Validate all jobs; return the results of those that are done. An InputError writes nothing."""
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
-        """Begin a search: the config without the swept keys, the sweeper's settings, and the swept overrides."""
+        """Begin a search: the config without swept keys, the sweeper's settings, the swept overrides."""
 
     def validate_job(self, job: Overrides, composed: Composed) -> Result | None:
         """Return the result of a search's job if it is done. Raises InputError if it is unusable."""
