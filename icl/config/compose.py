@@ -181,8 +181,8 @@ class Composer(ConfigLoader):
         return plain
 
     def _plain(self, verb: str, given: Sequence[_Given], split: _Split, base: _Base) -> Composed | None:
-        """Set plain values, from which no other value can follow, on what the others resolve to, if these were
-        wanted before. None where that cannot be done."""
+        """Set plain values, from which no other value can follow, on what the others resolve to, if these
+        were wanted before. None where that cannot be done."""
         first = [one for one in split.values if base.may_follow((one.key,))]  # such as scale
         key = tuple(one.typed for one in first)
         if key not in base.resolved:
@@ -593,11 +593,18 @@ def _put(settings: dict[str, Any], override: Override) -> bool:
     for folder in folders:
         node = node.get(folder) if isinstance(node, dict) else None
     known = isinstance(node, dict) and name in node and not isinstance(node[name], dict)
-    plain = override.type is OverrideType.CHANGE and not isinstance(value, dict)
+    plain = override.type is OverrideType.CHANGE and _is_plain(value)
     if not known or not plain or any(_expressions(value)) or value == "???":
         return False
     node[name] = _copied(value)
     return True
+
+
+def _is_plain(value: Any, levels: int = 8) -> bool:
+    """Return whether it is a number, a text, or a list of such, not nested so deeply that Hydra may refuse it."""
+    if isinstance(value, list):
+        return levels > 0 and all(_is_plain(entry, levels - 1) for entry in value)
+    return not isinstance(value, dict)
 
 
 def _copied(node: Any) -> Any:
