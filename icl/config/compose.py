@@ -601,7 +601,7 @@ def _put(settings: dict[str, Any], override: Override) -> bool:
 
 
 def _is_plain(value: Any, levels: int = 8) -> bool:
-    """Return whether it is a number, a text, or a list of such, not nested so deeply that Hydra may refuse it."""
+    """Return whether it is a number, a text or a list, not nested so deeply that Hydra may refuse it."""
     if isinstance(value, list):
         return levels > 0 and all(_is_plain(entry, levels - 1) for entry in value)
     return not isinstance(value, dict)
