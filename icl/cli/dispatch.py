@@ -1,4 +1,4 @@
-"""Verbs that run something: argv is parsed and composed, one job is run, its document printed."""
+"""Verbs that run something: argv is parsed and composed, one handler is run, its document printed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "p
 
 
 @dataclass(frozen=True)
-class Job:
+class VerbHandler:
     """How a verb's config becomes a request, that a document, and that text and an exit code."""
 
     parse: Callable[[Composed, ConfigDirs], tuple[Any, Session]]
@@ -66,15 +66,15 @@ def _title(request: Request) -> str:
     return f"{request.kind} {request.id}"
 
 
-JOBS = {
-    "train": Job(
+HANDLERS = {
+    "train": VerbHandler(
         partial(parse, "train"),
         run_request,
         lambda document, request, _: show.run(document, request.id),
         title=_title,
         is_swept=True,
     ),
-    "check": Job(
+    "check": VerbHandler(
         partial(parse, "check"),
         run_request,
         lambda document, _, verbose: show.checks([document], full=True, verbose=verbose),
@@ -82,7 +82,7 @@ JOBS = {
         is_swept=True,
         example="ahn/theorem1",
     ),
-    "figure": Job(
+    "figure": VerbHandler(
         partial(parse, "figure"),
         run_request,
         lambda document, *_: show.figures([document]),
@@ -90,28 +90,30 @@ JOBS = {
         is_swept=True,
         example="ahn/fig1",
     ),
-    "reproduce": Job(
+    "reproduce": VerbHandler(
         reproduce.parse,
         reproduce.reproduce,
         lambda document, *_: show.reproduced(document),
         title=lambda _: "",
         uses_cluster=True,
     ),
-    "report": Job(
+    "report": VerbHandler(
         report.parse,
         report.build_report,
         lambda found, *_: show.report(*found),
         lambda _: OK,
     ),
-    "sweep": Job(
+    "sweep": VerbHandler(
         stored_sweep.parse,
         lambda request, _: stored_sweep.sweep_status(request),
         lambda document, *_: swept_runs.show(document),
         lambda document: FAILED if document["failed"] else OK,
     ),
-    "bench": Job(_parse_bench, _run_bench, lambda document, *_: bench_lines.show(document), lambda _: OK),
+    "bench": VerbHandler(
+        _parse_bench, _run_bench, lambda document, *_: bench_lines.show(document), lambda _: OK
+    ),
 }
-SWEEP_FIGURE = Job(
+SWEEP_FIGURE = VerbHandler(
     sweep_figure.parse,
     sweep_figure.draw_sweep,
     lambda document, *_: show.figures([document]),
@@ -121,47 +123,49 @@ SWEEP_FIGURE = Job(
 
 
 def command(verb: str, args: Sequence[str]) -> int:
-    """Run a verb's job, or one of three that are not a single job: Hydra's output, =all and -m."""
-    flags, job = parse_flags(verb, args), JOBS[verb]
+    """Run a verb's handler, or one of three that are not a single handler: Hydra's output, =all and -m."""
+    flags, handler = parse_flags(verb, args), HANDLERS[verb]
     configs = ConfigDirs.of(flags.config_dir)
     if any(getattr(flags, name) for name in hydra.FLAGS):
         hydra.show(verb, flags, configs)
         return OK
     swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may say it too
-    _refuse(swept and not job.is_swept, verb)
+    _refuse(swept and not handler.is_swept, verb)
     name, overrides = verb, flags.overrides
-    if job.example:
+    if handler.example:
         which = chosen(verb, overrides)
         if which is None:
-            paper = job.example.partition("/")[0]
-            example = f"{verb}={job.example}, {verb}={paper}/all, {verb}=all"
+            paper = handler.example.partition("/")[0]
+            example = f"{verb}={handler.example}, {verb}={paper}/all, {verb}=all"
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
         if (verb, which) == ("figure", "sweep"):
             _refuse(swept, "figure=sweep", "draws a sweep")
-            name, job, overrides = "sweep", SWEEP_FIGURE, _drop_key(verb, overrides)
+            name, handler, overrides = "sweep", SWEEP_FIGURE, _drop_key(verb, overrides)
         elif which == "all" or which.endswith("/all"):
             _refuse(swept, f"{verb}={which}")
             return _many(verb, which, overrides, configs)
-    composed = None if swept else _compose_one(name, job, overrides, configs)
+    composed = None if swept else _compose_one(name, handler, overrides, configs)
     if composed is None:
-        _refuse(not job.is_swept, verb)
+        _refuse(not handler.is_swept, verb)
         return _multirun(verb, flags, configs)
-    request, session = job.parse(composed, configs)
+    request, session = handler.parse(composed, configs)
     verbose = composed.settings.get("verbose") is True
     with contextlib.ExitStack() as stack:
-        if job.title is not None:
-            display = Display(job.title(request), verbose=verbose)
+        if handler.title is not None:
+            display = Display(handler.title(request), verbose=verbose)
             stack.enter_context(_display_progress(display, session))
             session = replace(session, tell=display.see)
-        found = job.run(request, session)
+        found = handler.run(request, session)
     document = found[0] if isinstance(found, tuple) else found
     if not document:  # of a run that another process keeps, and reports
         return OK
-    emit(document, lambda: job.show(found, request, verbose), composed.settings["format"])
-    return job.code(document)
+    emit(document, lambda: handler.show(found, request, verbose), composed.settings["format"])
+    return handler.code(document)
 
 
-def _compose_one(name: str, job: Job, overrides: Sequence[str], configs: ConfigDirs) -> Composed | None:
+def _compose_one(
+    name: str, handler: VerbHandler, overrides: Sequence[str], configs: ConfigDirs
+) -> Composed | None:
     """Compose the config; return None where it turns out to mean a multirun."""
     try:
         composed = compose(configs, name, overrides)
@@ -169,7 +173,7 @@ def _compose_one(name: str, job: Job, overrides: Sequence[str], configs: ConfigD
         if multirun_meant(configs, name, overrides):  # then several values are no mistake
             return None
         raise
-    by_hydra = not (job.uses_cluster and composed.settings["cluster"] is not None)
+    by_hydra = not (handler.uses_cluster and composed.settings["cluster"] is not None)
     return None if composed.multirun and by_hydra else composed
 
 
@@ -217,7 +221,7 @@ def _multirun(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> int:
 
 @contextlib.contextmanager
 def _display_progress(display: Display, session: Session) -> Iterator[None]:
-    """Show the progress of a job on the terminal. SystemExit never leaves it."""
+    """Show the progress of a handler on the terminal. SystemExit never leaves it."""
     keep_caches_in(session.outputs)
     try:
         with stdout_kept_for_results(), display:

@@ -63,7 +63,7 @@ class Decision:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class ClaimNumbers:
     """Numbers of a kind (icl.verdicts.KINDS) that decide together; one is undecided where the interval
     value +- half_width straddles the bound, or is NaN."""
 
@@ -91,24 +91,24 @@ class Numbers:
         return [decide(sign * float(value), sign * float(bound), float(half)) for value, half in pairs]
 
 
-def exact(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
+def exact(values: ArrayLike, half_widths: ArrayLike = 0.0) -> ClaimNumbers:
     """Numbers from formulas: no error but rounding, which may be given as half a width."""
-    return Numbers("exact", values, half_widths)
+    return ClaimNumbers("exact", values, half_widths)
 
 
-def tried(values: ArrayLike) -> Numbers:
+def tried(values: ArrayLike) -> ClaimNumbers:
     """Worst of those at prompts, weights or problems that were drawn or given."""
-    return Numbers("tried", values)
+    return ClaimNumbers("tried", values)
 
 
-def searched(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
+def searched(values: ArrayLike, half_widths: ArrayLike = 0.0) -> ClaimNumbers:
     """Best that a search found: another may find a better one."""
-    return Numbers("searched", values, half_widths)
+    return ClaimNumbers("searched", values, half_widths)
 
 
-def sampled(values: ArrayLike, half_widths: ArrayLike = 0.0) -> Numbers:
+def sampled(values: ArrayLike, half_widths: ArrayLike = 0.0) -> ClaimNumbers:
     """Averages of random draws, with half the widths of their intervals."""
-    return Numbers("sampled", values, half_widths)
+    return ClaimNumbers("sampled", values, half_widths)
 
 
 def all_of(source: str, *decisions: Decision) -> Decision:

@@ -31,7 +31,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 @contextlib.contextmanager
 def writing(outputs: Path) -> Iterator[None]:
-    """Turns what the system says about an unwritable or full `outputs` into one line for its user."""
+    """Turn the system's error about an unwritable or full `outputs` into a one-line error."""
     try:
         yield
     except OSError as error:
@@ -54,13 +54,14 @@ def with_room(outputs: Path) -> Iterator[None]:
 
 
 def temporary(path: Path) -> Path:
-    """A fresh name beside `path` that `icl clean` knows as temporary."""
+    """Return a fresh name next to `path` that `icl clean` recognises as temporary."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
+    """Open a binary file that replaces `path` when the block ends without an error, and is removed
+    otherwise."""
     part = temporary(path)
     try:
         with open(part, "xb") as file:
@@ -81,7 +82,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes a rename in `folder` survive a power cut, on file systems that allow asking for it."""
+    """Make a rename in `folder` survive a power cut, on file systems that support it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -35,7 +35,7 @@ def bootstrap(values: Sequence[float | None], level: float = 0.95) -> dict[str, 
 
 
 def _resampled(values: np.ndarray) -> np.ndarray:
-    """The sum of each resample."""
+    """Return the sum of each resample."""
     import numpy as np
 
     drawn = _drawn(len(values))
@@ -44,8 +44,9 @@ def _resampled(values: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def _drawn(count: int) -> np.ndarray:
-    """A row for each resample: how often each of `count` values is in it, which is never 256 times: of fewer
-    it cannot be, and of more it has probability below 1e-500. So ten thousand seeds take 100 MB, not 800."""
+    """Return a row for each resample: how often each of `count` values is in it. That is never 256 times:
+    with fewer values it cannot be, and with more it has probability below 1e-500. So ten thousand seeds take
+    100 MB, not 800."""
     import numpy as np
 
     from icl.random import generator

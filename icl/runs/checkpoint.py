@@ -21,7 +21,7 @@ _NAME = re.compile(r"(\d{6,})-([0-9a-f]{16})\.pt")
 
 
 def save(folder: Path, state: dict[str, Any]) -> Path:
-    """Writes `state` as the newest checkpoint and drops all but the newest two.
+    """Write `state` as the newest checkpoint and drop all but the newest two.
 
     Raises TypeError where `state` could not be read back with `torch.load(weights_only=True)`.
     """

@@ -54,7 +54,7 @@ def sizes(outputs: str | Path) -> dict[str, int]:
 
 
 def remove(outputs: str | Path, garbage: Iterable[Garbage]) -> list[Path]:
-    """Removes what is still as it was found and what nobody works on; the paths removed."""
+    """Remove what has not changed since it was listed and is not in use; return the paths removed."""
     top = Path(outputs).resolve()
     chosen = list(garbage)
     for entry in chosen:
@@ -145,7 +145,7 @@ def _is_inside(top: Path, path: Path) -> bool:
 
 
 def _remove(entry: Garbage) -> bool:
-    """Renames first, so that whoever starts the same record now finds nothing rather than half of it."""
+    """Rename first, so that a process that starts the same record now finds none of it instead of half."""
     if not os.path.lexists(entry.path) or _stamp(entry.path) != entry.stamp:
         return False
     guard = _guard(entry.path)
@@ -170,7 +170,7 @@ def _remove(entry: Garbage) -> bool:
 
 
 def _guard(path: Path) -> Path | None:
-    """The lock whose holder may be at work on `path`; None for what is nobody's."""
+    """Return the lock whose holder may be writing `path`; None if there is none."""
     if path.suffix in (".json", ".lock"):
         return path.with_suffix(".lock")
     for folder in (path, *path.parents):
@@ -180,7 +180,7 @@ def _guard(path: Path) -> Path | None:
 
 
 def _prune(top: Path, folder: Path) -> None:
-    """Removes folders left empty, up to the kind's own."""
+    """Remove empty folders, up to the folder of the kind."""
     while len(folder.resolve().relative_to(top).parts) > 1:
         try:
             folder.rmdir()

@@ -97,7 +97,7 @@ class Sources:
         return found
 
     def _modules(self, wish: Import, seen: frozenset[Import] = frozenset()) -> list[str]:
-        """The modules that an import leads to; names that are no module of ours lead to nothing."""
+        """Return the modules that an import leads to; other packages' modules are left out."""
         module, name = wish
         if name is None:
             return [module]
@@ -116,7 +116,8 @@ class Sources:
         return path is not None and self._read(package, path).reexports is None
 
     def _look_up(self, module: str) -> Path | None:
-        """The file of a module, without the import of its package that importlib.util.find_spec makes."""
+        """Return the file of a module, without the import of its package that importlib.util.find_spec
+        makes."""
         top, *inner = module.split(".")
         for place in self._find(top):
             if place.is_file():
@@ -132,7 +133,7 @@ class Sources:
 
 
 def places(package: str) -> list[Path]:
-    """The folders of an importable package, or the file of a module that is none."""
+    """Return the folders of a package, or the file of a module."""
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
@@ -213,7 +214,7 @@ def _literal_imports(tree: ast.Module) -> Iterator[Import]:
 
 
 def _offered(body: Sequence[ast.stmt], here: str) -> dict[str, Import] | None:
-    """The names an `__init__` takes from elsewhere; None where its import does more than offer names."""
+    """Return the names that an `__init__` re-exports; None where it does more than that."""
     reexports: dict[str, Import] = {}
     for node in body:
         if isinstance(node, ast.ImportFrom) and all(alias.name != "*" for alias in node.names):

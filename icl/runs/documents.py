@@ -65,7 +65,8 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def read_json(path: Path, *, sealed: bool = False) -> dict[str, Any] | None:
-    """The object in `path`, without its seal; None where there is no file, no object, or a broken seal."""
+    """Return the object in `path`, without its seal; None where there is no file, no object, or a broken
+    seal."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

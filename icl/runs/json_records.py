@@ -43,7 +43,7 @@ class JsonRecords:
         return layout.record_path(self.outputs, self.kind, id, fingerprint)
 
     def find(self, id: str, fingerprint: str, digest: str) -> Any | None:
-        """The stored document made with this very code, or None."""
+        """Return the stored document if the current code made it."""
         record = documents.read_record(self.path(id, fingerprint))
         if record is None or complaint(record, digest) is not None:
             return None
@@ -63,7 +63,7 @@ class JsonRecords:
         roots: Sequence[str] = (),
         made: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Stores `document` and returns it as `find` will: NaN is None, arrays are lists.
+        """Store `document` and return it as `find` will: NaN is None, arrays are lists.
 
         `roots` and the runs it was `made` from are what `digest` is of, as icl.runs.code has it.
         """

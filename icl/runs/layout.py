@@ -38,7 +38,7 @@ def is_fingerprint(name: str) -> bool:
 
 
 def record_path(outputs: Path, kind: str, id: str, fingerprint: str) -> Path:
-    """The JSON file of a record, which need not exist."""
+    """Return the JSON file of a record, which need not exist."""
     if not _ID.fullmatch(id) or max(map(len, id.split("/"))) > _LONGEST:
         raise InputError(
             f"{kind} id={id!r}: must be names of letters, digits, _ . -, none above {_LONGEST}, joined by /"

@@ -51,7 +51,7 @@ class Lock:
         self._beating: threading.Thread | None = None
 
     def acquire(self, on_wait: Callable[[str], None] | None = None, *, blocking: bool = True) -> bool:
-        """Takes the lock, making its folder if need be; says once through `on_wait` whom it waits for."""
+        """Acquire the lock, creating its folder if needed; report the holder once through `on_wait`."""
         waited, pause = False, _POLL
         while not self._attempt():
             if not blocking:
@@ -183,7 +183,8 @@ def _is_flocked(path: Path) -> bool:
 
 
 def _flock(descriptor: int) -> bool:
-    """False when another has it. A file system without flock leaves the decision to the file's content."""
+    """Return False when another process has it. A file system without flock leaves the decision to the file's
+    content."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -247,7 +248,7 @@ def _start_of(pid: int) -> str | None:
 
 
 def _forget_in_child() -> None:
-    """A forked child must not keep its parent's locks when the parent is gone."""
+    """Close inherited locks in a forked child, which must not keep them when its parent ends."""
     for lock in list(_held):
         if lock._descriptor is not None:
             os.close(lock._descriptor)

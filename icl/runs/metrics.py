@@ -15,7 +15,8 @@ Table = dict[str, list[Any]]
 
 
 def write_metrics(path: Path, rows: Iterable[Row], columns: Sequence[str] | None = None) -> None:
-    """Writes `rows` whole. `columns` default to the first row's; what a row lacks, or None, is left empty."""
+    """Write `rows` to a new file. `columns` default to the first row's; what a row lacks, or None, is left
+    empty."""
     rows = list(rows)
     names = _columns(rows, columns)
     text = (_line(names) if names else "") + "".join(_format(names, row) for row in rows)
@@ -44,7 +45,7 @@ class MetricsWriter:
         write_metrics(path, self.rows, self.columns)
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Adds rows with one write."""
+        """Append rows with one write."""
         added: list[Row] = [dict(row) for row in rows]
         names = self.columns or _columns(added, None)
         text = "".join(_format(names, row) for row in added)

@@ -93,7 +93,7 @@ class RunRecord:
 
 
 def load_run(path: str | Path) -> RunRecord:
-    """The finished run in folder `path`."""
+    """Return the finished run in folder `path`."""
     folder = Path(path).absolute()
     run = documents.read_json(folder / "run.json")
     why = complaint(folder, run)
@@ -133,7 +133,7 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def find_done(folder: Path, digest: str | None) -> RunRecord | None:
-    """The finished run in `folder`, else the one a repetition still under way has set aside there."""
+    """Return the finished run in `folder`, or the one that an unfinished repetition has set aside there."""
     for place in (folder, folder / layout.SUPERSEDED):
         run = documents.read_json(place / "run.json")
         if run is not None and complaint(place, run, digest) is None:

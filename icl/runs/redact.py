@@ -24,9 +24,9 @@ _SHORTEST = 8  # a shorter environment value would hide innocent words
 
 
 def redact(document: Any) -> Any:
-    """A copy with secrets hidden: values of keys that name one, `key=value` strings that set one, passwords
-    in addresses (`scheme://user:password@host`), what begins as a service's tokens do, and every occurrence
-    of the value of an environment variable that holds one, such as WANDB_API_KEY."""
+    """Return a copy with secrets hidden: values of keys that name one, `key=value` strings that set one,
+    passwords in addresses (`scheme://user:password@host`), what begins as a service's tokens do, and every
+    occurrence of the value of an environment variable that holds one, such as WANDB_API_KEY."""
     values = [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= _SHORTEST]
     return _redact(document, sorted(values, key=len, reverse=True))
 

@@ -48,11 +48,11 @@ class RunStore:
         self.stale_after = stale_after
 
     def path(self, experiment: str, fingerprint: str) -> Path:
-        """The run's folder, which need not exist."""
+        """Return the run's folder, which need not exist."""
         return layout.record_path(self.outputs, layout.RUNS, experiment, fingerprint).parent
 
     def find(self, experiment: str, fingerprint: str, digest: str) -> RunRecord | None:
-        """The finished run made with this very code, or None."""
+        """Return the finished run if the current code made it."""
         return find_done(self.path(experiment, fingerprint), digest)
 
     def stale(self, experiment: str, fingerprint: str, digest: str) -> str | None:
@@ -149,7 +149,7 @@ class ActiveRun:
         return MetricsWriter(self.path / "metrics.csv", rows, columns)
 
     def save_checkpoint(self, state: dict[str, Any]) -> None:
-        """Makes `state` (tensors and plain data) what a later start continues from."""
+        """Save `state` (tensors and plain data), from which a later start continues."""
         self._insist()
         wrapped = {
             "schema": layout.SCHEMA, "digest": self.digest, "attempt": self.attempt,
@@ -170,7 +170,7 @@ class ActiveRun:
         verdicts: Sequence[Any] | None = None,
         extras: Mapping[str, Any] | None = None,
     ) -> RunRecord:
-        """Writes everything, then makes it count. `extras` are further keys of run.json."""
+        """Write all files, then mark the run as finished. `extras` are further keys of run.json."""
         self._insist()
         with atomic.writing(self._outputs):
             write_metrics(self.path / "metrics.csv", metrics, columns)
@@ -237,7 +237,7 @@ class ActiveRun:
         _write_yaml(self.path / "config.yaml", redact(config))
 
     def _supersede(self) -> None:
-        """Sets the finished record aside. It counts in its old place until run.json there is replaced."""
+        """Set the finished record aside. It counts in its old place until run.json there is replaced."""
         aside = self.path / layout.SUPERSEDED
         _discard(aside)
         part = atomic.temporary(aside)
@@ -247,7 +247,7 @@ class ActiveRun:
         atomic.sync_folder(self.path)
 
     def _restore(self) -> RunRecord:
-        """Puts the record set aside back: the attempt that was to replace it was made with other code."""
+        """Restore the record set aside: the attempt that was to replace it was made with other code."""
         for name in ("verdicts.json", "traceback.txt"):
             _discard(self.path / name)
         _copy_record(self.path / layout.SUPERSEDED, self.path)
@@ -314,7 +314,7 @@ def _can_continue(error: BaseException) -> bool:
 
 
 def _copy_record(source: Path, target: Path) -> None:
-    """Copies a finished record file by file, the one that makes it count last."""
+    """Copy a finished record file by file, run.json last."""
     for name in (*DATA_FILES, "verdicts.json", "run.json"):
         if (source / name).exists():
             atomic.write_bytes(target / name, (source / name).read_bytes())

@@ -120,11 +120,11 @@ class StoredSweep:
         ]
 
     def own_overrides(self, job: SweptJob) -> list[str]:
-        """The swept keys, as they were typed."""
+        """Return the swept keys as they were typed."""
         return [override for override in job.overrides if _key(override) in self._varying]
 
     def table(self, outcomes: Sequence[Outcome]) -> Table:
-        """A row for each job and seed; numbers are missing where a job is not done."""
+        """Return a row for each job and seed; numbers are missing where a job is not done."""
         metrics = list(dict.fromkeys(name for outcome in outcomes for name in outcome.metrics))
         keys, rows = self.keys, Table()
         for job, outcome in zip(self.jobs, outcomes, strict=True):
@@ -146,7 +146,7 @@ class StoredSweep:
         return path
 
     def write_wandb(self) -> Path:
-        """A configuration of W&B's own sweep over the same keys; a metric that is sought is sought there."""
+        """Return a W&B sweep configuration over the same keys, with the same objective."""
         if self.kind != "train":
             raise InputError(f"wandb: W&B sweeps over training runs; this is one of {self.kind}s")
         if not self._varying:
@@ -198,7 +198,7 @@ class StoredSweep:
         return list(values.values())
 
     def best(self, summary: Sequence[Row]) -> Row | None:
-        """The configuration with the least mean of the metric that is sought."""
+        """Return the configuration with the least mean of the objective."""
         for metric in [self.metric] if self.metric else DEFAULT_METRICS:
             rows = [row for row in summary if row["metric"] == metric]
             defined = [row for row in rows if row["mean"] is not None]
@@ -208,7 +208,7 @@ class StoredSweep:
 
 
 def read_sweep(path: str | Path) -> StoredSweep:
-    """The sweep in this folder, or that this file of it belongs to."""
+    """Return the sweep in this folder, or the one that this file belongs to."""
     folder = Path(path).absolute()
     folder = folder.parent if folder.name in (PLAN, TABLE) else folder
     plan = documents.read_json(folder / PLAN)

@@ -154,7 +154,7 @@ def spawn_group(plan: TrainingPlan) -> Iterator[ProcessGroup]:
             others.append(start_other(rank, share))
         _await(store, others)
         _init_process_group(process_group, store=store, timeout=_CONNECTING)
-        process_group.look_after = _Watch(process_group, others)
+        process_group.look_after = _WorkerWatch(process_group, others)
         try:
             yield process_group
         except OtherRankFailed:
@@ -236,7 +236,7 @@ def _await_an_end(others: Sequence[Other]) -> None:
         time.sleep(_PAUSE)
 
 
-class _Watch:
+class _WorkerWatch:
     """Ends the other ranks if one has ended, or if they do not reach the step at which the run is to stop:
     the collective that this process waits for then fails."""
 

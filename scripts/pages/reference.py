@@ -16,7 +16,6 @@ from icl.cli import VERBS, main
 from scripts.pages.papers import short_name
 
 ROOT = Path(__file__).parents[2]
-_PLAIN = ("list", "completion", "clean")  # verbs without Hydra overrides
 
 CONFIGS = {
     "configs": ("Configs of the verbs and their groups", ("check", "experiment", "figure", "paper")),
@@ -53,7 +52,7 @@ def commands() -> str:
         "The output of `--help` for each command.",
         _block("icl --help", _printed("--help")),
     ]
-    for verb, summary in VERBS.items():
+    for verb, (summary, *_) in VERBS.items():
         words = [verb] if verb == "completion" else [verb, "--help"]
         parts += [f"## icl {verb}", f"{summary[0].upper()}{summary[1:]}."]
         if verb != "completion":

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from icl.checks.giannou.support.inexact_newton import MOST_STEPS, Run, guaranteed_decrease, run_with_errors
+from icl.checks.giannou.support.inexact_newton import (
+    MOST_STEPS,
+    RunWithErrors,
+    guaranteed_decrease,
+    run_with_errors,
+)
 from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, step_off
 from icl.checks.giannou.support.problems import LogisticProblems
 from icl.checks.numbers import finding, searched, tried
@@ -100,8 +105,8 @@ class Theorem5_4(LogisticProblems):
             remarks=REMARKS,
         )
 
-    def _run(self, exaggerated: float) -> tuple[Run, float]:
-        """Run with errors so many times the proof's; return step_off, too."""
+    def _run(self, exaggerated: float) -> tuple[RunWithErrors, float]:
+        """Return a run with `exaggerated` times the errors of the proof, and the largest deviation of a step."""
         rng = generator(self.seed, "check")
         loss = self.losses(rng, self.samples)
         x_BD = torch.from_numpy(rng.standard_normal((self.samples, self.dim)))

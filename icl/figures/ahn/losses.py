@@ -140,7 +140,7 @@ def mean_interval(sample_C: np.ndarray, components: int = 1) -> Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Predictor(Item):
+class PredictorLosses(Item):
     """Losses of a predictor: the median over replicas in a band that spans them. Zeros are left out."""
 
     varied: str
@@ -166,7 +166,7 @@ class Predictor(Item):
 
 
 @dataclass(frozen=True, eq=False)
-class SingleSeeds(Predictor):
+class SingleSeeds(PredictorLosses):
     """The mean of each replica trained on plain batches; those above `ceiling` as arrows at the top."""
 
     ceiling: float
@@ -232,11 +232,12 @@ class LossComparison(Drawing):
         """Return means, medians and exact values by predictor."""
         losses, letter = self.losses(records), self.letter
         means: dict[str, Item] = {
-            name: Predictor("mean", name, letter, losses, losses.means(name)) for name in losses.loss_RC
+            name: PredictorLosses("mean", name, letter, losses, losses.means(name)) for name in losses.loss_RC
         }
         means["plain"] = SingleSeeds("mean", "plain", letter, losses, losses.means("plain"), self.ceiling)
         medians: dict[str, Item] = {
-            name: Predictor("median", name, letter, losses, losses.medians(name)) for name in losses.loss_RC
+            name: PredictorLosses("median", name, letter, losses, losses.medians(name))
+            for name in losses.loss_RC
         }
         return means, medians, {name: ExactLosses("mean", name, letter, losses) for name in losses.exact_R}
 

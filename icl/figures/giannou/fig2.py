@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from icl.figures.claims import Claim, Numbers, sampled
+from icl.figures.claims import Claim, ClaimNumbers, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou import regression
 from icl.figures.giannou.regression import HALF, LEVEL, NEAR, START_SAID, Arrays, Value
@@ -170,7 +170,7 @@ def _excess(arrays: Arrays, name: str, least: Value) -> tuple[float, float]:
     return float(more) / least.mean, HALF * float(error) / least.mean
 
 
-def _numbers_of(excesses: Iterable[tuple[float, float]]) -> Numbers:
+def _numbers_of(excesses: Iterable[tuple[float, float]]) -> ClaimNumbers:
     pairs = list(excesses)
     return sampled([value for value, _ in pairs], [half for _, half in pairs])
 

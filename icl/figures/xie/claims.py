@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from icl.figures.claims import Claim, Numbers, all_of, exact
+from icl.figures.claims import Claim, ClaimNumbers, all_of, exact
 
 NEAR = 0.01  # of the risk that training is to reach
 SHORT = 0.05  # and for a few hundred steps on minibatches
 SLOPE = 0.05  # of the stated slope
 R_SQUARED = 0.99
 ROUNDING = 1e-9  # of a risk
-Kind = Callable[[float], Numbers]  # exact or searched
+Kind = Callable[[float], ClaimNumbers]  # exact or searched
 
 
 def linear(what: str, squared_X: np.ndarray, gap_XR: np.ndarray, slope: float) -> Claim:

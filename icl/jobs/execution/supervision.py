@@ -67,7 +67,7 @@ def supervised(starter: ParentHandle | None) -> Iterator[bool]:
         yield starter is None or starter.mark.exists()
         return
     global _watch
-    _watch = _watch or _Watch()
+    _watch = _watch or _ParentWatch()
     if not _is_held(starter.mark):
         yield False
         return
@@ -75,7 +75,7 @@ def supervised(starter: ParentHandle | None) -> Iterator[bool]:
         yield True
 
 
-class _Watch:
+class _ParentWatch:
     """The thread of a process that looks after its jobs, which come one after another."""
 
     def __init__(self) -> None:
@@ -130,4 +130,4 @@ def _is_held(mark: Path) -> bool:
     return False
 
 
-_watch: _Watch | None = None
+_watch: _ParentWatch | None = None

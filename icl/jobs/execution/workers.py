@@ -146,8 +146,8 @@ class _Worker:
 
 @contextlib.contextmanager
 def _without_the_script() -> Iterator[None]:
-    """A process that is started imports the script of who starts it, which would do all of it again where it
-    does not ask for its `__name__`. A worker needs nothing of it."""
+    """Hide the script from processes started here: a child imports its parent's script, and one without a
+    main guard would run again. Workers need nothing from it."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

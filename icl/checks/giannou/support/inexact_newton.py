@@ -21,7 +21,7 @@ SETTLED = 20  # steps that follow the last of phase one
 
 
 @dataclass(frozen=True)
-class Run:
+class RunWithErrors:
     """Measurements along the iterations, nan where a phase was not seen, and their rounding."""
 
     min_decrease_phase1: float
@@ -38,7 +38,7 @@ class Run:
 
 def run_with_errors(
     loss: LogisticLoss, x_BD: Tensor, steps: int | None, exaggerated: float, rng: np.random.Generator
-) -> Run:
+) -> RunWithErrors:
     """Take so many steps from x, None: until every problem is in phase two and some more. Errors are
     `exaggerated` times the proof's."""
     mu = loss.mu
@@ -74,7 +74,7 @@ def run_with_errors(
     gap_B = (loss.value(x_BD) - loss.value(least_BD)) / (4 * mu)
     eps_B = largest_error(mu, x_BD)
     settled = bool((lambda_B < 1 / 6).all())
-    return Run(
+    return RunWithErrors(
         min_decrease_phase1=min(drops) if len(drops) > 1 else float("nan"),
         min_decrease_exact=min(exact_drops) if len(exact_drops) > 1 else float("nan"),
         max_ratio_phase2=max(ratios) if len(ratios) > 1 else float("nan"),

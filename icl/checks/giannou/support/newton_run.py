@@ -18,7 +18,7 @@ TOLERANCE = 1e-12  # of the gradient at the minimum that distances are from
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFromZero:
     """The largest error of a step; at the end, the largest and the least distance to the minimum, the largest
     decrement lambda of f / (4 mu), and the largest distance as a share of what lambda allows."""
 
@@ -29,18 +29,18 @@ class Run:
     distance_over_certificate: float
 
 
-def run_from_zero(step: ColumnStack, loss: LogisticLoss, optimum_BD: Tensor, steps: int) -> Run:
+def run_from_zero(step: ColumnStack, loss: LogisticLoss, optimum_BD: Tensor, steps: int) -> RunFromZero:
     """Take so many steps from x = 0; at least one that diverges makes every number but one infinite."""
     its = Trajectory.of(step, loss.A_BND, loss.y_BN, torch.zeros_like(optimum_BD), steps)
     end_BD = torch.nan_to_num(its.x_TBD[-1], nan=torch.inf)
     distance_B = (end_BD - optimum_BD).norm(dim=-1)
     if not bool(torch.isfinite(distance_B).all()):
-        return Run(math.inf, math.inf, float(distance_B.min()), math.inf, 0.0)
+        return RunFromZero(math.inf, math.inf, float(distance_B.min()), math.inf, 0.0)
     direction_BD, lambda_f_B = loss.newton_direction(end_BD)
     lambda_B = lambda_f_B / (2 * loss.mu**0.5)
     rounding_B = direction_rounding(loss, end_BD, direction_BD.norm(dim=-1)) + TOLERANCE / loss.mu
     certificate_B = torch.where(lambda_B < 1, 2 * lambda_B / (1 - lambda_B) + rounding_B, torch.inf)
-    return Run(
+    return RunFromZero(
         or_infinite(float(its.step_errors(loss).max())),
         float(distance_B.max()),
         float(distance_B.min()),
