@@ -15,7 +15,7 @@ import pytest
 from icl.checks.ahn.lemma1 import Lemma1
 from icl.config.search_path import ConfigDirs
 from icl.errors import Unavailable
-from icl.jobs.stored.report import ReportRequest, blanks
+from icl.jobs.stored.report import ReportRequest, blank_entries
 from tests.cli.conftest import Run, write
 from tests.loggers.wandb_file import records
 from tests.processes import ROOT, Command
@@ -245,9 +245,9 @@ def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of everything there is, two quick checks."""
-    every = blanks(ReportRequest("smoke"), ConfigDirs())
+    every = blank_entries(ReportRequest("smoke"), ConfigDirs())
     kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
-    monkeypatch.setattr("icl.jobs.execution.plan.blanks", lambda *asked: kept)
+    monkeypatch.setattr("icl.jobs.execution.plan.blank_entries", lambda *asked: kept)
     monkeypatch.setattr("icl.jobs.execution.run_all._ids", lambda *asked: [entry.id for entry in kept])
 
 

@@ -57,7 +57,7 @@ def test_a_flipped_sign_in_a_construction(icl: Run, edit: Edit) -> None:
 
 def test_a_run_and_what_does_not_touch_it(icl: Run, tiny: Run, edit: Edit) -> None:
     tiny()
-    edit("sinks/wandb_sink.py", "from __future__", "# a comment\nfrom __future__")
+    edit("loggers/wandb_run.py", "from __future__", "# a comment\nfrom __future__")
     edit("cli/train.py", "", "# a comment\n")
     edit("tasks/another.py", "", "from icl.tasks import LinearRegression\n")
     assert stale(icl) == [] and tiny("format=json").json["cached"]

@@ -4,11 +4,43 @@ import numpy as np
 import pytest
 import torch
 
+from icl.models import (
+    Full,
+    LinearTransformer,
+    LinearTransformerBlock,
+    MultiHead,
+    SparseA,
+    SparseAB,
+    YqLSA,
+)
 from icl.random import generator
+from icl.tasks import LinearRegression, LinearRegressionLaw
 from icl.tasks.exact import exact_risk
 from icl.training import critical_point
 from icl.training.critical_point import CriticalPoint
-from tests.tasks.test_exact import CASES, SIGMAS, model_and_law
+
+SIGMAS = 5.0
+NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}
+GUESS = {"guess_vector": [0.3, -0.8], "guess_bias": 0.6}
+INVERSE = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "task_covariance": "inverse"}
+CASES = {
+    "sparse_a": (SparseA(2, 3, 0.2), INVERSE),
+    "sparse_a, contexts": (SparseA(2, 2, 0.2), INVERSE | {"context": [3, 8]}),
+    "sparse_a, other task": (SparseA(2, 2, 0.2), INVERSE | {"task_covariance": [[2.0, 0.5], [0.5, 1.0]]}),
+    "one sparse layer": (SparseAB(2, 1, 0.2), NOISY),
+    "full": (Full(2, 1, 0.2), NOISY),
+    "full, other read-out": (Full(2, 1, 0.2), NOISY | {"read_out": 1}),
+    "heads": (MultiHead(2, 1, 3, 0.2), INVERSE),
+    "heads, a guess, two contexts": (MultiHead(2, 1, 2, 0.2), NOISY | GUESS),
+    "trained guess beside a given one": (YqLSA(2, 1, 0.2), NOISY | GUESS | {"read_out": 1}),
+    "block": (LinearTransformerBlock(2, 1, 2, 0.5), {"dim": 2, "context": 4, "read_out": 1} | GUESS),
+}
+
+
+def model_and_law(name: str) -> tuple[LinearTransformer, LinearRegressionLaw]:
+    family, task = CASES[name]
+    family.initialise([0, 1])
+    return LinearTransformer(family), LinearRegression(**task).law([0, 1])
 
 
 @pytest.mark.parametrize("name", CASES)

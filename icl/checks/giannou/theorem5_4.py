@@ -106,7 +106,7 @@ class Theorem5_4(LogisticProblems):
         )
 
     def _run(self, exaggerated: float) -> tuple[RunWithErrors, float]:
-        """Return a run with `exaggerated` times the errors of the proof, and the largest deviation of a step."""
+        """Return a run with `exaggerated` times the errors of the proof, and the largest deviation."""
         rng = generator(self.seed, "check")
         loss = self.losses(rng, self.samples)
         x_BD = torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
