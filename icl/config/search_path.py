@@ -50,7 +50,8 @@ class ConfigDirs:
 
     @property
     def groups(self) -> set[str]:
-        return {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
+        folders = {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
+        return {name for name in folders if not name.startswith((".", "_"))}  # __pycache__
 
     def files(self) -> Iterator[tuple[Path, str]]:
         """Yield every file of every folder, and its path there."""

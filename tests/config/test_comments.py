@@ -32,3 +32,10 @@ def test_every_shipped_option_says_what_it_is() -> None:
     for group in sorted(configs.groups - {"hydra", "paper", "paths"}):
         for option in configs.options(group):
             assert comments.of_option(configs, group, option), (group, option)
+
+
+def test_a_folder_of_bytecode_is_no_group(tmp_path: Path) -> None:
+    for name in ("model", "__pycache__", ".ipynb_checkpoints"):
+        (tmp_path / name).mkdir()
+    assert ConfigDirs(tmp_path).groups == ConfigDirs().groups | {"model"}
+    assert not [name for name in ConfigDirs(tmp_path).groups if name.startswith((".", "_"))]
