@@ -18,12 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from icl.report.book import ReportEntry
-
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.jobs.execution.plan import plan_parts
 from icl.jobs.stored.report import SKIPPED, ReportRequest
+from icl.report.content import ReportEntry
 from icl.runs.documents import read_json
 
 RECORDS = Path(__file__).parents[1] / "docs" / "records"

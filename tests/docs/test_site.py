@@ -1,5 +1,7 @@
 """The docs read on a forge as on the site, build offline with every link whole, and show stored numbers."""
 
+import ast
+import importlib
 import json
 import re
 import shlex
@@ -274,3 +276,15 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
             assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_scripts_import_what_there_is() -> None:
+    """They run rarely: a name of icl that has changed would be seen late."""
+    found = 0
+    for path in (ROOT / "scripts").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "icl":
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, name.name) for name in node.names), (path, node.module)
+                found += 1
+    assert found > 5
