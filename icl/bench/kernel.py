@@ -78,7 +78,8 @@ def _row(case: str, dtype: torch.dtype, threads: int, repeats: int, compiled: bo
     eager, tile = FamilyStep(case, dtype), FamilyStep(case, dtype)
     tile.use_kernel()
     words = f"{case}, {precision}, {threads} thread{'s' * (threads > 1)}"
-    aim = AIMS.get(library.instruction_sets()[-1]) if case == next(iter(CASES)) else None
+    has_aim = case == next(iter(CASES)) and dtype == torch.float64
+    aim = AIMS.get(library.instruction_sets()[-1]) if has_aim else None
     found = asdict(
         compare(words, ("eager", eager.take), ("kernel", tile.take), repeats, at_least=aim, by="cpu")
     )
