@@ -50,7 +50,7 @@ def cells(notebook: dict[str, Any]) -> list[str]:
 
 
 def test_the_stored_notebook_shows_what_its_text_says() -> None:
-    """At laptop scale: predictions near the truth in the mean over prompts, by the measure of the risk."""
+    """The notebook runs at laptop scale and compares mean squared errors over prompts with the risk."""
     notebook = json.loads((ROOT / "examples" / "first_run.ipynb").read_text(encoding="utf-8"))
     printed = "".join(
         line for cell in notebook["cells"] for out in cell.get("outputs", []) for line in out.get("text", [])

@@ -39,7 +39,7 @@ COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "p
 
 @dataclass(frozen=True)
 class VerbHandler:
-    """How a verb's config becomes a request, that a document, and that text and an exit code."""
+    """Functions of a verb: parse its config, run the request, show the document, choose the exit code."""
 
     parse: Callable[[Composed, ConfigDirs], tuple[Any, Session]]
     run: Callable[[Any, Session], Any]  # a document, or a pair with what else is shown

@@ -56,8 +56,8 @@ def allowed() -> tuple[str, ...]:
 
 
 def canonical(name: str) -> str:
-    """Where what is called `name` is found: the classes of lightning.pytorch are no parts of a Trainer of
-    pytorch_lightning, which has its own of the same names."""
+    """Return the name under pytorch_lightning: its Trainer does not take the classes of the same
+    names in lightning.pytorch."""
     return f"pytorch_lightning.{name.removeprefix(_UNIFIED)}" if name.startswith(_UNIFIED) else name
 
 

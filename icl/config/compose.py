@@ -117,7 +117,7 @@ class _Split:
 
 
 class _Base:
-    """What Hydra composes of options, before values are set on it."""
+    """A config as Hydra composes it from options alone, before values are set on it."""
 
     def __init__(self, config: DictConfig, chosen_otherwise: frozenset[str], *, has_nested: bool) -> None:
         self.config = config
@@ -145,7 +145,7 @@ class _Base:
 
 @dataclass
 class _Known:
-    """What was composed of files and variables as they are."""
+    """A cache of composed configs, valid while config files and environment variables stay the same."""
 
     bases: dict[tuple[Any, ...], _Base] = field(default_factory=dict)
     groups: dict[str, bool] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a figure is: panels, items in them, and claims. It draws stored arrays and makes none."""
+"""Base classes of a figure: panels, items in them, and claims. It draws stored arrays and makes none."""
 
 from __future__ import annotations
 

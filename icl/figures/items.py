@@ -1,4 +1,4 @@
-"""What a panel shows, as data: the same items are drawn and written to the CSV.
+"""Items of a panel, as data: the same items are drawn and written to the CSV.
 
 S (or R) seeds, T (or X) points, Q quantiles, I and J rows and columns of a matrix.
 """
@@ -40,6 +40,10 @@ class Item(ABC):
         of = {"panel": self.panel, "series": self.series}
         return [of | dict(zip(columns, point, strict=True)) for point in values]
 
+    def _mean_and_range(self, x: np.ndarray, y: np.ndarray, seeds: int) -> Rows:
+        """Return a row for each x; `seeds` is the axis of y over which mean and range go."""
+        return self._points(x=x, y=y.mean(seeds), low=y.min(seeds), high=y.max(seeds))
+
 
 @dataclass(frozen=True, eq=False)
 class Curve(Item):
@@ -54,8 +58,7 @@ class Curve(Item):
         band(axes, self.x_T, self.y_ST, self.color, self.series, **self.style)
 
     def rows(self) -> Rows:
-        low_T, high_T = self.y_ST.min(0), self.y_ST.max(0)
-        return self._points(x=self.x_T, y=self.y_ST.mean(0), low=low_T, high=high_T)
+        return self._mean_and_range(self.x_T, self.y_ST, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +78,7 @@ class Points(Item):
         )
 
     def rows(self) -> Rows:
-        low_X, high_X = self.y_XR.min(1), self.y_XR.max(1)
-        return self._points(x=self.x_X, y=self.y_XR.mean(1), low=low_X, high=high_X)
+        return self._mean_and_range(self.x_X, self.y_XR, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pytorch_lightning.loggers import Logger, WandbLogger
@@ -16,19 +16,16 @@ from icl.errors import InputError
 from icl.loggers.run_log import Pictures
 from icl.runs.redact import redact
 
-if TYPE_CHECKING:
-    from icl.loggers.wandb_run import WandbRun
-
 
 class WandbRunLogger(WandbLogger):
-    """Lightning's W&B logger on a run that is open, with this run's axis for what callbacks log."""
+    """Lightning's W&B logger on a run that is open. `log` logs metrics at a step of that run."""
 
-    def __init__(self, opened: WandbRun) -> None:
-        super().__init__(experiment=opened.run, save_dir=opened.run.settings.sync_dir)
-        self._opened = opened
+    def __init__(self, run: Any, log: Callable[[Mapping[str, float], int], None]) -> None:
+        super().__init__(experiment=run, save_dir=run.settings.sync_dir)
+        self._log = log
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:  # type: ignore[override]
-        self._opened.log_metrics(metrics, max(int(step or 0), self._opened.step))
+        self._log(metrics, int(step or 0))
 
 
 def build_logger(key: str, node: Mapping[str, Any], name: str, version: str) -> Logger:

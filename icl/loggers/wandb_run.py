@@ -108,7 +108,7 @@ class WandbRun:
         """Return Lightning's logger to this run, for what callbacks log."""
         from icl.loggers.lightning import WandbRunLogger
 
-        return WandbRunLogger(self)
+        return WandbRunLogger(self.run, lambda metrics, step: self.log_metrics(metrics, max(step, self.step)))
 
     def _put(self, step: int, values: dict[str, Any]) -> None:
         assert step >= self.step, f"step {step} after step {self.step}: W&B would drop it"

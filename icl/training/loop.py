@@ -174,7 +174,7 @@ def finish(part: RunPart, columns: Sequence[str], module: EnsembleModule) -> Run
 
 
 class Stop(pl.Callback):
-    """Ends a run that a signal asked to end, once what saves has saved."""
+    """Ends a run after a signal, once the callbacks that save have saved."""
 
     def __init__(self, interrupts: Interrupts, process_group: ProcessGroup | None = None) -> None:
         self.interrupts, self.process_group = interrupts, process_group or ProcessGroup()

@@ -64,7 +64,7 @@ def plus_plus(x, y, x_q, r, Sigma):
 
 
 def least_norm(x, y, x_q, r, Sigma):
-    """Of least |Sigma^{1/2} w|, by a root of Sigma that is not the algorithm's."""
+    """Return the interpolation of least |Sigma^{1/2} w|, by another root of Sigma than the algorithm's."""
     values, U = np.linalg.eigh(Sigma)
     root = (U * values**0.5) @ U.T
     return x_q @ np.linalg.solve(root, np.linalg.lstsq(np.linalg.solve(root, x.T).T, y, rcond=None)[0])
@@ -231,7 +231,7 @@ def test_a_prompt_is_answered_as_it_is_alone(case, context):
 @pytest.mark.parametrize("setting", ["a", "c", "d"])
 @pytest.mark.parametrize(("s", "t"), [(1.0, 1.0), (2.0**100, 2.0**-100), (2.0**-100, 1.0), (1.0, 2.0**100)])
 def test_the_kalman_filter_is_conditioning_on_the_joint_gaussian(setting, s, t):
-    """With the states times s and the observations times s t."""
+    """The states are scaled by s and the observations by s t."""
     law = DynamicalSystem(setting=setting, dim=3, length=12).law([0])
     systems = law.systems([generator(0, "check")], 5)
     y = law.observations(systems, [generator(1, "check")])

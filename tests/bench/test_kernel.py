@@ -1,4 +1,4 @@
-"""That what `icl bench bench=train` compares is one step, and that its work is counted."""
+"""Tests that `icl bench bench=train` compares the same step, and counts its multiply-adds."""
 
 import pytest
 import torch

@@ -74,7 +74,7 @@ class Mutants:
 
 
 class Case:
-    """What a paper's table has of one check."""
+    """Entries of one check in a paper's table: settings where it holds, and mutants that it must see."""
 
     def __init__(self, *groups: Holds | Mutants) -> None:
         self.holds = [group for group in groups if isinstance(group, Holds)]

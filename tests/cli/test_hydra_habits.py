@@ -131,7 +131,7 @@ def test_another_option_than_the_experiments(icl: Run) -> None:
 
 @pytest.mark.parametrize("experiment", ["ahn/theorem3", "xie/heads"])
 def test_a_model_without_the_experiments_estimator(icl: Run, experiment: str) -> None:
-    """Its risk is neither in closed form nor linear in the query: prompts are sampled instead."""
+    """The model's risk is neither in closed form nor linear in the query, so prompts are sampled instead."""
     asked = [f"experiment={experiment}", "scale=smoke", "model=lsa", "train.steps=2", "seed=0"]
     found = icl("train", *asked, "callbacks=none", "format=json")
     assert found.code == 0 and "with train.estimator=sampled" in found.err, found.err

@@ -1,4 +1,4 @@
-"""What is composed once, and has values set on it, is what Hydra composes of all overrides at once."""
+"""Tests that a config composed once, with values set on it, equals what Hydra composes from all overrides."""
 
 import os
 from collections.abc import Sequence

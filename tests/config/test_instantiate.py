@@ -1,4 +1,4 @@
-"""What icl's configs describe can be made without icl's commands: by Hydra's own compose and instantiate."""
+"""Tests that Hydra's compose and instantiate build what icl's configs describe, without icl's commands."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What an experiment sets for one option of a group is left out where another is chosen."""
+"""Tests that settings an experiment made for one option of a group are left out if another is chosen."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_an_optimizer_has_its_own_settings(optimizer: str) -> None:
 
 
 def test_files_of_ones_own(tmp_path: Path) -> None:
-    """What they set within a group that stands beside it, too."""
+    """Experiments of a user's own: settings within another group are left out, too."""
     (tmp_path / "experiment").mkdir()
     head = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
     text = "optimizer: {lr: 0.3, schedule: {every: 9}}\nmodel: {layers: 5}\n"

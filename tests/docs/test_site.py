@@ -135,7 +135,7 @@ def test_numbers_of_the_readme_are_those_of_the_records() -> None:
 
 
 def test_pages_are_rendered_from_the_records_and_the_code_of_today() -> None:
-    """Where this fails: `scripts/docs.sh render`."""
+    """Run `scripts/docs.sh render` where this fails."""
     for path, text in rendered().items():
         assert path.is_file() and path.read_text("utf-8") == text, path.relative_to(ROOT)
 
@@ -279,7 +279,7 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_scripts_import_what_there_is() -> None:
-    """They run rarely: a name of icl that has changed would be seen late."""
+    """Scripts run rarely, so that a renamed function of icl would be noticed late."""
     found = 0
     for path in (ROOT / "scripts").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

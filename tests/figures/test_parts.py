@@ -26,7 +26,7 @@ def test_a_part_that_fails_decides():
 
 
 def test_every_claim_says_what_kind_of_number_decides_it():
-    """By its decision, or itself where no comparison with a bound yields the verdict."""
+    """The kind is that of the numbers compared, or is given where no comparison yields the verdict."""
     calls = [
         ({keyword.arg: keyword.value for keyword in node.keywords}, node.func)
         for path in sorted(Path(icl.figures.__file__).parent.rglob("*/*.py"))

@@ -98,7 +98,7 @@ def test_the_paths_agree(family, options, dim, layers, context, guesses, read_ou
 
 @EACH
 def test_gradients_are_those_of_finite_differences(family, options):
-    """Of predictions on each path, and of the risks given a context, query and task integrated out."""
+    """Gradients of predictions on each path, and of risks with query and task integrated out."""
     law = LinearRegression(2, 3, label_noise=0.1).law([0, 1])
     streams = [generator(seed, "check") for seed in (0, 1)]
     S = batch_last(law.covariate_grams(streams, 2))
@@ -165,7 +165,7 @@ def test_weights_are_loaded_by_value_and_shared_by_reference(family, options):
 
 
 def test_first_weights_have_the_standard_deviation_that_is_set():
-    """Also one per replica; gains and a read-out that begins at the label's entry are where they begin."""
+    """A standard deviation may be given per replica; gains and a read-out keep their fixed initial values."""
     stds = [1.0, 0.0, 0.01]
     for family, options in CASES + ENCODERS[:1]:
         options = options | ({"width": 42} if "width" in options else {})

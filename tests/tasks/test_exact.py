@@ -1,5 +1,5 @@
-"""Where a law has an exact risk, replica by replica, and on S the polynomial. Against samples:
-tests/tasks/test_every_law.py."""
+"""Tests of exact risks: which models have one, replica by replica, and on S the polynomial. They are compared
+with samples in tests/tasks/test_every_law.py."""
 
 from dataclasses import replace
 

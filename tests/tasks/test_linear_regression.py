@@ -40,7 +40,7 @@ LAWS = {
 
 @pytest.mark.parametrize("name", LAWS)
 def test_prompts_have_the_exact_moments(name):
-    """Of tokens, whose Gram matrices tests/tasks/test_every_law.py compares with those that are drawn."""
+    """Tokens are tested here; tests/tasks/test_every_law.py compares their Gram matrices with drawn ones."""
     law = LinearRegression(**LAWS[name]).law([3])
     drawn = law.token_prompts(generators([3]), 30_000).gram()
     G_BPP, moments = drawn.gram_RBPP[0], moments_of(law)

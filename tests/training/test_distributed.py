@@ -227,7 +227,7 @@ def test_a_signal_in_the_first_seconds(
     outputs: Path,  # noqa: F811
     witness: Path,
 ) -> None:
-    """As soon as the run is locked, its worker is there, or the worker has taken a step."""
+    """Signals are sent as soon as the run is locked, its worker is ready, or the worker has taken a step."""
     argv = [*tiny_argv(*SHARED), "logger=none", f"paths.outputs={outputs}"]
     environment = {**os.environ, "PYTHONPATH": str(witness), "WITNESS_READY": str(witness / "ready")}
     command = Command(argv, witness, environment, _fork_workers)

@@ -81,7 +81,7 @@ def test_prompts_of_steps_already_taken_are_not_drawn(
 
 
 def test_a_loader_serves_two_trainings(make_plan: Callable[..., Any], tmp_path: Path) -> None:
-    """What one has passed over is there for the next."""
+    """Prompts that one training passes over are there for the next."""
     plan = make_plan()
     trainer = trainer_of(max_steps=10)
     trainer.fit(module_of(plan))
@@ -155,7 +155,7 @@ def test_validation_is_on_prompts_of_its_own(make_plan: Callable[..., Any], esti
 
 @pytest.mark.parametrize("precision", ["32-true", "64-true"])
 def test_predictions(make_plan: Callable[..., Any], precision: str) -> None:
-    """Of anybody's covariates and labels, as a data set has them."""
+    """Predictions are made for given covariates and labels, such as those of a data set."""
     plan = make_plan(trainer={"precision": precision})
     module = module_of(plan)
     rng = generator(0, "check")
@@ -181,7 +181,7 @@ def test_half_precision_that_ends_in_nan_says_so(
 
 @pytest.mark.parametrize(("estimator", "coordinates"), [("expected", "plain"), ("tilted", "whitened")])
 def test_constants_are_no_state(make_plan: Callable[..., Any], estimator: str, coordinates: str) -> None:
-    """Of checkpoints that hold them, weights are read all the same; what is unknown is refused."""
+    """Weights are loaded from checkpoints that still hold constants; unknown keys are refused."""
     plan = make_plan(train={"estimator": estimator, "coordinates": coordinates, "clip": None})
     module = module_of(plan)
     state = module.state_dict()
@@ -195,7 +195,7 @@ def test_constants_are_no_state(make_plan: Callable[..., Any], estimator: str, c
 
 
 def test_lightnings_other_name() -> None:
-    """Its classes are those that our trainer knows, installed or not."""
+    """Names of lightning.pytorch give the classes that our trainer knows, whether or not it is installed."""
     name = "lightning.pytorch.callbacks.EarlyStopping"
     assert target_class("callbacks.stop", name) is EarlyStopping
     for wrong, said in (
@@ -209,7 +209,7 @@ def test_lightnings_other_name() -> None:
 
 
 def test_heatmaps_of_its_own_matrices(make_plan: Callable[..., Any], tmp_path: Path) -> None:
-    """As the paper shows them, without being told which: the module has a snapshot of its weights."""
+    """Heatmaps show the paper's matrices by default: the module has a snapshot of its weights."""
     logger = CSVLogger(tmp_path, "heatmaps")
     trainer_of(WeightHeatmaps(steps=[STEPS]), logger=logger).fit(module_of(make_plan()))
     assert [path.name for path in tmp_path.rglob("*.png")] == [f"A-{STEPS:08d}.png"]

@@ -155,7 +155,7 @@ class Sweep:
         return JobFailed(result["error"]) if result["status"] == "failed" else result["objective"]
 
     def _refuse_places(self, trainer: Mapping[str, Any]) -> None:
-        """Refuse settings under which nobody starts the processes that share a run."""
+        """Refuse a run over several processes where nothing would start them."""
         devices, nodes = processes(trainer["devices"], 1), trainer["num_nodes"]
         key = f"trainer.devices={devices} trainer.num_nodes={nodes}"
         if TORCHRUN in os.environ:

@@ -42,7 +42,7 @@ _PAUSE = 1.0  # seconds between two writings of the report
 
 @dataclass(frozen=True)
 class ReproduceRequest(ReportRequest):
-    """What to reproduce, with `jobs` worker processes (none if 1) or on a cluster."""
+    """A reproduction of checks and figures, with `jobs` worker processes (none if 1) or on a cluster."""
 
     jobs: int = 1
     cluster: Cluster | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunLogs:
-    """What a request's runs are logged as."""
+    """Loggers of a request's runs, with the names and the group that they log them under."""
 
     experiment: str
     identity: str

@@ -45,7 +45,7 @@ def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tu
 
 
 def sweep_status(request: SweepRequest) -> Document:
-    """Write the sweep's table anew, whoever ran its jobs, and return its document."""
+    """Write the sweep's table again from the stored jobs, and return its document."""
     started, stored = time.monotonic(), request.stored
     outcomes = [stored.outcome(job) for job in stored.jobs]
     document = sweep_document(stored, outcomes)

@@ -119,7 +119,7 @@ def lemma1_holds(check, finding):
 
 
 def with_one_order(right, *given):
-    """With an order that is none: every layer the first."""
+    """Return the result with an order that is no permutation: every layer is the first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layer_swaps, "transpositions", lambda layers: [[0] * layers])
         return right(*given)

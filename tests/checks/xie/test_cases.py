@@ -180,7 +180,7 @@ def theorem1_holds_and_d_heads_are_enough_but_not_fewer(check, finding):
 
 
 def trivial(right, case):
-    """At finite C the stationary point of zero weights: the check says that its own are the minima."""
+    """Return zero weights at finite C: a stationary point, but not the minima of which the check speaks."""
     return tuple((case.context == theorem2.LIMIT) * M for M in right(case))
 
 
@@ -216,7 +216,7 @@ def theorem2_fails_at_weights_whose_risk_is_exactly_of_order_one_over_c(check, f
 
 
 def lower_bound(right, risk, free_direct=False):
-    """As if some guess and heads did better than descent."""
+    """Return a bound that is too low by 1e-9, as if some guess and heads did better than descent."""
     found = right(risk, free_direct)
     object.__setattr__(found, "value", found.value - 1e-9)
     return found

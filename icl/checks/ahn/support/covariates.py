@@ -1,4 +1,5 @@
-"""How the covariates move on S of eq. (11): by formula, on tokens, and how well conditioned they are.
+"""Measurements of how the covariates move on S of eq. (11): by formula, on tokens, and their
+condition numbers.
 
 A_l = -a_l Sigma^{-1}, B_l = b_l I, beta_l = a_l b_l. B prompts, L layers, D covariates.
 """

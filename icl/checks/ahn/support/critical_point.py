@@ -30,7 +30,7 @@ def relative(error: Numbers, bound: float, source: str, least_bound: float | Non
 
 
 def directions(deviation: Deviation) -> list[Numbers]:
-    """At every point of S the gradients are multiples of Sigma and I, of the size that the spectrum names."""
+    """Return numbers that compare gradients on S with multiples of Sigma and I of the spectrum's size."""
     off, size = deviation.off_direction, deviation.derivative_error
     source = f"{GRADIENT} over the gradient"
     return [
@@ -50,7 +50,7 @@ def gradient_norm(size: float, bound: float) -> Numbers:
 
 
 def sampled_directions(comparison: Comparison | None, rounding: float) -> list[Numbers]:
-    """Nothing to test at dim 1; undecided where the gradients are made of rounding."""
+    """Return the same numbers from samples: none at dim 1, undecided where gradients are mere rounding."""
     if comparison is None:
         return []
     return [comparison.decides("sampled_z").decides_only_if(rounding < USELESS).with_bounds()]

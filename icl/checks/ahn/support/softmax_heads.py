@@ -59,8 +59,8 @@ class HeadSearch:
         return Excess(mean / self.optimum, low, high, self.optimum + mean)
 
     def loss_above_linear(self, heads: int, activation: str) -> tuple[float, float]:
-        """At the best of all descents, the mean loss on fresh prompts above that of the best linear layer on
-        the same, with its standard error."""
+        """Return the mean loss of the best descent on fresh prompts, less that of the best linear layer on
+        the same prompts, and the standard error."""
         D, drawn = self.law.dim, self.law.token_prompts([generator(self.seed, "search")], self.samples)
         rng = generator(self.seed, "search", heads)
         signs = [(-1) ** start for start in range(self.starts)]  # of local minima of their own

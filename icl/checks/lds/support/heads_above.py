@@ -1,4 +1,4 @@
-"""Whether every head with b on two free entries has a risk above a level: by eigenvalues.
+"""Proof, by eigenvalues, that every head with b on two free entries has a risk above a level.
 
 E entries of a_KP.
 """

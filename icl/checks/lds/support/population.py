@@ -86,7 +86,7 @@ class Population:
 
     @cached_property
     def moments(self) -> Moments:
-        """Their mean."""
+        """Return the mean of the moments over the parts."""
         return average(self.moments_of_parts)
 
     @cached_property
@@ -104,7 +104,7 @@ class Population:
 
     @property
     def note(self) -> str:
-        """How the mean over systems is taken."""
+        """Return the sentence that says how the mean over systems is taken."""
         if self.law.pool is not None:
             return f"The mean over systems is that of the law's own {len(self.parts[0].weight_Q)}."
         if self.law.has_listed_modes:

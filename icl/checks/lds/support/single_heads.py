@@ -61,18 +61,18 @@ class BestHeads:
 
     @property
     def excess(self) -> float:
-        """How far the risk of the best head of (13) is above that of the best head."""
+        """Return the risk of the best head of (13) less that of the best head."""
         return self.pattern.value - self.single.value
 
     @cached_property
     def excess_stderr(self) -> float:
-        """Its standard error, 0 where the mean over systems is exact."""
+        """Return the standard error of `excess`, 0 where the mean over systems is exact."""
         window = self.population.law.window
         return self.population.stderr(lambda part: risk_difference(part, self.pattern, self.single, window))
 
     @cached_property
     def gains(self) -> dict[str, float]:
-        """What a second head gains, and what is left to the bound over any number of heads."""
+        """Return the gain of a second head, and the rest up to the bound over any number of heads."""
         bound = self.population.risk.convex_bound().value
         return {
             "gain_of_second_head": 1 - self.two.value / self.single.value,
