@@ -14,8 +14,8 @@ _KEY = re.compile(r"^(\s*)([\w.-]+):(?=\s|$)(.*)$")
 _COMMENT = re.compile(r"(?:^|\s)#\s*(.*)$")
 _PACKAGE = re.compile(r"^#\s*@package\s+(\S+)", re.MULTILINE)
 _LONGEST = 120
-_HEADER = re.compile(r"^#\s*(@package|paper:|formula:)")
-_REFERENCE = re.compile(r"^#\s*reference:\s*")
+_HEADER = re.compile(r"^#\s*(@package|paper:|origin:|reference:|formula:)")
+_TITLE = re.compile(r"^#\s*title:\s*")
 
 
 def of_keys(configs: ConfigDirs, verb: str, choices: Mapping[str, str | None]) -> dict[str, str]:
@@ -32,7 +32,7 @@ def of_keys(configs: ConfigDirs, verb: str, choices: Mapping[str, str | None]) -
 
 
 def of_option(configs: ConfigDirs, group: str, option: str) -> str:
-    """Return an option's description: the reference of a check or figure, else its file's first sentence."""
+    """Return an option's description: the title of a check or figure, else its file's first sentence."""
     for folder in reversed(configs.folders):
         path = folder / group / f"{option}.yaml"
         if path.is_file():
@@ -45,8 +45,8 @@ def _first(lines: list[str]) -> str:
     for line in lines:
         if not line.startswith("#"):
             break
-        if _REFERENCE.match(line):
-            return _REFERENCE.sub("", line)
+        if _TITLE.match(line):
+            return _TITLE.sub("", line)
         if not _HEADER.match(line):
             lines_shown.append(line.lstrip("# "))
     sentence = re.split(r"(?<=[\w)\]])\. (?=[A-Z~+])", " ".join(lines_shown), maxsplit=1)[0].removesuffix(".")

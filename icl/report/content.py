@@ -28,6 +28,8 @@ class ReportEntry:
     )  # fingerprint, date and provenance of the document
     formula: str = ""  # the claim in LaTeX
     python: str = ""  # the command, as a line of Python
+    title: str = ""  # "Theorem 1: the best single layer"
+    origin: str = ""  # "icl" where the statement is this project's own
 
 
 @dataclass(frozen=True)

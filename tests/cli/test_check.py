@@ -154,7 +154,14 @@ def test_a_users_own_package(icl: Run, theirs: tuple[str, str]) -> None:
     wrong = icl("check", *theirs, "check=mine/good", "check.size=0")
     assert (wrong.code, wrong.out) == (2, "") and "must be at least 1" in wrong.err
     listed = {item["id"]: item for item in icl("list", *theirs, "format=json").json["checks"]}
-    assert listed["mine/good"] == {"id": "mine/good", "paper": "mine", "reference": "Lemma 0", "done": True}
+    assert listed["mine/good"] == {
+        "id": "mine/good",
+        "title": "mine/good",
+        "paper": "mine",
+        "origin": "mine",
+        "reference": "Lemma 0",
+        "done": True,
+    }
     assert not listed["ahn/theorem1"]["done"]
 
 

@@ -62,8 +62,9 @@ def test_list(icl: Run, tiny: Run) -> None:
     document = icl("list", "format=json").json
     assert set(document) == {"checks", "experiments", "figures"}
     items = [item for name in document for item in document[name]]
-    assert all(set(item) == {"id", "paper", "reference", "done"} for item in items)
+    assert all(set(item) == {"id", "title", "paper", "origin", "reference", "done"} for item in items)
     assert all(item["reference"] and item["paper"] == item["id"].partition("/")[0] for item in items)
+    assert all(item["title"] != item["id"] and item["origin"] in (item["paper"], "icl") for item in items)
     assert not any(item["done"] for item in items)
     tiny()
     icl("check", "check=ahn/lemma1", "check.samples=4")

@@ -21,7 +21,7 @@ _AT = re.compile(r"\$\{at:(.*)\}")
 _VALUE = re.compile(r"\[[^\]]*\]|[^,\s]+")
 _CLAIM = re.compile(r"^    claim(?:: [^=]+)? = (\(\n.*?\n    \)|[^\n]+)$", re.MULTILINE | re.DOTALL)
 _NEXT_STATEMENT = re.compile(r"^(?=[^\s)])", re.MULTILINE)  # after a class
-_HEADER = re.compile(r"^#\s*(paper|reference|formula)\s*:\s*(.+)$")
+_HEADER = re.compile(r"^#\s*(paper|title|origin|reference|formula)\s*:\s*(.+)$")
 
 
 class Kind(NamedTuple):
@@ -46,6 +46,8 @@ class CatalogEntry(NamedTuple):
     paper: str
     reference: str
     formula: str = ""  # the claim in LaTeX
+    title: str = ""  # "Theorem 1: the best single layer"
+    origin: str = ""  # "icl" where the statement is this project's own, else the paper
 
 
 def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, object]]]:
@@ -53,7 +55,8 @@ def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, obje
     found = {kind: entries(kind.group, configs) for kind in KINDS}
     return {
         kind.plural: [
-            {"id": item.id, "paper": item.paper, "reference": item.reference}
+            {"id": item.id, "title": item.title, "paper": item.paper, "origin": item.origin}
+            | {"reference": item.reference}
             | {"done": has_result(outputs, kind, item.id)}
             for item in items
         ]
@@ -180,7 +183,8 @@ def _entry(name: str, path: Path) -> CatalogEntry:
         if match:
             head[match[1]] = match[2].strip()
     paper = head.get("paper", name.partition("/")[0])
-    return CatalogEntry(name, paper, head.get("reference", ""), head.get("formula", ""))
+    title, origin = head.get("title", name), head.get("origin", paper)
+    return CatalogEntry(name, paper, head.get("reference", ""), head.get("formula", ""), title, origin)
 
 
 def claim_of(target: str) -> str:

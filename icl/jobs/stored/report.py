@@ -165,7 +165,15 @@ def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDi
     command = f"{f'ICL_PACKAGES={shlex.quote(given)} ' if given else ''}{shlex.join(words)}"
     python = f'icl.{group}("{item.id}", scale="{scale}"{folder})'
     return ReportEntry(
-        group, item.id, item.paper, item.reference, command, formula=item.formula, python=python
+        group,
+        item.id,
+        item.paper,
+        item.reference,
+        command,
+        formula=item.formula,
+        python=python,
+        title=item.title,
+        origin=item.origin,
     )
 
 
