@@ -1,5 +1,6 @@
-"""Keeps what other programs cache out of the user's home and out of the repository; long tests come first. No
-test cuts the power, so none waits for the disk. SIGINT does what it does in a terminal.
+"""Settings and fixtures of all tests. Caches of other programs stay out of the user's home and the
+repository; long tests come first. No test cuts the power, so none waits for the disk. SIGINT acts as in a
+terminal.
 """
 
 import os
@@ -21,8 +22,9 @@ CACHES = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One directory for the whole run: xdist's workers inherit their starter's environment. They share the
-    cores, so a command takes one unless a test says `jobs`. Hypothesis tries the same examples every time."""
+    """Make one directory for the whole run: xdist's workers inherit their parent's environment. They share
+    the cores, so a command takes one unless a test says `jobs`. Hypothesis tries the same examples every
+    time."""
     hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
     hypothesis.settings.load_profile("repeatable")
     os.environ["LOKY_MAX_CPU_COUNT"] = "1"
@@ -38,5 +40,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The other processes have enough to do meanwhile."""
+    """Sort long tests first, so that the other processes have enough to do meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -1,5 +1,5 @@
-"""`icl ARGS` in a process of its own that costs what the command costs: it is forked from a server that has
-imported what takes seconds, though not W&B. So are the workers that it starts.
+"""Runs of `icl ARGS` in a process of their own that cost what the command costs: it is forked from a server
+that has imported what takes seconds, though not W&B. So are the workers that it starts.
 """
 
 import atexit
@@ -22,8 +22,8 @@ SERVER.set_forkserver_preload(
 
 
 class Command:
-    """At work in `folder` from here on, where what it prints goes to files. `prepare` is called there first;
-    `environment` replaces its own, and its PYTHONPATH counts."""
+    """A command that runs in `folder` from here on, where its output goes to files. `prepare` is called
+    there first; `environment` replaces its own, and its PYTHONPATH counts."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Command:
         return self._files[1].read_text()
 
     def until(self, condition: Callable[[], object]) -> None:
-        """However long it takes on this machine, unless the process ends without."""
+        """Wait however long it takes on this machine, unless the process ends without."""
         while not condition():
             assert self._process.is_alive(), (self.out, self.err)
             time.sleep(0.01)
@@ -63,7 +63,7 @@ class Command:
         os.kill(self.pid, signum)
 
     def end(self) -> int:
-        """The exit code; the signal's number, negative, if one ended the process."""
+        """Return the exit code; the signal's number, negative, if one ended the process."""
         self._process.join()
         code = self._process.exitcode
         assert code is not None
@@ -106,7 +106,8 @@ def _live(
 
 
 def jobs_are_forked() -> None:
-    """To `prepare` a command: joblib's workers are interpreters that import for seconds, else."""
+    """Fork joblib's workers, as `prepare` of a command: they are interpreters that import for seconds,
+    else."""
     from joblib.externals.loky.backend.context import set_start_method
 
     set_start_method("fork")

@@ -1,4 +1,4 @@
-"""Records of no folder, and runners that train nothing: what an experiment asks for, and what it computes."""
+"""Records without a folder, and runners that train nothing."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,19 +7,19 @@ from icl.runs.record import RunRecord
 
 
 def record(**parts: Any) -> RunRecord:
-    """With these as its `weights`, `run`, `config` and so on."""
+    """Return a record with these as its `weights`, `run`, `config` and so on."""
     made = RunRecord.__new__(RunRecord)
     made.__dict__.update(parts)
     return made
 
 
 def mark(fingerprint: Any, seeds: Any = ()) -> dict[str, Any]:
-    """What `run.json` says of a run and an experiment asks."""
+    """Return what `run.json` says of a run and an experiment reads."""
     return {"fingerprint": str(fingerprint), "digest": "d", "attempt": 1, "seeds": seeds}
 
 
 class FakeRunner:
-    """Keeps what it is asked to train, hands out `made(experiment, overrides)`, and stores nothing."""
+    """A runner that keeps its requests, returns `made(experiment, overrides)`, and stores nothing."""
 
     def __init__(
         self, made: Callable[..., Any] = lambda experiment, overrides: experiment, scale: str = "smoke"

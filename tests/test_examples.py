@@ -1,4 +1,4 @@
-"""The script and the notebook of the docs run, and show what their text says."""
+"""Tests that the script and the notebook of the docs run, and show what their text says."""
 
 import ast
 import json
@@ -50,7 +50,7 @@ def cells(notebook: dict[str, Any]) -> list[str]:
 
 
 def test_the_stored_notebook_shows_what_its_text_says() -> None:
-    """The notebook runs at laptop scale and compares mean squared errors over prompts with the risk."""
+    """Compare mean squared errors over prompts with the risk, in a notebook that runs at laptop scale."""
     notebook = json.loads((ROOT / "examples" / "first_run.ipynb").read_text(encoding="utf-8"))
     printed = "".join(
         line for cell in notebook["cells"] for out in cell.get("outputs", []) for line in out.get("text", [])
@@ -68,7 +68,7 @@ def test_the_stored_notebook_shows_what_its_text_says() -> None:
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cell by cell, at smoke; the value of a cell is displayed."""
+    """Run cell by cell, at smoke; the value of a cell is displayed."""
     path = ROOT / "examples" / "first_run.ipynb"
     assert path.stat().st_size < 60_000  # its pictures are small
     notebook = json.loads(path.read_text(encoding="utf-8"))

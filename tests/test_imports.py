@@ -1,4 +1,4 @@
-"""Imports run one way: what each module pulls in, read off the sources; what is heavy, seen in a process."""
+"""Tests that imports run one way: by the sources; what is heavy, in a process."""
 
 import ast
 import functools
@@ -79,7 +79,7 @@ for names in sys.argv[1:]:
 
 
 def modules() -> dict[str, list[str]]:
-    """Every module of icl by layer."""
+    """Return every module of icl by layer."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "icl").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -94,7 +94,8 @@ def test_every_layer_has_its_rule() -> None:
 
 
 def test_imports_run_one_way() -> None:
-    """On import, that is: functions may reach further. No circle (below), so that any module may be first."""
+    """Compare imports at import time: functions may reach further. No circle (below), so that any module
+    may be first."""
     found = graph("import")
 
     def reached(name: str, seen: set[str]) -> set[str]:
@@ -123,14 +124,15 @@ def test_what_must_be_quick_loads_nothing_heavy() -> None:
 
 @functools.cache
 def sources() -> dict[str, ast.Module]:
-    """Every module of icl and its Hydra plugins."""
+    """Return every module of icl and its Hydra plugins."""
     paths = [*(ROOT / "icl").rglob("*.py"), *(ROOT / "hydra_plugins").rglob("*.py")]
     names = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path for path in paths}
     return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in names.items()}
 
 
 def graph(how: str) -> dict[str, set[str]]:
-    """What each imports of icl: on `import`, when it is `run`, functions too, or also for `types` alone."""
+    """Return what each imports of icl: on `import`, when it is `run`, functions too, or also for `types`
+    alone."""
     names = sources()
     found = {}
     for name, source in names.items():
@@ -153,7 +155,7 @@ def _imports(node: ast.AST, how: str) -> Iterator[str]:
 
 
 def test_nothing_imports_in_a_circle() -> None:
-    """Imports inside functions and for types count, too."""
+    """Count imports inside functions and for types, too."""
     try:
         list(TopologicalSorter(graph("types")).static_order())
     except CycleError as error:
@@ -167,7 +169,8 @@ def test_nothing_imports_the_command_line() -> None:
 
 
 def test_a_paper_serves_itself_alone() -> None:
-    """No paper imports another, and no shared room a paper: a paper's folder in a room has its name."""
+    """Refuse imports of another paper, and of a paper in a shared room: a paper's folder in a room has its
+    name."""
     papers = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}
 
     def paper_of(name: str) -> str:
@@ -183,7 +186,8 @@ def test_a_paper_serves_itself_alone() -> None:
 
 
 def test_what_one_paper_alone_uses_lies_below_it() -> None:
-    """A module that only one paper imports lies in that paper's folder; shared modules belong to no paper."""
+    """Assert that a module only one paper imports lies in that paper's folder; shared modules belong to no
+    paper."""
     papers, found = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}, graph("types")
     shared = [name for name in found if name.count(".") > 1 and not papers & set(name.split("."))]
     for name in shared:

@@ -1,4 +1,4 @@
-"""Every experiment, check and figure runs at scale=smoke, whatever configs are on disk."""
+"""Tests that every experiment, check and figure runs at scale=smoke, whatever configs are on disk."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], outputs: Path, *args: str) -> dict:
 
 
 def nothing_heavy_is_loaded(outputs: Path, *args: str) -> None:
-    """By a process in which all is done already."""
+    """Assert that a process in which all is done already loads nothing heavy."""
     argv = [*args, "scale=smoke", "logger=none", f"paths.outputs={outputs}"]
     script = (
         f"import sys\nfrom icl.cli import main\ncode = main({argv})\n"
@@ -51,8 +51,8 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
 
 @pytest.mark.slow
 def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Once from nothing, a paper's figures first, then all of it found again; and the experiments that no
-    figure trains as they are."""
+    """Make everything once from nothing, a paper's figures first, then find all of it again; and the
+    experiments that no figure trains as they are."""
     drawn = run(capsys, tmp_path, "figure", "figure=giannou/all")["figures"]
     giannous = [name for name in named("figure") if name.startswith("giannou/")]
     assert sorted(document["figure"] for document in drawn) == giannous

@@ -1,4 +1,4 @@
-"""Numbers and verdicts as text, as they are shown everywhere."""
+"""Tests of numbers and verdicts as text, as they are shown everywhere."""
 
 import json
 import math
@@ -40,7 +40,7 @@ def test_numbers(value: float, text: str) -> None:
 @settings(deadline=None)
 @given(st.floats(-1e300, 1e300))
 def test_a_number_reads_back_to_three_digits(value: float) -> None:
-    """Against Python's own reading of what is shown."""
+    """Compare with Python's own reading of what is shown."""
     shown = float(typeset(value).replace(" × 10", "e").translate(_BACK))
     assert math.isclose(shown, value, rel_tol=5.1e-3)
 

@@ -1,4 +1,4 @@
-"""Three-way decisions."""
+"""Tests of three-way decisions."""
 
 import math
 
@@ -27,7 +27,7 @@ def test_an_interval_that_straddles_the_bound_decides_nothing(
 
 
 def test_several_numbers_decide_together():
-    """One that fails decides, else one that is undecided; intervals belong to their numbers."""
+    """Fail if one fails, else be undecided if one is; intervals belong to their numbers."""
     cases = {(0.8, 0.9): "holds", (0.8, 1.2): "fails", (0.8, math.nan): "undecided", (): "holds"}
     assert {values: exact(values).below(1).verdict for values in cases} == cases
     assert sampled([0.8, 0.95], [0.1, 0.01]).below(1).verdict == "holds"

@@ -33,7 +33,7 @@ def test_as_many_steps_as_entries_reach_least_squares():
 
 
 def test_one_step_is_gradient_descent_with_the_exact_step():
-    """At window 1 always: eta = 1 / S."""
+    """Compare with eta = 1 / S, which is also the step at window 1 from then on."""
     prompt = prompts(1)
     for b in range(6):
         eta = 1 / float(prompt.gram_RBPP[0, b, 0, 0])

@@ -53,7 +53,7 @@ def descent(x, y, x_q, r, Sigma):
 
 
 def plus_plus(x, y, x_q, r, Sigma):
-    """All tokens moved one by one, the query (label 0) last."""
+    """Move all tokens one by one, the query (label 0) last."""
     tokens, labels, P, n = np.vstack([x, x_q]), np.append(y, 0.0), np.linalg.inv(Sigma), len(y)
     for step, move in zip(ETA[r].numpy(), [*GAMMA[r].numpy(), 0.0], strict=True):
         g = sum(labels[i] * tokens[i] for i in range(n)) / n
@@ -71,13 +71,15 @@ def least_norm(x, y, x_q, r, Sigma):
 
 
 def penalised(x, y, x_q, r, Sigma_w, mean):
-    """Penalty rows sqrt(N lam) L^{-1} (w - mean), Sigma_w = L L^T, added to the examples."""
+    """Return the solution with penalty rows sqrt(N lam) L^{-1} (w - mean), Sigma_w = L L^T, added to the
+    examples."""
     rows = (len(y) * LAM[r]) ** 0.5 * np.linalg.inv(np.linalg.cholesky(Sigma_w))
     return x_q @ np.linalg.lstsq(np.vstack([x, rows]), np.concatenate([y, rows @ mean]), rcond=None)[0]
 
 
 def conjugate(x, y, x_q, r, P, first):
-    """scipy's, or by hand with another first direction: two steps, from page 51 of Shewchuk."""
+    """Return scipy's solution, or two steps by hand with another first direction, from page 51 of
+    Shewchuk."""
     S, g = x.T @ x / len(y), x.T @ y / len(y)
     if first is None:
         M = LinearOperator((D, D), matvec=lambda v: P @ v)
@@ -89,7 +91,7 @@ def conjugate(x, y, x_q, r, P, first):
 
 
 def newton(x, y, x_q, r, order, steps, start):
-    """Eq. (3.4) with its binomial coefficients."""
+    """Return eq. (3.4) with its binomial coefficients."""
     S, g = x.T @ x / len(y), x.T @ y / len(y)
     s = np.linalg.svd(S, compute_uv=False)
     X = S.T / (s[0] ** 2 + s[-1] ** 2) if start == "transpose" else 2 * np.eye(D) / (s[0] + s[-1])
@@ -114,7 +116,7 @@ def ridge(whole, s, t):
 
 
 def conjugate_gradient(P=None, first=None):
-    """Three steps where there is as much to solve; with another first direction two."""
+    """Return three steps where there is as much to solve; with another first direction two."""
     dense = np.eye(D) if P is None else P.numpy(), None if first is None else first.numpy()
     return lambda n, s, t: (
         ConjugateGradient(min(3 if first is None else 2, n), P, first),
@@ -183,7 +185,7 @@ def test_each_prompt_is_answered_as_by_a_dense_computation(case, context, noise)
     ("s", "t"), [(2.0**90, 1.0), (2.0**-90, 1.0), (1.0, 2.0**160), (2.0**-60, 2.0**-160)]
 )
 def test_units_do_not_matter(case, s, t):
-    """Covariates times s and labels times t, far beyond what the squares of a float32 can be."""
+    """Multiply covariates by s and labels by t, far beyond what the squares of a float32 can be."""
     for context in (2, 9):
         prompt = prompts(context)
         unit = torch.tensor([s] * D + [t], dtype=torch.float64)
@@ -197,7 +199,7 @@ def test_units_do_not_matter(case, s, t):
 
 @EACH
 def test_single_precision_and_empty_prompts(case):
-    """Prompts in float32 are answered in float64; where all is zero so is the answer, or it is refused."""
+    """Compare float32 prompts with float64 answers; where all is zero so is the answer, or it is refused."""
     algorithm, _ = CASES[case](9, 1.0, 1.0)
     prompt = prompts(9)
     single, double = algorithm.predict(prompt.to(torch.float32)), algorithm.predict(prompt)
@@ -216,7 +218,7 @@ def test_single_precision_and_empty_prompts(case):
 @EACH
 @pytest.mark.parametrize("context", [3, 9])
 def test_a_prompt_is_answered_as_it_is_alone(case, context):
-    """Whatever shares its batch, also the same context again, in one replica or in both."""
+    """Vary what shares the batch, also the same context again, in one replica or in both."""
     algorithm, prompt = CASES[case](context, 1.0, 1.0)[0], prompts(context).gram()
     gram = prompt.gram_RBPP[:, [0, 1, 1, 3, 0]].clone()
     gram[0, 4] = gram[0, 3]
@@ -231,7 +233,7 @@ def test_a_prompt_is_answered_as_it_is_alone(case, context):
 @pytest.mark.parametrize("setting", ["a", "c", "d"])
 @pytest.mark.parametrize(("s", "t"), [(1.0, 1.0), (2.0**100, 2.0**-100), (2.0**-100, 1.0), (1.0, 2.0**100)])
 def test_the_kalman_filter_is_conditioning_on_the_joint_gaussian(setting, s, t):
-    """The states are scaled by s and the observations by s t."""
+    """Scale the states by s and the observations by s t."""
     law = DynamicalSystem(setting=setting, dim=3, length=12).law([0])
     systems = law.systems([generator(0, "check")], 5)
     y = law.observations(systems, [generator(1, "check")])

@@ -35,7 +35,7 @@ def test_rounding_beyond_the_rank_is_not_inverted(context, white):
 
 
 def test_dependent_tokens_do_not_explode():
-    """Three copies of one token: rank 1 where N says 3."""
+    """Repeat one token three times: rank 1 where N says 3."""
     z = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
     query = torch.tensor([[[0.3, -0.4, 0.0]]], dtype=torch.float64)
     prompt = GramPrompt(torch.outer(z, z)[None, None], query, torch.zeros(1, 1, dtype=torch.float64))
@@ -45,7 +45,7 @@ def test_dependent_tokens_do_not_explode():
 
 @pytest.mark.parametrize("context", [3, 8])
 def test_bayes_is_the_conditional_mean_and_tends_to_minimum_norm(context):
-    """The second oracle conditions the joint Gaussian of (y_q, y_1, ..., y_N) given all x."""
+    """Condition the joint Gaussian of (y_q, y_1, ..., y_N) given all x as the second oracle."""
     noise = 0.4
     task = law(context, label_noise=noise, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
     prompt = task.token_prompts(streams(), 20)

@@ -1,4 +1,4 @@
-"""What no algorithm can be asked is refused, with the setting's name and value."""
+"""Tests that what no algorithm can compute is refused, with the setting's name and value."""
 
 import pytest
 import torch

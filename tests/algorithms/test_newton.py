@@ -11,7 +11,7 @@ from icl.tasks import LinearRegression
 
 
 def as_printed(A, X, order, steps):
-    """Eq. (3.4) with its binomial coefficients."""
+    """Return eq. (3.4) with its binomial coefficients."""
     for _ in range(steps):
         terms = [(-1) ** m * comb(order, m + 1) * np.linalg.matrix_power(A @ X, m) for m in range(order)]
         X = X @ sum(terms)

@@ -40,7 +40,7 @@ def reduced_risk(rules, polynomial, *theta):
 
 
 def expected_risk(contexts, steps, Sigma_RDD):
-    """The same mean through the transformer's own expected risk."""
+    """Return the same mean through the transformer's own expected risk."""
     D = contexts.query_root_RED.shape[-1]
     P = torch.eye(D).double() if Sigma_RDD is None else torch.linalg.inv(Sigma_RDD)[:, None]
     A = -steps.eta_RL[..., None, None] * P
@@ -63,7 +63,7 @@ def one_eta(context, layers, low=0.1, high=1.2):
 @pytest.mark.parametrize("white", [False, True])
 @pytest.mark.parametrize("preconditioned", [False, True])
 def test_the_reduced_risk_is_the_mean_risk_of_the_draw(noise, white, preconditioned):
-    """At any step sizes, with noise and a prior mean too, also of degree 40: no search involved."""
+    """Compare at any step sizes, with noise and a prior mean too, also of degree 40: no search involved."""
     law, contexts = draw(30, 7, noise, white)
     Sigma = law.Sigma_RDD if preconditioned else None
     eta, gamma = torch.tensor([0.3, 0.9, 0.6]).double(), torch.tensor([0.25, 0.4]).double()
@@ -80,7 +80,8 @@ def test_the_reduced_risk_is_the_mean_risk_of_the_draw(noise, white, preconditio
 
 @pytest.mark.parametrize("preconditioned", [False, True])
 def test_the_risk_is_that_of_the_algorithms_own_predictions(fewer_starts, preconditioned):
-    """Errors are bilinear in w and x_q: their squares summed over the roots' columns are the expectation."""
+    """Sum squared errors over the roots' columns: errors are bilinear in w and x_q, so that is the
+    expectation."""
     law, contexts = draw(30, 10)
     Sigma = law.Sigma_RDD if preconditioned else None
     S = contexts.S_RBEE[:, :, None, None].expand(-1, -1, 5, 5, -1, -1)
@@ -100,7 +101,8 @@ def test_the_risk_is_that_of_the_algorithms_own_predictions(fewer_starts, precon
 
 @pytest.mark.parametrize(("layers", "context"), [(1, 10), (2, 20), (4, 20)])
 def test_preconditioned_steps_against_the_exact_optimum(layers, context):
-    """The exact risk at steps found on a draw is second order in the draw's error above the optimum."""
+    """Compare with the optimum: risk at steps found on a draw exceeds it to second order in the draw's
+    error."""
     law, contexts = draw(20_000, context)
     exact = InvariantRisk(5, context, layers)
     best = exact.optimum()
@@ -117,7 +119,8 @@ def test_preconditioned_steps_against_the_exact_optimum(layers, context):
 
 @pytest.mark.parametrize(("layers", "per_step"), [(1, True), (2, False), (3, True)])
 def test_plain_steps_against_the_exact_risk_off_s(layers, per_step):
-    """Descent from the found point on the exact risk of icl.theory.expected_traces gains next to nothing."""
+    """Descend from the found point on the exact risk of icl.theory.expected_traces, and gain next to
+    nothing."""
     law, contexts = draw(10_000)
     found = search_gd(contexts, layers, per_step=per_step)
     Sigma, eye = law.Sigma_RDD[0], torch.eye(5).double()
@@ -152,7 +155,8 @@ def test_every_found_point_is_stationary_and_repeats(fewer_starts):
 
 
 def test_shared_steps():
-    """One eta for all replicas minimises the mean of their risks; two copies of a replica share its own."""
+    """Compare one eta for all replicas with the minimum of their mean risk; two copies of a replica share
+    its own."""
     law, contexts = draw(2_000)
     own, shared = search_gd(contexts, 2, law.Sigma_RDD), search_gd(contexts, 2, law.Sigma_RDD, shared=True)
     assert torch.equal(shared.eta_RL[0], shared.eta_RL[1])
@@ -177,7 +181,7 @@ def test_shared_steps_weigh_replicas_by_their_risk():
 
 @pytest.fixture
 def fewer_starts(monkeypatch):
-    """Where any local minimum will do: tests of the best one have them all."""
+    """Search from fewer starts where any local minimum will do: tests of the best one have them all."""
     monkeypatch.setattr(step_search, "CURVATURES", (0.1,))
     monkeypatch.setattr(step_search, "PLUS_PLUS_INTERVALS", step_search.INTERVALS)
 
@@ -192,7 +196,8 @@ def test_units_do_not_matter(fewer_starts, scale):
 
 
 def test_plus_plus_finds_the_best_local_minimum():
-    """Against icl.theory's own search of the exact risk, which has a second minimum 50 % above at L = 2."""
+    """Compare with icl.theory's own search of the exact risk, which has a second minimum 50 % above at L =
+    2."""
     law, contexts = draw(10_000)
     exact = InvariantRisk(5, 20, 2, with_b=True)
     best, second = exact.minimise(generator(0, "check"), 16)[:2]
@@ -205,7 +210,7 @@ def test_plus_plus_finds_the_best_local_minimum():
 
 
 def test_as_many_steps_as_eigenvalues_leave_no_error():
-    """Few contexts exhaust the Krylov space: S = 2; then S = diag(1, 4) in both, eta = 1 and 1/4."""
+    """Exhaust the Krylov space with few contexts: S = 2; then S = diag(1, 4) in both, eta = 1 and 1/4."""
     one = torch.ones(1, 1, 1).double()
     for layers in (1, 2):
         found = search_gd(Contexts(2 * one[None], one, one), layers)

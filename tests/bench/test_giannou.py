@@ -1,4 +1,4 @@
-"""That what `icl bench bench=giannou` compares is one thing."""
+"""Tests that `icl bench bench=giannou` compares equal computations."""
 
 import torch
 

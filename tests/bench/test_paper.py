@@ -4,7 +4,7 @@ from icl.bench import paper
 
 
 def test_operations_grow_linearly_with_depth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the sum over depths between the least and the greatest supposes."""
+    """Count as the sum over depths between the least and the greatest supposes."""
     monkeypatch.setattr(paper, "MORE", paper.FEW + 1)
     counted = [paper._flop(paper.PLANS[2], "smoke", layers) for layers in (1, 2, 3)]
     assert counted[1] > counted[0] > 0

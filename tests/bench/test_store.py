@@ -1,4 +1,4 @@
-"""`icl bench bench=store` measures a folder of runs that every command takes for what they are."""
+"""Tests that `icl bench bench=store` measures a folder of runs that every command can read."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The callbacks on modules that are none of ours, under a stock Trainer; and a user's own in a run."""
+"""Tests of the callbacks on foreign modules under a stock Trainer, and of a user's own in a run."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -115,7 +115,7 @@ def test_heatmaps_of_a_plain_regression_are_files_beside_the_metrics(tmp_path: P
 
 
 class Pictures(pl.loggers.Logger):
-    """Takes pictures as W&B's logger does."""
+    """A logger that keeps pictures as W&B's does."""
 
     name, version = "pictures", 0
 
@@ -134,7 +134,7 @@ class Pictures(pl.loggers.Logger):
 
 @pytest.mark.parametrize(("seeds", "names"), [("mean", ["W"]), ("each", ["W/seed_0", "W/seed_1"])])
 def test_heatmaps_of_replicas(tmp_path: Path, seeds: str, names: list[str]) -> None:
-    """Of two regressions in one module, of which only the chosen matrix is shown."""
+    """Show only the chosen matrix of two regressions in one module."""
 
     def stacks(module: Regression) -> dict[str, Tensor]:
         W = module.layer.weight

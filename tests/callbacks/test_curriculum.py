@@ -1,4 +1,6 @@
-"""What a curriculum draws at a step, through Lightning; and laws that have no easier ones."""
+"""Tests of the prompts that a curriculum draws at a step, through Lightning; and of laws without easier
+ones.
+"""
 
 from dataclasses import replace
 
@@ -47,7 +49,7 @@ def losses(plan: TrainingPlan) -> list[float]:
 
 
 def test_it_draws_from_the_steps_law(make_plan: MakePlan) -> None:
-    """Weights that predict zero lose |w|^2's share: exactly that of the lesson's own prompts."""
+    """Predict zero, which loses |w|^2's share: exactly that of the lesson's own prompts."""
     curriculum = Curriculum(every=2, dims=1, dims_by=1, points=3, points_by=1)
     followed = losses(planned(make_plan, curriculum))
     plain = losses(planned(make_plan))

@@ -1,4 +1,4 @@
-"""How a check is asked: where it holds, and what it makes of a science that is wrong in one place."""
+"""Settings at which a check holds, and mutants of the science that must turn its verdict."""
 
 import __future__
 
@@ -14,14 +14,14 @@ from icl.errors import InputError
 
 
 def shown(finding: Any) -> bool:
-    """Does the inequality hold that is shown with the verdict?"""
+    """Return whether the inequality that is shown with the verdict holds."""
     measured, bound = finding.measured[finding.bound.of], finding.bound
     return measured > bound.value if bound.direction == ">" else measured <= bound.value
 
 
 def held(check: Any, weights: Any = None, *, margin: float = 0.0, verdict: str = "holds") -> Any:
-    """Asked of itself or of given weights. `margin`: how far beyond the bound its control is, where both are
-    of one quantity."""
+    """Measure a check, also on given weights. `margin`: how far beyond the bound its control is, where
+    both are of one quantity."""
     finding = check.measure() if weights is None else check.judge(weights)
     assert finding.verdict == verdict and finding.control.rejected
     assert verdict == "fails" or shown(finding)
@@ -31,8 +31,8 @@ def held(check: Any, weights: Any = None, *, margin: float = 0.0, verdict: str =
 
 @dataclass(frozen=True)
 class Mutant:
-    """`wrong` in the place of `where.name`, given what stood there first; or, if no function, just itself.
-    `of` is what the verdict is shown to rest on; "control" is one that was not rejected."""
+    """A replacement of `where.name` by `wrong(original)`, or by `wrong` itself if that is no function.
+    `of` is the number that the verdict is shown to rest on; "control" is one that was not rejected."""
 
     where: Any
     name: str
@@ -43,7 +43,7 @@ class Mutant:
 
 
 def edited(function: Any, old: str, new: str, at: int = 0) -> Callable[..., Any]:
-    """The function with one of its operators changed: the occurrence `at` of `old` in its source."""
+    """Return the function with one of its operators changed: the occurrence `at` of `old` in its source."""
     parts = textwrap.dedent(inspect.getsource(function)).split(old)
     assert len(parts) > at + 1, f"{function.__name__} has {len(parts) - 1} times {old}"
     source = old.join(parts[: at + 1]) + new + old.join(parts[at + 1 :])
@@ -53,7 +53,7 @@ def edited(function: Any, old: str, new: str, at: int = 0) -> Callable[..., Any]
 
 
 def blinded(*where_name_wrong: Any) -> Mutant:
-    """One by which the control is no longer rejected, so that nothing is shown."""
+    """Return a mutant by which the control is no longer rejected, so that nothing is shown."""
     return Mutant(*where_name_wrong, verdict="undecided", of="control")
 
 
@@ -135,13 +135,13 @@ def see(mutate: Any, check: Any, mutant: Mutant, **common: Any) -> None:
 
 
 def elsewhere(finding: Any) -> None:
-    """The weights that were judged are not at the stated point, which refutes nothing."""
+    """Assert that the judged weights are not at the stated point, which refutes nothing."""
     assert finding.verdict == "undecided" and not shown(finding)
     assert "not where the statement puts them" in finding.notes[0]
 
 
 def refuses(check: Any, *given: tuple[Any, str]) -> None:
-    """To judge weights, with these words."""
+    """Assert that judging these weights is refused with these words."""
     for weights, words in given:
         with pytest.raises(InputError, match=words):
             check.judge(weights)

@@ -3,7 +3,7 @@ import pytest
 
 @pytest.fixture
 def mutate(monkeypatch):
-    """Puts `wrong` in the place of a function, which it is given first; what is no function as it is."""
+    """Replace a function by `wrong(original)`, or any other attribute by `wrong`."""
 
     def put(where, name, wrong):
         for place in where if isinstance(where, tuple) else (where,):

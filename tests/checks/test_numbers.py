@@ -1,4 +1,4 @@
-"""Numbers know their kind, bound and verdict; a finding is made of them."""
+"""Tests of numbers, which know their kind, bound and verdict, and of findings that are made of them."""
 
 import math
 

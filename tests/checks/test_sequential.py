@@ -10,7 +10,7 @@ ZERO = torch.zeros(1, dtype=torch.float64)
 
 
 def normal(*means, seed=0, spread=1.0):
-    """Draws of normal quantities; `means` may be functions of how many values were drawn before."""
+    """Return draws of normal quantities; `means` may be functions of how many values were drawn before."""
     rng, drawn = np.random.default_rng(seed), [0]
 
     def draw(batch):

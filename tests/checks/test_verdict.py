@@ -1,4 +1,4 @@
-"""What a check answers, and the document it becomes: remarks on the paper's text apart from other notes."""
+"""Tests of a finding and its document: remarks on the paper's text are apart from other notes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`icl ARGS` inside this process: as fast as the command allows, with what it printed."""
+"""Fixtures that run `icl ARGS` inside this process and keep what it prints."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,13 +25,13 @@ TINY = [
 
 
 def tiny_argv(*more: str) -> list[str]:
-    """`train` of a few steps, with more overrides."""
+    """Return the arguments of a `train` of a few steps, with more overrides."""
     chosen = {override.partition("=")[0] for override in more}
     return ["train", *(override for override in TINY if override.partition("=")[0] not in chosen), *more]
 
 
 def write(folder: Path, files: Mapping[str, str]) -> Path:
-    """Texts by their paths in a folder."""
+    """Write texts by their paths in a folder, and return the folder."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -63,7 +63,7 @@ def outputs(tmp_path: Path) -> Path:
 def icl(
     tmp_path: Path, outputs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Run:
-    """In an empty working folder, with its own outputs folder and without W&B."""
+    """Return a function that runs `icl` in an empty working folder, with its own outputs and without W&B."""
     monkeypatch.setenv("COLUMNS", "80")
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
@@ -81,5 +81,5 @@ def icl(
 
 @pytest.fixture
 def tiny(icl: Run) -> Run:
-    """`icl train` of a few steps, with more overrides."""
+    """Return a function that runs `icl train` for a few steps, with more overrides."""
     return lambda *more, **options: icl(*tiny_argv(*more), **options)

@@ -1,4 +1,4 @@
-"""`icl check`: the JSON document, exit codes, many at once, and verdicts on given weights."""
+"""Tests of `icl check`: the JSON document, exit codes, many at once, and verdicts on given weights."""
 
 import subprocess
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def test_what_a_check_prints_stays_off_stdout(icl: Run, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all checks, two quick ones."""
+    """Reduce all checks to two quick ones."""
     monkeypatch.setattr("icl.jobs.execution.run_all._ids", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
 
 
@@ -128,7 +128,7 @@ THEIRS = {
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Somebody's package and configs: a check that holds, one that crashes, a task and an experiment."""
+    """Write a user's package and configs: a check that holds and one that crashes."""
     return write(tmp_path_factory.mktemp("theirs"), THEIRS)
 
 
@@ -140,7 +140,7 @@ def theirs(written: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 
 def test_worker_processes(icl: Run, theirs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's check that crashes in a worker: the others finish, and exit 4."""
+    """Crash a user's check in a worker: the others finish, and the exit code is 4."""
     monkeypatch.setattr("icl.jobs.execution.workers.get_context", lambda _: Workers())
     result = icl("check", *theirs, "check=mine/all", "jobs=2", "format=json")
     assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["mine/good"]

@@ -1,4 +1,4 @@
-"""What a terminal's one bar says while a job runs."""
+"""Tests of the text on a terminal's bar while a job runs."""
 
 from icl.cli.display import Display
 from icl.events import ItemProgress, Planned, StateChanged, WorkItem

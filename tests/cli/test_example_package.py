@@ -1,4 +1,4 @@
-"""examples/mylab, installed as its README says, at tiny size: found, checked, trained, drawn, judged."""
+"""Tests of examples/mylab, installed as its README says, at tiny size: found, checked, trained, drawn."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`icl figure`: the document, the files, what is found again and what is refused."""
+"""Tests of `icl figure`: the document, the files, what is found again and what is refused."""
 
 import csv
 import json
@@ -57,7 +57,7 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
 
 
 def test_other_settings_leave_the_shipped_figure_alone(icl: Run, outputs: Path) -> None:
-    """And all are drawn from the same trained runs, whose models W&B is told they use."""
+    """Draw from the same trained runs, whose models are logged to W&B as inputs."""
     fig1 = ["figure=giannou/fig1", "scale=smoke", "format=json"]
     many = icl("figure", "-m", *fig1, "figure.experiment.newton_steps=2")
     assert many.code == 0, many.err

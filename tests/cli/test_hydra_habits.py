@@ -1,4 +1,4 @@
-"""What people bring along from other Hydra applications: it works, or one line says why not."""
+"""Tests of habits from other Hydra applications: they work, or one line says why not."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ hydra:
 
 @pytest.fixture
 def many(tmp_path: Path) -> list[str]:
-    """An experiment that is a multirun by itself."""
+    """Write an experiment that is a multirun by itself."""
     conf = write(tmp_path / "conf", {"experiment/mylab/many.yaml": MANY})
     return ["--config-dir", str(conf), "experiment=mylab/many"]
 
@@ -103,7 +103,7 @@ def test_a_target_within_a_target(tmp_path: Path, tiny: Run, monkeypatch: pytest
 
 @pytest.mark.parametrize("args", [[], ["format=json"], ["-m", "seed=0,1"], ["--cfg", "job"]])
 def test_a_reader_that_leaves_early(tiny: Run, args: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`icl train ... | head -1`: it ends as it would have."""
+    """Close the pipe as `icl train ... | head -1` does: the command ends as it would have."""
     read, write = os.pipe()
     os.close(read)
     kept = os.dup(1)
@@ -118,7 +118,7 @@ def test_a_reader_that_leaves_early(tiny: Run, args: list[str], monkeypatch: pyt
 
 
 def test_another_option_than_the_experiments(icl: Run) -> None:
-    """One line says what is left out; checks typed with it are not."""
+    """Choose another option: one line says what is left out; checks typed with it are not."""
     asked = ["experiment=ahn/theorem3", "scale=smoke", "model=full", "optimizer=sgd", "train.steps=2"]
     asked += ["callbacks=none", "seed=0"]
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_another_option_than_the_experiments(icl: Run) -> None:
 
 @pytest.mark.parametrize("experiment", ["ahn/theorem3", "xie/heads"])
 def test_a_model_without_the_experiments_estimator(icl: Run, experiment: str) -> None:
-    """The model's risk is neither in closed form nor linear in the query, so prompts are sampled instead."""
+    """Sample prompts where the model's risk is neither in closed form nor linear in the query."""
     asked = [f"experiment={experiment}", "scale=smoke", "model=lsa", "train.steps=2", "seed=0"]
     found = icl("train", *asked, "callbacks=none", "format=json")
     assert found.code == 0 and "with train.estimator=sampled" in found.err, found.err

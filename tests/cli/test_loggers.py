@@ -1,4 +1,4 @@
-"""Any of Lightning's loggers by `_target_`, alone or beside W&B."""
+"""Tests of any of Lightning's loggers by `_target_`, alone or beside W&B."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_a_csv_logger_has_the_records_numbers_once(tiny: Run, outputs: Path) -> 
 
 
 def test_a_logger_of_ones_own_beside_wandb(tiny: Run, outputs: Path) -> None:
-    """Of a record that is there already."""
+    """Log a record that is there already."""
     tiny()
     mine = [
         "+logger.mine._target_=pytorch_lightning.loggers.CSVLogger",
@@ -76,7 +76,8 @@ def test_a_package_that_is_not_there_is_named(
 
 
 def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:
-    """Of what a sweep is given: in no file of the run, of a logger of Lightning's, of W&B or of the sweep."""
+    """Search every file of the run, of a Lightning logger, of W&B and of the sweep for a secret that was
+    given."""
     mine = "+logger.mine={_target_:pytorch_lightning.loggers.CSVLogger,save_dir:" + f"{outputs}/mine}}"
     address = 'callbacks.heatmaps.which=["mlflow://me:hunter2hunter2@db.local"]'
     made = tiny("-m", "seed=3", mine, address, "callbacks.heatmaps.count=0", logger="wandb_offline")

@@ -1,4 +1,4 @@
-"""`-m`: validated as a whole, kept apart, concluded by a table, a CSV and a JSON document."""
+"""Tests of `-m`: validated as a whole, kept apart, concluded by a table, a CSV and a JSON document."""
 
 import csv
 import json
@@ -59,7 +59,7 @@ def test_intervals_over_seeds(tiny: Run) -> None:
 
 @pytest.mark.slow
 def test_a_failing_job_leaves_its_traceback_and_the_others_finish(tiny: Run, outputs: Path) -> None:
-    """In workers of joblib's; then by another launcher, which tries again what failed, not what is done."""
+    """Fail in joblib's workers; another launcher then repeats what failed, not what is done."""
     argv = tiny_argv("-m", "format=json", *DIVERGES)
     launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
     argv_there = [*argv, *launcher, f"paths.outputs={outputs}", "logger=none"]
@@ -97,7 +97,7 @@ def test_wandb_runs_are_separate_and_closed_and_of_one_group(tiny: Run, outputs:
 
 @pytest.mark.parametrize("launcher", ["joblib", "vectorized"])
 def test_group_of_a_sweep(launcher: str, tiny: Run, outputs: Path) -> None:
-    """Also of a run that was there before and is told now; by itself a run is with those of other seeds."""
+    """Group also a run that was there before and is logged now; a single run is grouped with other seeds."""
     alone = tiny("seed=0", "format=json", logger="wandb_offline").json
     ((run, _),) = told_to_wandb(outputs)
     assert run["run_group"] == json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
@@ -111,7 +111,7 @@ def test_group_of_a_sweep(launcher: str, tiny: Run, outputs: Path) -> None:
 
 
 def told_to_wandb(outputs: Path) -> list[tuple[dict, int]]:
-    """Of each run that was told to W&B offline, what it is and the exit code it was closed with."""
+    """Return the group and exit code of each run that was logged to W&B offline."""
     found = []
     for log in sorted(outputs.glob("wandb/offline-run-*/run-*.wandb")):
         told = list(records(log))

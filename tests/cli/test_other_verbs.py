@@ -1,4 +1,4 @@
-"""Help, list, clean, completion, Python: what starts no run."""
+"""Tests of the verbs that start no run: list, clean, completion, and Python."""
 
 import json
 import os
@@ -33,7 +33,7 @@ icl.check
 
 
 def test_the_quick_ones_load_nothing_heavy(icl: Run, tiny: Run, outputs: Path) -> None:
-    """Nor do those that find what is done: neither torch nor a check."""
+    """Import neither torch nor a check to list or to find what is done."""
     check = ["check", "check=ahn/lemma1", "scale=smoke"]
     train = tiny_argv("checks=[ahn/theorem3]")
     assert icl(*check).code == icl(*train).code == 0
@@ -116,7 +116,7 @@ COMPLETED = {
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_completion(tmp_path: Path) -> None:
-    """What bash offers, with `icl` on the path."""
+    """Complete in bash with `icl` on the path."""
     command = tmp_path / "bin" / "icl"
     command.parent.mkdir()
     program = "import sys; from icl.cli import main; sys.exit(main())"

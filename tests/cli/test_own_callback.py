@@ -1,4 +1,4 @@
-"""A callback in somebody's package: one override lists it, and it sees every hook."""
+"""Tests of a callback in a user's package: one override lists it, and it gets every hook."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A task, a law with observables of its own and a check of them in somebody's package: no edit in icl."""
+"""Tests of a user's package with a task, a law with its own observables and a check: no edit in icl."""
 
 import math
 from pathlib import Path
@@ -96,7 +96,7 @@ TASK = "_target_: signs_lab.all.Signs\ncontext: 3\n"
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Overrides that bring the package in."""
+    """Return the overrides that bring the package in."""
     files = {"signs_lab/__init__.py": "", "signs_lab/all.py": CODE}
     write(tmp_path, files | {"conf/task/signs.yaml": TASK, "conf/check/mylab/corner.yaml": CHECK})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -155,7 +155,7 @@ def test_what_is_no_task_is_refused(icl: Run, lab: list[str]) -> None:
 
 
 def test_own_data_in_the_sign_of_the_labels(icl: Run) -> None:
-    """One prompt and a batch; a run of (8) predicts minus the last entry."""
+    """Predict one prompt and a batch; a run of (8) predicts minus the last entry."""
     args = [
         "experiment=ahn/theorem3",
         "scale=smoke",

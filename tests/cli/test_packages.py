@@ -1,4 +1,6 @@
-"""Somebody's installed package: `pip install mylab` and nothing else. And what no config may let in."""
+"""Tests of a user's installed package (`pip install mylab` and nothing else), and of what no config may
+import.
+"""
 
 from pathlib import Path
 
@@ -177,7 +179,7 @@ def test_no_secret_of_the_environment_is_said(
 
 
 def test_in_a_job_the_environment_lets_nothing_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What hydra.job.env_set sets comes after the list."""
+    """Set hydra.job.env_set, which comes after the list of allowed packages."""
     from icl.jobs.execution.hydra_multirun import HydraTask
 
     monkeypatch.setattr("icl.jobs.execution.hydra_multirun.resolve_in_job", lambda cfg: cfg)

@@ -1,4 +1,6 @@
-"""Whatever a command makes is below its outputs: home, temporary and working folder stay as they were."""
+"""Tests that a command writes below its outputs only: home, temporary and working folder stay as they
+were.
+"""
 
 import contextlib
 import ctypes
@@ -49,7 +51,7 @@ def outputs(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_nothing_is_left_elsewhere(outputs: Path) -> None:
-    """By an interpreter of its own, whose libraries have yet to make the folders they cache in."""
+    """Run in a fresh interpreter, whose libraries have yet to make the folders they cache in."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CACHED)}
     places = {"HOME": str(outputs.with_name("home")), "TMPDIR": str(outputs.with_name("tmp"))}
     done = subprocess.run(
@@ -63,7 +65,7 @@ def test_nothing_is_left_elsewhere(outputs: Path) -> None:
 
 
 def test_what_is_done_is_said_where_nothing_can_be_written(outputs: Path) -> None:
-    """Read-only outputs, as of an archive."""
+    """Read from read-only outputs, as of an archive."""
     argv = [*TRAIN, "logger=none", f"paths.outputs={outputs}"]
     first = Command(argv, outputs.with_name("cwd"))
     assert first.end() == 0, first.err
@@ -80,7 +82,7 @@ def test_what_is_done_is_said_where_nothing_can_be_written(outputs: Path) -> Non
 
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[Callable[[], None] | None]:
-    """What to do in a process to which `folder` is: for root, who may write anywhere, a mount."""
+    """Yield what makes `folder` read-only in a process: for root, who may write anywhere, a mount."""
     if os.geteuid() == 0:
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
             pytest.skip("root, and no right to mount")
@@ -95,7 +97,7 @@ def read_only(folder: Path) -> Iterator[Callable[[], None] | None]:
 
 
 def _mount(folder: Path) -> None:
-    """For this process alone."""
+    """Mount for this process alone."""
     assert ctypes.CDLL(None).unshare(0x20000) == 0  # CLONE_NEWNS
     bind = f"mount --make-rprivate / && mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}"
     subprocess.run(["sh", "-c", bind], check=True)

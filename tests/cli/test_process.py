@@ -1,4 +1,4 @@
-"""`icl` as a process: its exit code, whatever its stdout and stderr are and whenever a signal comes."""
+"""Tests of `icl` as a process: its exit code, whatever its stdout and stderr are."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ SAYS = "icl: interrupted; the same command continues from what is saved\n"
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """ICL stands for `icl` there."""
+    """Run a line of bash in which ICL stands for `icl`."""
     icl = f"{shlex.quote(sys.executable)} -c {shlex.quote(ICL)}"
     command = ["bash", "-c", line.replace("ICL", icl)]
     return subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ def _nobody_hears_stderr() -> None:
 
 @pytest.mark.parametrize("prepare", [_no_stdout, _no_stderr, _nobody_hears_stderr])
 def test_a_run_is_made_all_the_same(prepare: Callable[[], None], tmp_path: Path) -> None:
-    """Lock files and weights are no stdout, and nobody need hear of its progress."""
+    """Train without a usable stdout or stderr: lock files and weights need neither."""
     command = Command(["train", *TINY, "logger=none"], tmp_path, prepare=prepare)
     assert command.end() == 0 and "Traceback" not in command.err
     assert bool(command.out) == (prepare is not _no_stdout)
@@ -108,7 +108,7 @@ def test_a_signal_when_it_is_done(signum: signal.Signals, tmp_path: Path) -> Non
 
 
 def _catches(pid: int, signum: int) -> bool:
-    """Whether process `pid` has a handler of its own for a signal, SIGTERM's being ours."""
+    """Return whether process `pid` has a handler of its own for a signal, SIGTERM's being ours."""
     if not Path("/proc/self/status").exists():
         pytest.skip("no /proc on this system")
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

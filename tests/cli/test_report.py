@@ -1,4 +1,4 @@
-"""`icl report`: what is stored becomes a page, and nothing is measured or trained for it."""
+"""Tests of `icl report`: what is stored becomes a page, and nothing is measured or trained for it."""
 
 import json
 import re
@@ -20,7 +20,7 @@ LEMMA = ("check", "check=ahn/lemma1", "scale=smoke", "format=json")
 
 
 def page(outputs: Path) -> str:
-    """Without the links within its sentences."""
+    """Return the page without the links within its sentences."""
     return re.sub(r'<a class="term"[^>]*>|</a>', "", (outputs / "report/index.html").read_text())
 
 
@@ -129,7 +129,7 @@ class One:
 def test_a_third_partys_paper(
     icl: Run, tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found through --config-dir and ICL_PACKAGES like our own; without paper/ID.yaml it goes by its id."""
+    """Find a paper through --config-dir and ICL_PACKAGES; without paper/ID.yaml its id is its title."""
     write(tmp_path, {"lab_of_others.py": OTHERS})
     lemma = "check/other/lemma0.yaml"
     head = "# @package check\n# reference: Lemma 0\n"

@@ -1,4 +1,4 @@
-"""`icl reproduce`: what is done, what is left, and that interruptions end in the same document and page."""
+"""Tests of `icl reproduce`: what is done and what is left."""
 
 import json
 import os
@@ -102,7 +102,7 @@ callbacks: {gradient: {count: 0}, checkpoint: {seconds: 0.1}}
 
 
 def configs(*checks: str, figures: Sequence[str] = ()) -> dict[str, str]:
-    """These checks, and figures of one run that draw a column each."""
+    """Return configs of these checks, and of figures of one run that draw a column each."""
     head = "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
     return {
         **{f"check/mylab/{name.lower()}.yaml": f"{head}_target_: mylab.all.{name}\n" for name in checks},
@@ -112,7 +112,7 @@ def configs(*checks: str, figures: Sequence[str] = ()) -> dict[str, str]:
 
 
 class Lab:
-    """Somebody's own package and configs, brought in with --config-dir and ICL_PACKAGES."""
+    """A user's package and configs, brought in with --config-dir and ICL_PACKAGES."""
 
     def __init__(self, folder: Path, files: dict[str, str]) -> None:
         self.folder = folder
@@ -137,7 +137,8 @@ class Lab:
 
 
 def timeless(node: Any, outputs: Path) -> Any:
-    """A document without times, without whether it was found, and without the outputs folder's name."""
+    """Return a document without times, without whether it was cached, and without the outputs folder's
+    name."""
     if isinstance(node, dict):
         kept = {k: v for k, v in node.items() if k not in ("seconds", "drawing_seconds", "cached")}
         return {key: timeless(value, outputs) for key, value in kept.items()}
@@ -147,7 +148,7 @@ def timeless(node: Any, outputs: Path) -> Any:
 
 
 def page(outputs: Path) -> str:
-    """The report without its times."""
+    """Return the report without its times."""
     text = (outputs / "report" / "index.html").read_text().replace(str(outputs), "OUTPUTS")
     text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d[\d:.+]*( UTC|Z)?", "DATE", text)
     text = re.sub(r'<td class="num">[\d.]+( × 10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?</td>', "TIME", text)
@@ -157,8 +158,8 @@ def page(outputs: Path) -> str:
 
 @pytest.mark.slow
 def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None:
-    """They appear by themselves. One is skipped, one crashes, one takes its process with it; a run that two
-    figures want is made once; what is done is found again."""
+    """Skip one check, crash one, and end one worker's process; a run that two figures want is made once,
+    and what is done is found again."""
     lab, outputs = Lab(tmp_path, configs("Good", "Crash", "Die", "Absent", figures=COLUMNS)), tmp_path / "out"
     code, document, err = lab.run(outputs, "jobs=2")
     assert code == 4, err
@@ -190,7 +191,8 @@ def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
-    """SIGTERM in a check, SIGKILL and, of a worker's starter, SIGINT in training: at moments that differ."""
+    """Send SIGTERM in a check, SIGKILL and, to a worker's parent, SIGINT in training: at moments that
+    differ."""
     lab = Lab(tmp_path, configs("Slow", figures=COLUMNS))
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     code, expected, err = lab.run(straight)
@@ -211,7 +213,7 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
         return json.loads(path.read_text())
 
     def checkpoint() -> tuple[str, ...]:
-        """Those written whole: from a part of one nothing continues."""
+        """Return the checkpoints that are written whole: nothing continues from a part of one."""
         return tuple(sorted(path.name for path in broken.glob("runs/mylab/first/*/checkpoints/*.pt")))
 
     assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 1) == 143
@@ -230,7 +232,7 @@ def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
-    """Nobody is left to hold locks that the next start would have to wait for."""
+    """Kill the parent: no worker is left that holds locks for which the next start would have to wait."""
     lab, outputs = Lab(tmp_path, configs("Good", "Long")), tmp_path / "out"
     command = lab.start(outputs, "jobs=2")
     locks: list[Path] = []
@@ -244,7 +246,7 @@ def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
 
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of everything there is, two quick checks."""
+    """Reduce everything to two quick checks."""
     every = blank_entries(ReportRequest("smoke"), ConfigDirs())
     kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
     monkeypatch.setattr("icl.jobs.execution.plan.blank_entries", lambda *asked: kept)
@@ -297,7 +299,7 @@ def test_what_is_not_available_is_skipped_and_alone_is_an_error(
 def test_wandb_has_one_project_grouped_by_paper_and_scale(
     icl: Run, two_checks: None, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told again after it failed midway, which fails nothing."""
+    """Log again after W&B failed midway, which fails nothing."""
 
     def broken(*args: object) -> None:
         raise ConnectionResetError("W&B's service is gone")

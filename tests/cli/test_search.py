@@ -1,4 +1,4 @@
-"""hydra/sweeper=search: grid, random points and Optuna's, under any launcher, and continued."""
+"""Tests of hydra/sweeper=search: grid, random points and Optuna's, under any launcher, and continued."""
 
 import csv
 import sys
@@ -28,7 +28,7 @@ def points(document: dict[str, Any]) -> list[tuple[str, str]]:
 def test_a_search_is_continued(
     method: str, tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path
 ) -> None:
-    """By the same command after it was interrupted, with more trials, and by another launcher."""
+    """Repeat the command after an interruption, with more trials, and by another launcher."""
     if method == "bayes":
         pytest.importorskip("optuna", reason="optuna")
     args = [*SEARCH, f"search.method={method}", "search.batch=2", *SPACE]
@@ -74,7 +74,8 @@ def test_a_trial_that_fails_is_no_end(tiny: Run) -> None:
 
 
 def test_random_points() -> None:
-    """A point is a function of the search's seed and its own number; intervals are covered as they say."""
+    """Compare points, which are functions of the search's seed and their own number; intervals are
+    covered."""
     space = [Dimension("a", ("x", "y")), Dimension("b", (), 1, 3, is_whole=True),
              Dimension("c", (), 1e-4, 1.0, is_log=True), Dimension("d", (), -1.0, 1.0)]  # fmt: skip
     found = search.Random(space, 7).ask(0, 400)

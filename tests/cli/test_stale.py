@@ -1,4 +1,4 @@
-"""Which edit of the code makes which record stale: verbs and `icl clean` answer alike."""
+"""Tests of which edit of the code makes which record stale: verbs and `icl clean` agree."""
 
 import inspect
 import json
@@ -21,7 +21,8 @@ Edit = Callable[[str, str, str], None]
 
 @pytest.fixture
 def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
-    """`edit(file, old, new)`: this process's code as the digest sees it, as if icl had been changed so."""
+    """Return `edit(file, old, new)`: this process's code as the digest reads it, as if icl had been
+    changed so."""
     shutil.copytree(Path(package.__file__).parent, tmp_path / "tree", ignore=shutil.ignore_patterns("*.pyc"))
     monkeypatch.setattr(code, "_digest", code._digest.__wrapped__)
 
@@ -111,7 +112,7 @@ ON_THE_WAY = (
 
 @pytest.mark.parametrize("verb", ["check", "train"])
 def test_what_runs_lies_in_the_closure(verb: str, icl: Run, tiny: Run, outputs: Path) -> None:
-    """By watching whose functions are called: an oracle that knows nothing of imports."""
+    """Watch which functions are called: an oracle that knows nothing of imports."""
     ran: set[str] = set()
 
     def see(frame: Any, event: str, _: Any) -> None:

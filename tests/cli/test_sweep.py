@@ -1,4 +1,4 @@
-"""`icl sweep`, the table of a multirun, and what is done again when the command is repeated."""
+"""Tests of `icl sweep`, the table of a multirun, and what is done again when the command is repeated."""
 
 import csv
 import importlib.util
@@ -88,7 +88,7 @@ def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
 
 
 def test_one_composition_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:
-    """What is composed so finds the runs that a launcher made, which composes each job."""
+    """Find the runs of a launcher, which composes each job."""
     swept = ["-m", "seed=0", "train.clip=null,0.1", "model=sparse_a,sparse_ab",
              "optimizer.betas=[0.9,0.99]", "train.steps=1", "format=json"]  # fmt: skip
     first = tiny(*swept).json
@@ -104,7 +104,7 @@ def test_one_composition_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_of_very_many_jobs_little_is_kept(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the check they are to be asked is composed once for all of them."""
+    """Compose the check once for all of the jobs."""
     composed: list[str] = []
     compose = session.compose
     monkeypatch.setattr(session, "compose", lambda *args: composed.append(args[1]) or compose(*args))

@@ -1,4 +1,4 @@
-"""Validation, failures and the table at the end are the same under every sweeper and launcher of Hydra's."""
+"""Tests that validation, failures and the table at the end are the same under every sweeper and launcher."""
 
 import importlib.util
 import json
@@ -23,7 +23,7 @@ from tests.cli.test_multirun import DIVERGES
 
 
 class Search(Sweeper):
-    """Asks for batches of what it is given, and wants numbers, as Optuna's sweeper does."""
+    """A sweeper that asks for batches of what it is given, and wants numbers, as Optuna's does."""
 
     told: list[Any]
 
@@ -52,7 +52,7 @@ class Search(Sweeper):
 
 @pytest.fixture
 def search(tiny: Run, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Run:
-    """`icl train` with a sweeper that asks for these batches."""
+    """Return a function that runs `icl train` with a sweeper that asks for these batches."""
     Plugins.instance()  # looks at what is installed before ours is added
     module = ModuleType("hydra_plugins.of_a_test")
     module.Search = Search  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def test_a_failing_job_of_submitit(
 def test_a_launcher_that_dies(
     log: str | None, tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has written stays, what it has not leaves no trace."""
+    """Keep what the launcher has written; what it has not leaves no trace."""
 
     def launch(self: BasicLauncher, *_: Any) -> Any:
         if log is not None:
@@ -164,7 +164,7 @@ def test_batches_of_a_grid(tiny: Run, outputs: Path) -> None:
 
 
 def test_what_is_done_is_not_launched(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker starts, and nothing is queued on a cluster, for a run that is there."""
+    """Start no worker, and queue nothing on a cluster, for a run that is there."""
     launched: list[list[str]] = []
     launch = Multirun._launched
 
@@ -222,7 +222,7 @@ def test_a_grid_and_a_callback_in_a_file(tiny: Run, tmp_path: Path, monkeypatch:
 
 
 def test_logging_is_refused_for_one_job_of_several(tiny: Run, tmp_path: Path, outputs: Path) -> None:
-    """Hydra sets up logging for each job by that job's own config."""
+    """Refuse logging of one job, which Hydra sets up for each job by that job's own config."""
     logs = EXPERIMENT[: EXPERIMENT.index("hydra:")] + "hydra: {job_logging: {root: {handlers: []}}}\n"
     conf = write(tmp_path / "conf", {"experiment/logs.yaml": logs})
     found = tiny("-m", "--config-dir", str(conf), "experiment=ahn/theorem3,logs")

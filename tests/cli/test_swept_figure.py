@@ -1,4 +1,4 @@
-"""`icl figure figure=sweep`, and the sweep as W&B's own."""
+"""Tests of `icl figure figure=sweep`, and of the sweep as W&B's own."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`icl train`: the JSON document, what is found again and what is told to whom."""
+"""Tests of `icl train`: the JSON document, what is found again and what is logged where."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_the_train_document(tiny: Run, outputs: Path) -> None:
 
 
 def test_undefined_metrics_are_null(tiny: Run) -> None:
-    """Softmax attention has neither an exact risk nor A."""
+    """Train softmax attention, which has neither an exact risk nor A."""
     model = ["model=full", "model.path=tokens", "model.activation=softmax"]
     document = tiny(*model, "train.estimator=sampled", "format=json").json
     assert document["metrics"]["loss"]["mean"] > 0
@@ -114,7 +114,7 @@ def test_a_short_run_refutes_no_theorem_and_exits_3(tiny: Run) -> None:
 
 
 def test_the_table_has_numbers_at_any_width(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seeds do not fit 80 columns: then their extremes do. Nothing is cut off."""
+    """Print ten seeds, which do not fit 80 columns: their extremes do. Nothing is cut off."""
     for columns, shown in (("80", "lowest"), ("200", "seed 9")):
         monkeypatch.setenv("COLUMNS", columns)
         text = tiny("seeds=[0,1,2,3,4,5,6,7,8,9]").out
@@ -146,7 +146,7 @@ def test_wandb_is_told_once_and_again_when_asked_elsewhere(
 
 
 def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
-    """The others' numbers are there, the bad one is named, and it is a failure whenever it is found again."""
+    """Keep the others' numbers and name the bad seed; the run is a failure whenever it is found again."""
     options = ["seeds=[3,4]", "optimizer.lr=[0.01,1e30]", "train.clip=null", "train.steps=12", "format=json"]
     for cached in (False, True):
         found = tiny(*options, "checks=[ahn/theorem3]")

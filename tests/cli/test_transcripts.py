@@ -1,8 +1,8 @@
-"""Commands and what they print, from transcripts/*.txt.
+"""Tests of commands and what they print, from transcripts/*.txt.
 
-Each command runs in an empty folder. In `$ icl ...` NAME is replaced where the file has `NAME = words`. The
-number below it is the exit code; `!` is a part of stderr, `>` of stdout and `-` of neither. With exit code 2
-stdout is empty, stderr one line, and nothing is written anywhere.
+Each command runs in an empty folder. In `$ icl ...` NAME is replaced where the file has `NAME = words`.
+The number below it is the exit code; `!` is a part of stderr, `>` of stdout and `-` of neither. With exit
+code 2 stdout is empty, stderr one line, and nothing is written anywhere.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""hydra/launcher=vectorized: one program for many jobs, each with the run it has when it is alone."""
+"""Tests of hydra/launcher=vectorized: one program for many jobs, each with the run it has when it is
+alone.
+"""
 
 import contextlib
 import json
@@ -32,7 +34,7 @@ def run_dirs(document: dict[str, Any]) -> list[Path]:
 
 
 def assert_same(first: list[Path], second: list[Path], rtol: float) -> None:
-    """Every number of the records."""
+    """Compare every number of the records."""
     assert [path.name for path in first] == [path.name for path in second]
     for one, other in zip(map(package.load_run, first), map(package.load_run, second), strict=True):
         assert list(one.metrics) == list(other.metrics) and list(one.weights) == list(other.weights)
@@ -49,7 +51,7 @@ def assert_same(first: list[Path], second: list[Path], rtol: float) -> None:
 
 @pytest.fixture
 def elsewhere(tiny: Run, outputs: Path) -> Elsewhere:
-    """A sweep whose outputs are put aside, so that nothing of it is found again."""
+    """Return a sweep whose outputs are put aside, so that nothing of it is found again."""
 
     def run(*args: str) -> dict[str, Any]:
         document = tiny(*args).json
@@ -62,7 +64,7 @@ def elsewhere(tiny: Run, outputs: Path) -> Elsewhere:
 
 @pytest.fixture
 def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of runs in each ensemble of several that is trained."""
+    """Return the number of runs in each ensemble of several that is trained."""
     sizes: list[int] = []
     train = loop.train
 
@@ -75,7 +77,7 @@ def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_the_numbers_are_those_of_jobs_alone(tiny: Run, elsewhere: Elsewhere, ensembles: list[int]) -> None:
-    """What may differ within an ensemble does: seeds shared and not, rate, decay, clip, scale, context."""
+    """Vary what may differ within an ensemble: seeds shared and not, rate, decay, clip, scale, context."""
     swept = [*STEPS, "seeds=[0,1],[1]", "optimizer.lr=0.01,0.03", "task.context=6,9", "train.clip=0.05",
              "optimizer=adamw", "+optimizer.amsgrad=true"]  # fmt: skip
     alone = elsewhere(*DOUBLE, *swept)
@@ -178,7 +180,7 @@ def test_interrupted_and_continued_by_either_launcher(
 def test_stopped_between_two_records(
     finishes: str, tiny: Run, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not recorded yet needs no training, and is to the bit what it would have been."""
+    """Record without training what is trained but not recorded, to the bit what it would have been."""
     swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03"]
     whole = elsewhere(*VECTORIZED, *swept)
     finish, finished = loop.finish, []
@@ -201,7 +203,7 @@ def test_stopped_between_two_records(
 def test_stopped_while_checkpoints_are_written(
     tiny: Run, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some have the newer one and some do not; of the first there are, some have none at all."""
+    """Stop where some have the newer checkpoint and some do not, and where some have none at all."""
     swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03", "callbacks.checkpoint.seconds=0"]
     whole = elsewhere(*VECTORIZED, *swept)
     save, saved = ActiveRun.save_checkpoint, []
@@ -234,7 +236,7 @@ def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _slowly() -> None:
-    """So that a kill falls into it."""
+    """Slow training down, so that a kill falls into it."""
     set_rates = ReplicaOptimizer.set_rates
 
     def slowly(self: ReplicaOptimizer, step: int) -> None:
@@ -257,7 +259,7 @@ def _touched(outputs: Path, files: str) -> set[tuple[str, int]]:
 def test_killed(
     launcher: str, times: int, tiny: Run, elsewhere: Elsewhere, tmp_path: Path, outputs: Path
 ) -> None:
-    """At random moments: the table at the end is that of a sweep left alone."""
+    """Kill at random moments: the table at the end is that of a sweep left alone."""
     args = [*DOUBLE, f"hydra/launcher={launcher}", "train.steps=60", "train.steps_per_batch=7", "seed=0,1",
             "optimizer.lr=0.01,0.02", "callbacks.checkpoint.seconds=0"]  # fmt: skip
     whole = elsewhere(*args)

@@ -1,4 +1,4 @@
-"""What a user can get wrong: exit 2, one line that helps, nothing on stdout, nothing written anywhere."""
+"""Tests of wrong input that needs files or a finished run: exit 2, one line, nothing written."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ T, C = "train experiment=ahn/theorem3 scale=smoke", "check check=ahn/theorem1 sc
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Home, temporary and working folder, all empty."""
+    """Make home, temporary and working folder, all empty."""
     for name in ("home", "tmp", "cwd"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -28,7 +28,7 @@ def contents(folder: Path) -> list[str]:
 
 
 def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """They are not unpacked to be refused."""
+    """Refuse the files without unpacking them."""
 
     def header(*shape: int) -> bytes:
         text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"

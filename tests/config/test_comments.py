@@ -1,4 +1,4 @@
-"""What configs say of themselves."""
+"""Tests of the comments in configs."""
 
 from pathlib import Path
 

@@ -87,7 +87,7 @@ def outcome(how: object, *args: object) -> object:
     ids=" ".join,
 )
 def test_values_are_set_as_hydra_sets_them(overrides: list[str], configs: ConfigDirs) -> None:
-    """Or refused as Hydra refuses them: the first time, and when the base is known or resolved."""
+    """Set values, or refuse them as Hydra does: the first time, and when the base is known or resolved."""
     wanted = outcome(composed_whole, configs, "train", overrides)
     forget()
     assert [outcome(compose, configs, "train", overrides) for _ in range(3)] == [wanted] * 3
@@ -235,7 +235,7 @@ def test_values_are_no_new_composition(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_the_config_of_a_job_is_hydras(own: list[str], jobs: list[list[str]]) -> None:
-    """To the last setting of Hydra's own."""
+    """Compare to the last setting of Hydra's own."""
     if "hydra.job.config" in str(own) and not hydra.__version__.startswith("1.3."):
         pytest.skip("this Hydra has no hydra.job.override_dirname")
     with hydra_session(ConfigDirs(), "train", own) as composer:

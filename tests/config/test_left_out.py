@@ -28,7 +28,7 @@ def test_an_optimizer_has_its_own_settings(optimizer: str) -> None:
 
 
 def test_files_of_ones_own(tmp_path: Path) -> None:
-    """Experiments of a user's own: settings within another group are left out, too."""
+    """Leave out settings within another group in a user's own experiments, too."""
     (tmp_path / "experiment").mkdir()
     head = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
     text = "optimizer: {lr: 0.3, schedule: {every: 9}}\nmodel: {layers: 5}\n"

@@ -1,4 +1,4 @@
-"""Every config on disk, with what the conformance tests read off it."""
+"""Every config on disk, with the facts that the conformance tests read off it."""
 
 import copy
 import functools
@@ -20,7 +20,7 @@ NOT_THE_CLASS_OWN = {"_target_", "expected", "weights", "schedule", "path", "act
 
 @dataclass(frozen=True)
 class Config:
-    """One YAML file: `group` is the Hydra group, `name` its option."""
+    """A YAML file: `group` is the Hydra group, `name` its option."""
 
     group: str
     name: str
@@ -45,14 +45,14 @@ class Config:
         return read[self.group] if self.group == "check" and "@package _global_" in text else read
 
     def composed(self, scale: str = "laptop") -> dict[str, Any]:
-        """The group's node under the verb it belongs to; of an experiment the whole config."""
+        """Return the group's node under the verb it belongs to; of an experiment the whole config."""
         settings = copy.deepcopy(_composed(self.group, self.name)[scale])
         return settings if self.group == "experiment" else settings[self.group]
 
 
 @functools.cache
 def _composed(group: str, name: str) -> dict[str, dict[str, Any]]:
-    """By scale. Hydra's part, which is slow and knows no scale, is done once."""
+    """Compose by scale. Hydra's part, which is slow and knows no scale, is done once."""
     verb = group if group in ("check", "figure") else "train"
     register_resolvers()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
@@ -73,7 +73,7 @@ def configs(*groups: str) -> list[Config]:
 
 
 def targets(node: Any, key: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every part of a config that is to become an object, with the key it stands under."""
+    """Return every part of a config that is to become an object, with its key."""
     if isinstance(node, Mapping):
         if "_target_" in node:
             yield key, node

@@ -1,5 +1,5 @@
-"""What holds of every config, whoever adds it: it composes, it says what it is of, it names the class's own
-settings with the class's own defaults, and no setting of a wrong type gets as far as a record.
+"""Tests of every config, whoever adds it: it composes, its header names paper and reference, it names the
+class's own settings with the class's own defaults, and no setting of a wrong type gets as far as a record.
 """
 
 import inspect
@@ -37,7 +37,7 @@ def composes_at_every_scale(config: Config) -> None:
 
 
 def names_the_settings_of_its_class_and_no_other(config: Config) -> None:
-    """Of a check and of a task all of them, so that the file is the list of what can be set."""
+    """Assert that a check or task names all settings, so that the file is the list of what can be set."""
     for key, node in targets(config.composed()):
         own = set(node) - NOT_THE_CLASS_OWN
         known = parameters(class_of(node))
@@ -48,7 +48,7 @@ def names_the_settings_of_its_class_and_no_other(config: Config) -> None:
 
 
 def has_the_defaults_of_its_class(config: Config) -> None:
-    """At laptop, the default scale: a check made in Python is the one of the command line."""
+    """Assert equality at laptop, the default scale: a check made in Python is the one of the command line."""
     for key, node in targets(config.composed()):
         for name, parameter in parameters(class_of(node)).items():
             if name in node and parameter.default is not inspect.Parameter.empty:
@@ -73,7 +73,7 @@ def says_what_it_claims(config: Config) -> None:
 
 
 def impossible(name: str, annotation: str) -> list[Any]:
-    """No value of a setting so named and annotated."""
+    """Return values that a setting with this name and annotation cannot have."""
     wrong: list[Any] = ["nonsense", float("nan"), {"a": 1}, True]
     if name in ("models", "embeddings", "data"):  # names on a hub or paths: any word may be one
         wrong.remove("nonsense")
@@ -83,7 +83,8 @@ def impossible(name: str, annotation: str) -> list[Any]:
 
 
 def refuses_what_no_setting_can_be(config: Config) -> None:
-    """By name and value, from the constructor alone: nothing has been measured or written then."""
+    """Assert refusal by name and value, from the constructor alone: nothing has been measured or written
+    then."""
     given = {"dim": 3} if config.group == "model" else {}
     for key, node in targets({config.group: config.composed("smoke")}):
         cls = class_of(node)
@@ -98,7 +99,8 @@ def refuses_what_no_setting_can_be(config: Config) -> None:
 
 
 def counts_to_what_can_be_waited_for(config: Config) -> None:
-    """Any context has its exact risk; of nothing else can there be a million times a million."""
+    """Assert limits of counts: any context has its exact risk; of nothing else can there be a million
+    times a million."""
     node = config.composed("smoke")
     cls, settings = class_of(node), {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
     for name, parameter in parameters(cls).items():
@@ -108,7 +110,7 @@ def counts_to_what_can_be_waited_for(config: Config) -> None:
 
 
 def takes_no_other_setting(config: Config) -> None:
-    """So that a misspelt one is refused by name, as tests/cli shows of one config of each kind."""
+    """Assert that a misspelt setting is refused by name, as tests/cli shows of one config of each kind."""
     for key, node in targets(config.composed()):
         kinds = {parameter.kind for parameter in parameters(class_of(node)).values()}
         assert inspect.Parameter.VAR_KEYWORD not in kinds, key

@@ -1,5 +1,6 @@
-"""The limits of every check and figure, and settings that exclude each other: refused in one line that begins
-with the name of the last setting changed. Wrong types are refused in test_every_config.py.
+"""Tests of the limits of every check and figure, and of settings that exclude each other: refused in one
+line that begins with the name of the last setting changed. Wrong types are refused in
+test_every_config.py.
 
 Declared ranges are read off the class; the tables hold the other limits.
 """

@@ -1,4 +1,4 @@
-"""The check that CONTRIBUTING shows holds as it stands, in a package of its own."""
+"""Tests of the check that CONTRIBUTING shows, as it is printed, in a package of its own."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables of benchmarks and campaigns leave nothing out of what was measured."""
+"""Tests that tables of benchmarks and campaigns leave nothing out of what was measured."""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""The docs read on a forge as on the site, build offline with every link whole, and show stored numbers."""
+"""Tests of the docs: read on a forge as on the site, built offline with every link whole, with stored
+numbers.
+"""
 
 import ast
 import importlib
@@ -42,7 +44,7 @@ SEARCH = """(async () => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages, built as scripts/docs.sh builds them."""
+    """Build the pages as scripts/docs.sh does."""
     pytest.importorskip("material", reason="mkdocs-material is absent: pip install -e '.[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
@@ -58,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Fetched(HTMLParser):
-    """Collects what a browser fetches by itself when it opens a page."""
+    """A parser that collects what a browser fetches by itself when it opens a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +108,7 @@ def test_mathematics_and_tables_are_there(site: Path) -> None:
 
 
 def test_records_match_the_checks_and_figures() -> None:
-    """Where this fails: `icl reproduce`, then `scripts/docs.sh records`."""
+    """Compare; where this fails: `icl reproduce`, then `scripts/docs.sh records`."""
     assert {path.stem for path in (ROOT / "docs" / "records").glob("*.json")} == set(papers(CONFIGS))
     for paper in papers(CONFIGS):
         stored = tables.records(paper)
@@ -141,8 +143,8 @@ def test_pages_are_rendered_from_the_records_and_the_code_of_today() -> None:
 
 
 def test_pages_read_on_a_forge() -> None:
-    """No template, no picture or formula in HTML; no command that Markdown takes for an escape or that GitHub
-    refuses, and dollars that GitHub takes for those of a formula."""
+    """Find no template, no picture or formula in HTML, no command that Markdown takes for an escape or
+    that GitHub refuses, and no dollars that GitHub takes for those of a formula."""
     for page in WORDS:
         text, name = page.read_text("utf-8"), page.relative_to(ROOT)
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
@@ -253,7 +255,7 @@ def test_the_search_works_from_the_disk(site: Path, tmp_path: Path) -> None:
 
 
 def test_commands_in_the_text_are_commands() -> None:
-    """Each composes; commands with placeholders (FOLDER, ...) or options of other packages are left out."""
+    """Compose each; commands with placeholders (FOLDER, ...) or options of other packages are left out."""
     tried = 0
     for page in WORDS:
         for found in COMMAND.finditer(page.read_text("utf-8").replace("\\\n", "")):
@@ -279,7 +281,7 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_scripts_import_what_there_is() -> None:
-    """Scripts run rarely, so that a renamed function of icl would be noticed late."""
+    """Import what scripts do: they run rarely, so that a renamed function of icl would be noticed late."""
     found = 0
     for path in (ROOT / "scripts").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

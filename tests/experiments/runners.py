@@ -5,7 +5,7 @@ from icl.runs.store import RunStore
 
 
 class StoringRunner:
-    """Hands out one finished run, if it has one."""
+    """A runner that returns one finished run, if it has one."""
 
     def __init__(self, outputs, run=None, scale="smoke"):
         self.outputs, self.run, self.scale = outputs, run, scale

@@ -1,5 +1,5 @@
-"""`python -m tests.faults.campaign seconds=600 seed=0`: harms commands at work until the time is over, or
-`stories=30` are told, of `commands=train,check` alone if one says so.
+"""Campaign of faults: `python -m tests.faults.campaign seconds=600 seed=0` harms commands while they run,
+until the time is over or `stories=30` are done, with `commands=train,check` of these commands alone.
 
 Each line of what fails ends in the numbers that repeat it: `python -m tests.faults.campaign only=SEED`.
 """
@@ -23,7 +23,7 @@ from tests.faults.stories import COMMANDS, Wrong, choose, straight
 def campaign(
     names: list[str], seconds: float, seed: int, stories: int, only: int | None, tell: Any
 ) -> dict[str, Any]:
-    """Totals: what was tried by kind, and every failure in a line."""
+    """Return the totals: the stories tried by kind, and every failure in a line."""
     tried: Counter[str] = Counter()
     failures: list[str] = []
     began = time.monotonic()

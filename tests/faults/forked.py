@@ -1,4 +1,4 @@
-"""`icl ARGS` in a process of its own, forked from one that has imported everything: a fault costs what its
+"""Runs of `icl ARGS` in a process forked from one that has imported everything: a fault costs what its
 command costs, without the seconds that imports take.
 
 A fault is something that happens to the process at its nth write below the outputs folder. Python itself says
@@ -25,7 +25,7 @@ _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.sym
 
 @dataclass(frozen=True)
 class Ended:
-    """`code` is the exit code; the signal's number, negative, if one ended the process; None if it hung."""
+    """The end of a process: exit code (negative a signal's number, None if it hung) and output."""
 
     code: int | None
     out: str
@@ -35,7 +35,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Fault:
-    """`happen()` in the process itself before its write number `at`, counted from 1."""
+    """A call of `happen()` in the process itself before its write number `at`, counted from 1."""
 
     at: int
     happen: Callable[[], None]
@@ -46,7 +46,7 @@ def by(signum: int) -> Callable[[], None]:
 
 
 def counting() -> Fault:
-    """Counts the writes and lets them be."""
+    """Return a fault that only counts the writes."""
     return Fault(0, lambda: None)
 
 
@@ -56,14 +56,14 @@ def call(argv: Sequence[str], outputs: Path, fault: Fault | None = None) -> Ende
 
 
 class Process:
-    """A forked process as its starter sees it."""
+    """A forked process, for its parent."""
 
     def __init__(self, pid: int, files: Sequence[IO[bytes]]) -> None:
         self.pid, self.code, self._files = pid, 0, files
         self.is_over = False
 
     def poll(self) -> bool:
-        """Whether it has ended."""
+        """Return whether the process has ended."""
         if not self.is_over:
             done, status = os.waitpid(self.pid, os.WNOHANG)
             self.is_over = bool(done)
@@ -92,7 +92,7 @@ class Process:
 def started(
     argv: Sequence[str], outputs: Path, fault: Fault | None = None, prepare: Callable[[], None] | None = None
 ) -> Iterator[Process]:
-    """At work meanwhile, and over when the block is."""
+    """Start the command, which is over when the block is."""
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
         pid = os.fork()
@@ -106,7 +106,7 @@ def started(
 def _live(
     argv: list[str], outputs: Path, fault: Fault | None, prepare: Callable[[], None] | None, *files: IO[bytes]
 ) -> None:
-    """The forked process: it never returns."""
+    """Run the command in the forked process; never return."""
     code = 70
     try:
         out, err, count = (file.fileno() for file in files)
@@ -127,7 +127,7 @@ def _live(
 
 
 def _watch(below: str, fault: Fault) -> list[int]:
-    """From now on; the list's one entry counts."""
+    """Count writes from now on, in the list's one entry."""
     seen = [0]
 
     def hook(event: str, args: tuple[Any, ...]) -> None:

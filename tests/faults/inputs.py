@@ -1,5 +1,6 @@
-"""`python -m tests.faults.inputs seconds=600 seed=0`: hostile values for every key that the configs have, one
-command each, until the time is over or `count=200` are given. `only=SEED` repeats one.
+"""Campaign of wrong inputs: `python -m tests.faults.inputs seconds=600 seed=0` gives hostile values to every
+key that the configs have, one command each, until the time is over or `count=200` are given. `only=SEED`
+repeats one.
 
 Property: 0, or 2 with at most two lines on stderr, nothing on stdout and nothing written anywhere, within 5
 CPU seconds; 1 and 3 of what has a verdict; 4 of what was begun, with a reason that is no programming error's.
@@ -49,11 +50,11 @@ ANY = [
 
 
 class Wrong(Exception):
-    """What an input did."""
+    """A violation of the property by an input."""
 
 
 def near(value: Any, rng: random.Random) -> list[str]:
-    """Values of the type that a key has, beside those that are hostile to any."""
+    """Return values of the type that a key has, beside those that are hostile to any."""
     if isinstance(value, bool):
         return ["1", "yes", str(not value).lower()]
     if isinstance(value, int):
@@ -79,7 +80,7 @@ def near(value: Any, rng: random.Random) -> list[str]:
 
 
 def argument(rng: random.Random, settings: dict[str, Any], prefix: str = "") -> str:
-    """An override of some key."""
+    """Return an override of some key."""
     names = [
         name
         for name in leaves(settings)
@@ -117,7 +118,7 @@ def _settings(verb: str, overrides: tuple[str, ...]) -> dict[str, Any]:
 
 
 def command(rng: random.Random) -> list[str]:
-    """Some command that runs, with one or two things wrong."""
+    """Return some command that runs, with one or two things wrong."""
     verb = rng.choices(["train", "check", "figure", "report", "sweep", "other"], [10, 6, 2, 1, 1, 1])[0]
     if verb == "other":
         verb = rng.choice(["list", "clean", "completion", "bench", "reproduce", "trian", "--version"])
@@ -165,7 +166,7 @@ def written(folder: Path) -> list[str]:
 
 
 def given(base: Path, argv: list[str]) -> Ended:
-    """What the command does. Raises Wrong where it may not."""
+    """Run the command; raise Wrong where it breaks the property."""
     with places(base) as folder:
 
         def prepare() -> None:
@@ -212,7 +213,7 @@ def _children() -> float:
 def campaign(
     seconds: float, seed: int, count: int, only: int | None, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Totals by verb and exit code, the reasons of exit 4, and every failure in a line."""
+    """Return totals by verb and exit code, the reasons of exit 4, and every failure in a line."""
     codes: Counter[str] = Counter()
     failures: list[str] = []
     reasons: Counter[str] = Counter()

@@ -1,6 +1,6 @@
-"""What the campaign has happen: each story begins in an empty outputs folder, harms it or the command at work
-in it, gives the same command again, and says what is wrong then. Property: the same command ends with the
-same bytes, or says in one line why it cannot.
+"""Stories of the campaign: each begins in an empty outputs folder, harms it or the command that runs in
+it, repeats the command, and raises what is wrong then. Property: the same command ends with the same
+bytes, or says in one line why it cannot.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ ENDED_BY = {signal.SIGKILL: (-9,), signal.SIGTERM: (143, -15), signal.SIGINT: (1
 
 
 class Wrong(Exception):
-    """What a story found."""
+    """A violation of the property by a story."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder in which commands are as good as new, and what they leave when nothing happens."""
+    """A folder for one story, in which commands are as good as new."""
 
     folder: Path
     name: str
@@ -60,7 +60,7 @@ class Place:
         return COMMANDS[self.name]
 
     def again(self, what: str, expected: dict[str, bytes]) -> None:
-        """The same command, undisturbed."""
+        """Repeat the command undisturbed, and compare with the expected bytes."""
         ended = call(self.argv, self.outputs)
         if ended.code != 0:
             raise Wrong(f"{what}; then exit {ended.code}: {ended.err.strip()[-500:]}")
@@ -74,7 +74,7 @@ class Place:
 
 
 def science(outputs: Path) -> dict[str, bytes]:
-    """What the records say, by file: without times, and without what tells one making from another."""
+    """Return the stored results by file, without times and without what tells one attempt from another."""
     found = {}
     for path in sorted(outputs.rglob("*")):
         name = path.relative_to(outputs).as_posix()
@@ -111,7 +111,7 @@ def fresh(base: Path, name: str) -> Iterator[Place]:
 
 
 def straight(base: Path, name: str) -> tuple[dict[str, bytes], int]:
-    """What the command leaves when nothing happens, and how often it writes."""
+    """Return the results of the undisturbed command, and how often it writes."""
     with fresh(base, name) as place:
         ended = call(place.argv, place.outputs, counting())
         if ended.code != 0:
@@ -120,7 +120,7 @@ def straight(base: Path, name: str) -> tuple[dict[str, bytes], int]:
 
 
 def stopped(base: Path, name: str, at: int, signum: int, expected: dict[str, bytes]) -> None:
-    """A signal before write number `at`."""
+    """Send a signal before write number `at`."""
     with fresh(base, name) as place:
         what = f"{name}: {signal.Signals(signum).name} before write {at}"
         ended = call(place.argv, place.outputs, Fault(at, by(signum)))
@@ -133,7 +133,7 @@ def stopped(base: Path, name: str, at: int, signum: int, expected: dict[str, byt
 
 
 def stopped_twice(base: Path, name: str, first: int, second: int, expected: dict[str, bytes]) -> None:
-    """SIGKILL, and again while it recovers."""
+    """Send SIGKILL, and again while the command recovers."""
     with fresh(base, name) as place:
         call(place.argv, place.outputs, Fault(first, by(signal.SIGKILL)))
         call(place.argv, place.outputs, Fault(second, by(signal.SIGKILL)))
@@ -141,7 +141,7 @@ def stopped_twice(base: Path, name: str, first: int, second: int, expected: dict
 
 
 def together(base: Path, name: str, count: int, expected: dict[str, bytes]) -> None:
-    """As many processes with the same command at once."""
+    """Start as many processes with the same command at once."""
     with fresh(base, name) as place, contextlib.ExitStack() as running:
         waits = [running.enter_context(started(place.argv, place.outputs)) for _ in range(count)]
         ended = [process.wait() for process in waits]
@@ -153,7 +153,7 @@ def together(base: Path, name: str, count: int, expected: dict[str, bytes]) -> N
 
 
 def beside(base: Path, name: str, expected: dict[str, bytes]) -> None:
-    """`icl clean`, `icl list` and `icl report` while the command is at work."""
+    """Run `icl clean`, `icl list` and `icl report` while the command runs."""
     with fresh(base, name) as place, contextlib.ExitStack() as running:
         argvs = [place.argv, ["clean", "yes=true"], ["report", "scale=smoke"], ["clean", "yes=true"]]
         waits = [running.enter_context(started(argv, place.outputs)) for argv in argvs]
@@ -165,7 +165,8 @@ def beside(base: Path, name: str, expected: dict[str, bytes]) -> None:
 
 
 def held_and_resumed(base: Path, name: str, at: int, expected: dict[str, bytes]) -> None:
-    """SIGSTOP: another process with the same command waits for it, or does it, and both end well."""
+    """Freeze the process with SIGSTOP: another with the same command waits for it, or takes over, and both
+    end well."""
     with fresh(base, name) as place:
 
         def stop() -> None:
@@ -204,7 +205,7 @@ HARMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def harmed(base: Path, name: str, file: int, harm: str, expected: dict[str, bytes]) -> None:
-    """One file of what is finished is not what was written: said or unused, and made again."""
+    """Damage one file of finished output: it is reported or unused, and made again."""
     with fresh(base, name) as place:
         call(place.argv, place.outputs)
         kept = [p for p in sorted(place.outputs.rglob("*")) if p.is_file() and "cache" not in p.parts]
@@ -219,7 +220,7 @@ def harmed(base: Path, name: str, file: int, harm: str, expected: dict[str, byte
 
 
 def no_room(base: Path, name: str, kilobytes: int, expected: dict[str, bytes]) -> None:
-    """A file system that fills, and then has room: needs the right to mount one."""
+    """Fill a file system, and then enlarge it: needs the right to mount one."""
     with fresh(base, name) as place:
         place.outputs.mkdir()
         mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place.outputs)]
@@ -238,7 +239,7 @@ def no_room(base: Path, name: str, kilobytes: int, expected: dict[str, bytes]) -
 
 
 def no_long_files(base: Path, name: str, size: int, expected: dict[str, bytes]) -> None:
-    """Files may not grow beyond `size` bytes, as under a quota: anyone may set that."""
+    """Limit files to `size` bytes, as a quota does: any user may set that."""
     with fresh(base, name) as place:
 
         def limit() -> None:
@@ -259,7 +260,7 @@ def may_mount() -> bool:
 
 
 def choose(rng: random.Random, name: str, writes: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
-    """A story and what it takes, for a command that writes so often."""
+    """Return a story and its arguments, for a command that writes so often."""
     kinds: list[Callable[[], tuple[Callable[..., None], tuple[Any, ...]]]] = [
         lambda: (stopped, (rng.randint(1, writes), rng.choice(list(ENDED_BY)))),
         lambda: (stopped, (rng.randint(1, writes), signal.SIGKILL)),

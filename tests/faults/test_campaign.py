@@ -1,4 +1,4 @@
-"""Small campaigns of faults and of wrong inputs; `seconds=3600` makes large ones."""
+"""Tests by small campaigns of faults and of wrong inputs; `seconds=3600` makes large ones."""
 
 import json
 import math
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reas
 
 
 def found(module: ModuleType, arguments: list[str], told: Path) -> dict[str, Any]:
-    """By a process from which others can be forked: it has no threads."""
+    """Return the totals of a campaign in a process without threads, from which others can be forked."""
     process = SERVER.Process(target=_campaign, args=(module.__name__, arguments, told))
     process.start()
     process.join()

@@ -1,4 +1,4 @@
-"""Finished runs with weights of our choosing, written and read through the run store."""
+"""Finished runs with given weights, written and read through the run store."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ def law_of_context():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A runner whose run began at small random weights and went in a straight line to the given ones. What is
-    stored of the same weights is found again by the module's other tests."""
+    """Return a runner whose run began at small random weights and went in a straight line to the given
+    ones. What is stored of the same weights is found again by the module's other tests."""
     tmp_path = tmp_path_factory.mktemp("outputs")
 
     def make(law, end, name="test/run"):

@@ -19,7 +19,8 @@ def pixels(png: bytes) -> np.ndarray:
 
 
 def middle(png: bytes) -> np.ndarray:
-    """The colour in the middle of a picture's only panel: 1.7 in wide, .16 from the left, .6 from the top."""
+    """Return the colour in the middle of a picture's only panel: 1.7 in wide, .16 from the left, .6 from
+    the top."""
     return pixels(png)[round(120 * (0.6 + 0.85)), round(120 * (0.16 + 0.85))]
 
 
@@ -82,7 +83,7 @@ def test_a_law_of_dynamical_systems_has_its_weights_seen_as_the_papers_with_patt
 
 
 def test_free_entries_are_outlined():
-    """Cells are as they were, but for the edges of those that are free."""
+    """Compare cells, which are unchanged but for the edges of those that are free."""
     matrix, free = np.zeros((3, 3)), np.eye(3, dtype=bool)
     plain, marked = (pixels(heatmap_png({"M": matrix}, "", annotate=False, free=f)) for f in (None, free))
     left, top, cell = 120 * 0.16, 120 * 0.6, 120 * 1.7 / 3

@@ -1,4 +1,4 @@
-"""What figures are made of: claims, curves with their table, and panels as SVG."""
+"""Tests of the parts of figures: claims, curves with their table, and panels as SVG."""
 
 import ast
 import pydoc
@@ -26,7 +26,7 @@ def test_a_part_that_fails_decides():
 
 
 def test_every_claim_says_what_kind_of_number_decides_it():
-    """The kind is that of the numbers compared, or is given where no comparison yields the verdict."""
+    """Take the kind from the numbers compared; it is given where no comparison yields the verdict."""
     calls = [
         ({keyword.arg: keyword.value for keyword in node.keywords}, node.func)
         for path in sorted(Path(icl.figures.__file__).parent.rglob("*/*.py"))

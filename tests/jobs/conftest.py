@@ -1,4 +1,4 @@
-"""Outputs folder, and the command beside the package of the same name."""
+"""Fixtures of the tests of jobs: the outputs folder, and the command beside the package of the same name."""
 
 from pathlib import Path
 

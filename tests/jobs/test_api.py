@@ -1,4 +1,4 @@
-"""The Python way in: the same records and documents as the command's, and the process as it was before."""
+"""Tests of the Python functions: records and documents as the command's, and the process as it was before."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ TINY: dict[str, Any] = {
 
 @contextlib.contextmanager
 def process_left_alone() -> Iterator[None]:
-    """What belongs to the process is as it was."""
+    """Compare what belongs to the process with what it was."""
 
     def state() -> Any:
         own = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
@@ -92,7 +92,7 @@ def test_a_check_is_kept_where_a_folder_is_named(unchanged: None, outputs: Path,
 def test_a_current_verdict_is_not_measured_again_to_be_told(
     tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also on given weights, which are measured before the record's lock is taken."""
+    """Log a current verdict, also on given weights, which are read before the record's lock is taken."""
     np.savez(tmp_path / "hand.npz", A=-np.eye(5)[None].repeat(2, 0))
     settings = {"scale": "smoke", "weights": str(tmp_path / "hand.npz"), "outputs": outputs}
     first = icl.check("ahn/theorem3", **settings)
@@ -103,7 +103,7 @@ def test_a_current_verdict_is_not_measured_again_to_be_told(
 
 
 def test_metrics_as_a_table(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pandas is asked for by whoever calls it, and only then."""
+    """Import pandas only where it is called for."""
     run = icl.load_run(icl.train("ahn/theorem3", outputs=outputs, **TINY)["run_dir"])
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(Unavailable, match=r"pip install 'icl\[notebook\]'"):

@@ -1,4 +1,4 @@
-"""What is here, by a look into the folders alone."""
+"""Tests of the catalog: what is there, by a look into the folders alone."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_only_finished_records_of_the_very_thing_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("done", [True, False])
 def test_no_run_is_read_twice(done: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None finished is the worst: each is looked at once, with what it superseded. Else the first will do."""
+    """Read each run once, with what it superseded, where none is finished; else the first suffices."""
     runs, reads = 300, []
     for number in range(runs):
         status = "done" if done else "failed"

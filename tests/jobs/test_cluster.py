@@ -1,4 +1,4 @@
-"""Jobs of submitit's, here on this machine: what they leave, and that they are queued again when told so."""
+"""Tests of submitit's jobs on this machine: what they leave, and that they are queued again."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A run of giannou/lsa from the command line; its curriculum is part of what it is."""
+"""Tests of a run of giannou/lsa from the command line; its curriculum is part of its fingerprint."""
 
 from tests.cli.conftest import Run
 

@@ -1,4 +1,4 @@
-"""What is done and what is left, in which order and how long; and that workers take it in turn."""
+"""Tests of the plan: what is done and what is left, in which order, how long, and shared by workers."""
 
 import json
 import queue
@@ -54,7 +54,7 @@ def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> N
 
 
 def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
-    """Of records of the same settings; of a figure's runs only those of other code."""
+    """Read times of records of the same settings; of a figure's runs only those of other code."""
 
     def record(kind: str, id: str, document: dict[str, Any]) -> None:
         request, _ = parse_named(kind, id, ["scale=laptop"], ConfigDirs())
@@ -131,7 +131,7 @@ def test_the_page_keeps_up_without_being_written_for_each_of_many(
 
 
 def test_tasks_that_want_the_same_run_are_kept_apart() -> None:
-    """While one makes the run, the other worker takes something else."""
+    """Make the run in one worker, while the other takes something else."""
     tasks = [task("b", "run"), task("c", "run"), task("d")]
     assert following(tasks, [task("a", "run"), None]).item.id == "d"
     assert following(tasks, [task("a", "run"), None]).item.id == "b"  # better than nothing

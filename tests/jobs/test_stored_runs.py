@@ -1,4 +1,4 @@
-"""The runs and sweeps that a report shows."""
+"""Tests of the runs and sweeps that a report shows."""
 
 import json
 import os

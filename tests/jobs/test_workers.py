@@ -1,4 +1,4 @@
-"""What is told in a worker process reaches whoever started it."""
+"""Tests that the events of a worker process reach its parent."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from tests.processes import ROOT
 
 @dataclass(frozen=True)
 class Talks:
-    """A request that says something in each of the ways there are."""
+    """A request that prints, logs and fails in each of the ways there are."""
 
     kind: ClassVar[str] = "check"
     id: str = "mylab/talks"
@@ -70,7 +70,7 @@ def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_script_need_not_ask_for_its_name(tmp_path: Path) -> None:
-    """Workers do not run it again; a process that may start none works by itself."""
+    """Call from a script, which workers do not run again; a process that may start none works by itself."""
     script = tmp_path / "script.py"
     script.write_text("""
 import multiprocessing, sys

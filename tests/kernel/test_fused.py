@@ -1,4 +1,4 @@
-"""The compiled kernel against the functions it was recorded from, which are the only mathematics there is."""
+"""Tests of the compiled kernel against the functions it was recorded from."""
 
 import numpy as np
 import pytest
@@ -47,8 +47,8 @@ def value_and_gradients(function, weights, prompts):
 
 
 def agree(function, weights, prompts, bound, **options):
-    """The kernel's values and gradients with those of torch in float64; in single precision within ten times
-    torch's own rounding, where a risk of high degree makes that larger than the bound."""
+    """Compare the kernel's values and gradients with those of torch in float64; in single precision within
+    ten times torch's own rounding, where a risk of high degree makes that larger than the bound."""
     fused = Fused(function, weights, prompts, **options)
     found = value_and_gradients(fused, weights, prompts)
     double = [{name: tensor.double() for name, tensor in given.items()} for given in (weights, prompts)]
@@ -65,7 +65,7 @@ def agree(function, weights, prompts, bound, **options):
 
 
 def error(found, exact):
-    """The largest, of values and of each gradient relative to its largest entry."""
+    """Return the largest error of values and of each gradient, relative to its largest entry."""
     pairs = zip([found[0], *found[1]], [exact[0], *exact[1]], strict=True)
     return max(_relative(own, other) for own, other in pairs)
 
@@ -113,7 +113,8 @@ def test_every_family_of_linear_regression(
 
 
 def of_family(estimator, family, batch, dtype, seeds):
-    """An estimator's constants, too, have the precision of the weights, so float64 is another estimator."""
+    """Return the estimator, whose constants have the precision of the weights: float64 is another
+    estimator."""
     model = LinearTransformer(family)
     draw = estimator.draw([generator(seed, "train", 0) for seed in seeds], batch)
     draw = {name: tensor.to(dtype) for name, tensor in draw.items()}
@@ -151,7 +152,7 @@ def test_sequences_whose_risk_is_half_the_squared_error(window, dtype):
 
 
 def random_program(rng, replicas, batch, dtype=torch.float64):
-    """A function of the recorder's own operations on matrices of random sizes, its weights and prompts."""
+    """Return a function of the recorder's operations on matrices of random sizes, its weights and prompts."""
     sizes = [int(n) for n in rng.integers(1, 12, 3)]
     generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
 
@@ -208,7 +209,7 @@ def test_random_programs(seed, replicas, batch, which):
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**9), batch=st.integers(1, 37), which=st.integers(0, 9))
 def test_random_programs_in_single_precision(seed, batch, which):
-    """Which may cancel: the bound is relative to the largest number on the way."""
+    """Compare relative to the largest number on the way, since programs may cancel."""
     function, weights, prompts = random_program(np.random.default_rng(seed), 2, batch, torch.float32)
     fused = Fused(function, weights, prompts, instructions=sets()[which % len(sets())])
     found, gradients = value_and_gradients(fused, weights, prompts)
@@ -236,7 +237,7 @@ def test_larger_matrices(size):
 
 @pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
 def test_every_remainder_of_the_batch(instructions):
-    """Two blocks and every number of prompts beyond."""
+    """Compare two blocks and every number of prompts beyond."""
     if instructions not in sets():
         pytest.skip(f"this processor or compiler has no {instructions}")
     for dtype, lanes in ((torch.float64, 8), (torch.float32, 16)):
@@ -322,7 +323,7 @@ def test_what_cannot_be_recorded_is_refused_with_a_reason(function, reason):
 
 
 def test_a_recording_that_differs_from_its_function_is_refused():
-    """The recorder sees one prompt, so not what depends on their number."""
+    """Record with one prompt, which cannot show what depends on their number."""
     family = SparseA(2, 1, 0.3)
     family.initialise([0])
     model = LinearTransformer(family)

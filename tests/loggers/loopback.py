@@ -1,7 +1,8 @@
-"""A W&B server on the loopback, as much of it as the client speaks to: what it keeps, tests look at.
+"""A W&B server on the loopback, with as much of it as the client uses; tests read what it keeps.
 
-Runs by name, each with its rows of history, its summary, config, files, exit code, and artifacts by name. An
-unknown question is kept in `unknown` and answered with an error, so that a client that has moved on is seen.
+Runs by name, each with its rows of history, its summary, config, files, exit code, and artifacts by name.
+An unknown question is kept in `unknown` and answered with an error, so that a client that has moved on is
+noticed.
 """
 
 import gzip
@@ -38,7 +39,7 @@ ALWAYS: dict[str, dict[str, Any]] = {  # the answer to a question of GraphQL's
 
 @dataclass
 class Run:
-    """What has arrived of one run."""
+    """The data of one run that have arrived."""
 
     identity: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
@@ -61,8 +62,8 @@ class Artifact:
 
 
 class Loopback:
-    """`with Loopback() as server:` answers at `server.url`, but `refuses` these questions; or `storage`, to
-    take any file."""
+    """A server: `with Loopback() as server:` answers at `server.url`, but `refuses` these questions; or
+    `storage`, to take any file."""
 
     def __init__(self, *refuses: str) -> None:
         self.refuses = set(refuses)
@@ -90,19 +91,19 @@ class Loopback:
         self.die()
 
     def die(self) -> None:
-        """From here on nobody listens at this port, and what is connected is not answered."""
+        """Close the port, and answer nothing that is connected."""
         self.is_dead = True
         self._http.shutdown()
         self._http.server_close()
 
     def wait_for(self, arrived: Callable[[], object], sender: subprocess.Popen[str]) -> None:
-        """However long it takes on this machine, unless the sender ends without."""
+        """Wait however long it takes on this machine, unless the sender ends without."""
         with self.arrived:
             while not self.arrived.wait_for(arrived, 0.1):
                 assert sender.poll() is None, f"it has not arrived; unknown: {self.unknown}"
 
     def answer(self, question: str, said: dict[str, Any]) -> dict[str, Any] | None:
-        """To a question of GraphQL's, by its name; None to an unknown one."""
+        """Return the answer to a GraphQL question, by its name; None to an unknown one."""
         known = getattr(self, f"_{question}", lambda said: ALWAYS.get(question))
         return known(said)
 
@@ -142,7 +143,8 @@ class Loopback:
         return {"createRunFiles": {"runID": said["run"], "uploadHeaders": [], "files": urls}}
 
     def _CreateArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
-        """A version of a name is what its files are: who brings the same gets the version that is there."""
+        """Return a version of a name, which is determined by its files: the same files get the version
+        that is there."""
         about = said["input"]
         aliases = [entry["alias"] for entry in about["aliases"] or []]
         name, kind = about["artifactCollectionName"], about["artifactTypeName"]
@@ -198,7 +200,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that goes away is no error of the test's; a mistake in here is."""
+        """Pass over a client that goes away; a mistake in here is an error."""
         error = sys.exception()
         if not isinstance(error, ConnectionError):
             self.kept.unknown.append(repr(error))  # type: ignore[attr-defined]
@@ -255,7 +257,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._reply(200, {"errors": [{"message": f"unknown: {name}"}]} if data is None else {"data": data})
 
     def _body(self) -> bytes | None:
-        """None for who is dead."""
+        """Return the body, or None if the server is dead."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self._kept.is_dead:
             self.close_connection = True
@@ -272,7 +274,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _stream(run: Run, said: dict[str, Any]) -> None:
-    """What the client streams while a run is under way: lines of files, each from an offset on."""
+    """Keep what the client streams while a run is under way: lines of files, each from an offset on."""
     for name, chunk in said.get("files", {}).items():
         lines = [json.loads(line) for line in chunk["content"]]
         if name == "wandb-history.jsonl":

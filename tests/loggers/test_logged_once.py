@@ -1,4 +1,4 @@
-"""Several processes that ask for the same at once tell W&B of it once."""
+"""Tests that several processes with the same request log it to W&B once."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever answers at W&B's address, or does not, the run is made and W&B's copy kept."""
+"""Tests that a run is made and W&B's copy kept, whatever answers at W&B's address or does not."""
 
 import http.server
 import json
@@ -42,7 +42,7 @@ def server(answer: tuple[int, bytes] | None) -> Iterator[str]:
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """The client may go away."""
+            """Pass over a client that goes away."""
 
     http_server = Server(("127.0.0.1", 0), handler)
     threading.Thread(target=http_server.serve_forever, args=(0.05,), daemon=True).start()

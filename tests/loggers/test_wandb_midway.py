@@ -1,4 +1,4 @@
-"""W&B breaking down at each stage of a run: the run is done all the same."""
+"""Tests of W&B failing at each stage of a run: the run is done all the same."""
 
 import contextlib
 from collections.abc import Iterator

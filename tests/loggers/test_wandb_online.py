@@ -1,5 +1,6 @@
-"""Online, with a server on the loopback: what arrives there, and what becomes of a run whose server dies,
-refuses, or was asked for by an agent of a sweep. Skipped where the client's protocol has moved on."""
+"""Tests online, with a server on the loopback: what arrives there, and what becomes of a run whose server
+dies, refuses, or was asked for by an agent of a sweep. Skipped where the client's protocol has moved on.
+"""
 
 import os
 import shlex
@@ -73,7 +74,7 @@ IN_VAIN = {"FINISH_WITHIN": "2"}  # of a server that does not answer; others are
 
 
 def apart(folder: Path) -> dict[str, str]:
-    """An environment with a home of its own, for whom W&B has kept nothing."""
+    """Return an environment with a home of its own, for which W&B has kept nothing."""
     (folder / "home").mkdir(parents=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "XDG_"))}
     return kept | {"HOME": str(folder / "home"), "PYTHONPATH": str(REPOSITORY)}
@@ -83,7 +84,7 @@ def apart(folder: Path) -> dict[str, str]:
 def script(
     folder: Path, body: str, mode: str = "online", **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process that has W&B to itself, with a home and an outputs folder of its own."""
+    """Start a process that has W&B to itself, with a home and an outputs folder of its own."""
     outputs, kept = folder / "outputs", apart(folder) | environment
     outputs.mkdir()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -96,14 +97,14 @@ def script(
 
 
 def said_by(process: subprocess.Popen[str], told: str | None = None, code: int = 0) -> str:
-    """To stdout, and in `code` other than 0 to stderr, where else is nothing."""
+    """Return the process's stdout, and with a `code` other than 0 its stderr; the other is empty."""
     said, errors = process.communicate(told)
     assert (process.returncode, said if code else errors) == (code, ""), (said, errors)
     return errors if code else said
 
 
 def uploaded_by(line: str, folder: Path) -> Loopback:
-    """What a server has got once the command that `line` tells of has been run."""
+    """Return what a server has got once the command that `line` names has been run."""
     command = line.partition("upload with: ")[2].partition(" (")[0]
     program, *arguments = shlex.split(command)
     assert program == "wandb"
@@ -115,7 +116,7 @@ def uploaded_by(line: str, folder: Path) -> Loopback:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
-    """Which has been told of two runs."""
+    """Return a server to which two runs were logged."""
     with (
         Loopback() as server,
         script(tmp_path_factory.mktemp("online"), RUN, **server.environment) as process,
@@ -128,7 +129,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
 
 
 def test_history_config_and_summary_arrive(server: Loopback) -> None:
-    """Each row once, however often it is told."""
+    """Send each row once, however often it is logged."""
     run = server.runs["run-1"]
     assert [(row["_step"], row["step"], row["mean/loss"]) for row in run.rows] == [
         (step, step, 1 / (step + 1)) for step in range(4)
@@ -153,7 +154,7 @@ def test_weights_arrive_as_a_model(server: Loopback) -> None:
 
 
 def test_a_figures_run_uses_the_model_of_the_run_that_made_it(server: Loopback) -> None:
-    """Lineage, as W&B draws it."""
+    """Use the lineage as W&B draws it."""
     (model,) = (artifact for artifact in server.artifacts if artifact.type == "model")
     assert (model.made_by, model.used_by) == ("run-1", ["figure-1"])
 
@@ -164,7 +165,8 @@ def test_exit_states_arrive(server: Loopback) -> None:
 
 @pytest.mark.slow
 def test_a_server_that_dies_midway(tmp_path: Path) -> None:
-    """The run goes on, its copy on disk is whole, it is said once, and what is printed uploads it."""
+    """Let the server die: the run continues, its copy on disk is whole, one line says so, and the printed
+    command uploads it."""
     body = """
 with opened("run-1") as sink:
     sink.log_metrics({"loss": 1.0}, 0)
@@ -219,7 +221,7 @@ for name in ("run-1", "run-2"):
 
 
 def test_a_server_that_takes_no_files_is_waited_for_once(tmp_path: Path) -> None:
-    """By a process and those that it starts."""
+    """Wait once, also in processes that the first one starts."""
     body = """
 import subprocess
 with opened(f"run-{len(sys.argv)}") as sink:
@@ -237,7 +239,7 @@ if len(sys.argv) == 3:
 
 
 def test_two_copies_on_disk_are_uploaded_at_their_own_steps(tmp_path: Path) -> None:
-    """As of a run that was interrupted and continued."""
+    """Upload the copies of a run that was interrupted and continued."""
     body = """
 for steps in (2, 4):
     with opened("run-1") as sink:
@@ -255,7 +257,7 @@ for steps in (2, 4):
 
 
 def test_lineage_of_runs_uploaded_later(tmp_path: Path) -> None:
-    """What a run used is on disk when it was offline, and a model that was never told of arrives with it."""
+    """Upload what an offline run used, which is on disk; a model that was never logged arrives with it."""
     body = """
 weights = outputs / "weights.npz"
 for name in ("told", "untold"):
@@ -299,7 +301,7 @@ def test_under_an_agent_a_lost_connection_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_sweep_of_the_example(tmp_path: Path) -> None:
-    """The command that an agent makes of it trains, as the agent's run and with the metric it asks for."""
+    """Train by the command that an agent makes of it, as the agent's run and with the metric of the sweep."""
     from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
 
     sweep = yaml.safe_load((REPOSITORY / "examples" / "wandb_sweep.yaml").read_text())

@@ -1,4 +1,6 @@
-"""`icl report wandb=true`: what arrives at a server on the loopback; what is refused leaves nothing."""
+"""Tests of `icl report wandb=true`: what arrives at a server on the loopback; what is refused leaves
+nothing.
+"""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What an offline run holds, its summary as W&B reads it; each script has a home of its own."""
+"""Tests of what an offline run holds, its summary as W&B reads it; each script has a home of its own."""
 
 import json
 import math
@@ -123,7 +123,7 @@ def log_of(outputs: Path, run_id: str) -> Path:
 
 
 def summary_of(log: Path) -> dict:
-    """By W&B's own reader."""
+    """Return the summary by W&B's own reader."""
     command = [str(WANDB), "leet", "inspect", "--summary", "--json", str(log)]
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
@@ -220,8 +220,8 @@ def test_what_wandb_collects_by_itself_is_off(offline):
 
 
 def test_settings_turn_it_on_again(offline):
-    """W&B stores the machine's metrics and metadata at times of its own, in a short run perhaps never: the
-    script tests that they are set."""
+    """Set what W&B reads at times of its own, in a short run perhaps never (metrics and metadata of the
+    machine): the script tests that they are set."""
     log = log_of(offline[0], "own-1")
     assert "spoken again" in "".join(line.line for line in told(log, "output_raw"))
     (run,) = told(log, "run")

@@ -47,7 +47,7 @@ def holds_all(logs: Sequence[Path]) -> bool:
 
 
 def held_within(seconds: float, logs: Sequence[Path]) -> bool:
-    """W&B's own process writes some time after it has been told."""
+    """Wait for W&B's own process, which writes some time after the call."""
     deadline = time.monotonic() + seconds
     while not holds_all(logs):
         if time.monotonic() > deadline:
@@ -57,7 +57,7 @@ def held_within(seconds: float, logs: Sequence[Path]) -> bool:
 
 
 def records(log: Path) -> Iterator[Any]:
-    """W&B's own records, in order."""
+    """Yield W&B's own records, in order."""
     from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]
 
     data, whole = log.read_bytes(), b""

@@ -1,4 +1,4 @@
-"""The kernels against einsum, and their hand-written gradients against finite differences."""
+"""Tests of the kernels against einsum, and of their hand-written gradients against finite differences."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Other coordinates: the same weights, there and back."""
+"""Tests of other coordinates: the same weights, there and back."""
 
 import pytest
 import torch

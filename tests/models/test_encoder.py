@@ -1,4 +1,4 @@
-"""Encoders against a plain loop, linear attention of the house, and torch's own modules."""
+"""Tests of encoders against a plain loop, linear attention of the house, and torch's own modules."""
 
 import math
 
@@ -40,7 +40,7 @@ def prompt():
 
 
 def by_hand(model, r, context_NP, query_P):
-    """Every token through every layer, number by number."""
+    """Return every token through every layer, number by number."""
     M = {name: matrix[r].tolist() for name, matrix in model.parametrization.matrices().items()}
 
     def times(matrix, vector):
@@ -95,8 +95,8 @@ def test_against_a_plain_loop(kind, prompt):
 
 @pytest.mark.parametrize("mask", [True, False])
 def test_lsa_is_the_linear_attention_that_exists(mask, prompt):
-    """With the read-in the identity on (x, y, 1). Unmasked, the query is one more token of the context, which
-    none reads but the others' next layer: with it there, the house's form is of N + 1 context tokens."""
+    """Set the read-in to the identity on (x, y, 1). Unmasked, the query is one more token of the context,
+    which only the others' next layer reads: with it there, the house's form is of N + 1 context tokens."""
     model = encoder(**KINDS["lsa"] | {"mask": mask, "width": D + 2})
     family = model.parametrization
     with torch.no_grad():

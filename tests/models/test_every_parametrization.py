@@ -75,7 +75,7 @@ def test_every_model_is_here():
     seed=st.integers(0, 10**6),
 )
 def test_the_paths_agree(family, options, dim, layers, context, guesses, read_out, seed):
-    """Tokens, their Gram matrices and, where matrices are sparse, the dense stack."""
+    """Compare tokens, their Gram matrices and, where matrices are sparse, the dense stack."""
     seeds, constant = (seed, seed + 1), family == "LSA" and guesses
     task = (
         {"guess_vector_norm": 0.7, "guess_bias": -0.4, "read_out": read_out}
@@ -98,7 +98,7 @@ def test_the_paths_agree(family, options, dim, layers, context, guesses, read_ou
 
 @EACH
 def test_gradients_are_those_of_finite_differences(family, options):
-    """Gradients of predictions on each path, and of risks with query and task integrated out."""
+    """Compare gradients of predictions on each path, and of risks with query and task integrated out."""
     law = LinearRegression(2, 3, label_noise=0.1).law([0, 1])
     streams = [generator(seed, "check") for seed in (0, 1)]
     S = batch_last(law.covariate_grams(streams, 2))
@@ -123,7 +123,7 @@ def test_gradients_are_those_of_finite_differences(family, options):
 @EACH
 @pytest.mark.parametrize("layers", [1, 3])
 def test_replicas_share_nothing(family, options, layers):
-    """Neither first weights nor predictions nor gradients; each is a function of its seed."""
+    """Compare first weights, predictions and gradients; each is a function of its seed."""
     prompt, both = prompts(), models(family, options, seeds=(4, 7), layers=layers)
     alone, others = (
         models(family, options, seeds=(7,), layers=layers),
@@ -165,7 +165,7 @@ def test_weights_are_loaded_by_value_and_shared_by_reference(family, options):
 
 
 def test_first_weights_have_the_standard_deviation_that_is_set():
-    """A standard deviation may be given per replica; gains and a read-out keep their fixed initial values."""
+    """Set a standard deviation, also per replica; gains and a read-out keep their fixed initial values."""
     stds = [1.0, 0.0, 0.01]
     for family, options in CASES + ENCODERS[:1]:
         options = options | ({"width": 42} if "width" in options else {})

@@ -1,4 +1,4 @@
-"""The exact risk of weights given as arrays."""
+"""Tests of the exact risk of weights given as arrays."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ LAW = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "rotation": "none"}
 
 
 def of_law(family, weights, **task):
-    """By way of a model and its law, which tests/tasks/test_exact.py holds to sampled prompts."""
+    """Return the risk by way of a model and its law, which tests/tasks/test_exact.py compares with
+    prompts."""
     family.load({name: torch.from_numpy(matrix)[None] for name, matrix in weights.items()})
     model = LinearTransformer(family.requires_grad_(False))
     return float(LinearRegression(**task).law([0]).exact_risk(model)(model)[0])

@@ -1,4 +1,6 @@
-"""The Gram path against the token path, sparse kernels against dense, expected risks against exact ones."""
+"""Tests of the Gram path against the token path, sparse kernels against dense, expected risks against
+exact.
+"""
 
 import pytest
 import torch
@@ -24,7 +26,7 @@ def streams(seeds, step=0):
 @pytest.mark.parametrize("read_out", [-1, 1])
 @pytest.mark.parametrize("make", [SparseA, SparseAB])
 def test_expected_risk_prompt_by_prompt(make, read_out, layers, noise):
-    """For each S the expectation is a finite sum over columns of the roots of w and x_q: no sampling."""
+    """Sum, for each S, over columns of the roots of w and x_q: the expectation is finite, no sampling."""
     given = {"covariance": [[2.0, 0.5], [0.5, 1.0]], "label_noise": noise, "prior_mean": [0.5, 1.0]}
     law = LinearRegression(dim=2, context=3, read_out=read_out, **given).law([0, 1])
     family = make(2, layers, 0.5)

@@ -1,4 +1,4 @@
-"""Sizes and names that no model can have are refused, with the setting's name and value."""
+"""Tests that sizes and names that no model can have are refused, with the setting's name and value."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""LSA in Gram form against the tokens it stands for: the house's token path, and the paper's own layers."""
+"""Tests of LSA in Gram form against the tokens it stands for: the token path, and the paper's own layers."""
 
 import pytest
 import torch
@@ -37,7 +37,8 @@ def test_the_mask_changes_predictions(settings):
 
 
 def test_it_is_the_papers_layers():
-    """Eq. (3.1a) has no mask and no 1/n: V_h = P_h / n here, where the Gram matrix has it."""
+    """Compare with eq. (3.1a), which has no mask and no 1/n: V_h = P_h / n here, where the Gram matrix has
+    it."""
     lsa, prompt, W = model(mask=False), prompts(law(constant=True)), D + 2
     (P, Q), rows = lsa.parametrization.stack(), Rows({"z": W})
     identity = torch.eye(W, dtype=torch.float64)

@@ -1,4 +1,6 @@
-"""Attention over tokens against a plain loop written from eqs. (2)-(4), and what must not influence what."""
+"""Tests of attention over tokens against a plain loop written from eqs. (2)-(4), and of what is
+independent.
+"""
 
 import math
 
@@ -25,7 +27,7 @@ def prompt():
 
 
 def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation, mask=True):
-    """Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0)."""
+    """Return Z, one column a token: Z <- Z + (1/n) sum_h P Z M sigma(Z^T Q Z), M = diag(1, .., 1, 0)."""
     n = len(context_NP)
     Z = [*context_NP.tolist(), query_P.tolist()]
     for layer in range(L):
@@ -60,9 +62,8 @@ def test_against_a_plain_loop(activation, mask, stack, prompt):
 
 @pytest.mark.parametrize("activation", ["identity", "relu"])
 def test_the_query_moves_no_other_token(activation, stack, prompt):
-    """The mask: the query only reads, so the answer is linear in it (ReLU: positively homogeneous). Were it
-    a key, terms of higher order would appear. Softmax normalises over it.
-    """
+    """Scale the query, which only reads, so that the answer is linear in it (ReLU: positively
+    homogeneous). Were it a key, terms of higher order would appear. Softmax normalises over it."""
     context, query = prompt
     scaled = tokens.stack_forward(*stack, context, 3 * query, activation)
     assert torch.allclose(scaled, 3 * tokens.stack_forward(*stack, context, query, activation), rtol=1e-11)
@@ -75,7 +76,8 @@ def test_the_query_moves_no_other_token(activation, stack, prompt):
 
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
 def test_causality_through_gradients(activation, prompt):
-    """The query is nobody's value, not even its own: with Q = 0 no score depends on it, and d out/d q = I."""
+    """Differentiate: the query is no token's value, not even its own: with Q = 0 no score depends on it,
+    and d out/d q = I."""
     context, query = prompt
     V = random(1, L, H, P, P, seed=5).expand(R, -1, -1, -1, -1)
     query = query.clone().requires_grad_()

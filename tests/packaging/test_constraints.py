@@ -1,4 +1,6 @@
-"""constraints.txt pins all that an installation with every extra draws in, within pyproject.toml's ranges."""
+"""Tests that constraints.txt pins all that an installation with every extra draws in, within pyproject's
+ranges.
+"""
 
 import importlib.metadata as metadata
 import re
@@ -27,7 +29,8 @@ def project_requirements() -> list[Requirement]:
 
 
 def drawn_in(requirements: list[Requirement]) -> list[tuple[str, Requirement]]:
-    """(who requires it, the requirement) for all that `requirements` draw in, by the metadata found here."""
+    """Return (who requires it, the requirement) for all that `requirements` draw in, by the metadata found
+    here."""
     found: list[tuple[str, Requirement]] = []
     waiting = [("icl", requirement) for requirement in requirements]
     seen: set[tuple[str, frozenset[str]]] = set()

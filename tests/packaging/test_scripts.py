@@ -1,4 +1,6 @@
-"""The scripts parse; their shared set-up says what is missing and leaves no half-made environment behind."""
+"""Tests that the scripts parse; their shared set-up says what is missing and leaves no half-made
+environment.
+"""
 
 import os
 import shutil
@@ -28,7 +30,7 @@ def bash(*arguments: str, path: Path | None = None) -> subprocess.CompletedProce
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """A PATH with the shell's tools and no Python."""
+    """Make a PATH with the shell's tools and no Python."""
     directory = tmp_path / "bin"
     directory.mkdir()
     for tool in TOOLS:
@@ -38,7 +40,7 @@ def tools(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of what set-up reads, in a directory whose name has a space."""
+    """Copy what set-up reads into a directory whose name has a space."""
     directory = tmp_path / "a clone"
     shutil.copytree(ROOT / "scripts", directory / "scripts")
     for name in ("constraints.txt", "pyproject.toml"):
@@ -47,7 +49,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def set_up(clone: Path, tools: Path, install: str = ":") -> subprocess.CompletedProcess[str]:
-    """Set-up with `install`, which would fetch packages, replaced."""
+    """Run set-up with `install`, which would fetch packages, replaced."""
     script = f"""
         set -euo pipefail
         root=$1
@@ -72,7 +74,8 @@ exec "PYTHON" "$@\""""
 
 
 def working_python(tools: Path) -> None:
-    """Of pip, whose unpacking takes longest, its environments have a folder: nothing is installed here."""
+    """Make a Python whose environments have an empty folder of pip, which takes longest to unpack: nothing
+    is installed here."""
     put_python(tools, "python3", WORKING.replace("PYTHON", sys.executable))
 
 

@@ -1,4 +1,6 @@
-"""What a built wheel and an editable install hold, and that the wheel runs out of the repository's reach."""
+"""Tests of what a built wheel and an editable install hold, and of the wheel out of the repository's
+reach.
+"""
 
 import json
 import os
@@ -81,7 +83,7 @@ def test_editable_install_is_a_pointer_to_the_repository(tmp_path: Path) -> None
 
 
 def test_unpacked_wheel_is_found_with_its_plugins_and_experiments(unpacked: Path, tmp_path: Path) -> None:
-    """By a process that has it ahead of the repository and starts elsewhere."""
+    """Start a process that has the wheel ahead of the repository and runs elsewhere."""
     script = (
         "import icl, hydra_plugins.icl as ours, hydra_plugins.hydra_joblib_launcher\n"
         "from icl.cli import main\nprint(icl.__file__)\nprint(ours.__file__)\n"

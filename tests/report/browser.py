@@ -24,7 +24,7 @@ def find() -> str | None:
 
 
 class Browser:
-    """One tab. `call` sends a command of the DevTools protocol; what the page reports meanwhile is kept."""
+    """A tab. `call` sends a command of the DevTools protocol; events of the page meanwhile are kept."""
 
     def __init__(self, reader: int, writer: int) -> None:
         self.reader, self.writer = reader, writer
@@ -44,7 +44,7 @@ class Browser:
         return answer["result"]
 
     def wait_for(self, method: str) -> dict[str, Any]:
-        """The first event of that name since the last `open`."""
+        """Return the first event of that name since the last `open`."""
         for event in self.events:
             if event.get("method") == method:
                 return event
@@ -54,7 +54,7 @@ class Browser:
         return event
 
     def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Loads a file; the events of the page before are forgotten."""
+        """Load a file; the events of the page before are forgotten."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -64,7 +64,7 @@ class Browser:
         self.wait_for("Page.loadEventFired")
 
     def run(self, script: str) -> Any:
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         done = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             raise RuntimeError(done["exceptionDetails"]["exception"].get("description"))
@@ -87,7 +87,7 @@ class Browser:
 
 @contextlib.contextmanager
 def browser(program: str, profile: Path) -> Iterator[Browser]:
-    """A Chromium with an empty profile, ended with the block."""
+    """Yield a Chromium with an empty profile, ended with the block."""
     commands, answers = os.pipe(), os.pipe()
     # Away from 3 and 4, where Chromium looks for its pipe.
     high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (commands[0], answers[1])]

@@ -1,4 +1,4 @@
-"""Books of our own making: a check, a figure with its files, and what may befall them."""
+"""Entries of a report made by hand: a check, a figure with its files, and their failures."""
 
 import struct
 import zlib
@@ -23,7 +23,7 @@ Make = Callable[..., ReportEntry]
 
 
 def png(path: Path, width: int = 120, height: int = 60) -> Path:
-    """A blue picture."""
+    """Draw a blue picture."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,6 @@
-"""The page in a real browser, from disk. Skipped where no Chromium is found (scripts/chromium.sh)."""
+"""Tests of the page in a real browser, from disk. Skipped where no Chromium is found
+(scripts/chromium.sh).
+"""
 
 import base64
 import json
@@ -60,7 +62,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def path(tmp_path: Path, figure: Make) -> Path:
-    """Two papers, every state, awkward values and hostile text."""
+    """Write a page with two papers, every state, awkward values and hostile text."""
     wide = check(
         "one/wide", measured={LONG: [1e-16] * 40}, bound={"value": 1.0, "source": LONG},
         remarks=[LONG], notes=[LONG, f"a note {LONG}"],
@@ -81,7 +83,7 @@ def path(tmp_path: Path, figure: Make) -> Path:
 
 @contextmanager
 def begun_with(tab: Browser, source: str) -> Iterator[None]:
-    """Every page that is opened meanwhile runs this script first."""
+    """Run this script first in every page that is opened in the block."""
     script = tab.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
     try:
         yield
@@ -109,7 +111,7 @@ def test_it_loads_from_disk_without_errors_or_network(tab: Browser, path: Path) 
 
 
 def test_injected_markup_would_not_run_either(tab: Browser, path: Path) -> None:
-    """Were the escaping to fail: the policy stops what it would let through."""
+    """Disable the escaping: the policy stops what it would let through."""
     injected = "<img src=x onerror='window.hit=1'><script>window.hit=2</script>"
     path.write_text(path.read_text().replace("</main>", f"{injected}</main>"))
     tab.open(path)
@@ -205,7 +207,7 @@ def test_the_page_never_scrolls_sideways(tab: Browser, path: Path, width: int) -
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_is_legible(tab: Browser, path: Path, dark: bool) -> None:
-    """WCAG AA: 4.5 to 1, of every element with text of its own against the background it lies on."""
+    """Measure WCAG AA: 4.5 to 1, of every element with text of its own against the background it lies on."""
     tab.open(path, dark=dark)
     assert tab.run(PALE) == []
 

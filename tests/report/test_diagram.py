@@ -1,4 +1,4 @@
-"""The drawing of a construction, from the account that is also told as text."""
+"""Tests of the drawing of a construction, from the description that is also printed as text."""
 
 import re
 from dataclasses import asdict
@@ -63,7 +63,7 @@ def test_layers_that_repeat_are_drawn_once() -> None:
 
 
 def test_cells_say_what_is_read_and_written() -> None:
-    """Theorem 4.2's Newton layer: X += -X (R)^T X, then X += X (I)^T I."""
+    """Draw Theorem 4.2's Newton layer: X += -X (R)^T X, then X += X (I)^T I."""
     heads = classed(drawn(account(STACKS["theorem4_2"])), "head")[2:4]
     for head, marks in zip(heads, (["v q", "k"], ["v", "k q"]), strict=True):
         assert [e.text for e in head.iter("text") if "mark" in e.get("class", "")] == marks

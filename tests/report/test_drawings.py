@@ -1,4 +1,4 @@
-"""Copies of figures beside the page."""
+"""Tests of the copies of figures beside the page."""
 
 import json
 import os

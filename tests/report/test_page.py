@@ -1,4 +1,4 @@
-"""The page as HTML: what is on it, that nothing on it can act, and that it is written whole."""
+"""Tests of the page as HTML: what is on it, that nothing on it can act, and that it is written whole."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ VOID = {"meta", "link", "img", "input", "rect"}
 
 
 class Page(HTMLParser):
-    """Elements in order, the text of each, and whether all were closed in turn."""
+    """A parser of elements in order, the text of each, and whether all were closed in turn."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Page(HTMLParser):
 
     @property
     def flat(self) -> str:
-        """The text, with single spaces."""
+        """Return the text, with single spaces."""
         return " ".join(self.text.split())
 
     def all(self, tag: str) -> Iterator[dict[str, str]]:

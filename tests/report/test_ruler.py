@@ -1,4 +1,4 @@
-"""The ruler: where its marks lie."""
+"""Tests of where the marks of the ruler lie."""
 
 from itertools import pairwise
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""From documents to statements, counts and remarks."""
+"""Tests of statements, counts and remarks made from documents."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Other processes, and runs as small as a run can be."""
+"""Fixtures of other processes, and of runs as small as a run can be."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ EXPERIMENT, FINGERPRINT, DIGEST = "ahn/theorem3", "0123456789ab", "d1"
 
 @pytest.fixture
 def spawn():
-    """`spawn(code, *arguments)`: a Python process of its own, killed when the test ends."""
+    """Return `spawn(code, *arguments)`: a Python process of its own, killed when the test ends."""
     started = []
 
     def start(code, *arguments):
@@ -32,7 +32,7 @@ def spawn():
 
 @pytest.fixture
 def begin():
-    """`begin(store)` with the one experiment of these tests; keywords as in RunStore.begin."""
+    """Return `begin(store)` with the one experiment of these tests; keywords as in RunStore.begin."""
 
     def start(store, digest=DIGEST, config=None, **options):
         return store.begin(EXPERIMENT, FINGERPRINT, config or {"task": {"dim": 5}}, digest, **options)
@@ -42,7 +42,7 @@ def begin():
 
 @pytest.fixture
 def finish():
-    """`finish(run, value)`: a finished record whose every array and metric shows `value`."""
+    """Return `finish(run, value)`: a finished record whose every array and metric shows `value`."""
 
     def end(run, value=1.0, **options):
         return run.finish(

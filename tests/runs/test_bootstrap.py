@@ -19,7 +19,7 @@ def test_intervals_that_say_nothing() -> None:
 
 
 def test_against_all_resamples() -> None:
-    """Of four values there are 4^4 resamples, so the distribution of their mean is known."""
+    """Compare with the 4^4 resamples of four values, whose mean has a known distribution."""
     values = [1.0, 2.0, 4.0, 11.0]
     means = np.sort([np.mean(resample) for resample in itertools.product(values, repeat=4)])
     for level in (0.95, 0.9):
@@ -33,7 +33,7 @@ def test_against_all_resamples() -> None:
 
 
 def test_resamples_are_drawn_and_summed_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they are drawn and summed at once, and held in a byte each."""
+    """Compare with resamples that are drawn and summed at once, and held in a byte each."""
     values = np.random.default_rng(1).normal(size=300)
     drawn = generator(300, "bootstrap").multinomial(300, [1 / 300] * 300, RESAMPLES)
     ends = values.mean() + np.quantile(drawn @ (values - values.mean()) / 300, [0.025, 0.975])
@@ -53,7 +53,8 @@ def test_it_is_the_same_every_time_and_follows_shifts_and_scales() -> None:
 
 
 def test_how_often_it_covers() -> None:
-    """What its docstring says, within four standard deviations of a binomial and the rounding to 1 in 100."""
+    """Compare with its docstring, within four standard deviations of a binomial and the rounding to 1 in
+    100."""
     for count, share in ((5, 0.85), (10, 0.91)):
         draws = np.random.default_rng(count).normal(1.0, 2.0, size=(1500, count))
         covered = [found["low"] <= 1.0 <= found["high"] for found in map(bootstrap, draws.tolist())]

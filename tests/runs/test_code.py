@@ -153,7 +153,7 @@ def test_targets_are_ours_or_the_users() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of icl to edit."""
+    """Copy icl, to be edited."""
     folder = tmp_path / "tree"
     shutil.copytree(ICL, folder / "icl", ignore=shutil.ignore_patterns("__pycache__"))
     return folder

@@ -26,7 +26,7 @@ FEW = st.dictionaries(
 
 
 def disguised(value):
-    """The same value: key order reversed, lists as tuples, whole floats for ints, numpy for Python."""
+    """Return the same value: key order reversed, lists as tuples, whole floats for ints, numpy for Python."""
     if isinstance(value, dict):
         return {key: disguised(value[key]) for key in reversed(value)}
     if isinstance(value, list):
@@ -41,7 +41,7 @@ def disguised(value):
 
 
 def text(value):
-    """An independent canonical form: Python's own equality of numbers, types spelled out."""
+    """Return an independent canonical form: Python's own equality of numbers, types spelled out."""
     if isinstance(value, dict):
         return "{" + ",".join(sorted(json.dumps(key) + text(value[key]) for key in value)) + "}"
     if isinstance(value, list):

@@ -62,7 +62,7 @@ def quick(monkeypatch):
 
 
 def claim(path, **holder):
-    """A lock file as a holder that is gone, or lives elsewhere, would leave it."""
+    """Write a lock file as a holder that is gone, or lives elsewhere, would leave it."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(holder))
 
@@ -73,13 +73,13 @@ def age(path, seconds):
 
 
 def stale(path):
-    """Of a holder elsewhere whose heart has stopped."""
+    """Write the lock of a holder elsewhere whose heartbeat has stopped."""
     claim(path, host="elsewhere", pid=1, started=None)
     age(path, 90)
 
 
 def held(spawn, path):
-    """A process that has it, until it is told to go on."""
+    """Start a process that holds the lock, until it is told to go on."""
     holder = spawn(START + HOLD, path)
     assert holder.stdout.readline() == "held\n"
     return holder
@@ -185,7 +185,8 @@ def test_another_host_is_alive_while_its_heart_beats(path):
 
 
 def test_two_hosts_without_common_flock_that_see_the_same_stale_lock(path, monkeypatch):
-    """Both replace it before either's pause is over; then only the one whose file is there has it."""
+    """Replace it on both hosts before either's pause is over; then only the one whose file is there has
+    it."""
     monkeypatch.setattr(module.fcntl, "flock", lambda *_: None)
     stale(path)
     together, replace = threading.Barrier(2), os.replace
@@ -230,7 +231,8 @@ def test_who_looks_at_a_stale_lock_while_another_looks_too_loses(path, monkeypat
 
 
 def test_a_link_that_was_made_though_the_answer_was_lost(path, monkeypatch):
-    """As over NFS, whose client asks again and hears that it is there. Nobody waits for itself."""
+    """Answer as NFS does, whose client asks again and hears that the link is there. No process waits for
+    itself."""
     link = os.link
 
     def twice(*args):

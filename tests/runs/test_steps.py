@@ -1,4 +1,4 @@
-"""Log-spaced steps."""
+"""Tests of log-spaced steps."""
 
 import pytest
 

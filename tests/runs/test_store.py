@@ -32,7 +32,7 @@ def path(store):
 
 @pytest.fixture
 def record(store, begin, finish):
-    """That is there already."""
+    """Return a record that is there already."""
     with begin(store) as run:
         return finish(run)
 
@@ -50,7 +50,7 @@ def run_json(path):
 
 
 def killed(begin, store, steps=(), **options):
-    """What SIGKILL leaves of a session that saved at `steps`, but for its lock."""
+    """Leave what SIGKILL leaves of a session that saved at `steps`, but for its lock."""
 
     class Killed(BaseException):
         pass
@@ -77,7 +77,7 @@ def interrupted(begin, store, *steps, **options):
 
 @contextlib.contextmanager
 def killed_at(is_it, after=False):
-    """A KeyboardInterrupt before a rename, or after it, of which `is_it(number from 1, name)` says so."""
+    """Raise KeyboardInterrupt before or after the rename that `is_it(number from 1, name)` selects."""
     replace, numbers = os.replace, itertools.count(1)
 
     def dying(source, target):
@@ -165,7 +165,7 @@ def test_what_is_stopped_continues(store, path, begin, finish, stop):
 
 
 def test_what_is_killed_continues(store, begin):
-    """Before the first checkpoint it is the same attempt from nothing."""
+    """Continue; before the first checkpoint it is the same attempt from nothing."""
     killed(begin, store)
     run = interrupted(begin, store)
     assert (run.checkpoint, run.attempt, run.resumed) == (None, 1, 0)
@@ -417,7 +417,7 @@ def test_back_to_the_code_of_the_record_set_aside(store, path, begin, record):
 
 
 def test_killed_at_any_write_of_a_forced_start_loses_nothing(store, begin, record):
-    """A done record is found after a kill at each rename of the start, whichever comes first."""
+    """Find a done record after a kill at each rename of the start, whichever comes first."""
     done = False
     for last in range(20):
         kill = killed_at(lambda number, name, last=last: number > last)

@@ -1,4 +1,4 @@
-"""A sweep's table is made of its jobs' records, and of nothing else."""
+"""Tests that a sweep's table is made of its jobs' records, and of nothing else."""
 
 import csv
 import json

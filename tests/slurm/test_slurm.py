@@ -1,4 +1,4 @@
-"""Slurm itself: two nodes of it on this machine, which tests/slurm/start.sh starts.
+"""Tests on Slurm itself: two nodes of it on this machine, which tests/slurm/start.sh starts.
 
 tests/slurm/start.sh FOLDER && ICL_SLURM=FOLDER python -m pytest -m slurm
 """
@@ -99,7 +99,7 @@ def test_one_run_on_two_nodes(tiny: Run, outputs: Path) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("of", [["seed=0,1"], ["trainer.num_nodes=2", "seed=0"]], ids=["array", "two nodes"])
 def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Path) -> None:  # noqa: F811
-    """It saves, is queued again, and ends as if it had had the time."""
+    """Save, queue again, and end as if it had had the time."""
     held = ["~optimizer.schedule", "+optimizer.schedule._target_=held_lab.Held", "train.steps=3000",
             "train.steps_per_batch=100", "train.log_every=100",
             "callbacks.checkpoint.seconds=1000"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The law against its moments, its Gram matrices against its tokens, integrated against sampled risks."""
+"""Tests of the law against its moments, Gram matrices against tokens, integrated against sampled risks."""
 
 import numpy as np
 import pytest

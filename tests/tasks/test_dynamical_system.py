@@ -16,7 +16,7 @@ def law_of(**settings):
 
 @pytest.mark.parametrize("setting", lds.SETTINGS)
 def test_observations_have_the_covariance_of_their_system(setting):
-    """One system, many sequences; the first observation has moved once from x_0."""
+    """Draw one system and many sequences; the first observation has moved once from x_0."""
     law, B = law_of(setting=setting, dim=3, length=6, initial_variance=0.5), 60_000
     one = law.systems([generator(1, "check")], 1)
     many = Systems(one.A_RBDD.expand(1, B, 3, 3), one.c_RBD.expand(1, B, 3))
@@ -57,7 +57,7 @@ def test_the_mixing_matrix_of_c_has_a_diagonal_of_ratio_two():
 
 
 def test_systems_of_c_are_those_of_their_mixing_matrix():
-    """A = P^-1 diag(v) P by LAPACK, with the v and P that the law draws; P as the paper makes it."""
+    """Compare A = P^-1 diag(v) P by LAPACK, with the v and P that the law draws; P as the paper makes it."""
     law, B, D = law_of(setting="c"), 20, 5
     rngs = [generator(0, "check") for _ in range(2)]
     A = law.systems(rngs[:1], B).A_RBDD[0].numpy()
@@ -83,7 +83,7 @@ def test_orthogonal_matrices_are_haar():
 @pytest.mark.parametrize("setting", lds.SETTINGS)
 @pytest.mark.parametrize("spectrum", ["uniform", "sphere", "ball", [0.9, -0.2, 0.5]])
 def test_A_and_minus_A_have_the_same_law(setting, spectrum):
-    """E.1, on the samplers: odd moments of traces vanish; y_1 y_2 has mean zero."""
+    """Test E.1 on the samplers: odd moments of traces vanish; y_1 y_2 has mean zero."""
     law, B = law_of(setting=setting, dim=3, length=3, spectrum=spectrum), 20_000
     systems = law.systems([generator(0, "check")], B)
     A = systems.A_RBDD[0]

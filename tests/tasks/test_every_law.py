@@ -73,7 +73,7 @@ def models_of(law):
 
 
 def everything(law, seeds=SEEDS, batch=4, **stream):
-    """All that can be drawn of a law, by name."""
+    """Return all that can be drawn of a law, by name."""
     drawn = {}
     kinds = ["gram_prompts"] if len(set(law.context_R)) > 1 else ["gram_prompts", "token_prompts"]
     for kind in kinds:
@@ -100,8 +100,8 @@ def test_every_law_is_here():
 
 @EACH
 def test_gram_matrices_are_those_of_the_tokens(task, settings):
-    """Means of all numbers of a prompt and of all their products, y_q x_q among them: of degree
-    four at least, so that a target of another task than its context's is seen."""
+    """Compare means of all numbers of a prompt and of all their products, y_q x_q among them: of degree
+    four at least, so that a target of another task than its context's is noticed."""
     law, batch = law_of(task, settings, (3,)), 4_000 if task == "LogisticRegression" else 30_000
     by_gram = law.gram_prompts(streams((3,), step=1), batch)
     by_tokens = law.token_prompts(streams((3,), step=2), batch).gram()
@@ -152,8 +152,8 @@ OF_EACH_LAW = ("a", "heads", "lsa", "unmasked")
     ids=str,
 )
 def test_every_risk_is_the_mean_loss_over_the_tokens(task, settings, family):
-    """The exact one, and the mean of every estimator on either path; weights of the order of 1 / the
-    tokens'."""
+    """Compare the exact risk, and the mean of every estimator on either path; weights of the order of 1 /
+    the tokens'."""
     law, seeds, chunks = law_of(task, settings, (3, 4)), (3, 4), 30
     weights, logistic = FAMILIES[family](law.dim), task == "LogisticRegression"
     if getattr(law, "constant", False) and not isinstance(weights, LSA):
@@ -221,7 +221,7 @@ def test_streams_repeat_are_disjoint_and_none_is_global(task, settings):
 
 @EACH
 def test_tokens_are_encoded_as_they_are_drawn(task, settings):
-    """Whoever brings covariates and labels gets the tokens of the law: its guess, its constant, its sign."""
+    """Encode covariates and labels of a user's own as the law does: its guess, its constant, its sign."""
     law = law_of(task, settings)
     prompt, D = law.token_prompts(streams(), 3), law.dim
     x_RBND, y_RBN, query_RBD = (

@@ -19,7 +19,7 @@ INVERSE = {"dim": 2, "context": 5, "eigenvalues": [1.0, 0.25], "task_covariance"
 
 
 def test_replicas_together_are_told_apart():
-    """Also of one law at two contexts, and of laws that differ in nothing but the guess."""
+    """Evaluate one law at two contexts, and laws that differ in nothing but the guess."""
     shared = LinearRegression(dim=2, rotation="none", context=[3, 7, 3], **GUESS).law([4, 5, 6])
     law = LinearRegression(dim=2, context=3, guess_vector=[0.3, -0.8]).law([4, 4])
     guesses = replace(law, guess_RD=law.guess_RD * torch.tensor([[1.0], [2.0]]))
@@ -55,7 +55,7 @@ def test_no_exact_risk_where_there_is_none():
 
 
 def test_risk_on_s_is_the_polynomial_at_the_projection():
-    """On S it is the exact risk; off S that of the projection."""
+    """Compare with the exact risk on S, and off S with that of the projection."""
     law = LinearRegression(**INVERSE).law([0, 1])
     a_L = torch.tensor([0.3, 0.5], dtype=torch.float64)
     on_S = torch.linalg.inv(law.Sigma_RDD)[:, None] * a_L[:, None, None]

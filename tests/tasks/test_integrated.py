@@ -1,4 +1,6 @@
-"""The tilted estimator: unbiased for exact risks at every depth, for the gradient, replica by replica."""
+"""Tests of the tilted estimator: unbiased for exact risks at every depth, for the gradient, replica by
+replica.
+"""
 
 from itertools import pairwise
 
@@ -34,7 +36,7 @@ def on_s(law, layers, with_b, steps_a=STEPS_A, steps_b=STEPS_B):
 
 
 def chunked(name, model, law, step):
-    """Risk and gradient of one chunk in a row: (chunks, numbers)."""
+    """Return risk and gradient of one chunk in a row: (chunks, numbers)."""
     estimator, rows = make_estimator(name, model, law), []
     streams = [generator(seed, "check", step) for seed in (0, 1)]
     for _ in range(CHUNKS):
@@ -52,7 +54,7 @@ def deviation(rows_CK, exact_K):
 @pytest.mark.parametrize("with_b", [False, True], ids=["a", "ab"])
 @pytest.mark.parametrize(("n", "layers"), [(2, 1), (2, 3), (6, 2), (6, 4), (12, 3)])
 def test_unbiased_for_the_exact_risk_on_s(n, layers, with_b):
-    """A covariance of its own in each replica, contexts shorter and longer than dim."""
+    """Give each replica a covariance of its own, contexts shorter and longer than dim."""
     law = LinearRegression(3, n, eigenvalues=[1, 0.25, 2], task_covariance="inverse").law([0, 1])
     model = on_s(law, layers, with_b)
     exact = risk_on_s(model, law)
@@ -63,7 +65,8 @@ def test_unbiased_for_the_exact_risk_on_s(n, layers, with_b):
 
 
 def test_the_risk_and_its_error_where_plain_batches_mislead():
-    """Three layers of (11) near the best point of S at n = 10: 40,000 draws come within a few percent."""
+    """Estimate three layers of (11) near the best point of S at n = 10: 40,000 draws come within a few
+    percent."""
     law = LinearRegression(5, 10, task_covariance="inverse").law([0, 1])
     model = on_s(law, 3, True, (0.539, 1.57, 11.781), (0.297, 0.948))
     exact = risk_on_s(model, law)
@@ -106,7 +109,7 @@ def test_the_ladder_of_inflations():
 
 @pytest.mark.parametrize("family", [SparseA(2, 3), SparseAB(2, 1), SparseAB(2, 3), Full(2, 2)])
 def test_degrees_add_up_layer_by_layer(family):
-    """Of a layer's step, s times its covariates squared; B moves these by as much."""
+    """Add degrees of each layer's step, s times its covariates squared; B moves these by as much."""
     of_covariates = of_labels = 0
     for _ in range(family.layers):
         step = 1 + 2 * of_covariates

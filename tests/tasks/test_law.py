@@ -1,4 +1,4 @@
-"""What a law declares, and what a subclass that draws its own prompts is left with."""
+"""Tests of what a law declares, and of a subclass that draws its own prompts."""
 
 from dataclasses import fields, replace
 
@@ -20,7 +20,7 @@ SIGMAS = 5.0
 
 
 class UniformLaw(LinearRegressionLaw):
-    """Covariates uniform on a cube, of the same covariance: the fourth moments are others."""
+    """The law of covariates uniform on a cube, of the same covariance: the fourth moments are others."""
 
     def token_prompts(self, generators, batch):
         n = self.context_R[0]
@@ -47,8 +47,8 @@ def model(path="gram", layers=1):
 
 
 def test_a_law_with_its_own_draw_has_no_exact_risk():
-    """By the Gaussian law's formula these weights cost something else: the estimate must be that of prompts
-    actually drawn, with an error."""
+    """Estimate from prompts actually drawn, with an error: by the Gaussian law's formula these weights
+    cost something else."""
     gaussian, uniform = law_of(LinearRegressionLaw), law_of(UniformLaw)
     assert gaussian.exact_risk(model()) is not None and uniform.exact_risk(model()) is None
     norms = CriticalPoint(model(), uniform, SEEDS, 40_000).measure(model(), 0)

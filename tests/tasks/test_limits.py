@@ -1,4 +1,6 @@
-"""Settings that no task can have are refused in one line, by name; wrong types are in tests/conformance."""
+"""Tests that settings no task can have are refused in one line, by name; wrong types are in
+tests/conformance.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The law of the prompts against exact moments (icl.theory), its validation, and its streams."""
+"""Tests of the law of the prompts against exact moments (icl.theory), of its validation, and of its
+streams.
+"""
 
 import numpy as np
 import pytest
@@ -40,7 +42,7 @@ LAWS = {
 
 @pytest.mark.parametrize("name", LAWS)
 def test_prompts_have_the_exact_moments(name):
-    """Tokens are tested here; tests/tasks/test_every_law.py compares their Gram matrices with drawn ones."""
+    """Compare tokens; tests/tasks/test_every_law.py compares their Gram matrices with drawn ones."""
     law = LinearRegression(**LAWS[name]).law([3])
     drawn = law.token_prompts(generators([3]), 30_000).gram()
     G_BPP, moments = drawn.gram_RBPP[0], moments_of(law)
@@ -145,7 +147,7 @@ def test_context_per_replica():
 
 
 def test_haar_is_orthogonal_and_uniform():
-    """QR alone makes R's diagonal positive or negative by convention: E tr U and E U_11^4 tell."""
+    """Compare E tr U and E U_11^4: QR alone makes R's diagonal positive or negative by convention."""
     rng, dim, draws = generator(0, "check"), 3, 6000
     U_BDD = torch.stack([haar_orthogonal(rng, dim) for _ in range(draws)])
     assert torch.allclose(U_BDD @ U_BDD.mT, torch.eye(dim).double().expand(draws, -1, -1), atol=1e-13)

@@ -1,4 +1,4 @@
-"""Logistic regression in context: what the law says of its points, and what its targets may depend on."""
+"""Tests of logistic regression in context: the law's points, and what its targets may depend on."""
 
 import numpy as np
 import pytest

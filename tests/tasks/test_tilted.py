@@ -1,4 +1,4 @@
-"""Tilted Wishart draws: unbiased for what is known exactly, with weights whose mean is 1."""
+"""Tests of tilted Wishart draws: unbiased for what is known exactly, with weights whose mean is 1."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ QUANTILE = float(norm.isf(0.0005 / 40))  # 99.9 % over all tests of this file to
 
 
 def mean_and_error(values_B, components=COMPONENTS):
-    """Stratified: the error is that of the components' own means."""
+    """Return mean and error; stratified: the error is that of the components' own means."""
     strata = [values_B[i::components] for i in range(components)]
     variance = sum(len(stratum) * stratum.var(ddof=1) for stratum in strata) / len(values_B) ** 2
     return float(values_B.mean()), float(np.sqrt(variance))
@@ -36,7 +36,7 @@ def test_weights_have_mean_1_and_exact_moments(dim, n):
 
 
 def test_a_component_of_its_own_has_the_density_ratio_of_its_draws():
-    """Reweighting plain draws by r_c gives the means of inflated ones: the ratio alone, the other way."""
+    """Reweight plain draws by r_c, which gives the means of inflated ones: the ratio alone, the other way."""
     n, dim, c = 10, 3, 1.3
     s_BD = np.linalg.eigvalsh(draw_tilted(generator(4, "train"), n, dim, 100_000, (1,))[0])
     ratio_B = density_ratios(s_BD, n, (c,))[:, 0]

@@ -1,4 +1,4 @@
-"""Bartlett's draws against exact Wishart moments (icl.theory.wishart) and against the definition."""
+"""Tests of Bartlett's draws against exact Wishart moments (icl.theory.wishart) and against the definition."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ import pytest
 
 
 def changed(module: ModuleType, old: str, new: str, at: int = 0) -> dict[str, Any]:
-    """The names of the module whose source has `new` at the occurrence `at` of `old`."""
+    """Return the names of the module whose source has `new` at the occurrence `at` of `old`."""
     parts = inspect.getsource(module).split(old)
     assert len(parts) > at + 1, f"{module.__name__} has {len(parts) - 1} times {old}"
     names = {"__name__": module.__name__}
@@ -23,7 +23,8 @@ def _name(value: Any) -> str:
 
 
 def sees(module: ModuleType, *cases: tuple[str, str, int, Callable[..., None], Any]) -> Any:
-    """A test that each change (old, new, at) of the module fails this test of it, given these arguments."""
+    """Return a test that each change (old, new, at) of the module fails this test of it, given these
+    arguments."""
 
     @pytest.mark.parametrize(("old", "new", "at", "test", "given"), cases, ids=_name)
     def test(old: str, new: str, at: int, test: Callable[..., None], given: Any) -> None:

@@ -17,13 +17,14 @@ def covariance(seed, dim):
 
 
 def within(sample, exact, errors=4.0):
-    """Is the sample's mean so near, in standard errors?"""
+    """Return whether the sample's mean is so near, in standard errors."""
     return abs(float(sample.mean()) - float(exact)) < errors * float(sample.std()) / len(sample) ** 0.5
 
 
 def loss_on_gram_matrices(stack, Sigma, Sigma_w, context, seed, prompts=60_000):
-    """Squared errors of a linear stack [(P, Q), ...] run on the Gram matrices of sampled prompts: each layer
-    moves the query and G by I + P G Q. The query's label is hidden and the target minus it, as ahn has it."""
+    """Return squared errors of a linear stack [(P, Q), ...] run on the Gram matrices of sampled prompts:
+    each layer moves the query and G by I + P G Q. The query's label is hidden and the target minus it, as
+    ahn has it."""
     D = len(Sigma)
     x = draw(seed, prompts, context + 1, D) @ torch.linalg.cholesky(Sigma).T
     w = draw(seed + 1, prompts, D) @ torch.linalg.cholesky(Sigma_w).T

@@ -21,7 +21,7 @@ def random_systems(seed, B=3, D=3):
 
 
 def by_unrolling(A, c, Sigma_w, noise, start, T):
-    """C from y = F (x_0, w_1, ..., w_T) + v: another way than the recursion."""
+    """Return C from y = F (x_0, w_1, ..., w_T) + v: another way than the recursion."""
     D = len(c)
     F = torch.zeros(T, (T + 1) * D, dtype=torch.float64)
     for t, k in itertools.product(range(1, T + 1), range(T + 1)):
@@ -56,7 +56,7 @@ def test_conditional_moments_by_pairings(window):
     zero = torch.zeros(T, dtype=torch.float64)
 
     def expected(others, *grams):
-        """E[product of others and Gram entries], 1-based times as in the paper."""
+        """Return E[product of others and Gram entries], 1-based times as in the paper."""
         total = 0.0
         for times in itertools.product(range(1, N + 1), repeat=len(grams)):
             index = [*others]
@@ -80,7 +80,8 @@ def test_conditional_moments_by_pairings(window):
 
 
 def brute_force(dim, length, window, half_width):
-    """Moments by product quadrature over every eigenvalue, and over c itself: Q is a plane rotation."""
+    """Return moments by product quadrature over every eigenvalue, and over c itself: Q is a plane
+    rotation."""
     v, v_weight = leggauss(3 * length + 1)
     u, u_weight = leggauss(4) if half_width else (np.ones(1), np.full(1, 2.0))
     angles = np.arange(8) * 2 * np.pi / 8  # trigonometric polynomials of degree 6
@@ -123,7 +124,7 @@ def test_the_mean_over_systems_by_product_quadrature(dim, length, window, half_w
 
 @pytest.mark.parametrize("half_width", [None, 2.0])
 def test_the_mean_over_listed_systems_by_product_quadrature(half_width):
-    """dim 2: A and -A, and with c of every direction, by rotations of the plane."""
+    """Average at dim 2 over A and -A, and with c of every direction, by rotations of the plane."""
     values, window = [0.9, -0.4], 1
     exact = lds.moments(
         lds.covariances_of_listed_modes(values, length=5, half_width=half_width, **PAPER), window
@@ -146,7 +147,7 @@ def test_the_mean_over_listed_systems_by_product_quadrature(half_width):
 
 @pytest.mark.parametrize("dim", [1, 3, 4])
 def test_the_rule_of_shares_has_the_moments_of_a_direction(dim):
-    """Of C's diagonal: E[sum_m b_m x_m]^3 for b a direction's squares, by sampling."""
+    """Compare moments of C's diagonal, E[sum_m b_m x_m]^3 for b a direction's squares, by sampling."""
     values = np.linspace(0.1, 0.9, dim)
     found = lds.covariances_of_listed_modes(values.tolist(), 1.0, 0.0, 0.0, 2, half_width=1.0)
     cube = float(found.weight_Q @ found.covariance_QTT[:, 1, 1] ** 3)
@@ -173,7 +174,7 @@ def test_rules_have_the_moments_they_promise():
 
 
 def test_theorem_4_1s_constant_from_moments_written_out():
-    """d = 1: sums over the printed (14), each moment a polynomial in the eigenvalue, integrated termwise."""
+    """Sum over the printed (14) at d = 1, each moment a polynomial in the eigenvalue, integrated termwise."""
     T = 4
     v, weight = leggauss(16)
 

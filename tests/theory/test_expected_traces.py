@@ -12,7 +12,8 @@ from tests.theory.drawing import covariance, draw, eye, loss_on_gram_matrices, w
 
 
 def by_indices(matrices, Sigma, N):
-    """Every index and token of E tr(S X_1 S X_2 ...) written out; moments of 2k Gaussians by pairings."""
+    """Return every index and token of E tr(S X_1 S X_2 ...) written out; moments of 2k Gaussians by
+    pairings."""
     k, D = len(matrices), len(Sigma)
     joint = torch.block_diag(*[Sigma] * N)
     zero = torch.zeros(N * D, dtype=torch.float64)
@@ -37,7 +38,7 @@ def test_words_against_every_index(k, N):
 
 @pytest.mark.parametrize("k", [4, 5, 6])
 def test_words_against_sampling(k):
-    """4 standard errors, fixed seed."""
+    """Compare within 4 standard errors, fixed seed."""
     N, Sigma, matrices = 7, covariance(2, 3), list(draw(3, k, 3, 3) / 3)
     x = draw(4, 200_000, N, 3) @ torch.linalg.cholesky(Sigma).T
     S = x.mT @ x / N
@@ -56,7 +57,7 @@ def test_words_in_identities_are_wishart_moments(k):
 
 @pytest.mark.parametrize("L", [1, 2, 3])
 def test_risk_off_s_against_the_gram_path(L):
-    """Unsymmetric A of different sizes: order and transposition count, and the sample tells them."""
+    """Compare unsymmetric A of different sizes: order and transposition count, and the sample tells them."""
     Sigma, Sigma_w, N = covariance(5, 3), covariance(6, 3), 40
     sizes = torch.tensor([0.4, 0.7, 0.2], dtype=torch.float64)[:L, None, None]
     A_LDD, stack = sizes * (eye(3) + 0.8 * draw(7, L, 3, 3)), []
@@ -95,7 +96,7 @@ def test_on_s_it_equals_the_polynomial_and_its_gradient_is_proportional_to_sigma
 
 
 def test_change_of_coordinates():
-    """x -> R x, w -> R^{-T} w, A -> R^{-T} A R^{-1} leaves every prediction alone."""
+    """Change x -> R x, w -> R^{-T} w, A -> R^{-T} A R^{-1}, which leaves every prediction alone."""
     Sigma, Sigma_w, A_LDD, R = covariance(15, 3), covariance(16, 3), draw(17, 2, 3, 3) / 3, draw(18, 3, 3)
     back = torch.linalg.inv(R)
     here = sparse_a_risk(A_LDD, Sigma, Sigma_w, 5)

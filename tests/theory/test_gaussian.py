@@ -19,7 +19,7 @@ PAIRINGS_OF_SIX = [  # written out, for Isserlis' theorem at order 6
 
 
 def by_quadrature(indices, mean, covariance):
-    """Gauss-Hermite in two dimensions: exact for polynomials of degree below 16 in each."""
+    """Return Gauss-Hermite sums in two dimensions: exact for polynomials of degree below 16 in each."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(8)
     root = np.linalg.cholesky(np.array(covariance))
     total = 0.0

@@ -1,4 +1,4 @@
-"""Sizes that no formula is about are refused, with the argument's name and value."""
+"""Tests that sizes that no formula is about are refused, with the argument's name and value."""
 
 from fractions import Fraction
 

@@ -17,7 +17,7 @@ def problems(B, N, D, mu, seed=0):
 
 
 def by_numpy(A, y, mu):
-    """Eq. (3.5) of one problem, term by term."""
+    """Return eq. (3.5) of one problem, term by term."""
 
     def f(x):
         losses = [np.logaddexp(0, -yi * (a @ x)) for a, yi in zip(A, y, strict=True)]

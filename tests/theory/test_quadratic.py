@@ -24,7 +24,7 @@ from tests.theory.drawing import covariance, draw, eye
 
 
 def regression(dim, seed=0):
-    """A setting with everything switched on: prior mean, label noise, guess with bias."""
+    """Return a setting with everything switched on: prior mean, label noise, guess with bias."""
     return dict(
         Sigma=covariance(seed, dim),
         Sigma_w=covariance(seed + 1, dim),
@@ -37,7 +37,7 @@ def regression(dim, seed=0):
 
 
 def gram_moments_by_quadrature(Sigma, Sigma_w, mean, noise, N):
-    """E[G] and E[G (x) G] for two covariates: pairings over indices given w, Gauss-Hermite over w."""
+    """Return E[G] and E[G (x) G] for two covariates: pairings over indices given w, Gauss-Hermite over w."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)
     root, P = torch.linalg.cholesky(Sigma_w), 3
     first, second = torch.zeros(P, P, dtype=torch.float64), torch.zeros(P, P, P, P, dtype=torch.float64)
@@ -109,7 +109,8 @@ def test_gradient_against_autograd_and_value_of_heads():
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1000))
 def test_change_of_coordinates(seed):
-    """x -> R x, w -> R^{-T} w, v -> R^{-T} v, tokens by J = diag(R, 1): every prediction is the same."""
+    """Change x -> R x, w -> R^{-T} w, v -> R^{-T} v, tokens by J = diag(R, 1): every prediction is the
+    same."""
     setting, rotation = regression(3, seed), torch.linalg.qr(draw(seed + 9, 3, 3)).Q
     R = rotation * torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
     back = torch.linalg.inv(R)
@@ -148,7 +149,8 @@ def test_heads_reach_the_bound_at_p_and_never_pass_it():
 
 
 def test_dense_form_of_an_empirical_distribution():
-    """400 fixed prompts, query correlated with G: values are sample means, the bound is a regression."""
+    """Compare on 400 fixed prompts, query correlated with G: values are sample means, the bound is a
+    regression."""
     B, K, P = 400, 3, 3
     z = draw(12, B, 7, P)
     G, t = z.mT @ z / 7, draw(13, B)
@@ -171,7 +173,8 @@ def test_dense_form_of_an_empirical_distribution():
 
 
 def test_dense_and_kronecker_forms_agree():
-    """Without a prior mean; the guess, which the dense form leaves in the tokens, decides its condition."""
+    """Compare without a prior mean; the guess, which the dense form leaves in the tokens, decides its
+    condition."""
     setting = regression(2) | {"prior_mean": torch.zeros(2, dtype=torch.float64)}
     kronecker = QuadraticRisk.linear_regression(**setting)
     v, Sigma = setting["guess_vector"], setting["Sigma"]
@@ -193,7 +196,7 @@ def test_dense_and_kronecker_forms_agree():
 
 @pytest.mark.parametrize(("size", "bias"), [(1e3, 0.1), (1e6, 1e-3), (1e6, 0.0), (1e-6, 1e6)])
 def test_a_guess_of_any_size_leaves_condition_and_accuracy_alone(size, bias):
-    """y_q = <v, x_q> + b is a change of query coordinates, well conditioned or not."""
+    """Vary y_q = <v, x_q> + b, a change of query coordinates, well conditioned or not."""
     setting = regression(3) | {"label_noise": 0.0, "target_sign": 1}
     v, m = size * draw(19, 3), setting["prior_mean"]
 
@@ -211,7 +214,7 @@ def test_a_guess_of_any_size_leaves_condition_and_accuracy_alone(size, bias):
 
 
 def test_known_weights_make_the_form_singular():
-    """Sigma_w = 0: G is linear in S, so E[G (x) G] has rank D (D + 1) / 2."""
+    """Set Sigma_w = 0: G is linear in S, so E[G (x) G] has rank D (D + 1) / 2."""
     dim, setting = 3, dict(prior_mean=draw(17, 3), guess_vector=draw(18, 3), target_sign=1)
     risk = QuadraticRisk.linear_regression(eye(dim), 0 * eye(dim), 5, **setting)
     bound = risk.convex_bound()
@@ -222,10 +225,9 @@ def test_known_weights_make_the_form_singular():
 
 
 def every_prompt(Sigma, Sigma_w, context, prior_mean, label_noise, guess_vector, guess_bias, target_sign):
-    """Gauss-Hermite over noise and tokens (degree 4), w (4) and x_q (2): sums over these are exact risks.
+    """Return mass, G, the query and the target of every node, in numpy and from the tokens themselves.
 
-    Returns mass, G, the query and the target of every node, in numpy and from the tokens themselves.
-    """
+    Gauss-Hermite over noise and tokens (degree 4), w (4) and x_q (2): sums over these are exact risks."""
     D = len(prior_mean)
     sizes = [3] * (context + context * D + D) + [2] * D
     rules = [np.polynomial.hermite_e.hermegauss(size) for size in sizes]
@@ -275,7 +277,8 @@ def test_read_in_and_read_out_against_every_prompt(dim, context, target_sign):
 @pytest.mark.parametrize(("dim", "context"), SMALL)
 @pytest.mark.parametrize("guess_bias", [0.0, 0.7])
 def test_bounds_against_regression_on_every_prompt(dim, context, guess_bias):
-    """Both convex bounds are weighted least squares of t on q_k (G, 1); q is degenerate without a bias."""
+    """Compare with weighted least squares of t on q_k (G, 1), which both bounds are; q is degenerate
+    without a bias."""
     setting = small_setting(dim, context, guess_bias=guess_bias)
     mass, G, q, t = nodes_of(setting)
     risk, root = QuadraticRisk.linear_regression(**setting), np.sqrt(mass)
@@ -292,7 +295,7 @@ def test_bounds_against_regression_on_every_prompt(dim, context, guess_bias):
 
 
 def test_read_in_and_read_out_over_replicas_and_their_gradients():
-    """Leading axes broadcast: five replicas of some weights, one of the others."""
+    """Broadcast leading axes: five replicas of some weights, one of the others."""
     risk = QuadraticRisk.linear_regression(**regression(2), target_sign=1)
     P, Q, read_in, read_out = draw(36, 5, 2, 3, 3), draw(37, 5, 2, 3, 3), draw(38, 5, 3, 3), draw(39, 5, 3)
     together = risk.value_of_layer(P, Q, read_in, read_out)
@@ -325,7 +328,7 @@ def test_a_linear_guess_is_a_shift_of_the_read_out(seed):
 
 
 def test_best_keys_at_given_values():
-    """Unit b_h reach the bound; for other b the gradient in the keys vanishes, and random keys lose."""
+    """Reach the bound with unit b_h; for other b the gradient in the keys vanishes, and random keys lose."""
     risk = QuadraticRisk.linear_regression(**regression(3), target_sign=1)
     bound = risk.convex_bound()
     everything = risk.best_with_values(eye(4))
@@ -352,7 +355,8 @@ def test_given_starts_join_the_random_ones():
 
 
 def test_a_start_is_in_the_tokens_own_coordinates():
-    """With guess = prior mean m one head b = (-m, 1) is optimal: one round from there is enough."""
+    """Start at one head b = (-m, 1), which is optimal with guess = prior mean m: one round from there is
+    enough."""
     setting = regression(3) | {"guess_bias": 0.0, "label_noise": 0.0}
     m = setting["prior_mean"]
     risk = QuadraticRisk.linear_regression(**setting | {"guess_vector": m}, target_sign=1)
@@ -363,7 +367,7 @@ def test_a_start_is_in_the_tokens_own_coordinates():
 
 
 def test_a_direction_of_little_variance_still_counts():
-    """E[G (x) G] has eigenvalues of 1e-10 of the largest, and of 1 / C: none of them is rounding."""
+    """Give E[G (x) G] eigenvalues of 1e-10 of the largest, and of 1 / C: none of them is rounding."""
     Sigma, Sigma_w = torch.diag(torch.tensor([1.0, 1e-5], dtype=torch.float64)), torch.eye(2).double()
     bound = QuadraticRisk.linear_regression(Sigma, Sigma_w, 4).convex_bound()
     assert bound.value == pytest.approx(float(theorem1_risk(Sigma, 4, Sigma_w)), rel=1e-9)
@@ -397,7 +401,7 @@ def test_covariance_of_the_gram_matrix():
 
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 10**9), (3, 4), (6, 2), (6, 10**6)])
 def test_how_well_the_gram_matrix_makes_a_constant(dim, context):
-    """To twelve digits at any context: one less what is explained has none."""
+    """Compare to twelve digits at any context: one less what is explained has none."""
     moments = LabelMoments(eye(dim), eye(dim), torch.zeros(dim, dtype=torch.float64), 0.0)
     least, rounding = constant_error(moments, context)
     assert least == pytest.approx(gap_slope(dim, context), rel=1e-12) and rounding < 1e-9 * least

@@ -58,7 +58,7 @@ def test_smallest_square_against_normal_equations(dim, context):
 
 @pytest.mark.parametrize("count", [1, 2, 5, 40, 91, 301])
 def test_legendre_rule_to_the_last_bits(count):
-    """Every even moment to 2 / (n + 1); NumPy's rule of 301 nodes is off by 10^-12."""
+    """Compare every even moment to 2 / (n + 1); NumPy's rule of 301 nodes is off by 10^-12."""
     nodes, weights = legendre_rule(count)
     assert (np.diff(nodes) > 0).all() and (nodes == -nodes[::-1]).all() and len(nodes) == count
     for power in {0, 2, 2 * (count // 4), 2 * (count // 2), 2 * count - 2}:

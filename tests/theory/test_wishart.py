@@ -37,7 +37,8 @@ def classes(links, size):
 
 
 def by_enumeration(partition, d, n):
-    """W = X X^T, X i.i.d.: every pairing of the 2k factors X_{row, token}; free rows and tokens counted."""
+    """Return moments of W = X X^T, X i.i.d.: every pairing of the 2k factors X_{row, token}; free rows and
+    tokens counted."""
     k = sum(partition)
     following, start = {}, 0
     for part in partition:
@@ -64,7 +65,7 @@ def test_recursion_against_enumeration_of_pairings(partition):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 4), SIZES, SIZES)
 def test_the_trace_is_an_independent_scale(partition, ones, dim, freedom):
-    """tr W is chi-squared with nd degrees of freedom and independent of W / tr W."""
+    """Compare tr W, chi-squared with nd degrees of freedom and independent of W / tr W."""
     k, nd = sum(partition), dim * freedom
     factor = prod(nd + 2 * (k + j) for j in range(ones))
     expected = factor * product_moment(partition, dim, freedom)

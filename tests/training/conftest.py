@@ -1,4 +1,4 @@
-"""A training plan as `icl train` would build it, small enough for tests."""
+"""Fixtures of a training plan as `icl train` would build it, small enough for tests."""
 
 import contextlib
 import hashlib
@@ -33,14 +33,14 @@ QUIET |= {"enable_checkpointing": False, "enable_progress_bar": False}
 def watching(
     count: int = 1, samples: int = 64, seconds: float = 10.0, more: Sequence[pl.Callback] = ()
 ) -> tuple[pl.Callback, ...]:
-    """As conf/callbacks/default.yaml lists them, without those who look only."""
+    """Return the callbacks of conf/callbacks/default.yaml, without those that only look."""
     gradient = CriticalPointGradient(count, samples=samples)
     return (DistanceToSet(), RiskOnS(), ExactRisk(count), gradient, Checkpoints(seconds), *more)
 
 
 @contextlib.contextmanager
 def stopped_at(step: int) -> Iterator[list[tuple[int, int]]]:
-    """SIGTERM after this step of the run that the block makes; our steps and the trainer's."""
+    """Send SIGTERM after this step of the run that the block makes; our steps and the trainer's."""
     on_step_end, seen = Checkpoints.on_step_end, []
 
     def interrupt(self: Checkpoints, trainer: pl.Trainer, module: Any, now: int) -> None:

@@ -1,4 +1,4 @@
-"""What a config may list for the trainer: handed through, or refused with what to do instead."""
+"""Tests of what a config may list for the trainer: handed through, or refused with what to do instead."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_refusals(more: dict[str, Any], message: str) -> None:
 
 
 def test_every_refused_option_is_one_of_the_trainers() -> None:
-    """A list that outlived Lightning's own would refuse nothing."""
+    """Compare with the trainer's own options: a list that outlived Lightning's would refuse nothing."""
     import inspect
 
     assert set(REFUSED) <= set(inspect.signature(pl.Trainer).parameters)

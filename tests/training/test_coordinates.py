@@ -1,4 +1,4 @@
-"""Training in whitened coordinates does not feel Sigma."""
+"""Tests that training in whitened coordinates does not depend on Sigma."""
 
 import torch
 
@@ -7,7 +7,7 @@ from tests.training.conftest import MakePlan, train_one
 
 
 def test_where_sigma_is_not_the_identity_the_training_does_not_feel_it(make_plan: MakePlan) -> None:
-    """Whitened, two covariances give one path: the same weights in white coordinates, step by step."""
+    """Compare whitened runs of two covariances: the same weights in white coordinates, step by step."""
     found = []
     B = 0.1 * torch.eye(2).double().expand(2, 1, -1, -1)
     for eigenvalues in ([1.0, 1.0], [4.0, 0.25]):

@@ -1,4 +1,4 @@
-"""Exact gradient norms against finite differences, sampled ones against exact ones."""
+"""Tests of exact gradient norms against finite differences, and of sampled ones against exact ones."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_exact_gradient_norms_against_finite_differences(name: str) -> None:
 
 
 def test_sampled_gradient_norms_agree_with_exact_ones() -> None:
-    """The sampled way, forced on a model that has an exact one."""
+    """Sample for a model that has an exact norm."""
     model, law = model_and_law("sparse_a")
     critical = CriticalPoint(model, law, [0, 1], 60_000)
     exact = critical.measure(model, 3)

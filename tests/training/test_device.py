@@ -1,4 +1,4 @@
-"""A device without float64, as Apple's GPU: all that leaves it is cast on the CPU."""
+"""Tests of a device without float64, as Apple's GPU: all that leaves it is cast on the CPU."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -56,7 +56,7 @@ def _outer(value: Any) -> Any:
 
 
 def moved(tensor: Tensor) -> Tensor:
-    """To the device."""
+    """Return the tensor moved to the device."""
     return OnDevice(tensor.detach()) if tensor.is_floating_point() else tensor
 
 
@@ -75,7 +75,7 @@ def batch_to_device(strategy: Any, batch: dict[str, Any], *_: Any, **__: Any) ->
 
 @pytest.fixture
 def device() -> Iterator[pytest.MonkeyPatch]:
-    """In the CPU's place, until it is undone."""
+    """Put the device in the CPU's place, until it is undone."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SingleDeviceStrategy, "model_to_device", module_to_device)
         patched.setattr(SingleDeviceStrategy, "batch_to_device", batch_to_device)
@@ -93,7 +93,7 @@ def test_the_device_refuses() -> None:
 
 @pytest.mark.parametrize("estimator", ["expected", "tilted"])
 def test_a_run_on_it(make_plan: Callable[..., Any], device: pytest.MonkeyPatch, estimator: str) -> None:
-    """To the rounding of 32 bits what it is on the CPU, though not through the same kernels."""
+    """Compare with the CPU to the rounding of 32 bits, though not through the same kernels."""
     train = {"estimator": estimator, "clip": None}
     sgd = torch.optim.SGD, {"lr": 0.02}
     plan = make_plan(train=train, optimizer=sgd, trainer={"precision": "32-true"})
@@ -118,7 +118,7 @@ def test_pictures_of_any_module() -> None:
 
 
 def test_auto_is_cuda_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Apple's GPU only where it is asked for."""
+    """Choose Apple's GPU only where it is requested."""
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for has_cuda, chosen in ((False, "cpu"), (True, "cuda")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=has_cuda: there)

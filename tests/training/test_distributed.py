@@ -1,4 +1,4 @@
-"""One run over several processes: two of them, here, on the CPU."""
+"""Tests of one run over several processes: two of them, here, on the CPU."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def witness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def by_hand(run_dir: str) -> list[torch.Tensor]:
-    """Weights after each step, where a gradient is the mean of those of the two shares."""
+    """Return weights after each step, where a gradient is the mean of those of the two shares."""
     record: Any = package.load_run(run_dir)
     config = record.config
     overrides = ["experiment=ahn/theorem3", "scale=smoke", "trainer.precision=64-true", "logger=none"]
@@ -129,7 +129,7 @@ def test_two_processes(
     witness: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Forked, which costs seconds less; the last is an interpreter of its own, as for a user."""
+    """Fork, which costs seconds less; the last is an interpreter of its own, as for a user."""
     own_interpreter = launch.start_other
     monkeypatch.setattr(launch, "start_other", Forked)
     whole = tiny(*SHARED).json
@@ -171,7 +171,7 @@ class KilledAtStart(Forked):
 
 
 def assert_resumable(folder: Path) -> None:
-    """Nobody holds the run's lock, and it is there to be resumed or made again."""
+    """Assert that no process holds the run's lock, and that the run can be resumed or made again."""
     for path in folder.glob("runs/*/*/*/run.json"):
         assert not is_live(path.with_name("lock"))
         assert json.loads(path.read_text())["status"] != "done"
@@ -198,7 +198,8 @@ def test_a_worker_that_is_lost(
     witness: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The run ends, and the same command then finishes it with the numbers of one left alone."""
+    """Lose a worker: the run ends, and the same command then finishes it with the numbers of one left
+    alone."""
     monkeypatch.setattr(launch, "start_other", start)
     monkeypatch.setattr(launch, "_SHUTDOWN_SECONDS", 0.0)
     if harm is not None:
@@ -227,7 +228,7 @@ def test_a_signal_in_the_first_seconds(
     outputs: Path,  # noqa: F811
     witness: Path,
 ) -> None:
-    """Signals are sent as soon as the run is locked, its worker is ready, or the worker has taken a step."""
+    """Send signals as soon as the run is locked, its worker is ready, or the worker has taken a step."""
     argv = [*tiny_argv(*SHARED), "logger=none", f"paths.outputs={outputs}"]
     environment = {**os.environ, "PYTHONPATH": str(witness), "WITNESS_READY": str(witness / "ready")}
     command = Command(argv, witness, environment, _fork_workers)
@@ -242,7 +243,7 @@ def test_a_signal_in_the_first_seconds(
 
 
 def _torchrun(argv: list[str], out: str) -> None:
-    """As `torchrun --standalone --nproc-per-node=2`, whose processes are forked."""
+    """Start as `torchrun --standalone --nproc-per-node=2` does, with forked processes."""
     os.environ["ICL_PACKAGES"] = "witness_lab"
     os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT), 1)
     where = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "run_id": "tests"}
@@ -256,7 +257,7 @@ def _command(argv: list[str]) -> None:
 
 @pytest.mark.slow
 def test_two_processes_of_torchrun(outputs: Path, witness: Path) -> None:  # noqa: F811
-    """One record, one document, and the numbers of two processes of which the first has started the other."""
+    """Compare with two processes of which the first has started the other: one record, one document."""
     argv = ["train", *TINY, *SHARED, "logger=none", f"paths.outputs={outputs}"]
     process = SERVER.Process(target=_torchrun, args=(argv, str(witness / "out")))
     process.start()

@@ -1,4 +1,4 @@
-"""An encoder trains, is stopped, goes on and is restored as any other model."""
+"""Tests that an encoder trains, is stopped, goes on and is restored as any other model."""
 
 import dataclasses
 from typing import Any
@@ -69,7 +69,7 @@ def test_a_run_is_restored_with_its_model(make_plan: Any) -> None:
 
 
 def test_a_compiled_risk_trains_the_same_weights(make_plan: Any) -> None:
-    """By the backend that generates no code: what is traced is what inductor is given."""
+    """Compile by the backend that generates no code: what is traced is what inductor is given."""
     runs = [
         train_one(plan_of(make_plan, SOFTMAX, trainer={"compile": backend}, name=str(backend))).record
         for backend in (None, "aot_eager")
@@ -81,7 +81,7 @@ def test_a_compiled_risk_trains_the_same_weights(make_plan: Any) -> None:
 
 
 def test_mixed_precision(make_plan: Any) -> None:
-    """Products in bfloat16, of eight bits: near the run in float32, and not the same."""
+    """Train with products in bfloat16, of eight bits: near the run in float32, and not the same."""
     losses = []
     for precision in ("32-true", "bf16-mixed"):
         plan = plan_of(make_plan, SOFTMAX, trainer={"precision": precision}, name=precision)

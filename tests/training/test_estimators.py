@@ -1,4 +1,4 @@
-"""Both estimators have one expected gradient; what is refused."""
+"""Tests that both estimators have one expected gradient, and of what is refused."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ SIGMAS = 5.0
 
 
 def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  # type: ignore[no-untyped-def]
-    """One row per chunk of prompts: (chunks, numbers)."""
+    """Return one row per chunk of prompts: (chunks, numbers)."""
     estimator, rows = make_estimator(name, model, law), []
     streams = [generator(seed, "check", step) for seed in (0, 1)]
     for _ in range(CHUNKS):
@@ -47,7 +47,7 @@ def gradients(name: str, model: LinearTransformer, law, step: int) -> Tensor:  #
 def test_both_estimators_have_the_same_expected_risk_and_gradient(
     family: Parametrization, guess: dict[str, Any]
 ) -> None:
-    """|z| < 5 in every coordinate of the difference of two independent means."""
+    """Compare |z| < 5 in every coordinate of the difference of two independent means."""
     law = LinearRegression(2, 5, label_noise=0.1, read_out=-1 if guess else 1, **guess).law([0, 1])
     family.initialise([0, 1])
     model = LinearTransformer(family)
@@ -66,7 +66,7 @@ def test_both_estimators_have_the_same_expected_risk_and_gradient(
 
 @pytest.mark.parametrize("family", [SparseA(2, 2, 0.2), YqLSA(2, 1, 0.2), BLOCK], ids=["a", "yq", "block"])
 def test_the_population_risk_is_what_the_others_estimate(family: Parametrization) -> None:
-    """Risk and gradient, from float32 weights too; nothing is drawn."""
+    """Compare risk and gradient, from float32 weights too; nothing is drawn."""
     law = LinearRegression(2, 5, read_out=-1 if family.sparse else 1).law([0, 1])
     family.initialise([0, 1])
     model = LinearTransformer(family)

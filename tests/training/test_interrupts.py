@@ -29,7 +29,7 @@ def test_listening_again_takes_the_signals_back() -> None:
 
 
 def test_other_threads_take_no_signals() -> None:
-    """joblib's threading backend runs jobs outside the main thread, where signals cannot be set."""
+    """Run in another thread, where signals cannot be set, as joblib's threading backend does."""
     seen: list[object] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Training through the compiled kernel: the same weights, and a run keeps what it began with."""
+"""Tests of training through the compiled kernel: the same weights, and a run keeps what it began with."""
 
 from dataclasses import replace
 from typing import Any

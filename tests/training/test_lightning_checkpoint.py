@@ -1,4 +1,4 @@
-"""`checkpoint=true`: a file that Lightning reads, in a process that has never seen the run."""
+"""Tests of `checkpoint=true`: a file that Lightning reads, in a process that has never seen the run."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_it_is_written_when_asked_for_and_once(tiny: Run) -> None:  # noqa: F811
 
 
 def test_it_trains_on_under_a_stock_trainer(tiny: Run) -> None:  # noqa: F811
-    """From the weights it has, on prompts of its own law."""
+    """Continue from the weights it has, on prompts of its own law."""
     import pytorch_lightning as pl
     from torch.utils.data import DataLoader
 

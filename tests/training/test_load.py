@@ -1,4 +1,4 @@
-"""The model of a finished run is a torch module like any other."""
+"""Tests that the model of a finished run is a torch module like any other."""
 
 import warnings
 from typing import Any
@@ -22,7 +22,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def model(request: pytest.FixtureRequest) -> Predictor:
-    """Of a law with an initial guess, whose numbers have to be where the prompts are."""
+    """Return a model of a law with an initial guess, whose numbers have to be where the prompts are."""
     transformer: Any = KINDS[request.param]()
     transformer.parametrization.initialise(SEEDS)
     transformer.parametrization.requires_grad_(False)
@@ -59,7 +59,7 @@ def test_it_moves(model: Predictor) -> None:
 
 
 def test_exported_and_traced(model: Predictor) -> None:
-    """And then it reads other prompts than those it was traced with."""
+    """Read other prompts than those it was traced with."""
     first, second = prompts(), tuple(tensor + 1 for tensor in prompts())
     wanted = model(*second)
     exported = torch.export.export(model, first).module()

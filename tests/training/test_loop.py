@@ -1,4 +1,4 @@
-"""Runs in this process: ensembles against single seeds, steps and rows, failures, cached replays."""
+"""Tests of runs in this process: ensembles against single seeds, steps and rows, failures, cached replays."""
 
 import contextlib
 import math
@@ -71,7 +71,7 @@ def test_an_ensemble_is_its_seeds_trained_apart(make_plan: Any, name: str, estim
 
 
 def test_every_number_may_differ_between_replicas(make_plan: Any) -> None:
-    """And each replica is the single run with its own numbers."""
+    """Compare each replica with the single run with its own numbers."""
     each: dict[str, list[Any]] = {
         "lr": [0.02, 0.05, 0.01],
         "betas": [[0.9, 0.99], [0.5, 0.9], [0.99, 0.9]],
@@ -104,7 +104,8 @@ GUESSING = {"read_out": 1, "prior_mean": [1.0, -0.5], "task_covariance": "identi
 
 @pytest.mark.parametrize("family", [lambda dim: MultiHead(dim, 1, 2, 0.3), lambda dim: YqLSA(dim, 1, 0.3)])
 def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family: Any) -> None:
-    """The same optimizer from the same start, fresh prompts every step: the ends differ by under 1 %."""
+    """Train with the same optimizer from the same start, fresh prompts every step: the ends differ by
+    under 1 %."""
     common = {"family": family, "task": GUESSING, "optimizer": (ADAM, {"lr": 0.02})}
     steps = {"steps": 200, "clip": None, "log_every": 20}
     exact = train_one(
@@ -134,7 +135,7 @@ def test_a_draw_in_pieces_trains_the_same(make_plan: Any, name: str, monkeypatch
 
 
 def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """12 steps, 5 on each set: sets start at 0, 5, 10; the last takes two steps; rows at 0 .. 12."""
+    """Take 12 steps, 5 on each set: sets start at 0, 5, 10; the last takes two steps; rows at 0 .. 12."""
     found: list[int] = []
     taken: list[int] = []
     draw, set_rates = PromptStream.draw, ReplicaOptimizer.set_rates
@@ -186,7 +187,7 @@ def test_columns_are_complete_and_the_same_throughout(
 
 
 def test_two_layers_of_eq_11_have_no_exact_risk(make_plan: Any) -> None:
-    """Their projection on S has one, which is not theirs: fresh prompts side with the estimate."""
+    """Compare with the projection on S, whose risk is not theirs: fresh prompts agree with the estimate."""
     short = {"train": {"steps": 2}, "callbacks": {"samples": 20_000}}
     plan = make_plan(family=lambda dim: SparseAB(dim, 2, 0.6), task={"dim": 3, "context": 15}, **short)
     record = train_one(plan).record
@@ -220,7 +221,8 @@ def test_a_loss_that_is_no_number_fails_the_run(make_plan: Any) -> None:
 
 
 def test_a_bad_seed_is_named_and_the_others_finish(make_plan: Any) -> None:
-    """With the numbers and weights, to the bit, that they have beside a seed that is sound."""
+    """Compare the others, to the bit, with the numbers and weights that they have beside a seed that is
+    sound."""
     asked: list[Any] = []
     both = make_plan(optimizer=(SGD, {"lr": [0.01, 1e30]}), train={"clip": None, "log_every": 3})
     tame = make_plan(optimizer=(SGD, {"lr": 0.01}), train={"clip": None, "log_every": 3}, name="tame")
@@ -249,7 +251,7 @@ def test_a_loss_that_is_no_number_from_the_start(make_plan: Any) -> None:
 
 
 class RecordingLogger:
-    """Takes what W&B would."""
+    """A logger that keeps what W&B would."""
 
     def __init__(self) -> None:
         self.scalars: list[tuple[int, dict]] = []
@@ -339,7 +341,7 @@ def test_a_run_that_is_continued_is_told_from_its_start(make_plan: Any) -> None:
 def test_what_a_callback_logs_stands_at_its_optimizer_step(
     make_plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To any logger of Lightning's; in the end of a batch of 5, 5 and 2 steps."""
+    """Log to any of Lightning's loggers; at the end of a batch of 5, 5 and 2 steps."""
     plan = make_plan()
     csv = CSVLogger(tmp_path, name="lab", version="run")
 
@@ -380,8 +382,8 @@ def test_the_judge_sees_the_final_weights(make_plan: Any) -> None:
 def test_signals_at_awkward_moments(
     make_plan: Any, monkeypatch: pytest.MonkeyPatch, signum: int, moment: str
 ) -> None:
-    """Lightning answers SIGTERM by leaving without a checkpoint; ours must come first. In the last step the
-    run is as good as done, and ends."""
+    """Save a checkpoint before Lightning, which leaves without one on SIGTERM. In the last step the run is
+    as good as done, and ends."""
     whole = train_one(make_plan(name="whole")).record
     set_rates, draw = ReplicaOptimizer.set_rates, PromptStream.draw
     at = {"in a step": 6, "in the last step": 11}.get(moment)
@@ -425,7 +427,7 @@ def test_signals_at_awkward_moments(
 def test_every_optimizer_resumes_bit_for_bit(
     make_plan: Any, name: str, precision: str, more: dict[str, Any]
 ) -> None:
-    """Interrupted in the middle of a set, resumed, interrupted again at the start of one."""
+    """Interrupt in the middle of a set, resume, and interrupt again at the start of one."""
     settings = {
         "optimizer": OPTIMIZERS[name],
         "trainer": {"precision": precision},
@@ -461,7 +463,7 @@ def test_the_thread_count_is_recorded_and_restored(make_plan: Any, monkeypatch: 
 
 
 def test_a_finished_loss_is_near_the_optimum_on_s(make_plan: Any) -> None:
-    """The whole machine: L=2 in d=2 from small weights to within 2 % of Theorem 3's optimum."""
+    """Train L=2 in d=2 from small weights to within 2 % of Theorem 3's optimum."""
     from icl.theory.ahn.invariant_risk import InvariantRisk
 
     train = {"steps": 300, "batch": 1000, "clip": None, "log_every": 50}

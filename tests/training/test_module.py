@@ -1,4 +1,4 @@
-"""The module as a LightningModule: its trainer counts its steps, every hook fires, it predicts."""
+"""Tests of the module as a LightningModule: its trainer counts its steps, every hook fires, it predicts."""
 
 import collections
 import dataclasses
@@ -26,7 +26,7 @@ ADAM, LBFGS = torch.optim.Adam, torch.optim.LBFGS
 
 
 class Counts(pl.Callback):
-    """Every hook there is, counted; and the trainer's steps at ours."""
+    """A callback that counts every hook there is, and the trainer's steps at ours."""
 
     def __init__(self) -> None:
         self.calls: collections.Counter[str] = collections.Counter()
@@ -52,7 +52,7 @@ HOOKS = [name for name in dir(pl.Callback) if name.startswith("on_")]
 def fit(
     plan: loop.TrainingPlan, counts: Counts, others: Sequence[pl.Callback] = (), **options: Any
 ) -> tuple[Any, pl.Trainer]:
-    """The module under a stock trainer, without a run."""
+    """Fit the module under a stock trainer, without a run."""
     module = loop.build_module(plan)
     estimator = loop.make_estimator(plan.train.estimator, plan.model, plan.law)
     train = plan.train
@@ -77,7 +77,7 @@ def test_every_hook_of_every_step(make_plan: Callable[..., Any]) -> None:
 
 
 def test_hooks_that_nobody_fills_are_passed_over(make_plan: Callable[..., Any]) -> None:
-    """Ours and anybody's; those that a class or an instance has are called at each step."""
+    """Skip hooks that no callback fills; those that a class or an instance has are called at each step."""
     measure = DistanceToSet()
 
     class OnlyOne(pl.Callback):
@@ -154,7 +154,7 @@ def test_a_resumed_run_goes_on_counting(make_plan: Callable[..., Any]) -> None:
 
 
 class Largest(MetricCallback):
-    """A user's own column."""
+    """A callback with a user's own column."""
 
     def columns(self, pl_module: Any) -> list[str]:
         return ["largest"]
@@ -176,7 +176,7 @@ def test_a_users_own_column(make_plan: Any) -> None:
 
 
 def test_a_record_has_its_last_numbers_whoever_was_listening(make_plan: Callable[..., Any]) -> None:
-    """Columns are those of the callbacks; the metrics at the end are not."""
+    """Keep the metrics at the end whatever the callbacks, whose columns come and go with them."""
     plan = make_plan(name="bare")
     bare = train_one(dataclasses.replace(plan, callbacks=())).record
     full = train_one(make_plan()).record

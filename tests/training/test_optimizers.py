@@ -1,4 +1,4 @@
-"""Replicas side by side against each one alone, stepped by plain torch.optim."""
+"""Tests of replicas side by side against each one alone, stepped by plain torch.optim."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def start(seed: int = 0) -> dict[str, Tensor]:
 
 
 def loss_of(A_LDD: Tensor, B_LDD: Tensor, step: int) -> Tensor:
-    """Not quadratic, and another function at each step."""
+    """Return a loss that is not quadratic, and another function at each step."""
     return (A_LDD.square().sum() - 1 - 0.1 * step) ** 2 + (A_LDD[0] @ B_LDD[0]).cos().sum()
 
 
@@ -93,7 +93,7 @@ def test_an_ensemble_is_its_replicas_trained_apart(name: str, clip_R: list[float
 
 
 def test_clipping_is_by_matrix_and_spares_small_ones() -> None:
-    """Bounds in float64 are not rounded to float32."""
+    """Clip with bounds in float64 that are not rounded to float32."""
     stack = nn.Parameter(torch.zeros(2, 2, D, D).double())
     engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01, 3.0])
     grad = torch.ones(2, 2, D, D).double()  # norm 2

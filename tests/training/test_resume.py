@@ -1,4 +1,4 @@
-"""Real processes of `icl train`, killed at arbitrary moments: the end state is that of an uninterrupted run.
+"""Tests of real processes of `icl train`, killed at arbitrary moments: they end as uninterrupted runs do.
 
 One test starts the command from nothing.
 """
@@ -30,7 +30,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
 
 
 def _slowly(rows: float) -> None:
-    """From row `rows` on it hardly moves, so that it cannot have ended when the signal arrives."""
+    """Slow training from row `rows` on, so that it cannot have ended when the signal arrives."""
     from icl.training.optimizers import ReplicaOptimizer
 
     set_rates = ReplicaOptimizer.set_rates
@@ -44,7 +44,7 @@ def _slowly(rows: float) -> None:
 
 
 class Training(Command):
-    """One `icl train` and its outputs folder."""
+    """An `icl train` and its outputs folder."""
 
     def __init__(self, folder: Path, *more: str, rows: float = math.inf) -> None:
         self.folder, self.slow_from = folder, rows
@@ -55,7 +55,7 @@ class Training(Command):
         return found[0].read_bytes().count(b"\n") - 1 if found else 0
 
     def stop(self, signum: int) -> int:
-        """Sends the signal once metrics.csv has the rows it slows down from; the exit code."""
+        """Send the signal once metrics.csv has the rows it slows down from, and return the exit code."""
         self.until(lambda: self.rows() >= self.slow_from)
         self.send(signum)
         return self.end()
@@ -104,7 +104,7 @@ KILLS = {
 
 @pytest.mark.parametrize("precision", KILLS)
 def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Training], precision: str) -> None:
-    """Stops in the middle of sets (of 2 x 13 rows), each but the first soon after a resume."""
+    """Stop in the middle of sets (of 2 x 13 rows), each but the first soon after a resume."""
     option = f"trainer.precision={precision}"
     whole = uninterrupted(start, option)
     for rows, (signum, code, left) in zip((21, 42, 63), KILLS[precision], strict=False):
@@ -125,7 +125,8 @@ def test_killed_runs_end_where_uninterrupted_ones_do(start: Callable[..., Traini
     ids=["sampled", "tilted"],
 )
 def test_killed_between_checkpoints(start: Callable[..., Training], options: tuple[str, ...]) -> None:
-    """Before the first, which means from the start; then between two: rows after the last are made again."""
+    """Kill before the first checkpoint, which means from the start; then between two: rows after the last
+    are made again."""
     whole = uninterrupted(start, *options)
     assert start(*options, "callbacks.checkpoint.seconds=1000", rows=40).stop(signal.SIGKILL) == -9
     assert start(*options, "callbacks.checkpoint.seconds=0.03", rows=70).stop(signal.SIGKILL) == -9
@@ -147,8 +148,8 @@ def test_a_nan_exits_4(start: Callable[..., Training]) -> None:
 
 
 def test_the_command_itself(tmp_path: Path) -> None:
-    """From nothing, with the interpreter's own start: SIGTERM at an arbitrary row. Nothing slows it down, so
-    it is long."""
+    """Start from nothing, with the interpreter's own start: SIGTERM at an arbitrary row. Nothing slows it
+    down, so it is long."""
     long = ("train.steps=1000", "train.log_every=50", "callbacks.gradient.count=0")
     code = "import sys; from icl.cli import main; sys.exit(main())"
     call = [sys.executable, "-c", code, *arguments(tmp_path, *long)]

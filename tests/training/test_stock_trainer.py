@@ -1,4 +1,4 @@
-"""The module under a stock trainer: resumed, watched, validated, asked for predictions."""
+"""Tests of the module under a stock trainer: resumed, watched, validated, asked for predictions."""
 
 import logging
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Steps(pl.Callback):
 def test_a_checkpoint_of_lightnings_continues(
     make_plan: Callable[..., Any], tmp_path: Path, stop: dict[str, Any], own_loader: bool, workers: int
 ) -> None:
-    """Every step is taken once, on its own prompts: the weights of a training that was never stopped."""
+    """Take every step once, on its own prompts: the weights of a training that was never stopped."""
 
     def fit(trainer: pl.Trainer, ckpt: Path | None = None) -> Any:
         module = module_of(make_plan())
@@ -68,7 +68,7 @@ def test_a_checkpoint_of_lightnings_continues(
 def test_prompts_of_steps_already_taken_are_not_drawn(
     make_plan: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for those Lightning asks for before it says how far it is."""
+    """Draw only what Lightning asks for before it says how far it is."""
     plan = make_plan(train={"steps": 100})
     trainer = trainer_of(max_steps=70)
     trainer.fit(module_of(plan))
@@ -81,7 +81,7 @@ def test_prompts_of_steps_already_taken_are_not_drawn(
 
 
 def test_a_loader_serves_two_trainings(make_plan: Callable[..., Any], tmp_path: Path) -> None:
-    """Prompts that one training passes over are there for the next."""
+    """Keep prompts that one training passes over for the next."""
     plan = make_plan()
     trainer = trainer_of(max_steps=10)
     trainer.fit(module_of(plan))
@@ -94,7 +94,7 @@ def test_a_loader_serves_two_trainings(make_plan: Callable[..., Any], tmp_path: 
 
 
 def test_callbacks_that_monitor(make_plan: Callable[..., Any], tmp_path: Path) -> None:
-    """Every batch of prompts; the means of the rows that a run has at these steps."""
+    """Monitor every batch of prompts: the means of the rows that a run has at these steps."""
     record = train_one(make_plan(callbacks={"count": 0})).record
     seen: dict[int, dict[str, float]] = {}
 
@@ -121,7 +121,7 @@ def test_callbacks_that_monitor(make_plan: Callable[..., Any], tmp_path: Path) -
 
 
 def test_they_work_in_a_run(make_plan: Callable[..., Any], tmp_path: Path) -> None:
-    """And change nothing in it."""
+    """Train with them in a run, in which they change nothing."""
     plain = train_one(make_plan()).record
     monitors = [
         EarlyStopping("loss"),
@@ -136,7 +136,8 @@ def test_they_work_in_a_run(make_plan: Callable[..., Any], tmp_path: Path) -> No
 
 @pytest.mark.parametrize("estimator", ["expected", "sampled", "population", "tilted"])
 def test_validation_is_on_prompts_of_its_own(make_plan: Callable[..., Any], estimator: str) -> None:
-    """Before the first step, too, where Lightning looks whether it works; training has the same weights."""
+    """Validate before the first step, too, where Lightning looks whether it works; training has the same
+    weights."""
     batch = None if estimator == "population" else 64
     plan = make_plan(train={"estimator": estimator, "batch": batch})
     other = make_plan(train={"estimator": estimator, "batch": batch})
@@ -155,7 +156,7 @@ def test_validation_is_on_prompts_of_its_own(make_plan: Callable[..., Any], esti
 
 @pytest.mark.parametrize("precision", ["32-true", "64-true"])
 def test_predictions(make_plan: Callable[..., Any], precision: str) -> None:
-    """Predictions are made for given covariates and labels, such as those of a data set."""
+    """Predict for given covariates and labels, such as those of a data set."""
     plan = make_plan(trainer={"precision": precision})
     module = module_of(plan)
     rng = generator(0, "check")
@@ -181,7 +182,7 @@ def test_half_precision_that_ends_in_nan_says_so(
 
 @pytest.mark.parametrize(("estimator", "coordinates"), [("expected", "plain"), ("tilted", "whitened")])
 def test_constants_are_no_state(make_plan: Callable[..., Any], estimator: str, coordinates: str) -> None:
-    """Weights are loaded from checkpoints that still hold constants; unknown keys are refused."""
+    """Load weights from checkpoints that still hold constants; unknown keys are refused."""
     plan = make_plan(train={"estimator": estimator, "coordinates": coordinates, "clip": None})
     module = module_of(plan)
     state = module.state_dict()
@@ -195,7 +196,8 @@ def test_constants_are_no_state(make_plan: Callable[..., Any], estimator: str, c
 
 
 def test_lightnings_other_name() -> None:
-    """Names of lightning.pytorch give the classes that our trainer knows, whether or not it is installed."""
+    """Give the classes that our trainer knows by names of lightning.pytorch, whether or not it is
+    installed."""
     name = "lightning.pytorch.callbacks.EarlyStopping"
     assert target_class("callbacks.stop", name) is EarlyStopping
     for wrong, said in (
@@ -209,7 +211,7 @@ def test_lightnings_other_name() -> None:
 
 
 def test_heatmaps_of_its_own_matrices(make_plan: Callable[..., Any], tmp_path: Path) -> None:
-    """Heatmaps show the paper's matrices by default: the module has a snapshot of its weights."""
+    """Draw the paper's matrices by default: the module has a snapshot of its weights."""
     logger = CSVLogger(tmp_path, "heatmaps")
     trainer_of(WeightHeatmaps(steps=[STEPS]), logger=logger).fit(module_of(make_plan()))
     assert [path.name for path in tmp_path.rglob("*.png")] == [f"A-{STEPS:08d}.png"]

@@ -1,4 +1,6 @@
-"""Prompts are a function of (seed, role, first step of the set), never of an iterator's position."""
+"""Tests that prompts are a function of (seed, role, first step of the set), never of an iterator's
+position.
+"""
 
 import pytest
 import torch
@@ -45,7 +47,7 @@ def test_each_set_is_fresh_and_a_replicas_own() -> None:
 
 
 def test_processes_share_a_set() -> None:
-    """Streams of their own, apart from one another and from that of a run in one process."""
+    """Draw streams of their own, apart from one another and from that of a run in one process."""
     law = LinearRegression(dim=2, context=3).law((0, 1))
     estimator = make_estimator("expected", LinearTransformer(SparseA(2, 1)), law)
     shares = [(0, 1), (0, 2), (1, 2)]

@@ -1,4 +1,6 @@
-"""For tests of the algebra: the sampled evidence, which has tests of its own, agrees with everything."""
+"""Fixtures of the algebra's tests: the sampled evidence, which has tests of its own, agrees with
+everything.
+"""
 
 import pytest
 import torch
@@ -22,12 +24,13 @@ def no_tokens(monkeypatch):
 
 @pytest.fixture
 def fewer_prompts(monkeypatch):
-    """tests/checks/ahn/test_token_stacks.py and tests/test_smoke.py draw the check's own number."""
+    """Draw few prompts; test_token_stacks.py and tests/test_smoke.py draw the check's own number."""
     monkeypatch.setattr(token_stacks, "BUDGET", 20_000_000)
 
 
 @pytest.fixture
 def few_steps(monkeypatch, fewer_prompts):
-    """The search on the batch loss, on which no verdict rests, and tokens, which have tests of their own."""
+    """Shorten the search on the batch loss, on which no verdict rests, and tokens, which have tests of
+    their own."""
     monkeypatch.setattr(batch_loss, "SEARCH_STEPS", 3)
     monkeypatch.setattr(theorem4, "BATCH", 2000)

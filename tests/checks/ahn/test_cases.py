@@ -1,4 +1,4 @@
-"""Every check of ahn: where it holds, and what it makes of a science that is wrong in one place."""
+"""Settings at which every check of ahn holds, and mutants that must turn its verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -87,7 +87,7 @@ def labels_alone(right, eta, gamma, Z):
 
 
 def worse(right, risk):
-    """A point that all others are below."""
+    """Return a point above all others."""
     return replace(right(risk), risk=right(risk).risk * (1 + 1e-5))
 
 
@@ -99,7 +99,7 @@ def large_context_holds(check, finding):
 
 
 def covariates_first(right, P_LPP, Q_LPP, Z_BPM):
-    """The last B comes before the labels are read."""
+    """Return the stack whose last B acts before the labels are read."""
     moved = right(P_LPP, Q_LPP, Z_BPM)[-1]
     labels = torch.cat([moved[:, :-1], Z_BPM[:, -1:]], 1)
     return right(P_LPP[-1:], Q_LPP[-1:], labels)
@@ -126,7 +126,7 @@ def with_one_order(right, *given):
 
 
 class Bent(layer_swaps.SparseA):
-    """Layers off S."""
+    """A run whose layers are off S."""
 
     def load(self, matrices):
         bent = torch.zeros(3, 5, 5, dtype=torch.float64)
@@ -190,7 +190,8 @@ def theorem4_scalars_off(right, *given):
 
 
 def theorem4_another_polynomial(right, risk, theta, *more, **how):
-    """A minimum of a wrong one is not one of the model's risk, which the exact rule evaluates."""
+    """Check that a minimum of a wrong polynomial is not one of the model's risk, which the exact rule
+    evaluates."""
     return right(risk, theta * (1 + 1e-6), *more, **how)
 
 

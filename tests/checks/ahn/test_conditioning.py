@@ -22,7 +22,7 @@ def test_two_layers():
 
 
 def test_conditions_are_those_of_the_tokens():
-    """By attention on tokens, whitened, at a Sigma that is not I."""
+    """Compare with attention on tokens, whitened, at a Sigma that is not I."""
     check = Conditioning(dim=3, context=6, layers=3, eigenvalues=[1, 0.3, 2], samples=1000)
     x_BND = check.law.token_prompts([np.random.default_rng(0)], 50).context_RBNP[0, ..., :3]
     inverse_DD = torch.linalg.inv(check.law.Sigma_RDD[0])

@@ -48,7 +48,7 @@ def stacks(point, starts, noise):
 def test_the_size_with_the_least_share_counts_and_no_search_proves_a_minimum(
     monkeypatch, minima, other, share
 ):
-    """All starts of one size end near the best minimum, all of the other there or elsewhere."""
+    """End all starts of one size near the best minimum, and all of the other there or elsewhere."""
     ends = zip(*(stacks(minima[place], 16, 0.01) for place in (0, other)), strict=True)
     monkeypatch.setattr(RandomStarts, "train", lambda self: [stack for pair in ends for stack in pair])
     finding = Landscape(**SMALL | {"init_stds": [0.1, 0.2], "starts": 32}).measure()
@@ -66,7 +66,7 @@ def test_an_end_below_the_best_is_seen(monkeypatch, mutate, minima):
 
 
 def test_training_lowers_every_start_s_own_risk(monkeypatch):
-    """Untrained, the same starts are far from S."""
+    """Compare with the same starts untrained, which are far from S."""
     starts = Landscape(**SMALL | {"starts": 3}).random_starts
     trained = [starts.end(k, *stack, 1000) for k, stack in enumerate(starts.train())]
     monkeypatch.setattr(random_starts, "descend_each", lambda risk, start, *_: (start, None))

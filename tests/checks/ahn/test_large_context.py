@@ -7,7 +7,7 @@ from tests.checks.asking import held
 
 
 def test_the_distance_is_that_of_the_closed_form():
-    """r / (N + r), and N times that is below r = 1 + tr(Sigma) / lambda_min = 6."""
+    """Compare with r / (N + r); N times that is below r = 1 + tr(Sigma) / lambda_min = 6."""
     finding = LargeContext(dim=2, eigenvalues=[1.0, 0.25], contexts=[4, 40]).measure()
     np.testing.assert_allclose(finding.measured["distance_by_context"], [6 / 10, 6 / 46], rtol=1e-12)
     assert finding.bound.value == pytest.approx(6)

@@ -1,4 +1,4 @@
-"""What ahn's checks share: settings, searches, descents of many starts, and averages over rotations."""
+"""Tests of what ahn's checks share: settings, searches, descents of many starts, averages over rotations."""
 
 from itertools import pairwise
 
@@ -91,7 +91,7 @@ def test_no_step_raises_a_value_and_a_row_without_a_finite_one_stays():
 
 
 def test_rows_are_told_apart_where_only_some_are_tried_again():
-    """Each row has its own function, by index; the first steps of steep ones are halved, others' not."""
+    """Give each row its own function, by index; the first steps of steep ones are halved, others' not."""
     scale_K = torch.tensor([1.0, 1e4, 1e-3]).double()
 
     def risk(theta_KV, index):
@@ -112,7 +112,7 @@ def test_the_rotations_average_as_haar_does(dim):
 
 @pytest.mark.parametrize("with_b", [False, True])
 def test_risk_and_gradient_in_the_papers_coordinates(with_b):
-    """Those of the same prompts in x = root u, w = root^{-T} v, root not symmetric."""
+    """Compare with the same prompts in x = root u, w = root^{-T} v, root not symmetric."""
     law = LinearRegression(2, 4, distortion=[[1, 2], [0, 1]], task_covariance="inverse").law([0])
     rng = generator(0, "check")
     A, B = (0.1 * torch.tensor(rng.standard_normal((layers, 2, 2))) for layers in (3, 2))

@@ -23,7 +23,7 @@ def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
 
 
 def test_both_signs_of_the_labels_are_tried(mutate):
-    """Attention to keys unlike the query, and to keys like it: two local minima, the first the lower."""
+    """Attend to keys unlike the query, and to keys like it: two local minima, the first the lower."""
     search = Softmax(starts=2, samples=2000).search()
     prompt = search.law.token_prompts([generator(0, "search")], 2000)
     by_sign = {s: search.descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}

@@ -42,7 +42,7 @@ def test_whitened_weights_have_the_risk_and_gradient_of_the_given_ones():
 
 
 def one_token_more(right, *given):
-    """The formula and the claim that rests on it, at context N + 1."""
+    """Return the formula and the claim that rests on it, at context N + 1."""
     return right(*given[:-1], given[-1] + 1)
 
 

@@ -11,12 +11,13 @@ from tests.checks.asking import held
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Prompts enough to see an error of 4 %; tests/test_smoke.py has the check's own number."""
+    """Draw prompts enough to see an error of 4 %; tests/test_smoke.py has the check's own number."""
     monkeypatch.setattr(two_layers, "PRECISION", 0.006)
 
 
 def alternating_minimum(dim, context, rng):
-    """Second optimiser: the risk is quadratic in each A_l, exact half steps from a random diagonal pair."""
+    """Minimise by a second method: the risk is quadratic in each A_l, exact half steps from a random
+    diagonal pair."""
     eye = torch.eye(dim, dtype=torch.float64)
 
     def risk(a_LD):

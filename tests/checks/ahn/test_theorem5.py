@@ -14,7 +14,7 @@ from tests.checks.asking import elsewhere, held, refuses
 
 
 class Almost(ReluRisk):
-    """d + 1.9 for d + 2, in the risk and in its minimiser: all algebra agrees, the risk is 1 % off."""
+    """The law with d + 1.9 for d + 2, in risk and minimiser: all algebra agrees, the risk is 1 % off."""
 
     curvature = property(lambda risk: (2 * (risk.dim + 1.9) + risk.context - 1) / (4 * risk.context))
 

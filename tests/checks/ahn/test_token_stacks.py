@@ -59,7 +59,7 @@ def test_the_gentle_point_has_a_context_that_can_be_drawn(context):
 
 
 def one_token_more(mutate):
-    """Polynomial and words changed together: nothing but prompts can tell."""
+    """Change polynomial and words together: nothing but prompts can tell."""
     mutate((theorem3, theorem4), "InvariantRisk", lambda right, d, n, *more, **b: right(d, n + 1, *more, **b))
     mutate(trace_words, "sparse_a_risk", lambda right, A, S, S_w, n: right(A, S, S_w, n + 1))
 
@@ -85,7 +85,8 @@ def test_formulas_gram_paths_and_gram_matrices_are_held_to_prompts(mutate, check
 
 @pytest.mark.parametrize("check", [Theorem3, Theorem4])
 def test_prompts_of_another_law_are_seen(check):
-    """By prompts too: `task_covariance_error` alone would be an assumption about the law's own words."""
+    """Compare with prompts too: `task_covariance_error` alone would be an assumption about the law's own
+    words."""
     asked = check(**SMALL)
     point = token_stacks.gentle(
         Point(asked.risk, asked.law, np.full(2, 0.6), np.full(int(asked.risk.with_b), 0.4))

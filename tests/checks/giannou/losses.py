@@ -5,13 +5,13 @@ from tests.checks.asking import Mutant
 
 
 def more_points(right, loss, x_BD):
-    """The curvature divided by N + 1."""
+    """Return the loss with the curvature divided by N + 1."""
     N, ridge_BDD = loss.A_BND.shape[1], right(LogisticLoss(0 * loss.A_BND, loss.y_BN, loss.mu), x_BD)
     return (right(loss, x_BD) - ridge_BDD) * N / (N + 1) + ridge_BDD
 
 
 def damped_as_if_standard(right, loss, x_BD, gradient_BD=None):
-    """1 / (1 + lambda_f), the damping of a function that is standard self-concordant itself."""
+    """Return 1 / (1 + lambda_f), the damping of a function that is standard self-concordant itself."""
     direction_BD, lambda_B = loss.newton_direction(x_BD, gradient_BD)
     return x_BD - direction_BD / (1 + lambda_B)[:, None]
 

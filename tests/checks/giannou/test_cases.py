@@ -1,4 +1,4 @@
-"""Every check of giannou: where it holds, and what it makes of a science that is wrong in one place."""
+"""Settings at which every check of giannou holds, and mutants that must turn its verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -57,7 +57,7 @@ from tests.checks.giannou.losses import wrong_losses
 
 
 def one_layer(right, spectra_BD, risk, layers, below=None):
-    """The masked family at one layer, whatever the floor."""
+    """Return the masked family at one layer, whatever the floor."""
     return right(spectra_BD, risk, 1)
 
 
@@ -69,7 +69,7 @@ def changed(stack, number, layer):
 
 
 def swapped(stack, number, h, **blocks):
-    """The same head reading other blocks as key or query."""
+    """Return the same head reading other blocks as key or query."""
     head, rows = stack.layers[number].heads[h], stack.rows
     K = rows.gather({blocks["key"]: 1.0}) if "key" in blocks else head.K_PP
     Q = rows.gather({blocks["query"]: 1.0}) if "query" in blocks else head.Q_PP
@@ -83,7 +83,8 @@ def negated(head):
 
 
 def wrongly(from_end, change):
-    """The heads changed so many layers from the end; -3 is the fourth from the start."""
+    """Return the construction with the heads changed so many layers from the end; -3 is the fourth from
+    the start."""
 
     def build(right, *args):
         stack = right(*args)
@@ -95,7 +96,7 @@ def wrongly(from_end, change):
 
 
 def stated(factor):
-    """A function's error, `factor` times as large as it is."""
+    """Return the function with an error `factor` times as large."""
     return lambda right, *of: replace(right(*of), error=factor * right(*of).error)
 
 

@@ -23,7 +23,7 @@ def test_growth_does_not_stop():
 
 
 def test_bounds_on_one_step():
-    """rho's and the bend's on a fine grid of margins; growth is positive from `beyond` on."""
+    """Compare rho and the bend with a fine grid of margins; growth is positive from `beyond` on."""
     m = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
     p = torch.sigmoid(-m)
     assert float((p + p * (1 - p) * m).abs().max()) <= 1

@@ -39,7 +39,7 @@ def test_the_bound_holds_at_random(dim, more, mu, width, seed):
 
 @pytest.mark.parametrize("mu", [0.02, 0.1, 1.0])
 def test_steps_of_inversion_are_those_that_the_worst_hessian_takes(mu):
-    """With eigenvalues mu and mu + 1/4, each inverted by Newton's iteration in 60 digits."""
+    """Invert eigenvalues mu and mu + 1/4 by Newton's iteration in 60 digits."""
     with mpmath.workdps(60):
         low, high = mpmath.mpf(mu), mpmath.mpf(mu) + 0.25
         x, residuals = 2 * low / (low**2 + high**2), []

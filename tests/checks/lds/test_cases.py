@@ -1,4 +1,4 @@
-"""Every check of lds: where it holds, and what it makes of a science that is wrong in one place."""
+"""Settings at which every check of lds holds, and mutants that must turn its verdict."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def first_without_noise(right, kalman):
 
 
 def forgetful(right, method, S, g):
-    """The second direction forgets the first."""
+    """Return the search whose second direction forgets the first."""
     return right(ConjugateGradient(method.steps, method.inverse_DD), S, g)
 
 
@@ -94,7 +94,7 @@ def lemma_d_2_holds(check, finding):
 
 
 def lemma_d_2_holds_whichever_noise_is_the_largest(check, finding):
-    """The control is (26) with a quarter of that noise's term."""
+    """Compare with the control, (26) with a quarter of that noise's term."""
     levels = {"Sigma_w": "process_noise", "sigma_v^2": "observation_noise", "Sigma_0": "initial_variance"}
     largest = max(levels, key=lambda term: getattr(check, levels[term]))
     assert largest in finding.control.description

@@ -18,7 +18,7 @@ def test_lemma_4_1_holds(settings):
 
 
 def test_lemma_4_1_counts_the_zeros_of_12():
-    """(12): for odd s + j free at m + n even, for even s + j at m + n odd."""
+    """Count zeros of (12): for odd s + j free at m + n even, for even s + j at m + n odd."""
     for window in (1, 2, 3):
         a, b = theory.pairs(window)
         for j in range(1, window + 1):
@@ -27,7 +27,7 @@ def test_lemma_4_1_counts_the_zeros_of_12():
 
 
 def test_lemma_4_1_s_control_is_the_largest_of_eight_draws(monkeypatch):
-    """One draw of weights alone may have as good as no forced entry, which would decide nothing."""
+    """Draw weights eight times: one draw may have as good as no forced entry, which would decide nothing."""
     right = Lemma41._head
 
     def head(self, pattern, step):

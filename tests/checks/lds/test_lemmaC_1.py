@@ -20,7 +20,7 @@ def test_lemma_c_1():
 
 
 def test_lemma_c_1_is_vandermonde_s_determinant():
-    """E.1: det O = prod z_i prod (v_j - v_i) / det P, at P orthogonal."""
+    """Compare with E.1: det O = prod z_i prod (v_j - v_i) / det P, at P orthogonal."""
     law = sequences.law_of("b", 1, 3, 3, 0)
     systems = law.systems([generator(0, "check")], 20)
     A, c = systems.A_RBDD[0], systems.c_RBD[0]

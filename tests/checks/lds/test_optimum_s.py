@@ -22,7 +22,7 @@ def test_window_2_is_of_the_pattern():
 
 
 def test_no_head_of_the_pattern_is_below_its_least_risk():
-    """By eigenvalues, against a scan of all directions of b: said of levels below the least risk only."""
+    """Compare eigenvalues with a scan of all directions of b; levels below the least risk are refused."""
     check = OptimumS(window=3, dim=2, length=10)
     given = population.Population(check.law, 1000, 0)
     free, _ = single_heads.parity_mask(3)
@@ -39,7 +39,7 @@ def test_no_head_of_the_pattern_is_below_its_least_risk():
 
 @pytest.mark.slow
 def test_window_3_of_the_paper_is_not():
-    """d = 5, T = 30, setting (a): the best head has b on entries 1 and 3, not 2 and 4."""
+    """Search at d = 5, T = 30, setting (a): the best head has b on entries 1 and 3, not 2 and 4."""
     finding = OptimumS(window=3).measure()
     measured = finding.measured
     assert finding.verdict == "fails" and finding.control.rejected

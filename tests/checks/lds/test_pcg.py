@@ -52,7 +52,8 @@ def test_pcg_holds_at_the_paper_s_sizes():
 
 
 def test_the_interval_of_a_median_covers_it_whatever_the_tails():
-    """Quotients of normal numbers, whose median is 1 in size and which have no mean; 80 % to see it miss."""
+    """Sample quotients of normal numbers, whose median is 1 in size and which have no mean; 80 % to see it
+    miss."""
     rng, missed = np.random.default_rng(0), {0.2: 0, 1e-3: 0}
     for _ in range(1000):
         top, bottom = torch.from_numpy(rng.standard_normal((2, 400)))

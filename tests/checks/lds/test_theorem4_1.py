@@ -43,7 +43,7 @@ def test_holds_exactly_in_a_and_b_and_within_intervals_elsewhere(settings, exact
 
 @pytest.mark.parametrize("setting", ["a", "b", "c"])
 def test_without_memory_the_constant_is_zero(setting):
-    """A = 0: every number is one, and the control is rejected."""
+    """Set A = 0: every number is one, and the control is rejected."""
     finding = held(Theorem41(setting=setting, spectrum=[0.0, 0.0], **SMALL))
     assert finding.measured["constant"] == 0 and finding.measured["gd_error"] < 1e-14
     assert any("every layer with W_QK = 0" in remark for remark in finding.remarks)
@@ -62,7 +62,7 @@ def test_the_longest_length_is_a_length_that_was_asked_for():
 
 
 def test_the_jackknife_of_the_constant_covers_the_exact_one():
-    """Setting (a) averaged as if it were (c)."""
+    """Average setting (a) as if it were (c)."""
     law = sequences.law_of("a", 1, 8, 3, 0)
     exact = constant(population.Population(law, 1000, 0).moments)
     sampled = population.Population(sequences.law_of("a", 1, 8, 3, 0), 8000, 1)
@@ -82,7 +82,7 @@ def test_one_step_of_descent_is_the_library_s():
 
 @pytest.mark.parametrize("last", [True, False])
 def test_either_mirror_image_is_14_and_without_the_swap_one_is_not(monkeypatch, last):
-    """The search is made to end at b = e_2, or mirrored at b = e_1."""
+    """End the search at b = e_2, or mirrored at b = e_1."""
     free_P, honest = torch.tensor([not last, last]), eq14_optimality.search_values
     monkeypatch.setattr(
         eq14_optimality, "search_values", lambda *given, **more: honest(*given, **more, free_P=free_P)
@@ -95,7 +95,7 @@ def test_either_mirror_image_is_14_and_without_the_swap_one_is_not(monkeypatch, 
 
 
 def weights_of(setting, *points, window=1, **task_settings):
-    """Weights b, a_1 of each seed, as a run would have them: P = W_V^T, Q = W_QK^T."""
+    """Return weights b, a_1 of each seed as a run has them: P = W_V^T, Q = W_QK^T."""
     seeds = list(range(len(points)))
     law = task.DynamicalSystem(2, 8, window, setting, **task_settings).law(seeds)
     P, Q = torch.zeros(2, len(points), 1, window + 1, window + 1, dtype=torch.float64)
@@ -122,7 +122,7 @@ def test_trained_weights_are_14_up_to_scale_and_mirror(setting, more):
 
 
 def test_of_fresh_systems_the_risk_of_trained_weights_has_an_interval():
-    """The constant is that of the check's own systems."""
+    """Compare with the constant of the check's own systems."""
     check = Theorem41(setting="d", **SMALL)
     c = constant(population.Population(check.law, SMALL["samples"], 0).moments)
     judged = check.judge(weights_of("d", ([0.0, 1.0], [c, 0.0])))

@@ -1,4 +1,4 @@
-"""Every check of xie: where it holds, and what it makes of a science that is wrong in one place."""
+"""Settings at which every check of xie holds, and mutants that must turn its verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,8 @@ from tests.checks.xie.test_lemma3 import scaled
 
 
 def blind(right, prompt, start, eta):
-    """Takes every step for one of three lengths, so that a tenth more goes unseen."""
+    """Return a measurement that takes every step for one of three lengths, so that a tenth more goes
+    unseen."""
     known = min((0.1, 1.0, 3.0), key=lambda length: abs(length - abs(eta)))
     return right(prompt, start, known if eta > 0 else -known)
 
@@ -148,7 +149,7 @@ def least(d, C, error):
 
 
 def missed(heads, guess=None):
-    """A construction that is not as good with so many heads: of every guess, or of this one alone."""
+    """Return a construction that is worse with so many heads: for every guess, or for this one alone."""
 
     def constructed(right, case, count, scale=1.0):
         of_this = guess is None or (case.guess_D.any() and (case.bias != 0) == (guess == "bias"))

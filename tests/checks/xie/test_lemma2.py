@@ -6,7 +6,7 @@ from icl.random import generator
 
 
 def test_the_second_derivative_in_v():
-    """2 E (1 + <G, X_p>)^2, by sampling."""
+    """Compare with 2 E (1 + <G, X_p>)^2, by sampling."""
     check = Lemma2(dim=3, context=4)
     rng = generator(0, "control")
     P_PP, Q_PP = torch.from_numpy(rng.standard_normal((2, 4, 4))) / 4

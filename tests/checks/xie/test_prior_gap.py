@@ -6,7 +6,7 @@ from icl.random import generator
 
 
 def test_slopes_that_are_near_are_told_apart():
-    """2 / (d C) and 2 / (d C + 2), however small w* is."""
+    """Compare 2 / (d C) and 2 / (d C + 2), however small w* is."""
     finding = PriorGap(3, 10**5, prior_mean_norm=1e-7, guess_bias=1e-9).measure()
     assert finding.verdict == "holds" and finding.control.rejected
     assert gaps.line(PriorGap(3, 4, prior_mean_norm=1e-9).law)[-1].w_star_D.norm() == pytest.approx(1)

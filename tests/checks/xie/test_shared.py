@@ -1,4 +1,4 @@
-"""What xie's checks share: settings, convexity, the saturated heads, and the exact risk of y_q-LSA."""
+"""Tests of what xie's checks share: settings, convexity, saturated heads, and the exact risk of y_q-LSA."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,8 @@ def test_the_gradient_is_that_in_values_and_keys():
 
 @pytest.mark.parametrize("context", [1, 5, 2**60])
 def test_rounding_at_covers_what_rounding_does(context):
-    """At the minimiser, where risk and gradient are known, for large w* too; and not by a wide margin."""
+    """Evaluate at the minimiser, where risk and gradient are known, for large w* too; the bound is not
+    wide."""
     for norm in (1.0, 100.0):
         case = Saturation(xie_law(4, context, prior_mean_norm=norm))
         heads = case.heads()
@@ -133,7 +134,7 @@ def test_gradient_against_finite_differences(mean):
 
 
 def test_the_size_of_a_gradient_has_no_cancellation():
-    """Every entry's terms add up: flipping any sign, of w* too, can only make the gradient smaller."""
+    """Flip any sign, of w* too: every entry's terms add up, so that the gradient can only become smaller."""
     law, model = law_around(3, 4, 0, [1.0, -2.0, 0.5], None), random_model(3)
     largest, rounding = 0.0, LayerRisk(law).gradient(model)[1]
     rng = np.random.default_rng(0)

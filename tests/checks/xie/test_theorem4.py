@@ -26,7 +26,7 @@ def law_of(seeds=(0, 4), context=(8, 5), **other):
 
 
 def step_weights(law, scale=1.0, gamma=1.0, dtype=torch.float64):
-    """One step of descent per seed, P and Q rescaled, with rows of P that do not enter."""
+    """Return one step of descent per seed, P and Q rescaled, with rows of P that do not enter."""
     steps = (isotropic_step(3, context) for context in law.context_R)
     models = [yq_lsa.descent_from(w, eta) for w, eta in zip(law.mean_RD, steps, strict=True)]
     P, Q, v = (torch.cat([m.matrices()[name].detach() for m in models]) for name in "PQv")

@@ -1,4 +1,4 @@
-"""xie's formulas held to prompts drawn as tokens: what is changed in moments and claims alike shows there."""
+"""Tests of xie's formulas on prompts drawn as tokens, which show errors common to moments and claims."""
 
 import pytest
 import torch
@@ -62,7 +62,7 @@ def test_the_further_head_adds_a_quarter_to_the_least_risk_and_meets_every_momen
 
 
 def one_token_more(mutate):
-    """Moments, weights and closed forms of a context one longer than the prompts."""
+    """Change moments, weights and closed forms to a context one longer than the prompts."""
 
     def longer(right, case, law):
         right(case, law)

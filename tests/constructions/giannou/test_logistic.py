@@ -22,7 +22,7 @@ def problem(dim, context, seed):
 
 
 def exact_step(A, y, mu, x):
-    """One damped step, written apart from icl.algorithms."""
+    """Return one damped step, written apart from icl.algorithms."""
     A, y, x = A.numpy(), y.numpy(), x.numpy()
     p = 1 / (1 + np.exp(y * (A @ x)))
     gradient = -(A.T @ (y * p)) / len(y) + mu * x
@@ -92,7 +92,7 @@ def test_refuses():
 
 
 def test_one_layer_for_each_step_of_inversion_suffices():
-    """Depth 10 + k: X goes to the transposed inverse, and step 8 reads it transposed."""
+    """Build depth 10 + k: X goes to the transposed inverse, and step 8 reads it transposed."""
     A, y = problem(4, 9, 2)
     by = logistic.approximations(0.1, 500, logistic.radius_of_iterates(0.1))
     printed = logistic.newton_step(4, 9, 0.1, 8, by)

@@ -14,13 +14,13 @@ from tests.theory.changing import sees
 
 
 def prompt(rng, dim, context):
-    """Tokens (C, P) of a linear task, and a query x."""
+    """Return tokens (C, P) of a linear task, and a query x."""
     x_ND, w_D = rng.standard_normal((context, dim)), rng.standard_normal(dim)
     return np.column_stack([x_ND, x_ND @ w_D]), rng.standard_normal(dim)
 
 
 def layer(P_PP, Q_PP, z_NP, q_P):
-    """Eq. (3), the query's column, token by token."""
+    """Return eq. (3), the query's column, token by token."""
     moved_P = sum((z_P @ Q_PP @ q_P) * (P_PP @ z_P) for z_P in z_NP) / len(z_NP)
     return q_P + moved_P
 
@@ -104,7 +104,7 @@ def test_there_and_back_keeps_the_guess():
 
 
 def block_output(block, z_NP, x_D):
-    """Last entry of W2^T W1 (q + attention), eq. (30)."""
+    """Return the last entry of W2^T W1 (q + attention), eq. (30)."""
     P_PP, Q_PP, W1, W2 = (block[name].numpy() for name in ("P", "Q", "W1", "W2"))
     return (W2.T @ W1 @ layer(P_PP, Q_PP, z_NP, np.append(x_D, 0)))[-1]
 

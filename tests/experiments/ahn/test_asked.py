@@ -1,4 +1,4 @@
-"""Figures 3 to 7 ask for the right runs."""
+"""Tests that Figures 3 to 7 request the right runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Losses of trained weights and of baselines on the same contexts."""
+"""Tests of losses of trained weights and of baselines on the same contexts."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def make_law(context=8):
 
 
 def make_run(tmp_path, law, weights):
-    """A finished run of sparse_ab with these weights."""
+    """Return a finished run of sparse_ab with these weights."""
     layers = weights["A"].shape[1]
     contexts = list(law.context_R) if len(set(law.context_R)) > 1 else law.context_R[0]
     task = {"_target_": "icl.tasks.LinearRegression", "context": contexts, "task_covariance": "inverse"}
@@ -38,7 +38,7 @@ def make_run(tmp_path, law, weights):
 
 
 def test_model_loss_is_its_conditional_expectation():
-    """Against the closed form in S that training uses."""
+    """Compare with the closed form in S that training uses."""
     law = make_law()
     family = SparseAB(law.dim, 3, init_std=0.3)
     family.initialise(SEEDS)
@@ -51,7 +51,7 @@ def test_model_loss_is_its_conditional_expectation():
 
 
 def test_descent_loss_is_that_of_its_error_matrix():
-    """Against tr(K K^T) in whitened coordinates, K = prod(I - eta S), written with numpy."""
+    """Compare with tr(K K^T) in whitened coordinates, K = prod(I - eta S), written with numpy."""
     law, eta_L = make_law(), [0.4, 0.9]
     S_RCDD = paired.contexts(law, SEEDS, "eval", 4)
     pgd = GradientDescent(eta_L, 2, law.Sigma_RDD)
@@ -64,7 +64,7 @@ def test_descent_loss_is_that_of_its_error_matrix():
 
 
 def test_basis_prompts_are_gram_matrices_of_tokens():
-    """x_i and y_i = <w, x_i> of a real context give the same G."""
+    """Compare with x_i and y_i = <w, x_i> of a real context, which give the same G."""
     law = make_law(context=4)
     x_NRD = torch.randn(4, 2, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     S_R1DD = (torch.einsum("nri,nrj->rij", x_NRD, x_NRD) / 4)[:, None]
@@ -107,7 +107,8 @@ def test_steps_are_searched_on_other_contexts_near_the_optimum_and_shared_at_the
 
 
 def test_best_values_of_one_step():
-    """E tr(I - eta S)^2 = d (1 - 2 eta + eta^2 (n + d + 1) / n), by hand; Theorem 1 at its minimum."""
+    """Compare E tr(I - eta S)^2 = d (1 - 2 eta + eta^2 (n + d + 1) / n), by hand; Theorem 1 at its
+    minimum."""
     d, n = 5, 20
     found = paired.best_values(d, n, 1)
 
@@ -122,7 +123,8 @@ def test_best_values_of_one_step():
 
 
 def test_published_baseline_at_four_layers():
-    """The paper's Figure 7 shows .258 for PGD at L = 4, one draw of what is .261; with all examples .163."""
+    """Compare with the paper's Figure 7: .258 for PGD at L = 4, one draw of what is .261; with all
+    examples .163."""
     found = paired.best_values(5, 20, 2)
     assert found["pgd_optimum"] < found["pgd_fewer"] < found["pgd_published"]
     assert found["ab_bound"] <= found["ab_best"] < found["pgd_optimum"]
@@ -132,7 +134,7 @@ def test_published_baseline_at_four_layers():
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_weights_that_are_pgd_have_its_losses(tmp_path, layers):
-    """Lemma 1 through the store: A_l = -eta_l Sigma^{-1}, B = 0 in the sign of (11)."""
+    """Apply Lemma 1 through the store: A_l = -eta_l Sigma^{-1}, B = 0 in the sign of (11)."""
     law = make_law(context=[8, 3])
     eta_RL = paired.search_steps(law, paired.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
     weights = {"A": -eta_RL[..., None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]}
@@ -148,8 +150,8 @@ def test_weights_that_are_pgd_have_its_losses(tmp_path, layers):
 
 
 def test_the_weighted_mean_is_the_exact_risk(tmp_path):
-    """Three layers of (11) on S, whose mean loss plain contexts miss: against the polynomial of theory,
-    within 99.9 % intervals. Contexts of the first component are plain."""
+    """Compare three layers of (11) on S, whose mean loss plain contexts miss, with the polynomial of
+    theory, within 99.9 % intervals. Contexts of the first component are plain."""
     law = make_law(context=[10, 4])
     a_L, beta_L = [0.7, 0.9, 1.1], [0.2, 0.3]
     inverse_RDD, identity_DD = torch.linalg.inv(law.Sigma_RDD), torch.eye(5, dtype=torch.float64)

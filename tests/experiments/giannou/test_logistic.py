@@ -1,4 +1,4 @@
-"""Figures 1, 7 and 10: which runs they ask for, and what is computed of them."""
+"""Tests of Figures 1, 7 and 10: the runs they request, and the numbers computed from them."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_losses_are_those_of_the_outputs(monkeypatch):
 
 
 class Restored:
-    """What `restored` makes of a run, without a folder."""
+    """A stand-in for what `restored` makes of a run, without a folder."""
 
     def __init__(self, run):
         from icl.training.load import law_and_model

@@ -1,4 +1,4 @@
-"""Figures 2, 3, 4 and 8: which runs they ask for, what is computed of them, and what is then claimed."""
+"""Tests of Figures 2, 3, 4 and 8: the runs they request, the numbers computed from them, and their claims."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ PAPER = PromptLaw(1.0, (1.0, 1.0), 0.0)
 
 
 def untrained(experiment, asked):
-    """A stack, or one that begins at the point asked for."""
+    """Return a stack, or one that begins at the given point."""
     if experiment == "giannou/lsa_ln":
         model = Encoder(SIZE["dim"], asked["model.layers"], 4, 2, "linear", hidden=0, init_std=0.3)
     else:
@@ -37,7 +37,7 @@ def untrained(experiment, asked):
 
 @pytest.fixture(scope="module", autouse=True)
 def restored():
-    """No run has a folder here."""
+    """Restore a run that has no folder."""
     with pytest.MonkeyPatch.context() as patch:
         for module in ("regression", "outputs"):
             patch.setattr(f"icl.experiments.giannou.{module}.restored", lambda run: run)
@@ -72,7 +72,8 @@ def test_which_runs_figure_2_asks_for(second):
 
 
 def test_losses_beside_the_best_point(second):
-    """Begun there with hardly any noise, a stack has its loss; untrained, it predicts nothing."""
+    """Begin at the best point with hardly any noise, where a stack has its loss; untrained, it predicts
+    nothing."""
     _, records = second
     known, found = records["baselines"].weights, records["losses"].weights
     for mask in ("masked", "unmasked"):
@@ -119,7 +120,7 @@ def test_figure_2_says_where_losses_lie(second):
 
 
 def test_outputs_by_two_routes(third):
-    """Gram matrices and tokens; the masked ones affine, the others not."""
+    """Compare Gram matrices and tokens; the masked outputs are affine, the others not."""
     found = third["outputs"].weights
     near = np.abs(found["x_G"]) <= 14.9
     for mask in ("masked", "unmasked"):
@@ -173,7 +174,7 @@ def test_figure_8():
 
 
 def test_layernorm(second, third):
-    """What is short of training decides nothing; a model nearer to the line everywhere does."""
+    """Decide nothing on too little training; a model nearer to the line everywhere does decide."""
     assert fig2.Fig2().claims(second[1])[-1].verdict == "undecided"
     found, plain = third["layernorm_outputs"].weights, third["outputs"].weights
     assert np.allclose(found["line_G"], plain["line_G"])

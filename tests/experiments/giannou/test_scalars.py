@@ -1,5 +1,6 @@
-"""The scalar family's error against layers of tokens, its derivatives against differences, its best points
-against what is known of them."""
+"""Tests of the scalar family: its error against layers of tokens, its derivatives against differences, its
+best points against known ones.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_derivatives():
 @pytest.mark.parametrize("mask", [True, False])
 @pytest.mark.parametrize("task", [{}, {"condition": 4.0, "largest": (1.0, 2.0), "label_noise": 0.5}], ids=str)
 def test_risk_is_that_of_the_transformer(mask, task):
-    """Two routes: spectra, weighted and with w integrated out; prompts with everything sampled."""
+    """Compare two routes: spectra, weighted and with w integrated out; prompts with everything sampled."""
     of, prompts = law(**task), 60_000
     problem, _ = sampled_problem(of, mask, 2, 0, "check", prompts)
     share_B = risks(THETA, problem) * prompts
@@ -58,7 +59,8 @@ def test_exact_rule(largest):
 
 
 def test_best_points():
-    """With a mask not above ahn's search without c, nor below any polynomial; without not below the floor."""
+    """Compare best points: with a mask not above ahn's search without c, nor below any polynomial; without
+    not below the floor."""
     for layers in (1, 2, 3):
         with_b = InvariantRisk(D, N, layers, with_b=True)
         searched = with_b.minimise(generator(0, "search"), 16)[0].risk / D

@@ -1,4 +1,4 @@
-"""The gauge changes no prediction; supports and their distance are the paper's (18) to (20)."""
+"""Tests that the gauge changes no prediction; supports and their distance are the paper's (18) to (20)."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from icl.experiments.lds.gauge import canonical, jaccard, masks, supports
 
 
 def form(b, a_KP):
-    """What the layer predicts with: sym(b a_k^T) for every k."""
+    """Return the form that the layer predicts with: sym(b a_k^T) for every k."""
     product = a_KP[:, :, None] * b
     return product + product.swapaxes(1, 2)
 

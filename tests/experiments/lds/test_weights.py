@@ -1,4 +1,4 @@
-"""What Figures 1 to 6 and the comparison ask for, and what is computed of it."""
+"""Tests of Figures 1 to 6 and the comparison: the runs they request, and the numbers computed from them."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ SIZE = {"dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20}
 
 
 def run_of(window, steps=3):
-    """Random weights of two seeds at some steps."""
+    """Return random weights of two seeds at some steps."""
     rng = np.random.default_rng(window)
     shape = (2, steps, 1, window + 1, window + 1)
     P, Q = rng.standard_normal(shape), rng.standard_normal(shape)
@@ -37,7 +37,7 @@ def run_of(window, steps=3):
 
 
 class FakeRunner(FakeRunner):
-    """Finds again what it has stored."""
+    """A runner that finds again what it has stored."""
 
     def __init__(self):
         super().__init__(lambda experiment, overrides: run_of(overrides["task.window"]))
@@ -51,7 +51,7 @@ class FakeRunner(FakeRunner):
 
 
 def composed(runner, *more):
-    """The one run that `runner` was asked for."""
+    """Compose the one run that was requested from `runner`."""
     ((experiment, asked),) = runner.asked
     overrides = [f"{key}={'null' if value is None else value}" for key, value in asked.items()]
     return compose(ConfigDirs(), "train", [f"experiment={experiment}", *overrides, *more])
@@ -69,7 +69,7 @@ def test_figures_of_one_setting_share_runs_and_optima():
 
 
 def test_runs_follow_the_tables(tmp_path):
-    """What is asked for composes; AR(3) in (a) and (c), whose tables differ."""
+    """Compose what is requested; AR(3) in (a) and (c), whose tables differ."""
     session = Session(tmp_path)
     for setting, lr, betas, low, pool in (
         ("a", 9e-2, [0.1, 0.55], 1e-4, None),
@@ -133,7 +133,7 @@ def test_the_best_step_is_the_best_and_one_gradient_step():
 
 
 def test_at_one_window_the_best_step_is_the_constant_of_14():
-    """From its moments, and of the best head, whose mirror predicts the same."""
+    """Compute the step from its moments, and from the best head, whose mirror predicts the same."""
     size = ProtocolSize("a", **SIZE)
     law = size.law(1)
     found = moments(covariances_of_independent_modes(**law.mode_arguments()), 1)
@@ -145,7 +145,7 @@ def test_at_one_window_the_best_step_is_the_constant_of_14():
 
 
 def test_comparison():
-    """Paired losses: the mean of each method is what its difference to the Kalman filter's says."""
+    """Compare paired losses: the mean of each method equals its difference to the Kalman filter's."""
     records = Extra(settings=["a"], windows=[1, 2], sequences=400, **SIZE).records(FakeRunner())
     test = records["a_test"].weights
     for name in ("step", "pcg", "least_squares", "optimum", "trained"):

@@ -1,4 +1,4 @@
-"""Which answers give a score."""
+"""Tests of the answers that give a score."""
 
 import pytest
 

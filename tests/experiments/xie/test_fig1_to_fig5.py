@@ -1,4 +1,6 @@
-"""The experiments behind Figures 1 to 5: which runs they ask for, and what is computed of them."""
+"""Tests of the experiments behind Figures 1 to 5: the runs they request, and the numbers computed from
+them.
+"""
 
 from pathlib import Path
 
@@ -39,7 +41,7 @@ FIG5 |= {"alignment_squared_norm": 4, "prompts": 4000}
 
 
 def asked(figure):
-    """The runs a figure asks for."""
+    """Return the runs that a figure requests."""
     runner = FakeRunner(lambda experiment, overrides: record(run=mark(overrides)))
     runner.store = lambda name, *given: name
     figure.records(runner)
@@ -58,7 +60,7 @@ def test_figures_share_their_runs():
 
 
 def test_a_figures_run_is_that_of_the_experiment():
-    """`icl train experiment=xie/heads` finds what Figures 2 and 3 trained, and they its run."""
+    """Find with `icl train experiment=xie/heads` what Figures 2 and 3 trained, and the other way round."""
     for scale, dim in (("laptop", 10), ("paper", 10)):
         size = RunSize(dim, 10, [0, 1, 2] if scale == "laptop" else [0, 1, 2, 3, 4])
         chosen = [f"scale={scale}", "logger=none"]
@@ -73,7 +75,7 @@ def identity(*overrides):
 
 
 def test_settings_are_squares_and_runs_take_their_roots():
-    """And the exact risk is that of the same prompts: gaps of 2 (|w* - v|^2 + b^2) / (dC + 2)."""
+    """Compare with the exact risk of the same prompts: gaps of 2 (|w* - v|^2 + b^2) / (dC + 2)."""
     size = RunSize(3, 5, [0])
     overrides = size._overrides(prior=4.0, guess=9.0, bias=16.0)
     names = ("prior_mean_norm", "guess_vector_norm", "guess_bias")
@@ -86,7 +88,7 @@ def test_settings_are_squares_and_runs_take_their_roots():
 
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
 def test_covariates_are_white_at_any_dim(name):
-    """At dim 5 the task's default is ahn's Sigma: the exact lines would not be those of the runs."""
+    """Set dim 5, whose default is ahn's Sigma: the exact lines would not be those of the runs."""
     settings = [f"{key}={value}" for key, value in RunSize(5, 5, [0])._overrides(prior=1.0).items()]
     composed = compose(ConfigDirs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
     law = instantiate("task", composed.settings["task"]).law([0])
@@ -95,7 +97,7 @@ def test_covariates_are_white_at_any_dim(name):
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    """Of small figures, trained at smoke as by the command line."""
+    """Return records of small figures, trained at smoke as by the command line."""
     outputs = tmp_path_factory.mktemp("outputs")
     runner = FigureRunner("smoke", Session(outputs))
     figures = {"fig1": Fig1(**FIG1), "fig2": Fig2(**FIG2), "fig4": Fig4(**FIG4), "fig5": Fig5(**FIG5)}
@@ -151,7 +153,7 @@ def test_alignment_is_measured_on_prompts_of_the_evaluation(records, monkeypatch
 
 
 def test_the_excess_is_the_mean_square_of_the_gradients_difference(records):
-    """The exact risk of trained weights against sampled prompts, by way of one GD step."""
+    """Compare the exact risk of trained weights with sampled prompts, by way of one GD step."""
     aligned, gd = records["fig5"]["alignment"].weights, gd_risk(3, 5)
     for name in ("prediction", "gradient"):
         off_RS = np.abs(aligned[f"{name}_square_RS"] - (aligned["risk_RS"] - gd))
@@ -162,7 +164,7 @@ def test_the_excess_is_the_mean_square_of_the_gradients_difference(records):
 
 
 def descent_model(w_star_D, context):
-    """Eq. (7) with v = w*."""
+    """Return eq. (7) with v = w*."""
     P_PP, Q_PP = one_step_gd(w_star_D, isotropic_step(len(w_star_D), context))
     family = YqLSA(len(w_star_D), 1)
     family.load({"P": P_PP[None, None], "Q": Q_PP[None, None], "v": w_star_D[None, None, None]})
@@ -170,7 +172,7 @@ def descent_model(w_star_D, context):
 
 
 def test_the_gradients_of_eq_7_are_those_of_one_step():
-    """Two ways to the same step, and tokens for a third."""
+    """Compute the same step in two ways, and on tokens as a third."""
     law = LinearRegression(3, 5, rotation="none", prior_mean=[1.0, -2.0, 0.5], read_out=1).law([7])
     tokens = law.token_prompts([generator(7, "eval")], 6)
     step_RBD = fig5.descent_gradients(tokens.gram().gram_RBPP, law.mean_RD, 5)

@@ -1,4 +1,4 @@
-"""Figure 6 of xie: what is asked, kept, found again and refused."""
+"""Tests of Figure 6 of xie: prompts, records, and what is refused."""
 
 import json
 import os
@@ -23,7 +23,7 @@ PAIRS = Path(__file__).parent / "data" / "pairs.csv"
 
 
 class Scripted:
-    """Stands in for LanguageModel: answers by a function of the prompt, and keeps what it was asked."""
+    """A stand-in for LanguageModel that answers by a function of the prompt, and keeps the prompts."""
 
     asked: ClassVar[list[list[str]]] = []
     say: Callable[[str], str] = staticmethod(lambda prompt: "Score: 3")
@@ -44,7 +44,7 @@ class Scripted:
 
 
 def embedded(folder, pairs, device):
-    """Counts of letters."""
+    """Return counts of letters."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     rows = [[[sentence.count(c) for c in letters] for sentence in pair] for pair in pairs]
     return torch.tensor(rows, dtype=torch.float32)
@@ -72,7 +72,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 def records(tmp_path, scripted, settings):
-    """Of the figure with some settings changed, kept below `out`."""
+    """Return records of the figure with some settings changed, stored below `out`."""
 
     def make(out="out", **changed):
         return fig6.Fig6(**settings | changed).records(StoringRunner(tmp_path / out))

@@ -1,4 +1,4 @@
-"""The guess model learns what two layers can, from its seed alone."""
+"""Tests that the guess model learns what two layers can, from its seed alone."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from icl.random import generator
 
 
 def toy(count=400):
-    """Scores that are a ramp in one coordinate of the first sentence, cut off below: what a ReLU can say."""
+    """Return scores that are a ramp in one coordinate of the first sentence, cut off below: a ReLU."""
     embedded_N2E = torch.from_numpy(np.random.default_rng(5).standard_normal((count, 2, 6))).float()
     return embedded_N2E, 2 + 1.5 * embedded_N2E[:, 0, 0].relu()
 
@@ -35,7 +35,7 @@ def test_training_beats_the_best_constant_on_new_pairs():
 
 
 def test_training_is_adam_on_the_mean_square():
-    """One epoch of two steps, written out."""
+    """Compare with one epoch of two steps, written out."""
     embedded_N2E, score_N = toy(12)
     trained, losses = train_guess_model(embedded_N2E, score_N, GuessTraining(epochs=1), seed=3)
     model = GuessModel(12, 16, generator(3, "init"))

@@ -1,4 +1,4 @@
-"""Model folders judged and measured without loading them."""
+"""Tests of model folders, judged and measured without loading them."""
 
 import json
 import math
@@ -13,7 +13,7 @@ SIZES = {"BF16": 2, "F32": 4, "I64": 8}
 
 
 def safetensors(path, shapes, changed=None):
-    """The format written out: length, header, data."""
+    """Return the format written out: length, header, data."""
     header = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, (dtype, shape) in shapes.items():

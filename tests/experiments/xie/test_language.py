@@ -1,4 +1,4 @@
-"""Answers of tiny Llama and Qwen2 models, loaded as the large ones are."""
+"""Tests of answers of tiny Llama and Qwen2 models, loaded as the large ones are."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ def opened(folder, **changed):
 
 
 def arg_max(folder, prompt, ends, new_tokens):
-    """Token by token on the whole text, without a cache, padding or `generate`."""
+    """Return the answer token by token on the whole text, without a cache, padding or `generate`."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -46,7 +46,7 @@ def arg_max(folder, prompt, ends, new_tokens):
 
 
 def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder):
-    """Though the folder asks for sampling with a repetition penalty."""
+    """Compare although the folder sets sampling with a repetition penalty."""
     assert json.loads((folder / "generation_config.json").read_text())["repetition_penalty"] == 1.05
     model = opened(folder)
     together = model.answers(PROMPTS)
@@ -60,7 +60,7 @@ def test_answers_are_the_arg_max_and_do_not_depend_on_their_companions(folder):
 
 
 def test_an_answer_ends_where_the_model_ends_it(folder, tmp_path):
-    """The same model, for which another token ends an answer."""
+    """Change the token that ends an answer of the same model."""
     free = arg_max(folder, PROMPTS[0], [], 12)
     stop = next(token for token in free[3:] if token not in free[:3])
     settings = json.loads((folder / "generation_config.json").read_text())
@@ -76,7 +76,7 @@ def test_an_answer_ends_where_the_model_ends_it(folder, tmp_path):
 
 
 def test_a_tokenizer_without_padding_gets_some(tmp_path):
-    """As Llama's has none."""
+    """Pad with a tokenizer that has no padding, as Llama's."""
     folder = language_model(tmp_path, "llama")
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings.pop("pad_token")

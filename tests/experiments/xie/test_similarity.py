@@ -1,4 +1,4 @@
-"""Sentence pairs: read, split and put into prompts."""
+"""Tests of sentence pairs: read, split and put into prompts."""
 
 import gzip
 import json

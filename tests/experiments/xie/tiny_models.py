@@ -15,7 +15,7 @@ SENTENCES = [
 
 
 def tokenizer(folder, *, template=TEMPLATE):
-    """Byte-level, so that it knows any text; the size of its vocabulary."""
+    """Return a byte-level tokenizer, so that it knows any text, and the size of its vocabulary."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -34,7 +34,7 @@ def tokenizer(folder, *, template=TEMPLATE):
 
 
 def language_model(folder, family, *, positions=4096, template=TEMPLATE, seed=0):
-    """`family`: llama or qwen2. Published with sampling settings, as the real ones are."""
+    """Save a model of `family` llama or qwen2, published with sampling settings, as the real ones are."""
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
     sizes = {
@@ -63,7 +63,7 @@ def language_model(folder, family, *, positions=4096, template=TEMPLATE, seed=0)
 
 
 def embedding_model(folder):
-    """A BERT of width 16 with mean pooling, as sentence-transformers lays it out."""
+    """Save a BERT of width 16 with mean pooling, as sentence-transformers lays it out."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from tokenizers import Tokenizer, models, pre_tokenizers, processors

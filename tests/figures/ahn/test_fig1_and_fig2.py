@@ -1,4 +1,4 @@
-"""Weights put on the set S, and off it: what Figures 1 and 2 then say."""
+"""Tests of Figures 1 and 2 on weights put on the set S, and off it."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ EVERY, I_DD = (slice(None), slice(None)), torch.eye(5, dtype=torch.float64)
     ],
 )
 def test_weights_off_the_best_of_s_are_seen(trained, law, move, which, fail):
-    """Of every layer and seed, and of one layer of one seed; they cost risk, too."""
+    """Move every layer and seed, and one layer of one seed; they cost risk, too."""
     A = weights_on_s(law)
     A[which] = move(A[which])
     found, _ = verdicts(trained, law, A)

@@ -1,4 +1,4 @@
-"""Weights put on the set S of Theorem 4, and off it: what Figures 3 to 5 then say."""
+"""Tests of Figures 3 to 5 on weights put on the set S of Theorem 4, and off it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Comparisons on the same contexts: intervals, verdicts and what is drawn."""
+"""Tests of comparisons on the same contexts: intervals, verdicts and drawings."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ EXACT |= {"pgd_fewer": 2.5, "ab_best": 0.2, "ab_bound": 0.1}
 
 
 def stored(tmp_path, varied, values, **changed):
-    """Two replicas for each value; each loss a scale times the same context's own size."""
+    """Return two replicas for each value; each loss a scale times the same context's own size."""
     rng = np.random.default_rng(0)
     x_R = np.repeat(values, 2)
     size_RC = rng.lognormal(0, 0.5, (len(x_R), CONTEXTS))
@@ -44,7 +44,7 @@ def stored(tmp_path, varied, values, **changed):
 
 
 def claims(figure, records):
-    """Verdicts by the start of the claim."""
+    """Return verdicts by the start of the claim."""
     return {claim.claim: claim.verdict for claim in figure.claims(records)}
 
 
@@ -117,7 +117,7 @@ def test_few_contexts_leave_an_order_undecided(tmp_path):
 
 
 def test_a_mean_that_one_context_makes_decides_nothing(tmp_path):
-    """15 % of all differences in one context; by its standard error alone the mean would still decide."""
+    """Put 15 % of all differences in one context; by its standard error alone the mean would still decide."""
     arrays = stored(tmp_path, "layers", [2])["losses_all"].weights
     loss_RC = arrays["loss_trained"].copy()
     loss_RC[0, 3] = 0.15 * arrays["loss_gd_one"][0].sum()
@@ -129,7 +129,7 @@ def test_a_mean_that_one_context_makes_decides_nothing(tmp_path):
 
 @pytest.mark.parametrize(("mean", "verdict"), [(1e5, "holds"), (50.0, "undecided"), (0.5, "fails")])
 def test_a_mean_on_one_context_is_certain_by_markov_alone(tmp_path, mean, verdict):
-    """Two replicas, PGD's optimum 1: more than 2,000 is needed at 99.9 %."""
+    """Set two replicas, PGD's optimum 1: more than 2,000 is needed at 99.9 %."""
     loss_RC = stored(tmp_path, "layers", [2])["losses_all"].weights["loss_plain"].copy()
     loss_RC[0, 3] += max(mean - 0.5, 0) * CONTEXTS
     found = Losses.of(stored(tmp_path, "layers", [2], loss_plain=loss_RC), "layers")
@@ -149,7 +149,7 @@ def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path):
 
 @pytest.mark.parametrize("count", [25, 100, 1001])
 def test_median_interval_is_the_sign_tests(count):
-    """Against scipy's quantile test."""
+    """Compare with scipy's quantile test."""
     sample = np.random.default_rng(count).exponential(size=count)
     found = losses.median_interval(sample)
     wanted = stats.quantile_test(sample, q=0, p=0.5).confidence_interval(losses.LEVEL)

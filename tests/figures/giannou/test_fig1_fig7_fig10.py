@@ -1,4 +1,4 @@
-"""Losses where the claims hold, where they do not, and where training was too short to say."""
+"""Tests of claims on losses where they hold, where they do not, and where training was too short."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SPREAD = np.array([0.98, 1.0, 1.02])  # of three seeds
 
 
 def records(excess, decisive=False, error=None):
-    """Encoders of these depths so far above the minimum."""
+    """Return records of encoders of these depths so far above the minimum."""
     trained_LR = np.outer(list(excess.values()), SPREAD)
     newton_TR = np.outer(NEWTON, SPREAD)
     losses = {
@@ -52,7 +52,7 @@ def test_where_all_is_as_claimed():
 
 @pytest.mark.parametrize("decisive", [False, True])
 def test_only_the_papers_own_training_refutes(decisive):
-    """Two layers that stay above two steps; deeper is worse; a loss above Newton's start."""
+    """Refute with two layers above two steps; deeper is worse; a loss above Newton's start."""
     refuted = "fails" if decisive else "undecided"
     assert verdicts(records({1: 8e-4, 2: 6e-4}, decisive)) == ["holds", "holds", refuted, "holds"]
     worse = records({1: 8e-4, 2: 9e-4}, decisive, error=[1e-3, 2e-3])
@@ -61,7 +61,7 @@ def test_only_the_papers_own_training_refutes(decisive):
 
 
 def test_deep_encoders_are_compared_with_the_steps_they_equal():
-    """The verdict is on few layers: more are as good as their training, and Newton as the minimum."""
+    """Decide on few layers: more are as good as their training, and Newton as the minimum."""
     given = records({1: 8e-4, 14: 5e-2, 39: 1e-5}, decisive=True)
     scaled, as_many = Fig7().claims(given)
     assert scaled.measured["14 layers, 13 a step"]["low"] > 0

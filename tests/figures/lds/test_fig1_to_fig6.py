@@ -1,4 +1,4 @@
-"""Training that ended at the optimum, and elsewhere: what the figures of lds then say and draw."""
+"""Tests of the figures of lds on training that ended at the optimum, and elsewhere."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def records(arrays):
 
 
 def window(s, estimator="population"):
-    """Both seeds at the optimum, of pattern (13), after 20 steps."""
+    """Return both seeds at the optimum, of pattern (13), after 20 steps."""
     mask_P, mask_KP = masks(s)
     b_P, a_KP = np.where(mask_P, 1.5, 0.0), np.where(mask_KP, 1.2, 0.0)
     fall = np.array([1.4, 1.1, 1.0])

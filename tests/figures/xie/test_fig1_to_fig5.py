@@ -1,4 +1,4 @@
-"""Training that ended where theory says, and elsewhere: what Figures 1 to 5 then say."""
+"""Tests of Figures 1 to 5 on training that ended where theory says, and elsewhere."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def records(arrays):
 
 
 def training(final_XR, begin=20.0):
-    """Two seeds that fall from `begin` to the final risks, (X, R, S)."""
+    """Return two seeds that fall from `begin` to the final risks, (X, R, S)."""
     return final_XR[..., None] + (begin - final_XR[..., None]) * np.array([1, 0.5, 0.1, 0])
 
 
@@ -111,7 +111,7 @@ FIGURES = {
 
 
 def verdicts(name, arrays):
-    """Of the claims that did not come out as expected."""
+    """Return the verdicts of the claims that did not come out as expected."""
     claims = FIGURES[name][0]().claims(records(arrays))
     return {claim.claim: claim.verdict for claim in claims if claim.verdict != claim.expected}
 
@@ -122,7 +122,7 @@ def test_where_theory_says_every_claim_is_as_expected(name):
 
 
 def at(index):
-    """2 % more there."""
+    """Return the value 2 % higher there."""
     return lambda y: y * (1 + 0.02 * (np.arange(len(y)) == index))[:, None, None]
 
 
@@ -187,7 +187,7 @@ def test_everything_drawn_is_in_the_table(name):
 
 @pytest.mark.parametrize("name", ["fig2", "fig3", "fig5"])
 def test_without_minibatch_runs_nothing_is_said_of_them(name):
-    """Paper scale: the runs themselves are on minibatches."""
+    """Draw at paper scale, where the runs themselves are on minibatches."""
     arrays = FIGURES[name][1]()
     exact = {k: v for k, v in arrays["exact"].items() if k not in ("minibatch_steps_S", "minibatch_risk_XRS")}
     empty = next(key for key in exact if key.startswith("minibatch"))

@@ -1,4 +1,4 @@
-"""Bars, intervals and verdicts from answers of our choosing."""
+"""Tests of bars, intervals and verdicts from given answers."""
 
 import json
 
@@ -13,7 +13,8 @@ from icl.runs.record import RunRecord
 
 
 def stored(folder, name="some-model-7B-Instruct", runs=100, **errors):
-    """Answers off the truth by normal errors of the given sizes; `missing` of each form have no score."""
+    """Return answers off the truth by normal errors of the given sizes; `missing` of each form have no
+    score."""
     rng = np.random.default_rng(4)
     sizes = {"without": 1.2, "with": 0.4, "guess": 1.6} | {k: v for k, v in errors.items() if k != "missing"}
     truth_R = rng.uniform(0, 5, runs)
@@ -33,7 +34,7 @@ def records(folder, **settings):
 
 
 def verdicts(folder, **settings):
-    """Of the two claims: with below without, with below the guess alone."""
+    """Return the verdicts of the two claims: with below without, with below the guess alone."""
     return [claim.verdict for claim in Fig6().claims(records(folder, **settings))]
 
 

@@ -17,7 +17,7 @@ def random_layer(rng, P, heads, neurons=0):
 
 
 def by_loops(layer, H):
-    """Eqs. (3.1a) and (3.1b), a column at a time."""
+    """Return eqs. (3.1a) and (3.1b), a column at a time."""
     out = H.copy()
     for head in layer.heads:
         for j in range(H.shape[1]):

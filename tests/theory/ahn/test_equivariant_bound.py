@@ -18,7 +18,8 @@ def test_attained_by_one_layer(dim, context):
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_attained_in_one_dimension(layers):
-    """Where every polynomial with q(0) = 1 of that degree is K, and the best one has real roots."""
+    """Compare in one dimension, where every polynomial with q(0) = 1 of that degree is K, and the best has
+    real roots."""
     bound = float(equivariant_bound(1, 7, layers))
     assert bound == pytest.approx(InvariantRisk(1, 7, layers).optimum().risk, rel=1e-10)
 
@@ -37,7 +38,7 @@ def test_below_the_optimum_on_s_and_any_other_risk(dim, context, layers):
 
 
 def test_the_form_is_that_of_drawn_contexts():
-    """Least squares on a large draw: the same minimum, within a few times its error."""
+    """Minimise by least squares on a large draw: the same minimum, within a few times its error."""
     S = draw_wishart(np.random.default_rng(0), 20, 3, 200_000) / 20
     powers = [np.broadcast_to(np.eye(3), S.shape)]
     for _ in range(2):

@@ -99,13 +99,13 @@ def test_local_minima_of_theorem_4():
 
 
 def test_minima_of_a_tiny_risk_are_found():
-    """At context 10^4 the spectrum is within 9 % of 1 and the risk of degree 13 is 1e-22."""
+    """Search at context 10^4, where the spectrum is within 9 % of 1 and the risk of degree 13 is 1e-22."""
     minima = InvariantRisk(3, 10**4, 3, with_b=True).minimise(np.random.default_rng(0), starts=4)
     assert minima and all(minimum.risk < 2e-22 and minimum.newton_gain < 1e-12 for minimum in minima)
 
 
 def test_saddles_are_not_reported(monkeypatch):
-    """The best point with equal layers is a saddle of S, where a descent may stop."""
+    """Descend from the best point with equal layers, a saddle of S where a descent may stop."""
     risk = InvariantRisk(5, 20, 2)
     step = minimize_scalar(lambda a: risk.value([a, a]), bounds=(0, 2), options={"xatol": 1e-12}).x
     here = risk.derivatives([step, step])

@@ -11,7 +11,7 @@ from tests.theory.drawing import draw, eye, within
 
 
 def relu_losses(P, Q, dim, context, seed, prompts=300_000):
-    """Attn^sigma of ahn section 6 over tokens, the query masked; squared error against -<w, x>."""
+    """Return squared errors against -<w, x> of Attn^sigma (ahn, section 6) over tokens, the query masked."""
     x, w = draw(seed, prompts, context + 1, dim), draw(seed + 1, prompts, dim)
     labels = torch.einsum("bnd,bd->bn", x, w)
     z = torch.cat([x, labels.unsqueeze(-1)], -1)
@@ -25,7 +25,7 @@ def relu_losses(P, Q, dim, context, seed, prompts=300_000):
 @pytest.mark.parametrize(("dim", "context"), [(2, 1), (3, 5)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_relu_risk_against_sampling(dim, context, seed):
-    """4 standard errors, fixed seed; random b_0, b_1, A and the column `a` that drops out."""
+    """Compare within 4 standard errors, fixed seed; random b_0, b_1, A and the column `a` that drops out."""
     P, Q = draw(10 + seed, dim + 1, dim + 1), draw(20 + seed, dim + 1, dim + 1) / 2
     Q[-1] = 0
     losses = relu_losses(P, Q, dim, context, seed=30 + seed)
@@ -33,9 +33,9 @@ def test_relu_risk_against_sampling(dim, context, seed):
 
 
 def relu_risk_by_enumeration(b_P, A_DD, dim, context):
-    """The same, exact for one and two covariates. Given x_q the tokens' axes are turned along A x_q: what
-    remains is a polynomial on either side of 0, which Gauss and Hermite's rule with no node at 0 integrates.
-    """
+    """Return the same, exact for one and two covariates. Given x_q the tokens' axes are turned along A
+    x_q: what remains is a polynomial on either side of 0, which Gauss and Hermite's rule with no node at 0
+    integrates."""
     rules = [np.polynomial.hermite_e.hermegauss(4)] * (context * dim) + [([-1, 1], [1, 1])] * dim  # x and w
     nodes = np.stack([axis.ravel() for axis in np.meshgrid(*[r[0] for r in rules], indexing="ij")], -1)
     mass = np.prod(np.stack(np.meshgrid(*[r[1] for r in rules], indexing="ij")), 0).ravel()

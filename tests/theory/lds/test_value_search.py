@@ -24,7 +24,7 @@ def test_never_below_the_convex_bound_and_as_good_as_alternating_least_squares()
 
 
 def test_one_head_against_a_scan_over_all_angles():
-    """Two free entries of b: every direction, one by one."""
+    """Scan two free entries of b: every direction, one by one."""
     form, free = risk(2), torch.tensor([True, False, True])
     found = search_values(form, 1, np.random.default_rng(0), 4, free)
     values = []

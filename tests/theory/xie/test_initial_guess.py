@@ -40,7 +40,8 @@ def guess_of(kind, dim, seed=0):
 
 @pytest.mark.parametrize(("dim", "context"), SIZES)
 def test_gradient_step(dim, context):
-    """(7) with P = eta [[0, 0], [-m^T, 1]] and y_q = <m, x> in the exact engine; the best eta by search."""
+    """Compare (7) with P = eta [[0, 0], [-m^T, 1]] and y_q = <m, x> in the exact engine; the best eta by
+    search."""
     m = draw(dim, dim)
     risk = risk_of(m, m, 0.0, context)
     P, Q = torch.zeros(2, 1, dim + 1, dim + 1, dtype=torch.float64)
@@ -54,7 +55,8 @@ def test_gradient_step(dim, context):
 
 @pytest.mark.parametrize(("dim", "context"), SIZES)
 def test_constant_from_chi_square(dim, context):
-    """C tr(Sigma^{-1} S) is chi^2 with D C degrees: the mean square by quadrature, its minimum by search."""
+    """Compare C tr(Sigma^{-1} S), chi^2 with D C degrees: the mean square by quadrature, its minimum by
+    search."""
 
     def left_over(tau):
         law = chi2(dim * context)
@@ -71,7 +73,7 @@ def test_constant_from_chi_square(dim, context):
 @pytest.mark.parametrize("kind", GUESSES)
 @pytest.mark.parametrize(("dim", "context"), SIZES)
 def test_gap_and_optimal_matrices(dim, context, kind):
-    """Against the convex bound, isotropic and general; the matrices attain it and are stationary."""
+    """Compare with the convex bound, isotropic and general; the matrices attain it and are stationary."""
     m, v, b = guess_of(kind, dim)
     for Sigma, Sigma_w in ((None, None), (covariance(5, dim), covariance(6, dim))):
         risk = risk_of(m, v, b, context, Sigma, Sigma_w)
@@ -90,7 +92,7 @@ def test_gap_and_optimal_matrices(dim, context, kind):
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 30), st.integers(0, 1000), st.sampled_from([0.0, 0.01, 3.0]))
 def test_a_trained_guess_closes_the_gap(dim, context, seed, bias):
-    """With the read-out free the least risk is that of the best step from m, for every m and guess."""
+    """Compare the least risk with the read-out free with the best step from m, for every m and guess."""
     m, v = draw(seed, dim), draw(seed + 1, dim)
     Sigma, Sigma_w = covariance(seed + 2, dim), covariance(seed + 3, dim)
     joint = risk_of(m, v, bias, context, Sigma, Sigma_w).convex_bound(free_direct=True)
@@ -99,7 +101,8 @@ def test_a_trained_guess_closes_the_gap(dim, context, seed, bias):
 
 @pytest.mark.parametrize("scale", [30.0, 300.0, 3000.0])
 def test_large_prior_mean(scale):
-    """The engine works on labels less the prior mean's: its condition and rank do not depend on m."""
+    """Vary the prior mean: the engine works on labels less its part, so that condition and rank do not
+    depend on m."""
     m, zero = scale * torch.ones(4, dtype=torch.float64) / 2, torch.zeros(4, dtype=torch.float64)
     risk = risk_of(m, zero, 0.0, 6)
     bound, small = risk.convex_bound(), risk_of(zero, zero, 0.0, 6).convex_bound()
@@ -116,7 +119,7 @@ def test_large_prior_mean(scale):
 @pytest.mark.parametrize("kind", GUESSES)
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 1), (2, 5), (3, 10), (4, 3)])
 def test_fewest_heads(dim, context, kind):
-    """H = fewest_heads attains the bound, by construction and by least squares; no fewer do."""
+    """Attain the bound with H = fewest_heads, by construction and by least squares; no fewer do."""
     m, v, b = guess_of(kind, dim, seed=3)
     risk, X_KPP = risk_of(m, v, b, context), optimal_matrices(m, v, b, context)
     bound, heads = risk.convex_bound(), fewest_heads(m, v, b)
@@ -135,7 +138,7 @@ def test_fewest_heads(dim, context, kind):
 
 @pytest.mark.parametrize(("dim", "context"), [(2, 1), (3, 4), (5, 10), (4, 40)])
 def test_lost_slope_is_a_constrained_minimum(dim, context):
-    """Least of E<G, X>^2 over X that equal tau on j directions: linear constraints, solved densely."""
+    """Minimise E<G, X>^2 over X that equal tau on j directions: linear constraints, solved densely."""
     zero = torch.zeros(dim, dtype=torch.float64)
     risk = risk_of(zero, zero, 0.0, context)
     space, P = risk.space, dim + 1
