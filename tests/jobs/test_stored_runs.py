@@ -34,7 +34,7 @@ def test_runs_with_intervals_and_what_tells_them_apart(tmp_path: Path) -> None:
     stored(tmp_path, NAMES[1], [1.0, None], {"task": {"dim": 7}, "seeds": [0], "optimizer": {"lr": 0.1}})
     (first, second), more = stored_runs.stored_runs_for_report(tmp_path)
     assert more == 0
-    assert (first.name, second.name) == ("mine/first task.dim=5", "mine/first task.dim=7")
+    assert (first.name, second.name) == ("mine/first d=5 seeds=[0,1]", "mine/first d=7 seeds=[0]")
     (risk,) = first.metrics
     assert (risk.metric, risk.kind, risk.mean, risk.low, risk.high) == ("exact_risk", "exact", 2.0, 1.0, 3.0)
     assert second.metrics == [], "a seed that diverged is not averaged out"

@@ -8,14 +8,13 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from icl.config.values import flatten, literal
 from icl.errors import InputError
+from icl.jobs.stored.run_names import names_of
 from icl.report.content import MetricSummary, ReportedRun, SweptRuns
 from icl.runs import layout
 from icl.runs.bootstrap import bootstrap
@@ -25,8 +24,6 @@ from icl.runs.record import RunRecord
 from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
 
 SHOWN = (*RISKS, "loss", "dist_preconditioned")
-_GROUPS = ("task", "model", "optimizer", "train")  # of a run's config, what tells it from others
-_MOST_KEYS = 3
 MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would be read by nobody
 
 
@@ -38,12 +35,7 @@ def stored_runs_for_report(outputs: Path, known: Collection[str] = ()) -> tuple[
     newest = heapq.nlargest(MOST, places, key=lambda place: _modified(place.path))
     runs = [run for place in newest for run in _run(place, outputs)]
     runs.sort(key=lambda run: run.place)
-    shown = [
-        named
-        for _, group in groupby(runs, lambda run: run.name)
-        for named in _distinguishing_names(list(group), outputs)
-    ]
-    return shown, len(places) - len(newest)
+    return _named(runs, outputs), len(places) - len(newest)
 
 
 def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
@@ -65,17 +57,20 @@ def _run(place: layout.Place, outputs: Path) -> Iterator[ReportedRun]:
         )
 
 
-def _distinguishing_names(runs: Sequence[ReportedRun], outputs: Path) -> list[ReportedRun]:
-    """Name each run of an experiment by the settings that the others do not share."""
-    if len(runs) == 1:
-        return list(runs)
-    configs = [flatten(_config(outputs / run.place)) for run in runs]
-    first = configs[0]
-    keys = {key for config in configs for key in {*config, *first} if config.get(key) != first.get(key)}
-    differing = sorted(key for key in keys if key.partition(".")[0] in _GROUPS)
-    differing = sorted(differing, key=lambda key: _GROUPS.index(key.partition(".")[0]))[:_MOST_KEYS]
-    own = [" ".join(f"{key}={literal(config.get(key))}" for key in differing) for config in configs]
-    return [replace(run, name=f"{run.name} {text}".strip()) for run, text in zip(runs, own, strict=True)]
+class _NamedRun(NamedTuple):
+    """A run's part in its name."""
+
+    experiment: str
+    fingerprint: str
+    config: Mapping[str, Any]
+    choices: Mapping[str, Any]
+    overrides: Sequence[str] = ()
+
+
+def _named(runs: Sequence[ReportedRun], outputs: Path) -> list[ReportedRun]:
+    """Return the runs named by what differs from the others of their experiment."""
+    about = [_NamedRun(run.name, Path(run.place).name, _config(outputs / run.place), {}) for run in runs]
+    return [replace(run, name=name) for run, name in zip(runs, names_of(about), strict=True)]
 
 
 def _config(folder: Path) -> Any:
