@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.rounding import ROUNDING
 from icl.progress import track
+from icl.theory import quantiles
 
 ALPHA = 1e-3
 ROUNDS = 3
@@ -100,7 +100,7 @@ def compare(
         floor_K = ROUNDING * torch.maximum(expected_K.abs(), mean_K.abs()) + rounding_K
         stderr_K = torch.hypot(stderr_K, floor_K)
         z_K = (mean_K - expected_K) / stderr_K
-        quantile = float(student.isf(ALPHA / (2 * len(z_K)), count - 1))
+        quantile = quantiles.student(ALPHA / (2 * len(z_K)), count - 1)
         agrees_K = z_K.abs() <= quantile  # a NaN agrees with nothing
         sides.append(torch.where(agrees_K, 0.0, z_K.sign()))
         if agrees_K.all():

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from scipy.stats import norm
 from torch import Tensor
 
 from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
+from icl.theory import quantiles
 from icl.verdicts import KINDS, VERDICTS
 
 CONFIDENCE = 0.999  # of every interval that decides
-QUANTILE = float(norm.isf((1 - CONFIDENCE) / 2))  # standard errors to either side of a mean of many draws
+QUANTILE = quantiles.normal((1 - CONFIDENCE) / 2)  # standard errors to either side of a mean of many draws
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from icl.checks import attention
@@ -29,6 +28,7 @@ from icl.checks.settings import fits_in_memory, integer, search_starts
 from icl.checks.verdict import CONFIDENCE, Control, Finding
 from icl.errors import InputError
 from icl.random import generator
+from icl.theory import quantiles
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
 MOST_PROMPTS = (
@@ -106,7 +106,7 @@ class Conditioning(PromptSettings):
 
     def most(self, **share: float) -> Numbers:
         """Compare a share of the prompts drawn with one half of all prompts."""
-        least = float(binom.ppf(CONFIDENCE, self.samples, 0.5)) / self.samples
+        least = quantiles.fair_coin(CONFIDENCE, self.samples) / self.samples
         (value,) = share.values()
         verdict = "holds" if value > least else "fails" if value < 1 - least else "undecided"
         return sampled(**share).judged(verdict, ">", least, MOST_PROMPTS)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import norm
 
 from icl.checks.ahn.support.critical_set import track_starts
 from icl.checks.ahn.support.random_starts import ROUGH_ITERATIONS, RandomStarts, share_interval
@@ -26,6 +25,7 @@ from icl.checks.settings import HELD, fits_in_memory, in_range, integer, law_of,
 from icl.checks.verdict import CONFIDENCE, Control, Finding
 from icl.errors import InputError, reals
 from icl.random import generator
+from icl.theory import quantiles
 from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
 
 MOST = 0.5
@@ -82,7 +82,7 @@ class Landscape:
         known, best = [minimum.risk for minimum in minima], minima[0].risk
         trained = self.random_starts.train()
         ends = [self.random_starts.end(k, *stack, self.samples) for k, stack in enumerate(trained)]
-        quantile = float(norm.isf((1 - CONFIDENCE) / (2 * self.starts)))
+        quantile = quantiles.normal((1 - CONFIDENCE) / (2 * self.starts))
         below = sum(end.risk + quantile * end.stderr < best for end in ends)
         sizes = len(self.init_stds)
         of_size = [[end.minimum / best - 1 < SAME for end in ends[i::sizes]] for i in range(sizes)]

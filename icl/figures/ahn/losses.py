@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy import stats
 
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.intervals import Interval
 from icl.figures.items import Item, Rows, table
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, figure_of, shared_legend
+from icl.theory import quantiles
 from icl.verdicts import joint
 from icl.weighted import stratified_error, tail_share
 
@@ -124,7 +124,7 @@ def median_interval(sample_C: np.ndarray) -> Interval:
     ordered_C = np.sort(sample_C)
     count = len(ordered_C)
     # P(fewer than `rank` of `count` lie below the median) <= (1 - LEVEL) / 2
-    rank = int(stats.binom.ppf((1 - LEVEL) / 2, count, 0.5))
+    rank = quantiles.fair_coin((1 - LEVEL) / 2, count)
     low, high = (ordered_C[rank - 1], ordered_C[count - rank]) if rank else (-np.inf, np.inf)
     return Interval(float(low), float(np.median(ordered_C)), float(high))
 
@@ -135,7 +135,7 @@ def mean_interval(sample_C: np.ndarray, components: int = 1) -> Interval:
     mean = float(sample_C.mean())
     if tail_share(sample_C, 1) > MOST:
         return Interval(-np.inf, mean, np.inf)
-    half = float(stats.norm.ppf((1 + LEVEL) / 2)) * stratified_error(sample_C, components)
+    half = quantiles.normal((1 - LEVEL) / 2) * stratified_error(sample_C, components)
     return Interval(mean - half, mean, mean + half)
 
 

@@ -15,6 +15,7 @@ from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Records
 from icl.figures.items import Curve, Item, Level
 from icl.figures.style import BLUE, ORANGE, RED
+from icl.theory import quantiles
 from icl.verdicts import joint
 
 Arrays = Mapping[str, np.ndarray]
@@ -57,12 +58,10 @@ def label_depth(axes: Axes, most: int) -> None:
 
 def interval(values_R: np.ndarray) -> tuple[float, float]:
     """Mean over seeds, each of which has prompts of its own, and the half-width of its Student interval."""
-    from scipy.stats import t
-
     count = len(values_R)
     if count < 2:
         return float(values_R.mean()), float("nan")
-    half = t.ppf((1 + LEVEL) / 2, count - 1) * values_R.std(ddof=1) / count**0.5
+    half = quantiles.student((1 - LEVEL) / 2, count - 1) * values_R.std(ddof=1) / count**0.5
     return float(values_R.mean()), float(half)
 
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import norm
 
 from icl.errors import InputError
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Line, Points
 from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis, shared_legend
+from icl.theory import quantiles
 
 Arrays = Mapping[str, np.ndarray]
 
 LEVEL = 0.999  # of every interval
-HALF = float(norm.ppf((1 + LEVEL) / 2))
+HALF = quantiles.normal((1 - LEVEL) / 2)
 MOST = 0.5  # of a mean that the hundred largest of its terms may carry where it is to be believed
 NEAR = 0.05  # of the loss that training is to reach
 ORDERS = {2: ORANGE, 3: GREEN}

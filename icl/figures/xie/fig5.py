@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy import stats
 
 from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
@@ -13,6 +12,7 @@ from icl.figures.items import Item, Level, Quantiles
 from icl.figures.style import BLUE, GREEN, RED, log_axis
 from icl.figures.xie import series
 from icl.figures.xie.claims import ends_at, minibatches, not_below
+from icl.theory import quantiles
 
 SMALL = 0.05  # of GD's prediction or gradient, root mean square
 COSINE = 0.99
@@ -107,7 +107,7 @@ def _same(aligned: Mapping[str, np.ndarray], gd: float) -> Claim:
     stderr_S = np.sqrt(np.square(stderr_RS).sum(0)) / len(stderr_RS)
     seen_S = excess_S > DIGITS * gd
     off_S, width_S = (part_S[seen_S] / excess_S[seen_S] for part_S in (square_S - excess_S, stderr_S))
-    limit = float(stats.norm.isf((1 - LEVEL) / 2 / max(int(seen_S.sum()), 1)))
+    limit = quantiles.normal((1 - LEVEL) / 2 / max(int(seen_S.sum()), 1))
     return Claim.of(
         "(a) and (b) say the same: the mean square of the gradients' difference is the risk above GD's",
         {

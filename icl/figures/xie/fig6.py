@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy import stats
 
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
@@ -122,6 +121,8 @@ def mean_interval(sample_R: np.ndarray, level: float) -> Interval:
         return Interval(np.nan, middle, np.nan)
     if np.ptp(sample_R) == 0:
         return Interval(middle, middle, middle)
+    from scipy import stats
+
     interval = stats.bootstrap(
         (sample_R,),
         np.mean,

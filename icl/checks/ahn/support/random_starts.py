@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from scipy.stats import beta
 from torch import Tensor
 
 from icl.checks.ahn.support.critical_set import nearest_point, whitened
@@ -26,6 +25,7 @@ from icl.progress import track
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.theory import quantiles
 from icl.theory.distance import distance_to_identity
 from icl.weighted import stratified_error
 
@@ -115,9 +115,7 @@ class RandomStarts:
 def share_interval(count: int, of: int) -> tuple[float, float]:
     """Clopper and Pearson's, at CONFIDENCE."""
     tail = (1 - CONFIDENCE) / 2
-    low = float(beta.ppf(tail, count, of - count + 1)) if count else 0.0
-    high = float(beta.isf(tail, count + 1, of - count)) if count < of else 1.0
-    return low, high
+    return quantiles.proportion(tail, count, of)
 
 
 def _tracked(steps: range) -> Iterator[int]:

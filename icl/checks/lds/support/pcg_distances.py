@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from icl.algorithms import ConjugateGradient, GradientDescent
@@ -17,6 +16,7 @@ from icl.checks.lds.support.population import Population
 from icl.checks.numbers import Numbers, of_kind, sampled
 from icl.checks.sequential import ALPHA
 from icl.tasks.dynamical_system import gram_prompts
+from icl.theory import quantiles
 from icl.theory.dynamical_system import coefficients, half_squared_error
 
 
@@ -67,7 +67,7 @@ def median_interval(values_B: Tensor, alpha: float) -> list[float]:
     """Return [low, high] between two order statistics, which the median of any law is outside of in at most
     this share of samples."""
     B = len(values_B)
-    below = int(binom.ppf(alpha / 2, B, 0.5))  # fewer lie below the median with at most alpha / 2
+    below = quantiles.fair_coin(alpha / 2, B)  # fewer lie below the median with at most alpha / 2
     if below < 1:
         return [0.0, math.inf]
     sorted_B = values_B.sort().values

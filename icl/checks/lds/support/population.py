@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from icl.checks.sequential import ALPHA
@@ -18,6 +17,7 @@ from icl.checks.settings import fits_in_memory
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw
+from icl.theory import quantiles
 from icl.theory.dynamical_system import (
     Covariances,
     Moments,
@@ -64,7 +64,7 @@ def z_of_parts(parts_CE: Tensor) -> Tensor:
 
 def quantile(entries: int) -> float:
     """Return what none of so many z of parts exceeds at LEVEL."""
-    return float(student.isf(ALPHA / (2 * entries), PARTS - 1))
+    return quantiles.student(ALPHA / (2 * entries), PARTS - 1)
 
 
 class Population:
