@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from icl import quantiles
 from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.rounding import ROUNDING
 from icl.progress import track
-from icl.theory import quantiles
 
 ALPHA = 1e-3
 ROUNDS = 3

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
 
+from icl import quantiles
 from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
-from icl.theory import quantiles
 from icl.verdicts import KINDS, VERDICTS
 
 CONFIDENCE = 0.999  # of every interval that decides

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from icl import quantiles
 from icl.checks import attention
 from icl.checks.ahn.support.covariates import TOKENS, better_conditioned, error_on_tokens
 from icl.checks.ahn.support.critical_set import Point, no_minimum, track_starts
@@ -28,7 +29,6 @@ from icl.checks.settings import fits_in_memory, integer, search_starts
 from icl.checks.verdict import CONFIDENCE, Control, Finding
 from icl.errors import InputError
 from icl.random import generator
-from icl.theory import quantiles
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
 MOST_PROMPTS = (

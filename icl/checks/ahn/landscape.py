@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from icl import quantiles
 from icl.checks.ahn.support.critical_set import track_starts
 from icl.checks.ahn.support.random_starts import ROUGH_ITERATIONS, RandomStarts, share_interval
 from icl.checks.numbers import exact, finding, sampled, searched
@@ -25,7 +26,6 @@ from icl.checks.settings import HELD, fits_in_memory, in_range, integer, law_of,
 from icl.checks.verdict import CONFIDENCE, Control, Finding
 from icl.errors import InputError, reals
 from icl.random import generator
-from icl.theory import quantiles
 from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
 
 MOST = 0.5

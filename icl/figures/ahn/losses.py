@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from icl import quantiles
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.intervals import Interval
 from icl.figures.items import Item, Rows, table
 from icl.figures.style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, RED, SKY, figure_of, shared_legend
-from icl.theory import quantiles
 from icl.verdicts import joint
 from icl.weighted import stratified_error, tail_share
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from icl import quantiles
 from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Records
 from icl.figures.items import Curve, Item, Level
 from icl.figures.style import BLUE, ORANGE, RED
-from icl.theory import quantiles
 from icl.verdicts import joint
 
 Arrays = Mapping[str, np.ndarray]

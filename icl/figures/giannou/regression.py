@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from icl import quantiles
 from icl.errors import InputError
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Line, Points
 from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED, log_axis, shared_legend
-from icl.theory import quantiles
 
 Arrays = Mapping[str, np.ndarray]
 

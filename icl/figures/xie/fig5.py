@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from icl import quantiles
 from icl.figures.claims import Claim, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item, Level, Quantiles
 from icl.figures.style import BLUE, GREEN, RED, log_axis
 from icl.figures.xie import series
 from icl.figures.xie.claims import ends_at, minibatches, not_below
-from icl.theory import quantiles
 
 SMALL = 0.05  # of GD's prediction or gradient, root mean square
 COSINE = 0.99

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from icl import quantiles
 from icl.checks.ahn.support.critical_set import nearest_point, whitened
 from icl.checks.ahn.support.ensemble import Risk, descend_each
 from icl.checks.ahn.support.judge_critical_set import minimum_below
@@ -25,7 +26,6 @@ from icl.progress import track
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
-from icl.theory import quantiles
 from icl.theory.distance import distance_to_identity
 from icl.weighted import stratified_error
 

@@ -10,13 +10,13 @@ import math
 import torch
 from torch import Tensor
 
+from icl import quantiles
 from icl.algorithms import ConjugateGradient, GradientDescent
 from icl.checks.lds.support.pcg_layer import PcgLayer
 from icl.checks.lds.support.population import Population
 from icl.checks.numbers import Numbers, of_kind, sampled
 from icl.checks.sequential import ALPHA
 from icl.tasks.dynamical_system import gram_prompts
-from icl.theory import quantiles
 from icl.theory.dynamical_system import coefficients, half_squared_error
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl import quantiles
 from icl.checks.sequential import ALPHA
 from icl.checks.settings import fits_in_memory
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystemLaw
-from icl.theory import quantiles
 from icl.theory.dynamical_system import (
     Covariances,
     Moments,

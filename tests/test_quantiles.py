@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from icl.theory import quantiles
+from icl import quantiles
 
 
 @pytest.mark.parametrize("tail", [0.5, 0.025, 5e-4, 1e-9, 1e-40])
