@@ -39,18 +39,18 @@ def check(
     *,
     outputs: Folder | None = None,
     config_dir: Folder | None = None,
-    tell: Listener | None = None,
+    on_event: Listener | None = None,
     **settings: Any,
 ) -> ResultDict:
     """`icl check check=NAME check.KEY=VALUE ...` as a dict: the verdict and all that it rests on.
 
     Nothing is written unless `outputs` names a folder to keep the record in. Besides the check's own settings
     there are `scale`, `force` and `logger`, as for every verb; `config_dir` is a folder of your own configs,
-    `tell` a listener (icl.events).
+    `on_event` a listener (icl.events).
     """
     from icl.api import run
 
-    return run("check", name, settings, outputs, config_dir, tell)
+    return run("check", name, settings, outputs, config_dir, on_event)
 
 
 def train(
@@ -58,7 +58,7 @@ def train(
     *,
     outputs: Folder = "outputs",
     config_dir: Folder | None = None,
-    tell: Listener | None = None,
+    on_event: Listener | None = None,
     **settings: Any,
 ) -> ResultDict:
     """`icl train experiment=EXPERIMENT KEY=VALUE ...` as a dict: where the run is, its metrics, its verdicts.
@@ -68,7 +68,7 @@ def train(
     """
     from icl.api import run
 
-    return run("train", experiment, settings, outputs, config_dir, tell)
+    return run("train", experiment, settings, outputs, config_dir, on_event)
 
 
 def figure(
@@ -76,26 +76,26 @@ def figure(
     *,
     outputs: Folder = "outputs",
     config_dir: Folder | None = None,
-    tell: Listener | None = None,
+    on_event: Listener | None = None,
     **settings: Any,
 ) -> ResultDict:
     """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts."""
     from icl.api import run
 
-    return run("figure", name, settings, outputs, config_dir, tell)
+    return run("figure", name, settings, outputs, config_dir, on_event)
 
 
 def reproduce(
     *,
     outputs: Folder = "outputs",
     config_dir: Folder | None = None,
-    tell: Listener | None = None,
+    on_event: Listener | None = None,
     **settings: Any,
 ) -> ResultDict:
     """`icl reproduce only=[...] scale=...` as a dict: all checks, all figures, and where the report is."""
     from icl.api import run_all
 
-    return run_all(settings, outputs, config_dir, tell)
+    return run_all(settings, outputs, config_dir, on_event)
 
 
 def sweep(path: Folder) -> Table:

@@ -31,7 +31,7 @@ def run(
     settings: Mapping[str, Any],
     outputs: Folder | None,
     config_dir: Folder | None = None,
-    tell: Listener | None = None,
+    on_event: Listener | None = None,
 ) -> ResultDict:
     """One training run, check or figure. `settings` are the verb's; of a check or figure, its own names."""
     configs = ConfigDirs.of(config_dir)
@@ -42,7 +42,7 @@ def run(
     if composed.settings["cluster"] is not None:
         raise InputError(f"cluster: sends the jobs of icl {verb} -m; here one runs in this process")
     request, session = parse(verb, composed, configs)
-    session = replace(session, tell=tell or quiet)
+    session = replace(session, on_event=on_event or quiet)
     if outputs is None and isinstance(request, CheckRequest):
         return ResultDict(request.measure(session))
     return ResultDict(run_request(request, session))
@@ -52,13 +52,13 @@ def run_all(
     settings: Mapping[str, Any],
     outputs: Folder,
     config_dir: Folder | None = None,
-    tell: Listener | None = None,
+    on_event: Listener | None = None,
 ) -> ResultDict:
     """Every check, every figure, then the report."""
     configs = ConfigDirs.of(config_dir)
     composed = _composed(configs, "reproduce", [], settings, "", outputs)
     request, session = reproduce.parse(composed, configs)
-    return ResultDict(reproduce.reproduce(request, replace(session, tell=tell or quiet)))
+    return ResultDict(reproduce.reproduce(request, replace(session, on_event=on_event or quiet)))
 
 
 def _composed(

@@ -79,11 +79,11 @@ def kind_in_words(document: Mapping[str, Any], name: str) -> str:
 
 
 def outcome(claim: Mapping[str, Any]) -> str:
-    """Return the verdict, and where it is not `holds` what was expected. Undecided is undecided, expected or
-    not."""
+    """Return the verdict and, where it is not the expected one, what was expected; an expected `fails` is
+    known false. Undecided is undecided, expected or not."""
     if claim["verdict"] != claim["expected"]:
         return f"{claim['verdict']} (expected: {claim['expected']})"
-    return "fails, as expected" if claim["verdict"] == "fails" else str(claim["verdict"])
+    return "fails (known false)" if claim["verdict"] == "fails" else str(claim["verdict"])
 
 
 def brief(value: Any, digits: int = 4) -> str:

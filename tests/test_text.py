@@ -140,7 +140,7 @@ def test_plain_text() -> None:
 @pytest.mark.parametrize(
     ("verdict", "expected", "text"),
     [
-        ("holds", "holds", "holds"), ("fails", "fails", "fails, as expected"),
+        ("holds", "holds", "holds"), ("fails", "fails", "fails (known false)"),
         ("fails", "holds", "fails (expected: holds)"), ("undecided", "undecided", "undecided"),
         ("undecided", "holds", "undecided (expected: holds)"),
     ],

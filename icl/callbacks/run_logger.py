@@ -37,7 +37,7 @@ class RunLoggerCallback:
     """Log a run while it trains, or afterwards from its record (a RunObserver of icl.training.plan).
 
     `arrays`: the law's; a Sigma among them whitens pictures of A, masks of free entries are outlined.
-    `heatmaps`: which pictures are drawn. `live`: somebody may be watching, so each is told when its step is
+    `heatmaps`: which pictures are drawn. `live`: somebody may be watching, so each is logged when its step is
     reached; all of them, on one colour scale, come at the end.
     """
 
@@ -73,8 +73,8 @@ class RunLoggerCallback:
 
     def rows(self, rows: Sequence[Row]) -> None:
         """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and
-        each seed. What is 0 for all seeds is told from the first step on where it is not; band and seeds only
-        where seeds differ. Who shows them sorts by name: means come first, then their band."""
+        each seed. What is 0 for all seeds is logged from the first step on where it is not; band and seeds
+        only where seeds differ. Viewers sort by name: means come first, then their band."""
         scalars: dict[str, float | None] = {}
         for name in rows[0]:
             values = [row.get(name) for row in rows]

@@ -54,14 +54,14 @@ def run(verb: str, args: Sequence[str]) -> int:
     except SystemExit as error:
         return OK if not error.code else FAILED
     except Exception as error:
-        say_failure("", error, tell_all="verbose=true" in args or full_errors())
+        print_failure("", error, with_traceback="verbose=true" in args or full_errors())
         return FAILED
 
 
-def say_failure(what: str, error: BaseException, *, tell_all: bool) -> None:
-    """Print one line on stderr, and with `tell_all` the traceback."""
+def print_failure(what: str, error: BaseException, *, with_traceback: bool) -> None:
+    """Print one line on stderr, and with `with_traceback` the traceback."""
     print(f"icl: {what}{type(error).__name__}: {redact(one_line(error))}", file=sys.stderr)
-    if tell_all:
+    if with_traceback:
         traceback.print_exception(error)
 
 

@@ -27,16 +27,16 @@ def clean_command(verb: str, args: Sequence[str]) -> int:
     one_of("yes", settings["yes"], ("true", "false"))
     outputs = Path(settings["paths.outputs"]).absolute()
     garbage = find_garbage(outputs)
-    say = sys.stderr if settings["format"] == "json" else sys.stdout
+    stream = sys.stderr if settings["format"] == "json" else sys.stdout
     for entry in garbage:
-        print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=say)
+        print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=stream)
     found = sizes(outputs)
     total, kinds = sum(entry.bytes for entry in garbage), dict.fromkeys(found, 0)
     for entry in garbage:
         kinds[entry.path.relative_to(outputs).parts[0]] += entry.bytes
     for kind, size in found.items():
-        print(f"{_size(kinds[kind]):>9}  of {_size(size)} in {kind}", file=say)
-    print(f"{_size(total):>9}  in all" if garbage else "nothing to clean", file=say)
+        print(f"{_size(kinds[kind]):>9}  of {_size(size)} in {kind}", file=stream)
+    print(f"{_size(total):>9}  in all" if garbage else "nothing to clean", file=stream)
     removed = remove(outputs, garbage) if garbage and (settings["yes"] == "true" or _agreed(total)) else []
     document = {
         "found": [{"path": entry.path, "why": entry.why, "bytes": entry.bytes} for entry in garbage],

@@ -129,7 +129,7 @@ def command(verb: str, args: Sequence[str]) -> int:
     if any(getattr(flags, name) for name in hydra.FLAGS):
         hydra.show(verb, flags, configs)
         return OK
-    swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may say it too
+    swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may set it too
     _refuse(swept and not handler.is_swept, verb)
     name, overrides = verb, flags.overrides
     if handler.example:
@@ -154,7 +154,7 @@ def command(verb: str, args: Sequence[str]) -> int:
         if handler.title is not None:
             display = Display(handler.title(request), verbose=verbose)
             stack.enter_context(_display_progress(display, session))
-            session = replace(session, tell=display.see)
+            session = replace(session, on_event=display.see)
         found = handler.run(request, session)
     document = found[0] if isinstance(found, tuple) else found
     if not document:  # of a run that another process keeps, and reports

@@ -12,8 +12,8 @@ from icl.jobs.execution.workers import Lines
 
 
 class Display:
-    """`with Display() as display:` then `display.see(event)` for each. `quiet` tells only what was skipped or
-    failed, and what is said; `what` is under way until the first event says more."""
+    """`with Display() as display:` then `display.see(event)` for each. `quiet` prints only what was
+    skipped or failed, and messages; `what` is under way until the first event names an item."""
 
     def __init__(self, what: str = "", *, quiet: bool = False, verbose: bool = False) -> None:
         from rich.console import Console
@@ -45,13 +45,13 @@ class Display:
     ) -> None:
         self._entered.close()
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print one line, above the bar if there is one."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def see(self, event: Event) -> None:
         if isinstance(event, Message):
-            self.say(f"{event.item.id}: {event.text}" if event.item else event.text)
+            self.print_line(f"{event.item.id}: {event.text}" if event.item else event.text)
         elif isinstance(event, ItemProgress):
             self._advance(event)
         elif isinstance(event, Planned):
@@ -73,16 +73,18 @@ class Display:
             self.under_way.append(item)
             self.begun += 1
             if not self.quiet and not self.on_terminal:
-                self.say(f"[{self.begun}/{self.total}] {item}")
+                self.print_line(f"[{self.begun}/{self.total}] {item}")
         else:
             self.under_way.remove(item)
             self._bar.advance(self._task)
         if event.state == "done" and event.document is not None and not self.quiet:
-            self.say(f"{item}: {in_short(event.document)}")
+            self.print_line(f"{item}: {in_short(event.document)}")
         elif event.state == "skipped":
-            self.say(needs(item.kind, item.id, event.text))
+            self.print_line(needs(item.kind, item.id, event.text))
         elif event.state == "failed":
-            self.say(f"icl: {item.id} failed: {event.text}" + (f"\n{event.trace}" if self.verbose else ""))
+            self.print_line(
+                f"icl: {item.id} failed: {event.text}" + (f"\n{event.trace}" if self.verbose else "")
+            )
         self._bar.update(self._task, now=self._now())
 
     def _now(self) -> str:

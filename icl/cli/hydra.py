@@ -29,5 +29,5 @@ def show(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> None:
                 hydra.shell_completion(verb, flags.overrides)
         except ValueError as error:
             raise InputError(f"icl {verb}: {error}") from error
-        except SystemExit as error:  # it has said why
+        except SystemExit as error:  # it has printed why
             raise InputError(f"--package {flags.package}: see icl {verb} --cfg {flags.cfg}") from error

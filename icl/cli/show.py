@@ -157,9 +157,9 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> None:
 
 
 def totals(claims: Sequence[Mapping[str, Any]]) -> str:
-    """`31 hold, 3 fail as expected, 17 undecided, 1 other than expected`"""
+    """Return counts: `31 hold, 3 known false, 17 undecided, 1 other than expected`."""
     counts = Counter(claim["verdict"] for claim in claims if claim["verdict"] == claim["expected"])
-    words = {"holds": ("holds", "hold"), "fails": ("fails as expected", "fail as expected")}
+    words = {"holds": ("holds", "hold"), "fails": ("known false", "known false")}
     counted = [(counts[verdict], *words.get(verdict, (verdict, verdict))) for verdict in VERDICTS]
     others = len(claims) - counts.total()
     counted.append((others, "other than expected", "other than expected"))
@@ -197,7 +197,7 @@ def reproduced(document: Mapping[str, Any]) -> None:
     if any(figure["scale"] == "smoke" for figure in document["figures"]):
         undecided = sum(claim["verdict"] == "undecided" for claim, _ in claims)
         if undecided:
-            console.print("at smoke scale training is too short to decide what is said of trained weights")
+            console.print("at scale=smoke training is too short: claims about trained weights stay undecided")
     for skipped in document["skipped"]:
         console.print(needs(**skipped), soft_wrap=True, markup=False, highlight=False)
     for failure in document["failures"]:

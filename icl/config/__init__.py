@@ -2,6 +2,6 @@
 
 from icl.config.objects import instantiate, target_class
 from icl.config.search_path import SCALES, ConfigDirs, conf_dir
-from icl.config.values import resolved_seeds
+from icl.config.values import resolve_seeds
 
-__all__ = ["SCALES", "ConfigDirs", "conf_dir", "instantiate", "resolved_seeds", "target_class"]
+__all__ = ["SCALES", "ConfigDirs", "conf_dir", "instantiate", "resolve_seeds", "target_class"]

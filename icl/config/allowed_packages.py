@@ -23,7 +23,7 @@ from pathlib import Path
 GROUP = "icl.packages"
 _ALWAYS = ("icl", "torch.optim", "pytorch_lightning")
 _UNIFIED = "lightning.pytorch."  # the same classes, made once more by another distribution
-_BUILDING = ("pytorch_lightning.cli",)  # modules of classes that build whatever they are told to
+_BUILDING = ("pytorch_lightning.cli",)  # modules of classes that build whatever a config names
 _fixed: tuple[str, ...] | None = None
 
 

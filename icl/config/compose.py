@@ -354,8 +354,8 @@ class Composer(ConfigLoader):
         if chosen.get("experiment") is None:
             return frozenset()
         before = choices(own)
-        asked = {_group_of(option) for option in options} & set(_GROUPS)
-        return frozenset(group for group in asked if chosen.get(group) != before.get(group))
+        chosen_groups = {_group_of(option) for option in options} & set(_GROUPS)
+        return frozenset(group for group in chosen_groups if chosen.get(group) != before.get(group))
 
     def _with_values(
         self,

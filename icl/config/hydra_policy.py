@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from icl.config.objects import allowed_target, target_class
 from icl.errors import InputError
 
-# More may make a program that is started later, such as git, run what they say.
+# Other variables may make a program that is started later, such as git, run foreign code.
 _ENVIRONMENT = re.compile(r"\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES|CUBLAS_WORKSPACE_CONFIG")
 _PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
 _SAMPLER = re.compile(r"optuna\.samplers\.[A-Z]\w*")

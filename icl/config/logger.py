@@ -11,7 +11,7 @@ from typing import Any
 from icl.config.objects import settings_of, target_of
 from icl.errors import InputError, nearest, one_of, real
 
-# What WANDB_MODE may say, in our words.
+# Values of WANDB_MODE, and logger.mode for each.
 _MODES = {"disabled": "none", "dryrun": "offline", "run": "online"}
 _KEY = re.compile(r"[0-9a-f]{40}|wandb_v\d+_\S+")  # as W&B gives them out
 # Settings of wandb.Settings that `logger.settings` turns on again: they would store the command line, the

@@ -31,12 +31,12 @@ class Session:
     logger: LoggerSettings = field(default_factory=lambda: LoggerSettings(mode="none"))
     force: bool = False
     configs: ConfigDirs = field(default_factory=ConfigDirs)
-    tell: Listener = quiet
+    on_event: Listener = quiet
     group: str = ""  # of W&B's, of all jobs of a sweep; else each has its own
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
     def info(self, line: str) -> None:
-        self.tell(Message(line))
+        self.on_event(Message(line))
 
     def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
         return compose(self.configs, verb, overrides)

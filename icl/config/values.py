@@ -10,7 +10,7 @@ from icl.digests import file_digest
 from icl.errors import InputError, whole
 
 
-def resolved_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
+def resolve_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
     """`seed` if set, else `seeds`; order kept, duplicates refused."""
     chosen = [seed] if seed is not None else seeds
     if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:

@@ -17,10 +17,10 @@ def combine(codes: Sequence[int]) -> int:
 def exit_code(document: Mapping[str, Any]) -> int:
     """Return the exit code of a document, from its verdicts and failures and those of its parts."""
     parts = [part for name in ("checks", "figures") for part in document.get(name) or []]
-    said = (
+    claims = (
         [document] if "verdict" in document else [*document.get("claims", []), *document.get("verdicts", [])]
     )
-    codes = [_code(claim["verdict"], claim["expected"]) for claim in said] + [
+    codes = [_code(claim["verdict"], claim["expected"]) for claim in claims] + [
         exit_code(part) for part in parts
     ]
     failed = len(document.get("failures", [])) + (document.get("status") == "failed")

@@ -14,7 +14,7 @@ from typing import Any
 
 from icl.config.logger import LoggerSettings, under_agent
 from icl.loggers.run_log import DocumentLog
-from icl.loggers.safe import SafeLogger, Say
+from icl.loggers.safe import Notify, SafeLogger
 from icl.loggers.wandb_run import open_wandb
 from icl.runs.fingerprint import fingerprint
 from icl.runs.lock import Lock
@@ -45,11 +45,11 @@ class LoggedOnce:
             self._path.touch()
 
     @contextlib.contextmanager
-    def alone(self, say: Say) -> Iterator[None]:
+    def alone(self, notify: Notify) -> Iterator[None]:
         """Let one process at a time log this run, where there is a place to agree on it."""
         lock = Lock(self._path.with_name(f"{self.run_id}.lock"))
         with contextlib.suppress(OSError):
-            lock.acquire(say)
+            lock.acquire(notify)
         try:
             yield
         finally:
@@ -85,12 +85,12 @@ class DocumentLogger:
         wandb_alone = replace(self.logger, lightning={})  # Lightning's loggers are for runs
         return LoggedOnce(wandb_alone, self.outputs, run_id, content)
 
-    def log(self, config: Mapping[str, Any], write: Callable[[DocumentLog], None], say: Say) -> None:
+    def log(self, config: Mapping[str, Any], write: Callable[[DocumentLog], None], notify: Notify) -> None:
         """Log the document, unless it is logged already."""
         marker, paper = self.marker, self.id.partition("/")[0]
         if marker.is_there:
             return
-        with marker.alone(say):
+        with marker.alone(notify):
             if marker.is_there:  # another process has logged it in the meantime
                 return
             opened = open_wandb(
@@ -101,10 +101,10 @@ class DocumentLogger:
                 run_id=marker.run_id,
                 name=f"{self.id} {self.scale}",
                 config=dict(config),
-                say=say,
+                notify=notify,
                 tags=(paper, self.scale),
             )
-            guarded = SafeLogger(opened, f"{self.id}: W&B", say, strict=under_agent())
+            guarded = SafeLogger(opened, f"{self.id}: W&B", notify, strict=under_agent())
             with guarded as log:
                 if log is not None:
                     write(log)

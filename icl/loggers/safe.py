@@ -10,7 +10,7 @@ from typing import Any
 from icl.errors import one_line
 from icl.runs.redact import redact
 
-Say = Callable[[str], None]  # a line for the user
+Notify = Callable[[str], None]  # a line for the user
 
 
 class SafeLogger:
@@ -21,9 +21,9 @@ class SafeLogger:
     """
 
     def __init__(
-        self, opened: AbstractContextManager[Any], name: str, say: Say, *, strict: bool = False
+        self, opened: AbstractContextManager[Any], name: str, notify: Notify, *, strict: bool = False
     ) -> None:
-        self._opened, self._name, self._say, self._strict = opened, name, say, strict
+        self._opened, self._name, self._notify, self._strict = opened, name, notify, strict
         self._logger: Any = None
         self.has_failed = self._is_open = False
 
@@ -52,4 +52,4 @@ class SafeLogger:
             if self._strict:
                 raise
             reason = f"{type(error).__name__}: {redact(one_line(error))}"
-            self._say(f"icl: {self._name} has failed ({reason}); the record does not depend on it")
+            self._notify(f"icl: {self._name} has failed ({reason}); the record does not depend on it")

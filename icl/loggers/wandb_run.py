@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.logger import LoggerSettings, under_agent
 from icl.config.session import process_tree
 from icl.loggers.run_log import Pictures
-from icl.loggers.safe import Say
+from icl.loggers.safe import Notify
 from icl.runs.fingerprint import fingerprint
 from icl.runs.redact import redact
 
@@ -133,7 +133,7 @@ def open_wandb(
     run_id: str,
     name: str,
     config: dict[str, Any],
-    say: Say,
+    notify: Notify,
     tags: Sequence[str] = (),
 ) -> Iterator[WandbRun | None]:
     """Open one W&B run for the body, or none where the mode is none; close it as failed if the body raises.
@@ -155,14 +155,14 @@ def open_wandb(
     }
     identity |= {} if settings.entity is None else {"entity": settings.entity}
     identity |= {} if settings.notes is None else {"run_notes": redact(settings.notes)}
-    run = _open(settings, home, identity, redact(config), say)
+    run = _open(settings, home, identity, redact(config), notify)
     exit_code = 1
     try:
         opened = WandbRun(run, home)
         yield opened
         exit_code = opened.exit_code
     finally:
-        _close(settings, home, run, exit_code, say)
+        _close(settings, home, run, exit_code, notify)
 
 
 _lock = threading.RLock()
@@ -189,7 +189,7 @@ def kept_under(home: Path, timeout: float = 10) -> Iterator[None]:
 
 
 def _open(
-    settings: LoggerSettings, home: Path, identity: dict[str, Any], config: dict[str, Any], say: Say
+    settings: LoggerSettings, home: Path, identity: dict[str, Any], config: dict[str, Any], notify: Notify
 ) -> Any:
     home.mkdir(parents=True, exist_ok=True)
     with kept_under(home, settings.init_timeout):
@@ -213,7 +213,7 @@ def _open(
             return opened("online", os.environ.get("WANDB_RUN_ID", run_id))
         if reason := _offline_reason():
             _give_up(settings, home)
-            return _say_offline(say, reason, opened("offline", run_id))
+            return _notify_offline(notify, reason, opened("offline", run_id))
         before = set(home.glob(f"run-*-{run_id}"))
         try:
             return opened("online", run_id)
@@ -223,7 +223,7 @@ def _open(
             _give_up(settings, home)
             # W&B's service keeps the id of a run that did not open for as long as the process lives.
             run = opened("offline", f"{run_id}-offline")
-            return _say_offline(say, _first_line(error), run, f"--id {shlex.quote(run_id)} ")
+            return _notify_offline(notify, _first_line(error), run, f"--id {shlex.quote(run_id)} ")
 
 
 def _offline_marker(settings: LoggerSettings, home: Path) -> Path:
@@ -266,9 +266,9 @@ def _first_line(error: Exception) -> str:
     return f"W&B cannot be reached or refuses ({text.rstrip('.')})"
 
 
-def _say_offline(say: Say, reason: str, run: Any, options: str = "") -> Any:
+def _notify_offline(notify: Notify, reason: str, run: Any, options: str = "") -> Any:
     folder = Path(run.settings.sync_dir)
-    say(
+    notify(
         f"icl: {reason}: going on offline; upload with: wandb sync {options}{shlex.quote(str(folder))}"
         f" (later runs: cd {shlex.quote(str(folder.parent.parent))} && wandb sync)"
     )
@@ -290,7 +290,7 @@ def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
     }
 
 
-def _close(settings: LoggerSettings, home: Path, run: Any, exit_code: int, say: Say) -> None:
+def _close(settings: LoggerSettings, home: Path, run: Any, exit_code: int, notify: Notify) -> None:
     seconds = AGENTS_FINISH_TIMEOUT if under_agent() else FINISH_TIMEOUT
     if _finish(run, exit_code, seconds):
         return
@@ -299,7 +299,7 @@ def _close(settings: LoggerSettings, home: Path, run: Any, exit_code: int, say: 
         raise TimeoutError(reason)
     _give_up(settings, home)
     # `wandb sync` leaves runs that were opened online alone unless told otherwise.
-    _say_offline(say, reason, run, "--include-online ")
+    _notify_offline(notify, reason, run, "--include-online ")
 
 
 def _finish(run: Any, exit_code: int, seconds: float) -> bool:

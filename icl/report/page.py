@@ -192,7 +192,7 @@ def _claims(section: Section) -> Iterator[Statement]:
 
 
 def _sentence(counts: Counts) -> str:
-    """`31 hold, 3 fail as expected and 17 are undecided.` Undecided is never shown as a success."""
+    """`31 hold, 3 are known false and 17 are undecided.` Undecided is never shown as a success."""
     if not counts.statements:
         return ""
     fails = counts.fails - counts.fails_unexpected
@@ -200,7 +200,7 @@ def _sentence(counts: Counts) -> str:
         f"{count} {one if count == 1 else many}"
         for count, one, many in (
             (counts.holds, "holds", "hold"),
-            (fails, "fails as expected", "fail as expected"),
+            (fails, "is known false", "are known false"),
             (counts.fails_unexpected, "fails", "fail"),
             (counts.undecided, "is undecided", "are undecided"),
         )

@@ -23,7 +23,7 @@ class Unwritable(InputError):
 
 
 class DiskFull(Unwritable):
-    """The outputs folder has no room left, or its user no quota: nothing is wrong with what was asked."""
+    """The outputs folder has no room left, or its user no quota: the input is not at fault."""
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

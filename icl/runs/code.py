@@ -157,7 +157,7 @@ def read_module(name: str, path: Path) -> Module:
     digest = hashlib.sha256(source).digest()
     try:
         tree = ast.parse(source) if path.suffix == ".py" else ast.Module([], [])
-    except (SyntaxError, ValueError):  # whoever imports it will be told
+    except (SyntaxError, ValueError):  # its import reports the error
         return Module(digest, (), None)
     is_package = path.name == "__init__.py"
     here = name if is_package else name.rpartition(".")[0]

@@ -43,10 +43,10 @@ def dumps(document: Any, indent: int | None = 2) -> str:
     return json.dumps(to_json(document), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
-def same(told: Any, asked: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Return whether two settings are identical: unlike a fingerprint this tells 5 from 5.0, which
     validation may do as well."""
-    return json.dumps(to_json(told), sort_keys=True) == json.dumps(to_json(asked), sort_keys=True)
+    return json.dumps(to_json(left), sort_keys=True) == json.dumps(to_json(right), sort_keys=True)
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from icl.errors import one_of
 from icl.runs import atomic, documents, layout
-from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
+from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, notify
 from icl.runs.provenance import provenance
 from icl.runs.redact import redact
 
@@ -80,15 +80,15 @@ class JsonRecords:
         return clean["document"]
 
     @contextlib.contextmanager
-    def lock(self, id: str, fingerprint: str, say: Callable[[str], None] = say) -> Iterator[None]:
-        """One process at a time on this record; the others wait. `say` is told of that, and of damage."""
+    def lock(self, id: str, fingerprint: str, notify: Callable[[str], None] = notify) -> Iterator[None]:
+        """One process at a time on this record; the others wait. `notify` receives lines about both."""
         lock = Lock(self.path(id, fingerprint).with_suffix(".lock"), self.heartbeat, self.stale_after)
         with atomic.writing(self.outputs):
-            lock.acquire(say)
+            lock.acquire(notify)
         try:
             path = self.path(id, fingerprint)
             if path.exists() and complaint(documents.read_record(path), None) == DAMAGED:
-                say(f"{path}: {DAMAGED}; it is made again")
+                notify(f"{path}: {DAMAGED}; it is made again")
             yield
         finally:
             lock.release()

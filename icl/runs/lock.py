@@ -35,7 +35,7 @@ _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
-def say(message: str) -> None:
+def notify(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
@@ -122,7 +122,7 @@ class Lock:
             os.link(mine, self.path)
             return True
         except FileExistsError:
-            # Over NFS a link that was made is asked for again where the answer was lost.
+            # Over NFS a link that was made is requested again where the answer was lost.
             return _same_file(descriptor, self.path) or self._take_over(mine, descriptor)
         except FileNotFoundError:
             return False

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from icl.errors import Interrupted
 from icl.runs import atomic, checkpoint, documents, layout
-from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, say
+from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, notify
 from icl.runs.metrics import MetricsWriter, Row, write_metrics
 from icl.runs.provenance import provenance
 from icl.runs.record import DATA_FILES, RunRecord, complaint, find_done
@@ -72,12 +72,12 @@ class RunStore:
         roots: Sequence[str] = (),
         *,
         force: bool = False,
-        say: Callable[[str], None] = say,
+        notify: Callable[[str], None] = notify,
     ) -> Iterator[ActiveRun]:
         """`with store.begin(...) as run`: the one process at a time that makes this run.
 
         `digest` is that of the code it depends on, which `roots` reach (icl.runs.code).
-        Waits while another process has it; `say` is told of that, and of a damaged record. If the run is
+        Waits while another process has it; `notify` receives lines about that and about damage. If the run is
         done, now or when the wait is over, `run.cached` is its record and there is nothing to do. Otherwise
         `run.checkpoint` is where to continue, or None, and the block must end with `run.finish`. An exception
         that leaves the block marks the run interrupted (Interrupted, KeyboardInterrupt, a full disk) or
@@ -92,10 +92,10 @@ class RunStore:
             return
         lock = Lock(folder / "lock", self.heartbeat, self.stale_after)
         with atomic.writing(self.outputs):
-            lock.acquire(say)
+            lock.acquire(notify)
         try:
             if damage := _damage(folder):
-                say(f"{folder}: {damage}; it is made again")
+                notify(f"{folder}: {damage}; it is made again")
             with atomic.writing(self.outputs):
                 run._open(lock, config, force)
             if run.cached is None:

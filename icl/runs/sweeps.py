@@ -3,9 +3,9 @@
     OUTPUTS/sweeps/FINGERPRINT/
         sweep.json   the jobs, written before the first of them starts
         sweep.csv    a row for each job and seed
-        wandb_sweep.yaml   the swept keys for `wandb sweep`, where asked for
+        wandb_sweep.yaml   the swept keys for `wandb sweep`, if requested
 
-The fingerprint is that of the jobs themselves. What became of a job is asked of its own record, wherever and
+The fingerprint is that of the jobs themselves. The outcome of a job is read from its own record, wherever and
 by whatever launcher it ran, so that there is nothing here to get out of step; and neither file holds a time.
 """
 
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 @dataclass(frozen=True)
 class SweptJob:
     """One job: a run of these seeds, or a check or figure, which has none. Jobs of one `group` differ in
-    their seeds alone. One that a search asked for in vain has an `error` and is nothing else."""
+    their seeds alone. One that a search proposed in vain has an `error` and is nothing else."""
 
     overrides: tuple[str, ...]
     id: str = ""

@@ -20,7 +20,7 @@ from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
 from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
 
-REFUSED = {  # options of pl.Trainer that would not do what they say, and what does
+REFUSED = {  # options of pl.Trainer that have no effect here, and what to use instead
     **dict.fromkeys(
         ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time", "limit_train_batches",
          "overfit_batches", "fast_dev_run"),

@@ -1,8 +1,8 @@
 """The processes that train one run together. Each draws its share of every batch, from streams of its own,
 and what it finds is averaged: the gradient is, in expectation, that of the whole batch in one process.
 
-Once in every step all processes meet in one sum, of gradients, loss and a flag: whether somebody was asked to
-stop, so that all stop at the same step. Whoever fails leaves, and the others' sum fails with it.
+Once in every step all processes meet in one sum, of gradients, loss and a flag that a signal to stop has
+come, so that all stop at the same step. Whoever fails leaves, and the others' sum fails with it.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
             self.trainer.should_stop = True
         stream = getattr(self.trainer.train_dataloader, "dataset", None)
         if isinstance(stream, PromptStream):
-            stream.pass_over_to(step)
+            stream.skip_to(step)
 
     def _log_means(self) -> None:
         """Log means over seeds with a finite loss, once a batch of prompts: of the loss and of what was

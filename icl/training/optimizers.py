@@ -77,8 +77,8 @@ class OptimizerSpec:
         except (ValueError, TypeError, RuntimeError) as error:
             raise InputError(f"optimizer: {one_line(error)}") from None
         except LookupError as error:  # not looked at before it is used
-            said = f"{type(error).__name__}: {one_line(error)}"
-            raise InputError(f"optimizer: {self.cls.__name__} fails with these options ({said})") from None
+            message = f"{type(error).__name__}: {one_line(error)}"
+            raise InputError(f"optimizer: {self.cls.__name__} fails with these options ({message})") from None
         if float(number.detach()) == 0:
             raise InputError(f"optimizer: with these options {self.cls.__name__} moves nothing")
 

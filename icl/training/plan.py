@@ -81,13 +81,13 @@ class TrainResult:
 class RunPart:
     """One run of those that train together, which may be a single one, and its outcome.
 
-    `observe(attempt)` opens the observers of that attempt, `say` reports a wait.
+    `observe(attempt)` opens the observers of that attempt, `notify` reports a wait.
     """
 
     plan: TrainingPlan
     judge: Judge | None = None
     observe: Observe = no_observers
-    say: Callable[[str], None] | None = None
+    notify: Callable[[str], None] | None = None
     outcome: TrainResult | Exception | None = None
     run: ActiveRun = field(init=False)
     observers: Sequence[RunObserver] = ()

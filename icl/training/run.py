@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from icl.runs.lock import say
+from icl.runs.lock import notify
 from icl.runs.store import RunStore
 from icl.training import loop
 from icl.training.ensemble import Ensemble
@@ -61,7 +61,7 @@ def _begin(part: RunPart, force: bool) -> None:
     plan = part.plan
     identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
     store = RunStore(plan.outputs)
-    part.run = part.resources.enter_context(store.begin(*identity, force=force, say=part.say or say))
+    part.run = part.resources.enter_context(store.begin(*identity, force=force, notify=part.notify or notify))
     if part.run.cached is not None:
         part.end(TrainResult(part.run.cached, cached=True))
     else:

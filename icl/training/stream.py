@@ -5,7 +5,7 @@ draws the same prompts again and takes only the steps that are left. Of several 
 of the set, a function of its rank as well.
 
 A stream that a trainer of Lightning's reads has no position to save: the steps taken are in the trainer's own
-checkpoint, and the module passes over prompts of steps before (`pass_over_to`).
+checkpoint, and the module skips the prompts of earlier steps (`skip_to`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PromptStream(IterableDataset):
             steps = list(range(max(set_start, self._next_step), stop))
             yield {"steps": steps, "draw": self.draw(set_start)}
 
-    def pass_over_to(self, step: int) -> None:
+    def skip_to(self, step: int) -> None:
         """Draws no more for steps before this one, in the iteration that is under way."""
         self._next_step = max(self._next_step, step)
 

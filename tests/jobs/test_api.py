@@ -61,7 +61,7 @@ def unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def test_a_run_is_that_of_the_command(icl_command: Run, outputs: Path) -> None:
     heard: list[Event] = []
     with process_left_alone():
-        first = icl.train("ahn/theorem3", outputs=outputs, tell=heard.append, **TINY)
+        first = icl.train("ahn/theorem3", outputs=outputs, on_event=heard.append, **TINY)
     assert (first["status"], first["steps"], first["cached"]) == ("done", 4, False)
     assert [verdict["check"] for verdict in first["verdicts"]] == ["ahn/lemma1"]
     assert any(isinstance(event, ItemProgress) and event.share == 1 for event in heard)
@@ -164,7 +164,7 @@ def test_reproduce_tells_how_far_it_is(outputs: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         plan, "blank_entries", lambda *asked: [e for e in every(*asked) if e.id == "ahn/lemma1"]
     )
-    document = icl.reproduce(outputs=outputs, scale="smoke", tell=heard.append)
+    document = icl.reproduce(outputs=outputs, scale="smoke", on_event=heard.append)
     assert [check["check"] for check in document["checks"]] == ["ahn/lemma1"]
     assert Path(document["report"]).is_file() and document["failures"] == []
     assert [event.state for event in heard if isinstance(event, StateChanged)] == ["running", "done"]

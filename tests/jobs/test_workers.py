@@ -32,7 +32,7 @@ class Talks:
     def validate(self) -> None: ...
 
     def execute(self, session: Session) -> Document:
-        session.tell(ItemProgress(WorkItem("train", self.id), 0.5, "step 1/2"))
+        session.on_event(ItemProgress(WorkItem("train", self.id), 0.5, "step 1/2"))
         session.info("said")
         print("printed", file=sys.stderr)
         return {"here": "we are"}

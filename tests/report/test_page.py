@@ -76,7 +76,7 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     text = found.flat
     assert "mylab" in text_of(tmp_path, check("mylab/lemma0")), "a paper nobody described goes by its id"
     for part in (
-        "Of 3 statements from 1 paper, 2 hold and 1 fails as expected.",
+        "Of 3 statements from 1 paper, 2 hold and 1 is known false.",
         "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
         "rounding: 64 eps, times all terms", "rejected",
         "at twice A", "the curve falls", "'almost 0'", "A curve.",
@@ -88,7 +88,7 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     assert [row["data-kind"] for row in rows] == ["holds", "holds", "fails"]
     (picture,) = found.all("img")
     assert (picture["width"], picture["height"]) == ("120", "60")
-    assert "A curve." in picture["alt"] and "1 holds and 1 fails as expected." in picture["alt"]
+    assert "A curve." in picture["alt"] and "1 holds and 1 is known false." in picture["alt"]
 
 
 def test_a_picture_that_is_gone_is_said(tmp_path: Path, figure: Make) -> None:
@@ -259,7 +259,7 @@ def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None
     ("verdicts", "sentence"),
     [
         (["holds"], "1 holds."), (["holds", "holds"], "2 hold."), ([], ""),
-        (["holds", "fails", "undecided"], "1 holds, 1 fails as expected and 1 is undecided."),
+        (["holds", "fails", "undecided"], "1 holds, 1 is known false and 1 is undecided."),
     ],
 )  # fmt: skip
 def test_summary(verdicts: list[str], sentence: str) -> None:

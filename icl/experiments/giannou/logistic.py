@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.config import resolved_seeds
+from icl.config import resolve_seeds
 from icl.errors import InputError, whole
 from icl.experiments.runner import Runner
 from icl.random import generator
@@ -49,7 +49,7 @@ class Logistic:
         depths = [whole(f"{KEY}.layers", layer, 1, MAX_LAYERS) for layer in layers]
         if len(set(depths)) < len(depths):
             raise InputError(f"{KEY}.layers={list(layers)}: has duplicates")
-        self.layers, self.seeds = sorted(depths), resolved_seeds(seeds, None)
+        self.layers, self.seeds = sorted(depths), resolve_seeds(seeds, None)
         task = LogisticRegression(dim, context, mu, prefix=KEY)
         self.settings = {"dim": task.dim, "context": task.context, "mu": task.mu}
         self.newton_steps = whole(f"{KEY}.newton_steps", newton_steps, 2, MAX_STEPS)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.config import resolved_seeds
+from icl.config import resolve_seeds
 from icl.errors import InputError, whole
 from icl.experiments.giannou.scalars import family_best, least_squares_loss, newton_losses
 from icl.experiments.runner import Runner
@@ -84,7 +84,7 @@ class RegressionSize:
             )
         for count in self.layers:
             whole(f"{KEY}.{self.name}layers", count, 1, MAX_LAYERS)
-        resolved_seeds(self.seeds, None)
+        resolve_seeds(self.seeds, None)
         whole(f"{KEY}.{self.name}steps", self.steps, 10)
         whole(f"{KEY}.prompts", self.prompts, 100, 10**6)
         if self.started_steps is not None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icl.config import resolved_seeds
+from icl.config import resolve_seeds
 from icl.errors import InputError, one_of, whole
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
@@ -64,7 +64,7 @@ class ProtocolSize:
         one_of(f"{KEY}.setting", self.setting, SETTINGS)
         whole(f"{KEY}.steps", self.steps, 10)
         whole(f"{KEY}.systems", self.systems, 1, MAX_SYSTEMS)
-        resolved_seeds(self.seeds, None)
+        resolve_seeds(self.seeds, None)
         if not isinstance(self.fresh, bool):
             raise InputError(f"{KEY}.fresh={self.fresh}: must be true or false")
 

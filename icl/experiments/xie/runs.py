@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.config import resolved_seeds
+from icl.config import resolve_seeds
 from icl.errors import InputError, real, whole
 from icl.experiments.runner import Runner
 from icl.random import generator
@@ -41,7 +41,7 @@ class RunSize:
     def __post_init__(self) -> None:
         whole(f"{KEY}.dim", self.dim, 1, EXACT_LAYER_DIM)
         whole(f"{KEY}.context", self.context, 1)
-        resolved_seeds(self.seeds, None)
+        resolve_seeds(self.seeds, None)
 
     def heads(self, runner: Runner, heads: int, **settings: Any) -> RunRecord:
         """Training of H heads; see `_overrides`."""

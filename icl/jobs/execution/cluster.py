@@ -94,7 +94,7 @@ def parse_cluster(node: Any) -> Cluster | None:
     return found
 
 
-def run_on_cluster(cluster: Cluster, tasks: Sequence[QueuedRequest], tell: Listener) -> None:
+def run_on_cluster(cluster: Cluster, tasks: Sequence[QueuedRequest], on_event: Listener) -> None:
     """Run every task as a job, at most `parallel` at a time; tasks that share training runs go one by one."""
     if not tasks:
         return
@@ -112,14 +112,14 @@ def run_on_cluster(cluster: Cluster, tasks: Sequence[QueuedRequest], tell: Liste
             if ready is not None and len(under_way) < cluster.parallel:
                 task = waiting.pop(ready)
                 under_way.append((task, executor.submit(_Job(_picklable(task), cluster.cpus))))
-                tell(StateChanged(task.item, "running"))
+                on_event(StateChanged(task.item, "running"))
                 continue
             over = [one for one in under_way if one[1].done()]
             under_way = [one for one in under_way if one not in over]
             for task, job in over:
                 event = _job_result(job, task.item)
                 died |= event.state == "died"
-                tell(replace(event, state="failed") if event.state == "died" else event)
+                on_event(replace(event, state="failed") if event.state == "died" else event)
             time.sleep(0 if over else _POLL)
     except BaseException:
         for _, job in under_way:
@@ -131,7 +131,7 @@ def run_on_cluster(cluster: Cluster, tasks: Sequence[QueuedRequest], tell: Liste
 
 def _picklable(task: QueuedRequest) -> QueuedRequest:
     """Return a copy that pickles: without what validation built, and without listeners."""
-    return replace(task, request=replace(task.request), session=replace(task.session, tell=quiet))  # type: ignore[type-var]
+    return replace(task, request=replace(task.request), session=replace(task.session, on_event=quiet))  # type: ignore[type-var]
 
 
 def _job_result(job: Any, item: WorkItem) -> StateChanged:

@@ -60,7 +60,7 @@ def reproduce(request: ReproduceRequest, session: Session) -> Document:
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     parts = plan_parts(request, session)
     session.info(as_text(parts, request.scale, session.outputs, request.jobs))
-    session.tell(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
+    session.on_event(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
     with ReportUpdater(parts, request, session) as page:
         _run_parts(parts, request, session, page)
     _note_skipped([part.entry for part in parts], session.outputs)
@@ -72,8 +72,8 @@ def _run_parts(
 ) -> None:
     of_item = {part.item: part for part in parts}
 
-    def tell(event: Event) -> None:
-        session.tell(event)
+    def on_event(event: Event) -> None:
+        session.on_event(event)
         if isinstance(event, StateChanged):
             part = of_item[event.item]
             part.entry = replace(
@@ -86,7 +86,7 @@ def _run_parts(
             page.mark_changed()
 
     tasks = [part.task for part in parts if part.task and part.entry.state == "waiting"]
-    run_tasks(tasks, request.jobs, tell, request.cluster)
+    run_tasks(tasks, request.jobs, on_event, request.cluster)
 
 
 def _note_skipped(entries: Sequence[ReportEntry], outputs: Path) -> None:

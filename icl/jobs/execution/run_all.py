@@ -32,13 +32,13 @@ def run_all(
     started = time.monotonic()
     ended: list[StateChanged] = []
 
-    def tell(event: Event) -> None:
+    def on_event(event: Event) -> None:
         listener(event)
         if isinstance(event, StateChanged) and event.state != "running":
             ended.append(event)
 
     listener(Planned(len(tasks), 0))
-    run_tasks(tasks, jobs, tell, cluster)
+    run_tasks(tasks, jobs, on_event, cluster)
     documents = sorted((dict(e.document) for e in ended if e.document), key=lambda d: str(d[kind]))
     skipped = sorted((e.item.id, e.text) for e in ended if e.state == "skipped")
     document: Document = {

@@ -133,7 +133,7 @@ class Random:
 
 class Bayes:
     """Optuna's tree-structured Parzen estimator. Its study is kept in `path` (SQLite) from the first points
-    that were told on, for whoever wants to look at it; trials under way count as bad ones meanwhile."""
+    that are finished, for the user to inspect; trials under way count as bad ones meanwhile."""
 
     def __init__(self, space: Sequence[Dimension], seed: int, path: Path) -> None:
         try:

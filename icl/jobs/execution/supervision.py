@@ -1,5 +1,5 @@
 """Jobs that a launcher runs in processes of this machine: they save and end where whoever started them is
-told to stop, or is gone. Launchers themselves kill their jobs, or leave them behind.
+stopped, or is gone. Launchers themselves kill their jobs, or leave them behind.
 
 While jobs are to go on there is a file, locked by the starter. A job looks at it twice a second and
 interrupts itself where the file is gone (it is to stop) or nobody holds it (the starter has died).
@@ -54,7 +54,7 @@ def supervise_children(starter: ParentHandle | None) -> Iterator[None]:
         try:
             yield
         except Exception:
-            if not received:  # of jobs that are over in the middle a launcher may say anything
+            if not received:  # a launcher may raise anything for jobs that end early
                 raise
     if received:
         raise Interrupted(received[0])

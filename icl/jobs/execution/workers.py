@@ -2,7 +2,7 @@
 of a cluster.
 
 A worker has one request at a time, one torch thread, and a pipe to whoever started it, which carries what it
-would have said and what became of the request. A worker that dies takes only its own request with it; one
+would have printed and what became of the request. A worker that dies takes only its own request with it; one
 whose starter has died stops as if terminated, so that nobody waits for its locks.
 """
 
@@ -45,14 +45,14 @@ def jobs_of(given: Any) -> int:
 
 
 def run_tasks(
-    tasks: Sequence[QueuedRequest], jobs: int, tell: Listener, cluster: Cluster | None = None
+    tasks: Sequence[QueuedRequest], jobs: int, on_event: Listener, cluster: Cluster | None = None
 ) -> None:
     """Every task once, in this order but for those that want the same runs as one under way."""
 
     def pass_on(event: Event) -> None:
-        if isinstance(event, StateChanged) and event.state in _REFUSING:  # the next would only say the same
+        if isinstance(event, StateChanged) and event.state in _REFUSING:  # the next would repeat it
             raise _REFUSING[event.state](event.text)
-        tell(event)
+        on_event(event)
 
     if cluster is not None:
         run_on_cluster(cluster, tasks, pass_on)
@@ -62,10 +62,10 @@ def run_tasks(
         return
     for task in tasks:
         pass_on(StateChanged(task.item, "running"))
-        pass_on(run_task(replace(task, session=replace(task.session, tell=tell))))
+        pass_on(run_task(replace(task, session=replace(task.session, on_event=on_event))))
 
 
-def _in_workers(tasks: Sequence[QueuedRequest], jobs: int, tell: Listener) -> None:
+def _in_workers(tasks: Sequence[QueuedRequest], jobs: int, on_event: Listener) -> None:
     waiting = list(tasks)
     workers = [_Worker() for _ in range(min(jobs, len(tasks)))]
     try:
@@ -74,16 +74,16 @@ def _in_workers(tasks: Sequence[QueuedRequest], jobs: int, tell: Listener) -> No
                 if worker.task is None and waiting:
                     task = following(waiting, [w.task for w in workers])
                     worker.begin(task)
-                    tell(StateChanged(task.item, "running"))
+                    on_event(StateChanged(task.item, "running"))
             busy = {worker.pipe: worker for worker in workers if worker.task is not None}
             if not busy:
                 return
             for pipe in connection.wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
-                event = worker.hear()
+                event = worker.receive()
                 if isinstance(event, StateChanged):
                     worker.task = None
-                tell(event)
+                on_event(event)
                 if worker.has_died:
                     workers.remove(worker)
                     workers += [_Worker()] if waiting else []
@@ -116,11 +116,11 @@ class _Worker:
     def begin(self, task: QueuedRequest) -> None:
         self.task = task
         # Afresh: what has been built for validation stays here, and so does who listens.
-        told = replace(task, request=replace(task.request), session=replace(task.session, tell=quiet))  # type: ignore[type-var]
+        bare = replace(task, request=replace(task.request), session=replace(task.session, on_event=quiet))  # type: ignore[type-var]
         with contextlib.suppress(OSError):  # it has died, which is heard next
-            self.pipe.send(told)
+            self.pipe.send(bare)
 
-    def hear(self) -> Event:
+    def receive(self) -> Event:
         assert self.task is not None
         try:
             return self.pipe.recv()
@@ -167,26 +167,26 @@ def _serve(pipe: Connection) -> None:
     with contextlib.suppress(EOFError, OSError, Interrupted, KeyboardInterrupt):
         while True:
             task: QueuedRequest = pipe.recv()
-            tell = _through(pipe, sending, task.item)
-            with Lines(tell).in_place_of_stderr():
+            on_event = _through(pipe, sending, task.item)
+            with Lines(on_event).in_place_of_stderr():
                 import torch
 
                 torch.set_num_threads(1)
-                event = run_task(replace(task, session=replace(task.session, tell=tell)))
+                event = run_task(replace(task, session=replace(task.session, on_event=on_event)))
             with sending:
                 pipe.send(event)
 
 
 def _through(pipe: Connection, sending: threading.Lock, item: WorkItem) -> Listener:
-    """Events to whoever started this process, which is told whose words they are."""
+    """Send events to the process that started this one, with the item they are about."""
 
-    def tell(event: Event) -> None:
+    def on_event(event: Event) -> None:
         if isinstance(event, Message):
             event = replace(event, item=event.item or item)
         with sending, contextlib.suppress(OSError):
             pipe.send(event)
 
-    return tell
+    return on_event
 
 
 def _stop(signum: int, _: FrameType | None) -> None:
@@ -213,7 +213,7 @@ class Lines(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        return 2  # for child processes, which cannot be told otherwise
+        return 2  # for child processes, which nothing else can configure
 
     def write(self, text: str) -> int:
         *lines, self.rest = (self.rest + text).split("\n")

@@ -112,8 +112,8 @@ class CheckRequest:
         from icl.training.threads import threads
 
         def report(what: str, share: float, seconds: float) -> None:
-            if session.tell is not quiet:
-                session.tell(ItemProgress(WorkItem("check", self.id), share, what))
+            if session.on_event is not quiet:
+                session.on_event(ItemProgress(WorkItem("check", self.id), share, what))
 
         started = time.monotonic()
         with threads(1), listening(report):

@@ -2,9 +2,9 @@
 
 `force` draws and measures anew; what a figure is drawn from is repeated by `icl train ... force=true`.
 
-An experiment decides which runs a figure needs, and must be built and asked to tell; that takes seconds. So
-the record of a figure names its runs and the configs it was asked under: where neither these, nor the code,
-nor any run has changed, the experiment is not asked again.
+An experiment decides which runs a figure needs, and must be built to find out; that takes seconds. So
+the record of a figure names its runs and the configs it was drawn with: where neither these, nor the code,
+nor any run has changed, the experiment is not built again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SHOWN = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a ru
 
 @dataclass(frozen=True)
 class FigureRequest:
-    """A figure as asked for: the experiment that makes its records and the class that draws them, unbuilt."""
+    """A requested figure: the experiment that makes its records and the class that draws them, unbuilt."""
 
     kind: ClassVar[str] = "figure"
     id: str
@@ -124,7 +124,7 @@ class FigureRequest:
         started = time.monotonic()
         runner = self._dry_run(session)
         with listening(
-            lambda what, share, _: session.tell(ItemProgress(WorkItem("figure", self.id), share, what))
+            lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
             records = self.experiment.records(runner)
         made, configs = run_marks(records), session.configs.digest()
@@ -245,8 +245,8 @@ class FigureRunner:
     ) -> RunRecord:
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
         roots = (compute.__module__,) if code is None else code
-        mark, digest, say = fingerprint(science), code_digest(roots), self.session.info
-        with store.begin(name, mark, config, digest, roots, say=say) as run:
+        mark, digest, notify = fingerprint(science), code_digest(roots), self.session.info
+        with store.begin(name, mark, config, digest, roots, notify=notify) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))
@@ -266,7 +266,7 @@ class _MissingRun:
 
 
 class _DryRunner(FigureRunner):
-    """Makes nothing. Validates the runs that are asked for, up to where their numbers are wanted, and leaves
+    """Makes nothing. Validates the requested runs, up to where their numbers are wanted, and leaves
     them to the runner that will make them."""
 
     def __init__(self, runner: FigureRunner) -> None:
@@ -281,8 +281,8 @@ class _DryRunner(FigureRunner):
         unmade: Any = _MissingRun()
         return unmade
 
-    def store(self, *asked: Any, **more: Any) -> RunRecord:
-        raise LookupError(asked)
+    def store(self, *request: Any, **more: Any) -> RunRecord:
+        raise LookupError(request)
 
 
 def _claim_document(claim: Any, scale: str) -> Document:
@@ -330,8 +330,8 @@ def _markdown(document: Document) -> str:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "Settings:", ""]
     for drawn in document["drawn_from"]:
-        told = [f"{key}: {brief(value)}" for key, value in drawn["settings"].items()]
-        lines.append(f"- `{drawn['name']}` = {drawn['run']}: {', '.join(told)}")
+        settings = [f"{key}: {brief(value)}" for key, value in drawn["settings"].items()]
+        lines.append(f"- `{drawn['name']}` = {drawn['run']}: {', '.join(settings)}")
     return "\n".join(lines) + "\n"
 
 

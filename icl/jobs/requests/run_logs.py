@@ -75,7 +75,7 @@ class RunLogs:
             run_id=run_id,
             name=f"{self.experiment} {self.identity}",
             config=dict(self.config.stored),
-            say=session.info,
+            notify=session.info,
             tags=(self.experiment.partition("/")[0], self.scale),
         )
         guarded = [SafeLogger(wandb, f"{self.experiment}: W&B", session.info, strict=under_agent())]

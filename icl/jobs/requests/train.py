@@ -21,7 +21,7 @@ from icl.config.objects import target_of
 from icl.config.search_path import TORCHRUN
 from icl.config.session import Session
 from icl.config.train_config import TrainConfig
-from icl.config.values import by_content, processes, resolved_seeds
+from icl.config.values import by_content, processes, resolve_seeds
 from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests.given_weights import of_model
@@ -168,7 +168,7 @@ class TrainRequest:
         which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
         for callback in plan.callbacks:
             if isinstance(callback, Progress):
-                callback.report = lambda done, text: session.tell(
+                callback.report = lambda done, text: session.on_event(
                     ItemProgress(item, done, f"{which}, {text}")
                 )
         observe = functools.partial(self.logs.observers, plan, session)
@@ -287,7 +287,7 @@ class TrainRequest:
 def parse(composed: Composed, session: Session) -> TrainRequest:
     """Parse what can be validated without torch; `TrainRequest.parts` validates the rest."""
     config = dict(composed.settings)
-    seeds = resolved_seeds(config["seeds"], config["seed"])
+    seeds = resolve_seeds(config["seeds"], config["seed"])
     config |= {"seeds": list(seeds), "seed": None, "logger": asdict(session.logger)}
     for key in (*SCIENCE, "trainer", "callbacks"):
         if not isinstance(config[key], dict):
@@ -300,8 +300,8 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
         target_of(key, config[key])
     names, scale = config["checks"] or [], str(config["scale"])
     about = targets(config["task"], config["model"])
-    asked = weight_checks_of([names] if isinstance(names, str) else names, scale, about, session)
-    fitting, instead = _fitting(asked, composed.may_not_fit, config, seeds, session)
+    checks = weight_checks_of([names] if isinstance(names, str) else names, scale, about, session)
+    fitting, instead = _fitting(checks, composed.may_not_fit, config, seeds, session)
     config["train"] = {**config["train"], **instead}
     science = {key: by_content(config[key]) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
@@ -319,12 +319,12 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
         processes=count,
         science=science,
         weight_checks=fitting,
-        note=_note(composed.left_out, [one.check for one in asked if one not in fitting], instead),
+        note=_note(composed.left_out, [one.check for one in checks if one not in fitting], instead),
     )
 
 
 def _fitting(
-    asked: tuple[WeightCheck, ...],
+    checks: tuple[WeightCheck, ...],
     keys: Sequence[str],
     config: Mapping[str, Any],
     seeds: Sequence[int],
@@ -335,9 +335,9 @@ def _fitting(
     `keys` were set for another task or model.
     """
     if not keys:
-        return asked, {}
+        return checks, {}
     train = config["train"]
-    about = [keys, config["task"], config["model"], train, [one.fingerprint for one in asked]]
+    about = [keys, config["task"], config["model"], train, [one.fingerprint for one in checks]]
     key = (_fitting, json.dumps(about, sort_keys=True, default=str))
     if key not in session.cache:
         from icl.training.estimators import make_estimator
@@ -345,7 +345,7 @@ def _fitting(
 
         law, model = law_and_model(config["task"], config["model"], seeds)
         model.parametrization.initialise(seeds)
-        kept = tuple(one for one in asked if "checks" not in keys or _can_judge(one, model, law))
+        kept = tuple(one for one in checks if "checks" not in keys or _can_judge(one, model, law))
         instead: dict[str, Any] = {}
         if "train.estimator" in keys:
             try:

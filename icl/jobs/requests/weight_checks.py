@@ -54,16 +54,16 @@ def _weight_check(name: str, scale: str, about: tuple[str, ...], session: Sessio
     return found
 
 
-def evaluate(asked: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
-    return [_evaluate(question, weights) for question in asked]
+def evaluate(checks: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
+    return [_evaluate(question, weights) for question in checks]
 
 
-def validate_weight_checks(asked: Sequence[WeightCheck], model: Any, law: Any) -> None:
+def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) -> None:
     """Evaluate the checks on untrained weights of one seed, so that one that cannot judge them is refused."""
-    if asked:
+    if checks:
         weights = of_model(model, law)
         first = {name: matrix[:1] for name, matrix in weights.matrices.items()}
-        evaluate(asked, replace(weights, matrices=first, law=law.replica(0)))
+        evaluate(checks, replace(weights, matrices=first, law=law.replica(0)))
 
 
 def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:

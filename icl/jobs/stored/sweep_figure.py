@@ -25,8 +25,8 @@ class SweptFigure:
 
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[SweptFigure, Session]:
-    asked, session = sweep_status.parse(composed, configs, drawn=True)
-    keys = asked.stored.keys
+    status, session = sweep_status.parse(composed, configs, drawn=True)
+    keys = status.stored.keys
     if not keys:
         raise InputError("x: this sweep has no swept key but its seeds")
     settings = composed.settings
@@ -36,7 +36,7 @@ def parse(composed: Composed, configs: ConfigDirs) -> tuple[SweptFigure, Session
     x = settings["x"] or (keys[0] if len(keys) == 1 else None)
     if x is None:
         raise InputError(f"x: must be one of {', '.join(keys)}")
-    return SweptFigure(asked.stored, (x, settings["y"], settings["hue"]), settings["scale"]), session
+    return SweptFigure(status.stored, (x, settings["y"], settings["hue"]), settings["scale"]), session
 
 
 def draw_sweep(request: SweptFigure, session: Session) -> Document:
