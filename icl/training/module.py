@@ -254,7 +254,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         draw, taken = batch["draw"], self.trainer.global_step
         steps = [step for step in batch["steps"] if step >= taken]
         if not steps:
-            self._pass_over_to(taken)
+            self._skip_to(taken)
             return
         if self.estimate is not self._fused:
             self._choose_kernel(draw)
@@ -270,7 +270,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
             self.trainer.should_stop = True  # a further epoch would be of the same prompts
         self._log_means()
 
-    def _pass_over_to(self, step: int) -> None:
+    def _skip_to(self, step: int) -> None:
         """Skip the prompts that a training continued by a stock trainer has used."""
         if step >= self.total_steps:
             self.trainer.should_stop = True

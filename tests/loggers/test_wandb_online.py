@@ -37,7 +37,7 @@ def opened(run_id, **config):
     settings = LoggerSettings(mode=sys.argv[2], init_timeout=init_timeout)
     return module.open_wandb(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id,
                             name="a run", config=config,
-                            say=lambda line: print(line, flush=True), tags=("ahn",))
+                            notify=lambda line: print(line, flush=True), tags=("ahn",))
 """
 RUN = """
 import io

@@ -42,7 +42,7 @@ def opened(run_id, **config):
     settings = LoggerSettings(mode=mode, init_timeout=1, **own)
     return open_wandb(settings, outputs=outputs, group="group1", job_type="train", run_id=run_id,
                       name="a run", config=config, tags=("ahn",),
-                      say=lambda line: print("said:", line, file=sys.stderr))
+                      notify=lambda line: print("said:", line, file=sys.stderr))
 """
 
 OFFLINE = """

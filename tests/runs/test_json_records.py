@@ -52,10 +52,10 @@ def test_damage_is_said_and_never_served(records, harm):
     assert records.find(ID, FINGERPRINT, "d1") is None
     assert records.stale(ID, FINGERPRINT, "d1") == DAMAGED
     said = []
-    with records.lock(ID, FINGERPRINT, say=said.append):
+    with records.lock(ID, FINGERPRINT, notify=said.append):
         assert said == [f"{path}: {DAMAGED}; it is made again"]
         records.save(ID, FINGERPRINT, "d1", {"bound": 0.5})
-    with records.lock(ID, FINGERPRINT, say=said.append):
+    with records.lock(ID, FINGERPRINT, notify=said.append):
         assert len(said) == 1
 
 
@@ -63,7 +63,7 @@ def test_under_the_lock_it_is_computed_once(records):
     computed = []
 
     def work():
-        with records.lock(ID, FINGERPRINT, say=lambda _: None):
+        with records.lock(ID, FINGERPRINT, notify=lambda _: None):
             if records.find(ID, FINGERPRINT, "d1") is None:
                 computed.append(1)
                 records.save(ID, FINGERPRINT, "d1", {})

@@ -338,7 +338,7 @@ def test_a_damaged_record_is_said_and_made_again(store, path, begin, finish, rec
     with pytest.raises(InputError, match="damaged"):
         load_run(path)
     said = []
-    with begin(store, say=said.append) as run:
+    with begin(store, notify=said.append) as run:
         assert run.cached is None and run.attempt == 2
         finish(run)
     (line,) = said
@@ -475,7 +475,7 @@ def test_a_waiting_start_gets_what_the_other_finished(store, begin, finish):
     thread = threading.Thread(target=first)
     thread.start()
     assert holding.wait()
-    with begin(store, say=lambda message: (results.append(message), said.set())) as run:
+    with begin(store, notify=lambda message: (results.append(message), said.set())) as run:
         assert run.cached.A.max() == 3.0
     thread.join()
     assert len(results) == 1 and f"process {os.getpid()}" in results[0]
