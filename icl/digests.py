@@ -14,11 +14,16 @@ def digest(content: bytes) -> str:
 
 
 def file_digest(path: Path, now: os.stat_result | None = None) -> str:
-    """Digest of a file in state `now`. A file that was not touched since is not read twice."""
+    """Sixteen digits of `sha256_of`."""
+    return sha256_of(path, now)[:16]
+
+
+def sha256_of(path: Path, now: os.stat_result | None = None) -> str:
+    """SHA-256 of a file in state `now`. A file that was not touched since is not read twice."""
     now = now or path.stat()
-    return _file_digest(path, now.st_ino, now.st_size, now.st_mtime_ns)
+    return _sha256_of(path, now.st_ino, now.st_size, now.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _file_digest(path: Path, *touched: int) -> str:
-    return digest(path.read_bytes())
+def _sha256_of(path: Path, *touched: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.runs.metric_kinds import kind_of
-from icl.text import brief, measurement
+from icl.text import brief, control_sentence, measurement, numbers
 from icl.verdicts import KINDS, error_of
 
 _COLOURS = {"holds": "#1a7f37", "fails": "#b35900", "undecided": "#666666"}
@@ -39,16 +39,21 @@ def _html(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _check(document: Mapping[str, Any]) -> Iterator[str]:
-    bound, control = document["bound"], document["control"]
-    rejected = "rejected" if control["rejected"] else "<b>not rejected</b>"
-    yield f"<p><b>{escape(document['check'])}</b> {escape(document['reference'])} {_pill(document)}<br>"
+    yield f"<p><b>{escape(document.get('title', document['check']))}</b> {_pill(document)}<br>"
+    yield f"{escape(document.get('sentence') or measurement(document))}<br>"
+    yield f"{escape(document.get('control_sentence') or control_sentence(document))}</p>"
+    yield f"<details><summary>Claim, numbers and notes</summary><p>{escape(document['reference'])}: "
     yield f"{escape(document['claim'])}</p><table>"
-    yield _row("measured", measurement(document))
-    yield _row("bound", bound["source"])
-    yield f"<tr><th>control</th><td>{rejected} at {brief(control['measured'])}: "
-    yield f"{escape(control['description'])}</td></tr>"
+    for number in numbers(document):
+        kind = f" ({number.kind})" if number.kind else ""
+        entries = [f"{name}: {value}" for name, value in number.entries]
+        value = "<br>".join(escape(text) for text in [f"{number.value}{kind}".strip(), *entries] if text)
+        yield f"<tr><th>{escape(number.name)}</th><td>{value}</td><td>{escape(number.meaning)}</td></tr>"
+    yield _row("bound", document["bound"]["source"])
     yield from (_row("note", note) for note in document["notes"])
-    yield "</table>"
+    yield "</table></details>"
+    if document.get("record"):
+        yield f"<p>{escape(document['record'])}</p>"
 
 
 def _figure(document: Mapping[str, Any]) -> Iterator[str]:

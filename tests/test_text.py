@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 from icl.text import (
     brief,
+    control_sentence,
     csv_text,
     inequality,
     kind_in_words,
     measurement,
     named_values,
+    numbers,
     outcome,
     relation,
     typeset,
     typeset_inequality,
+    verdict_sentence,
 )
 from icl.verdicts import kinds_of
 
@@ -147,6 +150,102 @@ def test_plain_text() -> None:
 )  # fmt: skip
 def test_an_undecided_outcome_is_never_a_success(verdict: str, expected: str, text: str) -> None:
     assert outcome({"verdict": verdict, "expected": expected}) == text
+
+
+def verdict(**changes: Any) -> dict[str, Any]:
+    return {
+        "check": "ahn/theorem1", "paper": "ahn", "title": "Theorem 1: the best single layer", "origin": "ahn",
+        "verdict": "holds", "expected": "holds", "settings": {"dim": 8, "context": 3, "seed": 1},
+        "measured": MEASURED | {"error": 1.0, "error_stderr": 0.25}, "kinds": {"gradient_norm": "exact"},
+        "meanings": {"gradient_norm": "gradient of the exact risk at eq. (6)"}, "inputs": [], "notes": [],
+        "bound": bound(2e-13, "gradient_norm"),
+        "control": {"description": "another step", "measured": 0.25, "rejected": True},
+    } | changes  # fmt: skip
+
+
+FILE = {"key": "check.covariance", "path": "/a/sigma.npy", "sha256": "1a2b3c4d5e", "shape": [8, 8]}
+OF_RUN = {"key": "check.weights", "path": "/o/runs/ahn/fig1/9f/weights.npz", "sha256": "1a2b3c4d5e"}
+MEASURED_THERE = "the gradient of the exact risk at eq. (6) is 3e-15 (exact), below 2e-13 (rounding of risk)."
+
+
+@pytest.mark.parametrize(
+    ("document", "changed", "text"),
+    [
+        (verdict(), (), f"Theorem 1 holds at d = 8, n = 3: {MEASURED_THERE}"),
+        (
+            verdict(settings={"dim": 8, "context": 3, "covariance": "sigma.npy", "seed": 2}, inputs=[FILE]),
+            ("covariance", "seed"),
+            "Theorem 1 holds at d = 8, n = 3, Sigma from sigma.npy (8 x 8, sha256 1a2b3c4d), seed = 2: "
+            + MEASURED_THERE,
+        ),
+        (
+            verdict(paper="xie", settings={"context": 3, "prior_mean": [1, 2], "dim": 2}),
+            ("prior_mean",),
+            f"Theorem 1 holds at d = 2, C = 3, w* = [1, 2]: {MEASURED_THERE}",
+        ),
+        (
+            verdict(title="Lemmas 5 and 6: a form", verdict="fails", expected="fails", settings={}),
+            (),
+            f"Lemmas 5 and 6 are false: {MEASURED_THERE}",
+        ),
+        (
+            verdict(title="Section 5.1: a claim", verdict="fails", settings={"contexts": [1, 10, 100]}),
+            (),
+            f"The statement of section 5.1 fails at n from 1 to 100: {MEASURED_THERE}",
+        ),
+        (
+            verdict(verdict="undecided", settings={}, notes=["by words", "undecided: too few; scale=paper."]),
+            (),
+            f"Theorem 1 is undecided: {MEASURED_THERE.removesuffix('.')}; too few; scale=paper.",
+        ),
+        (
+            verdict(origin="icl", settings={}, bound=bound(0.5, "error"), kinds={"error": "sampled"}),
+            (),
+            "This project's statement ahn/theorem1 holds: the error is 1 (sampled, ± 0.25), above 0.5 "
+            "(rounding of risk).",
+        ),
+        (
+            verdict(title="mine/good", check="mine/good", settings={}, bound=bound(1e-9, "steps")),
+            (),
+            "Statement mine/good holds: the steps is [1]; its bound is 1e-09 (rounding of risk).",
+        ),
+        (
+            verdict(settings={"weights": "/o/runs/ahn/fig1/9f", "dim": 5}, inputs=[OF_RUN], law={"dim": 3}),
+            ("weights",),
+            f"Theorem 1 holds for the weights of ahn/fig1/9f (sha256 1a2b3c4d) at d = 3: {MEASURED_THERE}",
+        ),
+        (
+            verdict(settings={"weights": "this run", "dim": 5, "context": [4, 4]}),
+            (),
+            f"Theorem 1 holds for the weights of this run at d = 5, n = 4: {MEASURED_THERE}",
+        ),
+    ],
+)
+def test_a_verdict_in_a_sentence(document: dict[str, Any], changed: tuple[str, ...], text: str) -> None:
+    assert verdict_sentence(document, changed) == text
+
+
+def test_a_control_in_a_sentence() -> None:
+    document = verdict()
+    assert control_sentence(document) == "The control (another step) is rejected at 0.25."
+    document["control"] = document["control"] | {"rejected": False}
+    assert control_sentence(document) == (
+        "The control (another step) is not rejected at 0.25, so that nothing is decided."
+    )
+
+
+def test_numbers_with_their_bounds_and_without_what_has_no_value() -> None:
+    document = verdict(
+        measured={"z": 0.5, "z_bound": 3.5, "z_stderr": 0.1, "none": None, "empty": [], "rows": {"a": [1]}},
+        bound=bound(3.5, "z"),
+        bounds={"z": {"value": 3.5, "direction": "<"}},
+        kinds={"z": "sampled"},
+        meanings={"z": "deviation"},
+    )
+    assert list(numbers(document)) == [
+        ("z", "0.5 < 3.5", "sampled, ± 0.1", "deviation", ()),
+        ("rows", "", "", "", (("a", "[1]"),)),
+    ]
 
 
 def test_csv_has_every_column_and_reads_back() -> None:

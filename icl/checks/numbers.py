@@ -44,9 +44,15 @@ class Number:
 class Numbers(tuple[Number, ...]):
     """Numbers to which the same is done: every method returns them with a change to each."""
 
-    def means(self, meaning: str) -> Numbers:
-        """Say in one line what they are."""
-        return self._each(lambda number: replace(number, meaning=meaning))
+    def means(self, meaning: str = "", **meanings: str) -> Numbers:
+        """Say in one line what they are, `of_name=...` each by its name. The line is a noun phrase that can
+        follow "the": "gradient of the exact risk at eq. (6)"."""
+        unknown = meanings.keys() - {number.name for number in self}
+        if unknown:
+            raise ValueError(f"means: none of {', '.join(sorted(unknown))} is measured here")
+        return self._each(
+            lambda number: replace(number, meaning=meanings.get(number.name, meaning or number.meaning))
+        )
 
     def at_most(
         self, bound: float, source: str, *, half_width: float = 0.0, otherwise: str = "fails"
@@ -172,4 +178,5 @@ def finding(
         details,
         kinds={number.name: number.kind for number in given},
         meanings={number.name: number.meaning for number in given if number.meaning},
+        bounds={number.name: number.bound for number in given if number.bound is not None},
     )

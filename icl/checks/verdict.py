@@ -59,6 +59,7 @@ class Finding:
     # of a measured number: exact | tried | searched | sampled | projected, see icl.verdicts.KINDS
     kinds: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)  # of a measured number, in one line
+    bounds: Mapping[str, Bound] = field(default_factory=dict)  # of every measured number that decides
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)

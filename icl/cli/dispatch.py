@@ -77,7 +77,7 @@ HANDLERS = {
     "check": VerbHandler(
         partial(parse, "check"),
         run_request,
-        lambda document, _, verbose: show.checks([document], full=True, verbose=verbose),
+        lambda document, _, verbose: show.check(document, verbose=verbose),
         title=_title,
         is_swept=True,
         example="ahn/theorem1",

@@ -1,59 +1,66 @@
-"""Documents as text: one row per check, readable at 80 columns; claims in a column of their own, or below."""
+"""Documents as text, readable at 80 columns."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icl.runs.metric_kinds import RISKS, kind_of, of_one_matrix
-from icl.text import brief, inequality, kind_in_words, measurement, outcome, relation
+from icl.text import brief, inequality, measurement, numbers, outcome, relation
 from icl.verdicts import KINDS, VERDICTS, error_of
 
 if TYPE_CHECKING:
     from icl.report.content import ReportContent
 
-WIDE = 130  # from here on the claim has a column of its own
+WIDE = 130  # from here on the meaning of a number has a column of its own
 SHOWN = ("loss", *RISKS, "dist_preconditioned")  # of a multirun
 
 Cell = tuple[float | None, float | None]  # a number and its standard error
 
 
-def checks(
-    documents: Sequence[Mapping[str, Any]], *, full: bool = False, claims: bool = True, verbose: bool = False
-) -> None:
-    """Print a table of verdicts; with `claims` the claims, with `full` all that was measured."""
+def check(document: Mapping[str, Any], *, verbose: bool = False) -> None:
+    """Print a verdict: title, the verdict and the control in a sentence each, claim and record's path; with
+    `verbose` all that was measured, the bound's source, notes, and the construction layer by layer."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console()
+    console.print(f"[bold]{escape(document['title'])}[/]  [dim]{document['check']}[/]", highlight=False)
+    expected = "" if document["verdict"] == document["expected"] else f" Expected: {document['expected']}."
+    console.print(_indented(document["sentence"] + expected), style=_colour(document))
+    console.print(_indented(document["control_sentence"]))
+    console.print(_indented(f"Claim ({document['reference']}): {document['claim']}"), style="dim")
+    if verbose:
+        _numbers(console, document)
+        console.print(_indented(f"Bound: {document['bound']['source']}."))
+        for note in document["notes"]:
+            console.print(_indented(f"Note: {note}"))
+        for line in document["details"]:  # a construction, layer by layer
+            console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
+    if document["record"]:
+        console.print(f"  {document['record']}", soft_wrap=True, markup=False, highlight=False)
+
+
+def checks(documents: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table with one row per check, and the sentences of those that are other than expected."""
     from rich.console import Console
 
     console = Console()
-    wide = claims and console.width >= WIDE
-    table = headed((0, 1 if wide else 0))
-    table.add_column("check", overflow="fold", min_width=12)
+    table = headed((0, 1))
+    table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("measured against its bound", min_width=10, overflow="fold")
-    table.add_column("control", no_wrap=True)
+    table.add_column("measured against its bound", overflow="fold")
     table.add_column("s", no_wrap=True, justify="right")
-    if wide:
-        table.add_column("claim", ratio=1)
     for d in documents:
         seconds = "cached" if d["cached"] else f"{d['seconds']:.1f}"
-        row = [d["check"], coloured(d), _against_bound(d), _control(d, wide), seconds]
-        table.add_row(*row, *([d["claim"]] if wide else []))
-    console.print(table)
-    if claims and not wide:
-        for d in documents:
-            console.print(f"[bold]{d['check']}[/] [dim]{d['reference']}[/]", highlight=False)
-            console.print(_indented(d["claim"]), highlight=False)
-    unexpected = [d["check"] for d in documents if d["verdict"] != d["expected"]]
-    if unexpected:
-        console.print(f"[red]other than expected: {', '.join(unexpected)}[/]", highlight=False)
-    if full:
-        for d in documents:
-            _details(console, d)
-            for line in d.get("details", []) if verbose else []:  # a construction, layer by layer
-                console.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
+        table.add_row(d["check"], coloured(d), inequality(relation(d["measured"], d["bound"])), seconds)
+    console.print(table, highlight=False)
+    for d in documents:
+        if d["verdict"] != d["expected"]:
+            text = f"{d['check']}: {d['sentence']} Expected: {d['expected']}."
+            console.print(_indented(text, 0), style="red")
 
 
 def headed(padding: tuple[int, int] | tuple[int, int, int, int]) -> Any:
@@ -78,17 +85,6 @@ def width(table: Any) -> int:
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
 
 
-def _against_bound(document: Mapping[str, Any]) -> Any:
-    """Return the inequality, the kind of number measured, and the source of its bound."""
-    from rich.text import Text
-
-    bound = document["bound"]
-    source = re.split(r"[,;:](?= )", bound["source"], maxsplit=1)[0]
-    kind = kind_in_words(document, bound["of"])
-    text = Text(inequality(relation(document["measured"], document["bound"])))
-    return text.append(f"\n{f'{kind}; ' if kind else ''}bound: {source}", style="dim")
-
-
 def _of_claim(claim: Mapping[str, Any]) -> str:
     """Return a figure's claim as text: the measurement, its kind and its bound."""
     kind = KINDS.get(claim.get("kind", ""), "")
@@ -108,28 +104,27 @@ def _colour(claim: Mapping[str, Any]) -> str:
     return "yellow" if claim["verdict"] == "undecided" else "green"
 
 
-def _control(document: Mapping[str, Any], wide: bool) -> str:
-    word = "rejected" if document["control"]["rejected"] else "[red]NOT rejected[/]"
-    return f"{word} {brief(document['control']['measured'], 3)}" if wide else word
-
-
-def _details(console: Any, document: Mapping[str, Any]) -> None:
+def _numbers(console: Any, document: Mapping[str, Any]) -> None:
+    """Print every number that has a value: with its bound, its kind and its meaning."""
     from rich.table import Table
+    from rich.text import Text
 
+    rows = list(numbers(document))
+    wide = console.width >= WIDE
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    measured = document["measured"]
-    for name, value in measured.items():
-        if name not in map(error_of, measured):  # stands behind its own number
-            kind = kind_in_words(document, name)
-            table.add_row(f"  {name}", f"{brief(value, 6)}{f' ({kind})' if kind else ''}")
-    control = document["control"]
-    outcome = "rejected" if control["rejected"] else "NOT rejected"
-    table.add_row("  bound", f"{brief(document['bound']['value'], 6)}: {document['bound']['source']}")
-    table.add_row("  control", f"{brief(control['measured'], 6)}, {outcome}: {control['description']}")
-    for note in document["notes"]:
-        table.add_row("  note", note)
+    table.add_column(overflow="fold", max_width=WIDE // 2 if wide else None)
+    if wide:
+        table.add_column(overflow="fold")
+    for row in rows:
+        value = f"{row.value} ({row.kind})".strip() if row.kind else row.value
+        meaning = Text(row.meaning, style="dim")
+        if wide:
+            table.add_row(f"  {row.name}", value, meaning)
+        else:
+            table.add_row(f"  {row.name}", Text.assemble(value, "\n", meaning) if row.meaning else value)
+        for name, entry in row.entries:
+            table.add_row(f"    {name}", entry)
     console.print(table, highlight=False, markup=False)
 
 
@@ -224,6 +219,8 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
     console.print(table)
     for verdict in document["verdicts"]:
         console.print(f"{verdict['check']} at these weights: {coloured(verdict)}")
+        if "sentence" in verdict:  # not in runs of an earlier version
+            console.print(_indented(verdict["sentence"]))
     if document["error"]:
         console.print(f"[red]failed: {document['error']}[/]", soft_wrap=True, highlight=False)
     console.print(f"run: {document['run_dir']}", soft_wrap=True, markup=False, highlight=False)

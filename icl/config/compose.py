@@ -29,6 +29,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from icl.config import hydra_private, sources
+from icl.config.dims import dims_of
 from icl.config.explain import ERRORS, explain, leaves
 from icl.config.hydra_policy import validate_hydra
 from icl.config.nested_keys import COMPOSED_KEYS, composed_key, nested_settings, user_key
@@ -89,6 +90,7 @@ class _Given:
     typed: str
     read: Override
     line: str
+    follows: bool = False  # from an array that was typed, and was not typed itself
 
     @property
     def key(self) -> str:
@@ -170,9 +172,7 @@ class Composer(ConfigLoader):
     def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
         """Resolve conf/VERB.yaml with `overrides`."""
         with _wrap_errors():
-            given = [_parsed(override) for override in overrides]
-            split = self._split(verb, given)
-            base = self._base(verb, split, RunMode.RUN)
+            given, split, base = self._read(verb, overrides, RunMode.RUN)
         plain = self._plain(verb, given, split, base)
         if plain is None:
             with _wrap_errors():
@@ -243,9 +243,7 @@ class Composer(ConfigLoader):
         if config_name is None:  # for Hydra's own help
             return self._loader.load_configuration(None, overrides, run_mode, from_shell)
         with _wrap_errors():
-            given = [_parsed(override) for override in overrides]
-            split = self._split(config_name, given)
-            base = self._base(config_name, split, run_mode, validate_sweep_overrides)
+            given, split, base = self._read(config_name, overrides, run_mode, validate_sweep_overrides)
             return self._with_values(config_name, given, split, base, run_mode, validate_sweep_overrides)
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
@@ -285,6 +283,27 @@ class Composer(ConfigLoader):
             _known.clear()
             _known[key] = _Known()
         return _known[key]
+
+    def _read(
+        self, verb: str, overrides: Sequence[str], mode: RunMode, validate: bool = True
+    ) -> tuple[list[_Given], _Split, _Base]:
+        """Return the overrides, those that follow from arrays among them, and what they need."""
+        given = [_parsed(override) for override in overrides]
+        split = self._split(verb, given)
+        base = self._base(verb, split, mode, validate)
+        root = base.config
+        if split.file is not None:
+            root = sources.as_value(self._configs.folders, verb, split.file)
+        typed = {
+            one.key: None if one.read.is_delete() or one.read.is_sweep_override() else one.read.value()
+            for one in given
+        }
+        following = tuple(
+            replace(_parsed(f"{key}={length}"), follows=True)
+            for key, length in dims_of(typed).items()
+            if not _is_absent(root, key)
+        )
+        return [*given, *following], replace(split, values=(*split.values, *following)), base
 
     def _split(self, verb: str, given: Sequence[_Given]) -> _Split:
         file = None
@@ -403,7 +422,7 @@ class Composer(ConfigLoader):
                 config.hydra.runtime.choices.pop(name, None)
                 if keys or (name == MAY_NOT_FIT and base.config.hydra.runtime.choices[name]):
                     config.hydra.runtime.choices[name] = keys
-        own = [one for one in given if not one.read.is_hydra_override()]
+        own = [one for one in given if not one.read.is_hydra_override() and not one.follows]
         config.hydra.overrides.task = [one.typed for one in own]
         config.hydra.runtime.cwd = os.getcwd()
         dirname = hydra_private.override_dirname([one.read for one in own], config.hydra.job)

@@ -38,9 +38,12 @@ def by_content(node: Any) -> Any:
     """`node` with every .npy file named in it replaced by a digest: a matrix counts by its content."""
     if isinstance(node, Mapping):
         return {key: by_content(value) for key, value in node.items()}
-    if isinstance(node, str) and node.endswith(".npy") and Path(node).is_file():
-        return file_digest(Path(node))
-    return node
+    return file_digest(Path(node)) if is_array_file(node) else node
+
+
+def is_array_file(value: Any) -> bool:
+    """Return whether a setting names a .npy file that is there."""
+    return isinstance(value, str) and value.endswith(".npy") and Path(value).is_file()
 
 
 def flatten(node: Any, prefix: str = "") -> dict[str, Any]:

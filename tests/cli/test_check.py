@@ -1,5 +1,7 @@
 """Tests of `icl check`: the JSON document, exit codes, many at once, and verdicts on given weights."""
 
+import hashlib
+import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +11,14 @@ import numpy as np
 import pytest
 
 from icl.checks.verdict import Bound, Control, Finding
-from icl.cli.show import checks as show
+from icl.cli import show
 from tests.cli.conftest import Run, write
 from tests.processes import Workers
 
 KEYS = {
     "check", "paper", "reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control",
-    "notes", "seconds", "cached",
+    "notes", "seconds", "cached", "title", "origin", "meanings", "sentence", "control_sentence", "inputs",
+    "record",
 }  # fmt: skip
 EQ7 = 1 / ((20 - 1) / (2 * 20) + (5 + 2) / 20)  # theorem 5's constant at D = 5, N = 20
 FOUND: Mapping[str, Any] = {"max_error": 1.0}
@@ -246,26 +249,78 @@ def test_weights_of_a_run(tiny: Run, icl: Run) -> None:
     assert refused.code == 2 and "says nothing about given weights" in refused.err
 
 
+def test_a_given_file_is_named_by_content_and_sets_the_dimension(
+    icl: Run, tmp_path: Path, outputs: Path
+) -> None:
+    asked = ["check", "check=ahn/lemma1", "scale=smoke", "check.samples=4", "format=json"]
+    for name, scale in (("one", 1.0), ("two", 2.0)):
+        np.save(tmp_path / f"{name}.npy", scale * np.eye(3))
+    first, second = (icl(*asked, f"check.covariance={tmp_path}/{name}.npy").json for name in ("one", "two"))
+    digest = hashlib.sha256((tmp_path / "one.npy").read_bytes()).hexdigest()
+    given = {"key": "check.covariance", "path": f"{tmp_path}/one.npy", "sha256": digest, "shape": [3, 3]}
+    assert first["inputs"] == [given] and first["settings"]["dim"] == 3
+    assert f"d = 3, n = 20, L = 4, Sigma from one.npy (3 x 3, sha256 {digest[:8]})" in first["sentence"]
+    assert first["record"] != second["record"] and first["sentence"] != second["sentence"]
+    stored = json.loads(Path(first["record"]).read_text())["document"]
+    assert stored["inputs"] == [given] and stored["sentence"] == first["sentence"]
+    assert icl(*asked, "check.dim=3", f"check.covariance={tmp_path}/one.npy").json["cached"]
+    refused = icl(*asked, "check.dim=5", f"check.covariance={tmp_path}/one.npy")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == "icl: check.covariance: has shape (3, 3), must have (5, 5)\n"
+
+
 def document(name: str = "ahn/theorem1", **changes: Any) -> dict[str, Any]:
     return {
-        "check": name, "paper": "ahn", "reference": "Theorem 1", "claim": "word " * 40, "verdict": "holds",
-        "expected": "holds", "settings": {}, 
-        "measured": {"risk": 0.25, "gradient_norm_of_it_all": -1.23456e-100},
-        "bound": {"value": 1.23456e-10, "source": "r", "of": "gradient_norm_of_it_all", "direction": "<"},
+        "check": name, "paper": "ahn", "title": "Theorem 1: the best", "origin": "ahn",
+        "reference": "Theorem 1", "claim": "word " * 40, "verdict": "holds", "expected": "holds",
+        "settings": {},
+        "sentence": "Theorem 1 holds.", "control_sentence": "It is rejected.", "details": ["a layer"],
+        "measured": {"risk": 0.25, "table": {"a": 1, "b": None}, "nothing": None,
+                     "norm_of_it_all": -1.2e-100},
+        "meanings": {"risk": "risk at the minimum", "table": "two numbers"},
+        "bound": {"value": 1.23456e-10, "source": "rounding: r", "of": "norm_of_it_all", "direction": "<"},
+        "bounds": {"norm_of_it_all": {"value": 1.23456e-10, "direction": "<"}},
         "control": {"description": "c", "measured": -1.23456e-10, "rejected": True}, "notes": ["n " * 50],
-        "seconds": 1234.5, "cached": False,
+        "seconds": 1234.5, "cached": False, "record": "/records/of/mine.json",
     } | changes  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [80, 100, 140])
-def test_the_table_is_readable(
+def test_a_table_of_checks_is_readable(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    show([document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")], full=True)
-    text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= columns and "…" not in text
-    numbers = ["-1.23e-100", "gradient_norm_of_it_all", "1.23e-10", "1234.5"]
-    for whole in [*numbers, "undecided !", "ahn/theorem1"]:
-        assert whole in text, text
-    assert text.split().count("word") == 80
+    show.checks([document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns and not any("…" in line for line in lines)
+    rows = [line for line in lines if "1234.5" in line]
+    assert len(rows) == 2 and "undecided !" in rows[1] and "Expected: holds." in "".join(lines)
+    for whole in ("norm_of_it_all", "-1.2e-100", "1.23e-10"):
+        assert sum(whole in line for line in lines) == 2
+    assert columns == 80 or all("norm_of_it_all -1.2e-100 < 1.23e-10" in row for row in rows)
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_numbers_of_a_check_are_behind_verbose(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show.check(document())
+    short = capsys.readouterr().out
+    show.check(document(), verbose=True)
+    whole = capsys.readouterr().out
+    assert max(map(len, whole.splitlines())) <= columns and "{" not in whole
+    for told in ("Theorem 1: the best", "Theorem 1 holds.", "It is rejected.", "/records/of/mine.json"):
+        assert told in short and told in whole
+    assert whole.split().count("word") == short.split().count("word") == 40
+    for told in (
+        "-1.2e-100 < 1.23e-10",
+        "risk at the minimum",
+        "two numbers",
+        "a layer",
+        "Bound: rounding: r.",
+    ):
+        assert told in whole and told not in short
+    assert "nothing" not in whole, "a number without a value has no row"
+    (risk,) = (line for line in whole.splitlines() if line.startswith("  risk"))
+    assert ("risk at the minimum" in risk) == (columns == 200)

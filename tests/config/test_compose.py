@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import hydra
+import numpy as np
 import pytest
 from hydra.types import RunMode
 from omegaconf import OmegaConf
@@ -263,3 +264,24 @@ def test_private_api_of_hydra_is_used_in_one_file() -> None:
 
 def _imports_private(line: str) -> bool:
     return "import" in line.split() and ("hydra._" in line or "omegaconf._" in line)
+
+
+def test_dimensions_follow_from_arrays_that_are_typed(configs: ConfigDirs, tmp_path: Path) -> None:
+    sigma = str(tmp_path / "sigma.npy")
+    np.save(sigma, np.eye(3))
+    theorem, experiment = "check=ahn/theorem1", "experiment=ahn/theorem3"
+    for verb, asked, key, dim in (
+        ("check", [theorem, f"check.covariance={sigma}"], "check.dim", 3),
+        ("check", [theorem, "check.eigenvalues=[2,1]"], "check.dim", 2),
+        ("check", [theorem, "check.dim=5", f"check.covariance={sigma}"], "check.dim", 5),
+        ("check", [theorem, "check.covariance=absent.npy"], "check.dim", 5),
+        ("check", ["check=giannou/ridge", "check.design=[[1,2],[3,4],[5,7]]"], "check.context", 3),
+        ("check", ["check=xie/gd_forward", "check.prior_mean=[1,2]"], "check.dim", 2),
+        ("train", [experiment, f"task.covariance={sigma}"], "task.dim", 3),
+        ("train", [experiment, "task.dim=4", "task.eigenvalues=[2,1]"], "task.dim", 4),
+    ):
+        for how in (compose, compose, composed_whole):  # anew, from what is known, by Hydra alone
+            group, name = key.split(".")
+            assert how(configs, verb, asked).settings[group][name] == dim, (how, asked, key)
+    asked = ["check=own", "check.covariance=[[1]]"]  # which has no such setting
+    assert "covariance" in str(outcome(compose, configs, "check", asked))

@@ -7,17 +7,19 @@ import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
 from icl.config.objects import instantiate
 from icl.config.session import Session
-from icl.config.values import by_content
+from icl.config.values import by_content, is_array_file
 from icl.errors import InputError, one_of
 from icl.events import ItemProgress, WorkItem, quiet
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, Found
-from icl.jobs.requests.weight_checks import roots_of, verdict_document
+from icl.jobs.requests.weight_checks import presented, roots_of, verdict_document
+from icl.jobs.stored.catalog import CatalogEntry, entry_of
 from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog
 from icl.progress import listening
@@ -47,6 +49,8 @@ class CheckRequest:
     identity: str
     digest: str
     roots: tuple[str, ...]
+    entry: CatalogEntry
+    changed: tuple[str, ...]  # the settings that are not the config's own
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -70,8 +74,16 @@ class CheckRequest:
             raise InputError(f"check.weights: {self.id} says nothing about given weights")
         return given_weights.load(self.weights, self.check)
 
+    @functools.cached_property
+    def inputs(self) -> list[dict[str, Any]]:
+        """Return the files given: key, path, SHA-256 and shape."""
+        paths = {f"check.{key}": value for key, value in self.node.items()}
+        files = [(key, path) for key, path in paths.items() if is_array_file(path)]
+        described = [given_weights.described(key, Path(path)) for key, path in files]
+        return [*described, *([given_weights.described_weights(self.weights)] if self.weights else [])]
+
     def validate(self) -> None:
-        self.check, self.given  # noqa: B018  both validate
+        self.check, self.given, self.inputs  # noqa: B018  the first two validate
 
     def lookup(self, session: Session) -> Found | None:
         path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
@@ -82,7 +94,7 @@ class CheckRequest:
         before, now = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
         if not same(before, now):  # weights are compared by content
             return None
-        document = self._document(stored, cached=True)
+        document = self._document(stored, session, cached=True)
         left = "" if self._logger(document, session).marker.is_there else "not yet logged to W&B"
         return Found(document, path, record, complaint(record, self.digest) or "", left)
 
@@ -101,7 +113,7 @@ class CheckRequest:
             if stored is None:
                 finding = finding or self.measure(session)
                 stored = records.save(self.id, self.identity, self.digest, finding, self.roots)
-        document = self._document(stored, cached=cached)
+        document = self._document(stored, session, cached=cached)
         self._logger(document, session).log(
             document["settings"], lambda log: _write(document, log), session.info
         )
@@ -119,13 +131,21 @@ class CheckRequest:
         with threads(1), listening(report):
             finding = self.check.measure() if self.given is None else self.check.judge(self.given)  # type: ignore[attr-defined]
         seconds = time.monotonic() - started
-        return verdict_document(self.id, self.check, self.settings, finding, self.expected, seconds)
+        document = verdict_document(self.id, self.check, self.settings, finding, self.expected, seconds)
+        if self.given is not None:
+            document["law"] = {"dim": self.given.law.dim, "context": list(self.given.law.context_R)}
+        return self._presented(document, None)
 
-    def _document(self, stored: Mapping[str, Any], *, cached: bool) -> Document:
+    def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
         expected = self.expected
         if self.weights is not None and self.scale == "smoke" and stored["verdict"] == "undecided":
             expected = "undecided"  # training is too short
-        return {**stored, "expected": expected, "settings": to_json(self.settings), "cached": cached}
+        about = {"expected": expected, "settings": to_json(self.settings), "cached": cached}
+        record = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
+        return self._presented({**stored, **about}, record)
+
+    def _presented(self, document: Mapping[str, Any], record: Path | None) -> Document:
+        return presented(document, self.entry, changed=self.changed, inputs=self.inputs, record=record)
 
     def _logger(self, document: Document, session: Session) -> DocumentLogger:
         about = (self.id, self.scale, self.identity, document, session.group)
@@ -147,8 +167,18 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
         "weights": None if weights is None else given_weights.identity(weights),
     }
     scale = str(composed.settings["scale"])
+    own = session.compose("check", [f"check={name}", f"scale={scale}"]).settings["check"]
     return CheckRequest(
-        name, scale, node, expected, weights, fingerprint(identity), code_digest(roots), roots
+        name,
+        scale,
+        node,
+        expected,
+        weights,
+        fingerprint(identity),
+        code_digest(roots),
+        roots,
+        entry_of("check", name, session.configs),
+        tuple(key for key, value in node.items() if value != own.get(key)),
     )
 
 

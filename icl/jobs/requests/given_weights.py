@@ -6,7 +6,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.digests import file_digest
+from icl.config.dims import shape_of_file
+from icl.digests import file_digest, sha256_of
 from icl.errors import InputError
 from icl.runs.code import targets
 
@@ -27,6 +28,25 @@ def identity(weights: Any) -> Any:
     from icl.runs.record import load_run
 
     return load_run(path).mark
+
+
+def described_weights(weights: Any) -> dict[str, Any]:
+    """Return the file that holds given weights, as `described` does."""
+    path = _path(weights)
+    return described("check.weights", path if path.suffix == ".npz" else path / "weights.npz")
+
+
+def described(key: str, path: Path) -> dict[str, Any]:
+    """Return a given file by content: its key, path, SHA-256 and the shape of its array, or of each."""
+    import numpy as np
+
+    shape: Any
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as stored:
+            shape = {name: list(stored[name].shape) for name in stored.files}
+    else:
+        shape = list(shape_of_file(path))
+    return {"key": key, "path": str(path.absolute()), "sha256": sha256_of(path), "shape": shape}
 
 
 def roots(weights: Any) -> list[str]:

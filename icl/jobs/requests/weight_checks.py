@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.jobs.requests.given_weights import of_model
+from icl.jobs.stored.catalog import CatalogEntry, entry_of
 from icl.runs.code import code_digest, targets
 from icl.runs.fingerprint import fingerprint
+from icl.text import control_sentence, verdict_sentence
 from icl.verdicts import kinds_of
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ class WeightCheck:
     expected: str
     scale: str
     fingerprint: str
+    entry: CatalogEntry
 
 
 def weight_checks_of(
@@ -49,7 +53,8 @@ def _weight_check(name: str, scale: str, about: tuple[str, ...], session: Sessio
         node.pop("weights")
         identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
         identity["digest"] = code_digest(roots_of(node, about))
-        session.cache[key] = WeightCheck(name, node, expected, scale, fingerprint(identity))
+        entry = entry_of("check", name, session.configs)
+        session.cache[key] = WeightCheck(name, node, expected, scale, fingerprint(identity), entry)
     found: WeightCheck = session.cache[key]
     return found
 
@@ -77,9 +82,9 @@ def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
     document = verdict_document(question.check, check, settings, finding, question.expected, seconds)
     missed = question.scale == "smoke" and finding.verdict != question.expected
     if missed and getattr(check, "needs_training", True):
-        note = "At smoke scale training is too short to decide."
+        note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
         document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
-    return document | {"question": question.fingerprint}
+    return presented(document, question.entry) | {"question": question.fingerprint}
 
 
 def verdict_document(
@@ -100,7 +105,12 @@ def verdict_document(
             "settings": dict(settings),
             "measured": dict(finding.measured),
             "kinds": kinds_of(finding.measured, finding.kinds, finding.bound.of),
+            "meanings": dict(finding.meanings),
             "bound": asdict(finding.bound),
+            "bounds": {
+                name: {"value": bound.value, "direction": bound.direction}
+                for name, bound in finding.bounds.items()
+            },
             "control": asdict(finding.control),
             "remarks": list(finding.remarks),
             "notes": [*finding.remarks, *finding.notes],
@@ -110,6 +120,21 @@ def verdict_document(
             "cached": False,
         }
     )
+
+
+def presented(
+    document: Mapping[str, Any],
+    entry: CatalogEntry,
+    *,
+    changed: Sequence[str] = (),
+    inputs: Sequence[Mapping[str, Any]] = (),
+    record: Path | None = None,
+) -> dict[str, Any]:
+    """Return a verdict's document with its title and, in a sentence each, the verdict and the control.
+    `changed` names the settings that are not the config's own; `inputs` are the files that were given."""
+    shown = {**document, "title": entry.title, "origin": entry.origin, "inputs": [*inputs]}
+    shown |= {"record": None if record is None else str(record)}
+    return shown | {"sentence": verdict_sentence(shown, changed), "control_sentence": control_sentence(shown)}
 
 
 def roots_of(node: Mapping[str, Any], about: Sequence[str] = ()) -> tuple[str, ...]:

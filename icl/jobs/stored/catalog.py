@@ -70,8 +70,13 @@ def entries(group: str, configs: ConfigDirs) -> list[CatalogEntry]:
     for folder in configs.folders:
         for path in sorted((folder / group).rglob("*.yaml")):
             name = path.relative_to(folder / group).with_suffix("").as_posix()
-            found[name] = _entry(name, path)
+            found[name] = _entry(name, path.read_text(encoding="utf-8"))
     return [found[name] for name in sorted(found)]
+
+
+def entry_of(group: str, id: str, configs: ConfigDirs) -> CatalogEntry:
+    """Return one option of a group."""
+    return _entry(id, _text(group, id, configs))
 
 
 def papers(configs: ConfigDirs) -> list[str]:
@@ -174,9 +179,9 @@ def _folders(folder: Path) -> Iterator[Path]:
         return
 
 
-def _entry(name: str, path: Path) -> CatalogEntry:
+def _entry(name: str, text: str) -> CatalogEntry:
     head = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         if not line.startswith("#"):
             break
         match = _HEADER.match(line)
