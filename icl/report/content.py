@@ -31,6 +31,15 @@ class ReportEntry:
     title: str = ""  # "Theorem 1: the best single layer"
     origin: str = ""  # "icl" where the statement is this project's own
 
+    @property
+    def heading(self) -> str:
+        """Title, else the reference, else the id."""
+        return self.title if self.title not in ("", self.id) else self.reference or self.id
+
+    @property
+    def is_own(self) -> bool:
+        return self.origin == "icl"
+
 
 @dataclass(frozen=True)
 class Term:

@@ -22,6 +22,39 @@ _ATTRIBUTES = {
     "maxsize", "linethickness", "mathvariant", "columnalign", "rowspacing", "columnspacing", "width",
     "lspace", "rspace", "movablelimits", "largeop", "symmetric",
 }  # fmt: skip
+_GREEK = {
+    **{name: f"\\{name}" for name in (
+        "Sigma", "Lambda", "Delta", "Phi", "alpha", "beta", "gamma", "delta", "eta", "theta", "kappa",
+        "lambda", "mu", "rho", "sigma", "tau", "phi",
+    )},
+    "eps": r"\varepsilon",
+}  # fmt: skip
+_RELATIONS = {
+    "<=": "\N{LESS-THAN OR EQUAL TO}",
+    ">=": "\N{GREATER-THAN OR EQUAL TO}",
+    "!=": "\N{NOT EQUAL TO}",
+    "+-": "\N{PLUS-MINUS SIGN}",
+    "->": "\N{RIGHTWARDS ARROW}",
+}
+_RAISED = {"T": r"\top", "-T": r"-\top"}
+_PLAIN_RAISED = str.maketrans({"T": "\N{DOWN TACK}", "-": "\N{MINUS SIGN}"})
+_INDEX = r"\((?:[^()\s]|\s[+-]\s)*\)|\{(?:[^{}]|\{[^{}]*\})*\}"
+_TYPED = re.compile(
+    rf"""
+      (?P<code> `[^`]+` | (?<![\w.]) [A-Za-z_][\w.]+ = [^\s,;)]*[^\s,;).] )
+    | (?P<sign> (?<!\S)(?:<=|>=|!=|\+-|->)(?=\s) )
+    | (?<![\w.~]) (?P<base>
+            (?:{"|".join(_GREEK)}) (?:'(?![a-z]))?
+          | [A-Za-z] (?:~(?=_) | \*(?=[\s,.;:|)\]>^-]|$) | (?=[_^]))
+          | \d+ (?=\^) )
+      (?: _ (?P<below> {_INDEX} | \* | max | min | (?: [A-Za-z0-9]{{1,2}} | test | best ) (?!\() ) (?!\w) )?
+      (?: \^ (?P<above> {_INDEX} | -?1/2 | -?\d+ | -?[A-Za-z] | \* ) (?!\w) )?
+      (?! [\w_=] | \.\w | [-/]\w*_ )
+    | (?P<name> (?<![\w.]) [A-Za-z]{{2,}}\w*_\w{{2,}} )
+    | (?<=[)\]|>]) \^ (?P<raised> {_INDEX} | -?1/2 | -?\d+ | -?[A-Za-z] ) (?!\w)
+    """,
+    re.VERBOSE,
+)
 _BETWEEN_DOLLARS = re.compile(r"\$([^$]+)\$")
 
 
@@ -45,6 +78,56 @@ def prose(text: str) -> Markup:
 
     parts = _BETWEEN_DOLLARS.split(text)
     return Markup("").join(mathml(part) if i % 2 else escape(part) for i, part in enumerate(parts))
+
+
+def formulas(text: str) -> Markup:
+    """Plain text with the formulas in it typeset, where they are as simple as Sigma^-1, A_l and |w*|^2.
+
+    Each <math> keeps what was typed as its alternative text. Names with an underscore and KEY=VALUE are code.
+    """
+    from markupsafe import Markup, escape
+
+    parts, end = [], 0
+    for match in _TYPED.finditer(text):
+        parts.append(escape(text[end : match.start()]))
+        end = match.end()
+        if match["code"] or match["name"]:
+            parts.append(Markup("<code>{}</code>").format(match[0].strip("`")))
+        elif match["sign"]:
+            parts.append(Markup(_RELATIONS[match[0]]))
+        elif match["raised"]:
+            parts.append(Markup("<sup>{}</sup>").format(match["raised"].strip("{}").translate(_PLAIN_RAISED)))
+        else:
+            parts.append(_with_alternative(mathml(_latex(match)), match[0]))
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+def _latex(match: re.Match[str]) -> str:
+    base, above = match["base"], match["above"] or ""
+    letter = base.rstrip("~'*")
+    latex = _GREEK.get(letter, letter)
+    if "~" in base:
+        latex = rf"\tilde{{{latex}}}"
+    if match["below"]:
+        latex += f"_{{{_index(match['below'])}}}"
+    raised = r"\star" * ("*" in base) + r"\prime" * ("'" in base) + _RAISED.get(above, _index(above))
+    return f"{latex}^{{{raised}}}" if raised else latex
+
+
+def _index(text: str) -> str:
+    """Return the LaTeX of a subscript or a power."""
+    text = text[1:-1] if text[:1] in ("(", "{") else text
+    if text == "*":
+        return r"\star"
+    if text.isalpha() and len(text) > 2:
+        return rf"\mathrm{{{text}}}"
+    return re.sub(r"\bl\b", r"\\ell", text)
+
+
+def _with_alternative(shown: Markup, typed: str) -> Markup:
+    from markupsafe import Markup, escape
+
+    return Markup(str(shown).replace("<math", f'<math alttext="{escape(typed)}"', 1))
 
 
 def words(text: str) -> str:

@@ -27,21 +27,48 @@
     show();
   };
 
-  // What is shown: of which paper, of which kind, with which verdict, with which words. The URL keeps it.
+  const opened = (element) => {
+    for (let part = element; part; part = part.parentElement) if (part.matches("details")) part.open = true;
+  };
+
+  // Plain text of an element: a formula as it was typed.
+  const plain = (element) => {
+    const copy = element.cloneNode(true);
+    for (const formula of copy.querySelectorAll("math[alttext]")) formula.replaceWith(formula.getAttribute("alttext"));
+    return copy.textContent.replace(/\s+/g, " ").trim();
+  };
+
+  // How well a row fits a query, 0 is best: title before text, the phrase before its words.
+  const rank = (query) => {
+    const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const whole = (text) => new RegExp(`(?<![\\p{L}\\d])${escaped(text)}(?![\\p{L}\\d]|\\.\\d)`, "u");
+    const phrase = whole(query);
+    const words = query.split(" ").map((word) => new RegExp(`(?<![\\p{L}\\d])${escaped(word)}`, "u"));
+    const degrees = (text, line) => [
+      (text.match(phrase) || {}).index === 0, phrase.test(text), text.includes(query), words.every((word) => word.test(line)),
+    ];
+    return ({ title, line, text }) => [...degrees(title, title), ...degrees(text, line)].indexOf(true);
+  };
+
+  // What is shown: of which paper, of which kind, with which verdict. Words are searched. The URL keeps both.
   const filter = () => {
     const fields = { q: "filter", paper: "of-paper", kind: "of-kind" };
     const box = Object.fromEntries(Object.entries(fields).map(([key, id]) => [key, document.getElementById(id)]));
-    const count = document.getElementById("count");
+    const [count, results, found] = ["count", "results", "found"].map((id) => document.getElementById(id));
     const buttons = [...document.querySelectorAll("[data-show]")];
     const rows = [...document.querySelectorAll("[data-kind]")];
     const holders = [...document.querySelectorAll("[data-hides]")].reverse(); // the inner ones first
     const total = rows.filter((row) => "statement" in row.dataset).length;
-    const about = (row) => {
-      const figure = row.closest("article.figure");
-      const target = row.matches("a[href^='#']") && document.getElementById(row.getAttribute("href").slice(1));
-      return [figure && figure.querySelector("h4").textContent, target && target.textContent, row.textContent].join(" ").toLowerCase();
-    };
-    const text = new Map(rows.map((row) => [row, about(row)]));
+    const texts = [...document.querySelectorAll("details.row, .claim-row, .waiting > li")].map((row) => {
+      const figure = row.matches(".claim-row") && row.closest(".figure");
+      const said = row.querySelector(":scope > summary") || row;
+      return {
+        row, figure, title: (row.dataset.title || "").toLowerCase(),
+        line: plain(row.matches(".row") ? said : row.querySelector(".claim") || row).toLowerCase(),
+        text: plain(row.matches(".figure") ? row.querySelector(".caption") || said : row).toLowerCase(),
+        shown: `${figure ? figure.dataset.title.split(":")[0] + ": " : ""}${row.dataset.title || plain(row.querySelector(".claim") || row)}`,
+      };
+    });
     let verdict = "";
     const kept = () => {
       const chosen = { q: box.q.value.trim(), paper: box.paper ? box.paper.value : "", kind: box.kind.value, verdict };
@@ -50,16 +77,34 @@
         history.replaceState(null, "", (query ? "?" + query : location.pathname) + location.hash);
       } catch { /* a browser may refuse it to pages from disk */ }
     };
+    const search = () => {
+      const query = box.q.value.toLowerCase().trim().replace(/\s+/g, " ");
+      results.hidden = !query;
+      if (!query) return;
+      const ranked = rank(query);
+      const fits = texts.filter(({ row }) => !row.closest("[hidden]")).map((item) => [ranked(item), item])
+        .filter(([degree]) => degree >= 0).sort(([a], [b]) => a - b);
+      const titled = fits.filter(([degree]) => degree < 4).length;
+      found.textContent = fits.length ? `${fits.length} found, ${titled} by title` : "nothing found";
+      results.querySelector("ol").replaceChildren(...fits.map(([degree, { row, shown }]) => {
+        const [item, link, paper] = ["li", "a", "span"].map((tag) => document.createElement(tag));
+        link.href = "#" + row.id;
+        link.textContent = shown;
+        paper.className = "small";
+        paper.textContent = ` ${row.dataset.paper}${row.dataset.kind ? ", " + (row.dataset.kind === "fails" ? "false" : row.dataset.kind) : ""}`;
+        item.dataset.degree = String(degree);
+        item.append(link, paper);
+        return item;
+      }));
+    };
     const apply = () => {
-      const words = box.q.value.toLowerCase().split(/\s+/).filter(Boolean);
       const paper = box.paper ? box.paper.value : "";
       const kind = box.kind.value;
       const fits = ({ dataset }) => (!verdict || dataset.kind === verdict || (verdict === "unexpected" && "unexpected" in dataset))
         && (!paper || dataset.paper === paper) && (!kind || dataset.of === kind);
       let shown = 0;
       for (const row of rows) {
-        row.hidden = !(fits(row) && words.every((word) => text.get(row).includes(word)));
-        if (row.matches(".tile")) row.parentElement.hidden = row.hidden;
+        row.hidden = !fits(row);
         shown += !row.hidden && "statement" in row.dataset ? 1 : 0;
       }
       for (const holder of holders) {
@@ -68,6 +113,7 @@
       }
       for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.show === verdict));
       count.textContent = shown === total ? `${total} statements` : `${shown} of ${total} statements`;
+      search();
       kept();
     };
     const given = new URLSearchParams(location.search);
@@ -80,21 +126,48 @@
       });
     }
     for (const field of Object.values(box)) if (field) field.addEventListener("input", apply);
-    // A link must not lead to what is filtered away, and leads to the evidence.
+    box.q.addEventListener("focus", search);
+    addEventListener("keydown", (event) => { if (event.key === "Escape") results.hidden = true; });
+    addEventListener("click", (event) => { if (!event.target.closest(".search")) results.hidden = true; });
+    // A link must not lead to what is filtered away, and opens the evidence.
     const arrived = () => {
       const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
       if (!target) return;
       if (target.closest("[hidden]")) {
-        for (const field of Object.values(box)) if (field) field.value = "";
+        for (const field of [box.paper, box.kind]) if (field) field.value = "";
         verdict = "";
         apply();
       }
-      if (target.matches("tbody")) for (const details of target.querySelectorAll(".more > td > details")) details.open = true;
+      results.hidden = true;
+      opened(target);
       target.scrollIntoView();
     };
     addEventListener("hashchange", arrived);
+    addEventListener("click", (event) => { // a link to where the page already is
+      const link = event.target.closest("a[href^='#']");
+      if (link && link.getAttribute("href") === location.hash) arrived();
+    });
     apply();
+    results.hidden = true;
     if (location.hash) arrived();
+  };
+
+  // All at once, by a button; on paper everything is open.
+  const opening = () => {
+    const button = document.getElementById("all");
+    const every = () => [...document.querySelectorAll("main details")];
+    button.addEventListener("click", () => {
+      const open = button.getAttribute("aria-pressed") !== "true";
+      for (const part of every()) part.open = open;
+      button.setAttribute("aria-pressed", String(open));
+      button.textContent = open ? "Close all" : "Open all";
+    });
+    let closed = [];
+    addEventListener("beforeprint", () => {
+      closed = every().filter((part) => !part.open);
+      for (const part of closed) part.open = true;
+    });
+    addEventListener("afterprint", () => { for (const part of closed) part.open = false; });
   };
 
   // The library's closed forms (icl.theory), letter by letter.
@@ -170,6 +243,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     theme();
     filter();
+    opening();
     trying();
     copying();
     if ("live" in document.body.dataset) reloading();

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from icl.report import diagram, drawings, highlights, mathematics, pages, ruler
 from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
-from icl.report.statements import Counts, Statement, anchor, count, statements
+from icl.report.statements import Counts, Statement, anchor, count, first_sentence, statements
 from icl.runs import atomic, documents
 from icl.text import typeset
 
@@ -37,8 +37,11 @@ class Figure:
     @property
     def alt(self) -> str:
         """Alternative text: what the picture shows, and the verdicts of its claims."""
-        shown = f"{self.entry.reference or self.entry.id}. {self.caption}".strip()
-        return f"{shown} {_sentence(count(self.statements, []))}".strip()
+        return f"{self.entry.heading}. {self.caption} {self.sentence}".replace("  ", " ").strip()
+
+    @property
+    def sentence(self) -> str:
+        return _sentence(count(self.statements, []))
 
     @property
     def rows(self) -> list[tuple[tuple[str, ...], list[Statement]]]:
@@ -80,6 +83,29 @@ class Section:
     waiting: Sequence[ReportEntry]  # figures without a drawing
     counts: Counts
     highlights: Sequence[RenderedHighlight]
+
+    @property
+    def groups(self) -> list[tuple[str, list[Statement], list[Figure]]]:
+        """Heading, checks and figures: the paper's statements, then those of this project."""
+        groups = [
+            ("Theorems, lemmas and other statements", [s for s in self.checks if not s.is_own], []),
+            ("Figures", [], [f for f in self.figures if not f.entry.is_own]),
+            (
+                "Statements of this project",
+                [s for s in self.checks if s.is_own],
+                [f for f in self.figures if f.entry.is_own],
+            ),
+        ]
+        return [group for group in groups if group[1] or group[2]]
+
+    @property
+    def statements(self) -> list[Statement]:
+        return [*self.checks, *(s for figure in self.figures for s in figure.statements)]
+
+    @property
+    def remarked(self) -> list[Statement]:
+        """The paper's own statements that are decided and have a remark."""
+        return [s for s in self.statements if s.remarks and not s.is_own and s.verdict in ("holds", "fails")]
 
 
 def write_report(folder: Path, content: ReportContent) -> Path:
@@ -157,10 +183,8 @@ def _highlight(
 
 def _template_variables(content: ReportContent, sections: Sequence[Section]) -> dict[str, Any]:
     """Return the variables of the template."""
-    every = [s for section in sections for s in [*section.checks, *_claims(section)]]
+    every = [s for section in sections for s in section.statements]
     counts = count(every, content.entries)
-    untrue = [s for s in every if s.verdict == "fails" and s.as_expected]
-    untrue.sort(key=lambda s: s.rank)
     stale = sum(e.state == "stale" for e in content.entries)
     live = any(e.state in ("waiting", "running") and not e.reason for e in content.entries)
     return {
@@ -169,8 +193,6 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
         "counts": counts,
         "measured_papers": sum(section.counts.statements > 0 for section in sections),
         "sentence": _sentence(counts),
-        "untrue": untrue,
-        "remarked": sorted((s for s in every if s.remarks and s not in untrue), key=lambda s: s.rank),
         "decided": counts.holds + counts.fails,
         "closed_forms": [(s.paper, form) for s in sections for form in s.paper.closed_forms],
         "terms": [(s.paper, s.paper.terms) for s in sections if s.paper.terms],
@@ -186,13 +208,8 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
     }
 
 
-def _claims(section: Section) -> Iterator[Statement]:
-    for figure in section.figures:
-        yield from figure.statements
-
-
 def _sentence(counts: Counts) -> str:
-    """`31 hold, 3 are known false and 17 are undecided.` Undecided is never shown as a success."""
+    """Return the verdicts: `31 hold, 3 are known false and 17 are undecided.`"""
     if not counts.statements:
         return ""
     fails = counts.fails - counts.fails_unexpected
@@ -254,11 +271,12 @@ def _template() -> Template:
     )
     environment.filters |= {
         "brief": typeset, "json": documents.dumps, "web": _web_link, "math": mathematics.prose,
-        "mathml": mathematics.mathml,
+        "mathml": mathematics.mathml, "words": mathematics.words, "formulas": mathematics.formulas,
+        "used_terms": _used_terms, "first_sentence": first_sentence,
     }  # fmt: skip
     environment.globals |= {
         "anchor": anchor, "diagram": _diagram, "diagram_legend": diagram.LEGEND, "ruler": _ruler,
-        "with_terms": _link_terms, "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"},
+        "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"},
     }  # fmt: skip
     return environment.get_template("page.html.jinja")
 
@@ -275,29 +293,17 @@ def _ruler(statement: Statement) -> Any:
     return Markup(ruler.svg(statement.marks, statement.verdict)) if statement.marks else ""
 
 
-def _link_terms(claim: str, paper: Paper) -> Any:
-    """Link the paper's terms in a claim to their definitions, which they show when pointed at."""
-    from markupsafe import Markup, escape
-
-    # As the term is written, and as a sentence begins with it.
-    terms = {name: (i, term) for i, term in enumerate(paper.terms) for name in _forms(term.name)}
-    if not terms:
-        return escape(claim)
-    names = "|".join(re.escape(name) for name in sorted(terms, key=len, reverse=True))
-    parts = re.split(rf"(?<![\w(])({names})(?!\w)", claim)
-    linked = (_term(paper, *terms[part], part) if i % 2 else escape(part) for i, part in enumerate(parts))
-    return Markup("").join(linked)
+def _used_terms(paper: Paper, claim: str) -> list[tuple[int, Term]]:
+    """Return the paper's terms that a claim has, with their places; a sentence may begin with one."""
+    return [
+        (i, term)
+        for i, term in enumerate(paper.terms)
+        if any(re.search(rf"(?<![\w(]){re.escape(name)}(?!\w)", claim) for name in _forms(term.name))
+    ]
 
 
 def _forms(name: str) -> tuple[str, str]:
     return name, name[:1].upper() + name[1:]
-
-
-def _term(paper: Paper, index: int, term: Term, text: str) -> Any:
-    from markupsafe import Markup
-
-    link = '<a class="term" href="#term-{}-{}" title="{}">{}</a>'
-    return Markup(link).format(paper.id, index, term.hover or mathematics.words(term.text), text)
 
 
 def _web_link(link: str) -> str:

@@ -12,12 +12,11 @@ from typing import Any
 from icl.report.content import ReportContent, ReportEntry
 from icl.report.ruler import Marks
 from icl.text import Relation, is_number, kind_in_words, named_values, relation, typeset, typeset_inequality
-from icl.verdicts import KINDS
+from icl.verdicts import KINDS, error_of
 
-_SHORT_VALUE = 48  # letters
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
-_NAMED = re.compile(r"(Theorem|Proposition|Corollary|Lemma|Remark|Appendix)s? ([\w.]*\w)")
-_FIGURE = re.compile(r"Figure \w+")
+_SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.) ")
+_WHY_UNDECIDED = re.compile(r"undecided\b|.*\bscale=paper\b", re.IGNORECASE)
 _PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
 
@@ -49,6 +48,18 @@ class Statement:
     wanted: str = "<"  # the side of the bound on which the claim puts what was measured
     kinds: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name, in words
     kind_in_words: str = ""  # of the number that decides
+    meanings: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name
+    sentence: str = ""  # verdict, settings, measurement and bound
+    control_sentence: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.entry.heading
+
+    @property
+    def short_title(self) -> str:
+        """Title up to its colon: Theorem 1, Figure 3."""
+        return self.title.partition(": ")[0]
 
     @property
     def rank(self) -> int:
@@ -59,15 +70,6 @@ class Statement:
         return len(_RANKS) + 1 + self.is_own
 
     @property
-    def short_reference(self) -> str:
-        """Theorem 1, Figure 3; of what has no such name its id in words: gd plus plus."""
-        if self.entry.group == "figure" and (figure := _FIGURE.search(self.entry.reference)):
-            return figure[0]
-        if named := _NAMED.match(self.entry.reference):
-            return f"{named[1]} {named[2]}"
-        return self.entry.id.rpartition("/")[2].replace("_", " ")
-
-    @property
     def inequality(self) -> str:
         """gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹"""
         if self.decided is None:
@@ -76,10 +78,8 @@ class Statement:
 
     @property
     def reason(self) -> str:
-        """The reason in one line: for what is false, the finding about it; else the measurement."""
-        if self.verdict == "fails" and self.remarks:
-            return re.split(r"(?<=[a-z)\d]\.) ", self.remarks[0], maxsplit=1)[0]
-        return self.inequality
+        """The reason in one sentence: the first remark, else the measurement."""
+        return first_sentence(self.remarks[0]) if self.remarks else self.inequality
 
     @property
     def panels(self) -> tuple[str, ...]:
@@ -118,13 +118,14 @@ class Statement:
         return self.verdict or "open"
 
     @property
-    def pairs(self) -> list[tuple[str, str]]:
-        return named_values(self.measured)
-
-    @property
-    def short_pairs(self) -> list[tuple[str, str]]:
-        """The first, as a rule what the bound is of, and those of the others that fit into a table."""
-        return [*self.pairs[:1], *(pair for pair in self.pairs[1:] if len(pair[1]) <= _SHORT_VALUE)]
+    def numbers(self) -> list[tuple[str, str, str]]:
+        """Name, value and kind of each measured number; a standard error is part of its number's kind."""
+        errors = {error_of(name) for name in self.kinds}
+        return [
+            (name, text, self.kinds.get(name, ""))
+            for name, text in named_values(self.measured)
+            if name not in errors
+        ]
 
     @property
     def bound_text(self) -> str:
@@ -181,6 +182,10 @@ def count(found: Sequence[Statement], entries: Sequence[ReportEntry]) -> Counts:
     )
 
 
+def first_sentence(text: str) -> str:
+    return _SENTENCE_END.split(text, maxsplit=1)[0]
+
+
 def anchor(entry: ReportEntry) -> str:
     """Return the entry's place on the page."""
     return re.sub(r"[^\w.-]", "-", f"{entry.group}-{entry.id}")
@@ -199,13 +204,12 @@ def _statements(entry: ReportEntry) -> Iterator[Statement]:
 
 def _of_check(entry: ReportEntry, document: Mapping[str, Any], place: str) -> Statement:
     bound, control = document.get("bound") or {}, document.get("control")
-    remarks = [str(remark) for remark in document.get("remarks") or []]
-    notes = [str(note) for note in document.get("notes") or []]
+    verdict, remarks = str(document.get("verdict", "")), _texts(document, "remarks")
     return Statement(
         place,
         entry,
         str(document.get("claim", "")),
-        str(document.get("verdict", "")),
+        verdict,
         str(document.get("expected", "holds")),
         document.get("measured"),
         _number(bound.get("value")),
@@ -213,10 +217,14 @@ def _of_check(entry: ReportEntry, document: Mapping[str, Any], place: str) -> St
         str(bound.get("source", "")),
         _control(control) if control else None,
         remarks,
-        [note for note in notes if note not in remarks],
+        [note for note in _texts(document, "notes") if note not in remarks],
+        entry.is_own,
         wanted=str(bound.get("direction", "<")),
         kinds={name: kind_in_words(document, name) for name in document.get("kinds") or {}},
         kind_in_words=kind_in_words(document, str(bound.get("of", ""))),
+        meanings=document.get("meanings") or {},
+        sentence=str(document.get("sentence") or ""),
+        control_sentence=str(document.get("control_sentence") or ""),
     )
 
 
@@ -233,11 +241,18 @@ def _of_claim(entry: ReportEntry, claim: Mapping[str, Any], place: str) -> State
         None,
         "" if isinstance(bound, int | float) else typeset(bound),
         _control(control) if control else None,
-        [str(remark) for remark in claim.get("remarks") or []],
-        [str(note) for note in claim.get("notes") or []],
-        claim.get("whose") == "project",
+        _texts(claim, "remarks"),
+        _texts(claim, "notes"),
+        entry.is_own or claim.get("whose") == "project",
         kind_in_words=KINDS.get(str(claim.get("kind", "")), ""),
     )
+
+
+def _texts(document: Mapping[str, Any], name: str) -> list[str]:
+    """Return remarks or notes; those that say what would decide only where nothing is decided."""
+    undecided = document.get("verdict") == "undecided"
+    texts = [str(text) for text in document.get(name) or []]
+    return [text for text in texts if undecided or not _WHY_UNDECIDED.match(text)]
 
 
 def _control(control: Mapping[str, Any]) -> ReportedControl:

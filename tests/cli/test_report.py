@@ -13,6 +13,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.jobs.stored import report
 from icl.jobs.stored.catalog import papers
+from icl.report.mathematics import formulas
 from icl.runs.documents import digest, read_json, write_record
 from tests.cli.conftest import Run, write
 
@@ -37,7 +38,7 @@ def test_the_document_and_the_page(icl: Run, outputs: Path) -> None:
     assert set(result.json) == {"report", "checks", "figures", "seconds"}
     assert (result.json["checks"], result.json["figures"]) == (1, 0)
     assert result.json["report"] == str(outputs / "report/smoke-ahn.html")
-    assert measured["claim"] in page(outputs) and "not run" in page(outputs)
+    assert formulas(measured["claim"]) in page(outputs) and "not run" in page(outputs)
     text = icl("report", "scale=smoke", "only=[ahn]")
     assert text.code == 0 and text.out.splitlines()[0].startswith("1 holds.")
     assert text.out.splitlines()[-1] == str(outputs / "report/smoke-ahn.html")
@@ -141,7 +142,7 @@ def test_a_third_partys_paper(
     result = icl("report", "only=[other]", "format=json", *flags)
     assert (result.code, result.json["checks"]) == (0, 1), result.err
     html = (outputs / "report/smoke-other.html").read_text()
-    assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
+    assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h2 id="paper-1">other</h2>' in html
     command = f"ICL_PACKAGES=lab_of_others icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
     assert command in html.replace("&#39;", "'")
     write(conf, {"paper/other.yaml": "title: Of ones & twos\nterms: [{name: one, text: $1$}]\n"})

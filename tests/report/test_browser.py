@@ -16,7 +16,7 @@ import torch
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.report import papers
-from icl.report.content import Paper
+from icl.report.content import Paper, ReportEntry, Term
 from icl.report.page import write_report
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
 from icl.theory.xie.initial_guess import gap, lost_slope
@@ -35,6 +35,7 @@ CONSTRUCTION = {
     "parts": [{"first": 1, "times": 9, "layers": [{"says": LONG, "relu": None, "heads": [
         {"equations": [LONG], "writes": ["X"], "value": [LONG], "key": ["X"], "query": ["X"]}]}]}],
 }  # fmt: skip
+TERMS = [Term("minimum", f"where $f$ is least, {LONG}")]
 PALE = """(() => {
   const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -76,7 +77,8 @@ def path(tmp_path: Path, figure: Make) -> Path:
         waiting(reason="not run"), waiting("figure", "two/fig2", state="failed", reason=LONG),
     ]  # fmt: skip
     told = content(
-        *entries, papers=[Paper("one", "The first paper", "Someone 2020", f"https://example.org/{LONG}")]
+        *entries,
+        papers=[Paper("one", "The first paper", "Someone 2020", f"https://example.org/{LONG}", TERMS)],
     )
     return write_report(tmp_path / "report", told)
 
@@ -99,6 +101,7 @@ def complaints(tab: Browser) -> list[dict[str, Any]]:
 
 def test_it_loads_from_disk_without_errors_or_network(tab: Browser, path: Path) -> None:
     tab.open(path)
+    tab.run("document.getElementById('all').click()")
     ratios = tab.run("[...document.images].map((image) => getComputedStyle(image).aspectRatio)")
     assert ratios == ["auto 120 / 60"] * 2, "pictures have their place before they load"
     tab.run("Promise.all([...document.images].map((i) => { i.loading = 'eager'; return i.decode(); }))")
@@ -128,30 +131,86 @@ def shown(tab: Browser) -> list[str]:
 
 def test_filters(tab: Browser, path: Path) -> None:
     tab.open(path)
-    everything = ["holds", "holds", "fails", "open", "holds", "fails", "undecided", "holds", "open"]
+    everything = ["holds", "holds", "fails", "holds", "fails", "undecided", "holds"]
     assert sorted(shown(tab)) == sorted(everything)
-    assert tab.run("document.getElementById('count').textContent") == "9 statements"
-    for kind, count in {"holds": 4, "fails": 2, "undecided": 1, "unexpected": 1, "open": 2}.items():
+    assert tab.run("document.getElementById('count').textContent") == f"{len(everything)} statements"
+    assert tab.run("document.querySelector('.lead b').textContent") == str(len(everything))
+    for kind, count in {"holds": 4, "fails": 2, "undecided": 1, "unexpected": 1, "open": 0}.items():
         tab.run(f"document.querySelector('[data-show={kind}]').click()")
         assert len(shown(tab)) == count, kind
         assert tab.run("document.querySelector('[aria-pressed=true]').dataset.show") == kind
-    assert "2 of 9" in tab.run("document.getElementById('count').textContent")
-    tab.run("document.querySelector('[data-show=\"\"]').click()")
-    tab.run(
-        "const box = document.getElementById('filter'); box.value = 'figure 1 ALMOST';"
-        "box.dispatchEvent(new Event('input'))"
-    )
-    assert shown(tab) == ["fails"]
-    hidden = "[...document.querySelectorAll('article.figure, article.card')].map((part) => part.hidden)"
-    assert tab.run(hidden) == [False, False, True], "findings and figures are filtered, too"
+    assert "0 of 7" in tab.run("document.getElementById('count').textContent")
+    tab.run("document.querySelector('[data-show=fails]').click()")
+    hidden = "[...document.querySelectorAll('details.figure')].map((part) => part.hidden)"
+    assert tab.run(hidden) == [False, True]
     query = tab.run("location.search")
-    assert "q=figure+1+ALMOST" in query
     tab.call("Page.reload")
     tab.run("new Promise((done) => addEventListener('load', done))")
-    assert shown(tab) == ["fails"] and tab.run("location.search") == query, "the URL keeps it"
-    go = "location.hash = '#check-one-theorem1'"
+    assert shown(tab) == ["fails", "fails"] and tab.run("location.search") == query, "the URL keeps it"
+    follow(tab, "#check-one-theorem1")
+    assert len(shown(tab)) == 7, "a link leads to a row that was filtered away"
+
+
+def follow(tab: Browser, anchor: str) -> None:
+    """Go to a place on the page."""
+    go = f"location.hash = '{anchor}'"
     tab.run(f"new Promise((done) => {{ addEventListener('hashchange', () => setTimeout(done)); {go}; }})")
-    assert len(shown(tab)) == 9, "a link leads to a row that was filtered away"
+
+
+def search(tab: Browser, words: str) -> list[list[Any]]:
+    """Return the results of a search: where each leads, and how well it fits."""
+    tab.run(
+        "(() => { const box = document.getElementById('filter'); box.value = "
+        f"{json.dumps(words)}; box.dispatchEvent(new Event('input')); }})()"
+    )
+    each = "[item.querySelector('a').getAttribute('href').slice(1), Number(item.dataset.degree)]"
+    return tab.run(f"[...document.querySelectorAll('#results li')].map((item) => {each})")
+
+
+def test_search_ranks_titles_first_and_the_phrase_before_its_words(
+    tab: Browser, tmp_path: Path, figure: Make
+) -> None:
+    def titled(id: str, title: str, claim: str = "It is so.") -> ReportEntry:
+        return replace(check(f"one/{id}", claim=claim, remarks=[], notes=[]), title=title, reference="")
+
+    entries = [
+        titled("a", "Lemma 3: on a theorem"), titled("b", "Remark 1: after Theorem 3"),
+        titled("c", "Lemma 9", "By Theorem 3.1, of 3 layers."), titled("d", "Theorem 3: critical points"),
+        titled("e", "Lemma 8", "At Sigma^-1 as in Theorem 3."), titled("f", "Theorem 31: another"),
+        titled("g", "Lemma 7", "Nothing."), replace(figure(), title="Figure 3: theorems"),
+    ]  # fmt: skip
+    tab.open(write_report(tmp_path / "report", content(*entries)))
+    found = search(tab, "  theorem   3 ")
+    places = [place.removeprefix("check-one-") for place, _ in found]
+    assert places == ["d", "b", "f", "a", "figure-one-fig1", "e", "c"]
+    assert [degree for _, degree in found] == sorted(degree for _, degree in found)
+    assert "7 found, 5 by title" in tab.run("document.getElementById('found').textContent")
+    assert [place for place, _ in search(tab, "sigma^-1")] == ["check-one-e"], "a formula is found as typed"
+    assert [place for place, _ in search(tab, "almost 0")] == ["figure-one-fig1-2"]
+    assert search(tab, "nowhere at all") == []
+    assert tab.run("document.getElementById('found').textContent") == "nothing found"
+    assert len(shown(tab)) == 9, "a search hides no row"
+    tab.run("document.querySelector('[data-show=fails]').click()")
+    assert [place for place, _ in search(tab, "figure")] == ["figure-one-fig1"], "filters narrow it"
+
+
+def test_a_row_opens_by_click_key_and_link(tab: Browser, path: Path) -> None:
+    tab.open(path)
+    assert tab.run("document.querySelectorAll('details[open]').length") == 0, "collapsed as delivered"
+    row = "document.getElementById('check-one-theorem1')"
+    tab.run(f"{row}.querySelector('summary').click()")
+    assert tab.run(f"{row}.open")
+    tab.run(f"{row}.open = false; {row}.querySelector('summary').focus()")
+    tab.key("Enter", 13)
+    assert tab.run(f"{row}.open")
+    follow(tab, "#figure-one-fig1-1")
+    assert tab.run("document.getElementById('figure-one-fig1').open"), "a claim's figure opens with it"
+    follow(tab, "#term-one-0")
+    assert tab.run("document.getElementById('term-one-0').getBoundingClientRect().height > 0")
+    tab.run("document.getElementById('all').click()")
+    assert tab.run("document.querySelectorAll('main details:not([open])').length") == 0
+    tab.run("document.getElementById('all').click()")
+    assert tab.run("document.querySelectorAll('main details[open]').length") == 0
 
 
 def test_the_keyboard_is_enough(tab: Browser, path: Path) -> None:
@@ -217,9 +276,11 @@ def test_it_prints(tab: Browser, path: Path) -> None:
     content = base64.b64decode(tab.call("Page.printToPDF", printBackground=True)["data"])
     assert content.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", content)) >= 2
     tab.call("Emulation.setEmulatedMedia", media="print")
-    controls = "[...document.querySelectorAll('header, .filter, .copy, .more')]"
+    controls = "[...document.querySelectorAll('header, .filter, .copy')]"
     assert tab.run(f"{controls}.every((e) => !e.getClientRects().length)")
     assert tab.run(BACKGROUND) == "rgb(255, 255, 255)"
+    evidence = "[...document.querySelectorAll('.evidence p:not(.downloads, .links), .evidence td')]"
+    assert tab.run(f"{evidence}.every((e) => e.getClientRects().length)"), "print opens all"
     tab.call("Emulation.setEmulatedMedia", media="")
 
 

@@ -76,9 +76,9 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     text = found.flat
     assert "mylab" in text_of(tmp_path, check("mylab/lemma0")), "a paper nobody described goes by its id"
     for part in (
-        "Of 3 statements from 1 paper, 2 hold and 1 is known false.",
+        "Of 3 statements on 1 paper, 2 hold and 1 is known false.",
         "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
-        "rounding: 64 eps, times all terms", "rejected",
+        "rounding: 64 ε, times all terms", "rejected",
         "at twice A", "the curve falls", "'almost 0'", "A curve.",
         "commit 0123456789ab", "A processor, 2 cores, 8 GiB",
         "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1", "train.steps",
@@ -103,38 +103,52 @@ def test_a_picture_that_is_gone_is_said(tmp_path: Path, figure: Make) -> None:
 def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, figure: Make) -> None:
     own = {"claim": "(a) and (b) agree", "measured": 0.0, "bound": "0", "whose": "project"}
     text = text_of(tmp_path, check(), figure(claims=[*CLAIMS, own]))
-    assert "Of 4 statements from 1 paper (1 of them is a sentence this project adds to the papers')" in text
-    assert text.count("this project's sentence, not the paper's") == 1
-    after = [part.lstrip() for part in text.split("(a) and (b) agree")]
-    assert any(part.startswith("this project's sentence") for part in after)
+    assert "Of 4 statements on 1 paper (1 of them this project's own)" in text
+    _, _, after = text.partition("(a) and (b) agree")
+    assert after.lstrip().startswith("Statement of this project")
+    text = text_of(tmp_path, check(), replace(check("one/own", claim="Own."), origin="icl"))
+    paper, _, ours = text.partition("Statements of this project")
+    assert "The minimum is at A." in paper and "Own." not in paper and "Own." in ours
+    _, _, misprints = text.partition("Misprints, gaps and sharper statements")
+    assert misprints.lstrip().startswith("· 1"), "a remark on a statement of our own is none"
 
 
-def test_findings_come_first_with_their_evidence_theorems_before_figures(
-    tmp_path: Path, figure: Make
-) -> None:
-    def findings(*entries: ReportEntry) -> str:
-        text = text_of(tmp_path, *entries)
-        return text[text.index("Not true as stated") : text.index("Statements of ")]
-
-    found = findings(check(), figure())
-    assert "'almost 0'" in found and "0.1336" in found and "below .01" in found
-    assert "With (3) as printed the sign is wrong." in found and "by words in S" not in found
-    assert "the curve falls" not in found
-    ranked = findings(figure(), check("two/a", "fails", claim="Two is one."))
-    assert ranked.index("Two is one.") < ranked.index("'almost 0'")
-    assert "None so far" in text_of(tmp_path, check(remarks=[]))
+def test_what_is_false_says_so_in_words_where_it_is_listed(tmp_path: Path, figure: Make) -> None:
+    untrue = check("one/a", "fails", claim="Two is one.", remarks=["Two is two. The proof divides by 0."])
+    html = write_report(tmp_path / "report", content(untrue, figure())).read_text()
+    lines = [Page(part.partition("</summary>")[0]).flat for part in html.split("<summary>")[1:3]]
+    summary, other = (" ".join(line.split()) for line in lines)
+    assert summary == "✗ known false Theorem 1 Two is one. Two is two."
+    assert "divides" not in other
+    (claim,) = re.findall(r'<li class="claim-row"[^>]*data-kind="fails".*?<details>', html, re.DOTALL)
+    assert "0.1336" in claim, "a claim without a remark says what was measured"
 
 
-def test_a_card_shows_remarks_and_notes_and_the_list_no_more_of_it(tmp_path: Path) -> None:
-    step, method, other = "The proof divides by 0.", "On 64 pairs.", "A hypothesis is not needed."
-    untrue = check("one/a", "fails", remarks=[step], notes=[step, method])
-    odd = check("one/b", "fails", expected="holds", remarks=[other], notes=[other])
-    text = text_of(tmp_path, untrue, odd)
-    card, _, listed = text[text.index("Not true") : text.index("Statements of ")].partition("Misprints")
-    assert card.count(step) == 1 and method not in card and other not in card
-    assert other in listed and step not in listed and method not in listed
-    evidence = text[text.index("Statements of ") :]
-    assert "1 remark · 1 note" in evidence and "On the paper's text" in evidence
+def test_the_list_of_misprints_has_the_papers_decided_statements_only(tmp_path: Path, figure: Make) -> None:
+    entries = [
+        check("one/a", remarks=["Printed wrong. Twice."], notes=[]), check("one/b", remarks=[]),
+        check("one/c", "undecided", remarks=["Two heads come closer."]),
+        replace(check("one/d", remarks=["Ours."]), origin="icl"),
+    ]  # fmt: skip
+    _, _, listed = text_of(tmp_path, *entries).partition("Misprints, gaps and sharper statements")
+    listed = listed.partition("Terms")[0]
+    assert "· 1" in listed and "Printed wrong." in listed
+    assert not any(text in listed for text in ("Twice", "Two heads", "Ours"))
+
+
+def test_the_counts_agree_everywhere(tmp_path: Path, figure: Make) -> None:
+    """An entry without a result is no statement, in the lead, the bars and the rows alike."""
+    entries = [
+        check(),
+        figure(),
+        waiting(),
+        waiting("figure", "one/fig9", state="skipped", reason="no model"),
+    ]
+    found = page(tmp_path, *entries)
+    rows = [attributes for _, attributes in found.tags if "data-statement" in attributes]
+    assert len(rows) == 3 and "Of 3 statements" in found.flat
+    assert {row["data-kind"] for row in rows} == {"holds", "fails"}
+    assert "✓ 2 hold ✗ 1 known false" in found.flat
 
 
 def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
@@ -142,12 +156,12 @@ def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
     failed = waiting(id="one/c", state="failed", reason="ZeroDivisionError: no")
     skipped = waiting(id="one/d", state="skipped", reason="no model")
     text = text_of(tmp_path, check(), odd, failed, skipped)
-    alarm = text.split("Needs attention")[-1].split("Overview")[0]
+    alarm = text.split("Needs attention")[-1].split("Open a line")[0]
     assert "no model" in text and "no model" not in alarm
     for part in ("Two is one.", "expected: holds", "ZeroDivisionError: no"):
         assert part in alarm, part
     assert "1 holds and 1 fails; 1 other than expected." in text
-    assert "Not true as stated" not in text, "a verdict that nobody expected is no finding yet"
+    assert text.count("✗ known false") == 1, "a verdict that nobody expected is not known: the legend's only"
     assert "Needs attention" not in page(tmp_path, check()).text
 
 
@@ -155,7 +169,7 @@ def test_states(tmp_path: Path, figure: Make) -> None:
     live = page(tmp_path, check(), waiting(), waiting("figure", "one/fig9", state="running"))
     assert "1 of 3 checks and figures done" in live.flat and "Reload it" in live.text
     assert any("data-live" in attributes for attributes in live.all("body"))
-    rows = [attributes for _, attributes in live.tags if "data-statement" in attributes]
+    rows = [attributes for _, attributes in live.tags if "data-kind" in attributes]
     assert [row["data-kind"] for row in rows] == ["holds", "open", "open"]
     quiet = page(tmp_path, check(), waiting(reason="not run"))
     assert not any("data-live" in attributes for attributes in quiet.all("body"))
@@ -321,10 +335,10 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
     terms = [Term("minimum", "where $f$ is least", "the least")]
     paper = Paper("one", "A paper", terms=terms, highlights=[highlight])
     text = text_of(tmp_path, check(), figure(), papers=[paper])
-    told = text[text.index("What was found") : text.index("Setting")]
+    told = text[text.index("What was found") : text.index("Theorems, lemmas")]
     assert "The risk is 0.25 at d=5. It fell from 1." in told and "Nobody" not in told
     alone = text_of(tmp_path, check(), papers=[paper])
-    assert "It fell" not in alone and "Theorem 1 holds" in alone
+    assert "It fell" not in alone and "✓ Theorem 1" in alone
     assert "What was found" not in text_of(tmp_path, figure(), papers=[paper])
     other = check(verdict="fails")
     assert "What was found" not in text_of(tmp_path, other, papers=[paper]), "it came out otherwise"
@@ -332,7 +346,8 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
 
 def test_a_term_in_a_claim_leads_to_its_definition(tmp_path: Path) -> None:
     terms = [Term("eq. (8)", "layers with $A$", "one matrix a layer"), Term("S", "a set")]
-    claim = "Eq. (8) on S, not on Sets; eq. (81) is another."
+    terms.append(Term("Sets", "other sets"))
+    claim = "Eq. (8) on S; eq. (81) is another."
     found = page(tmp_path, check(claim=claim), papers=[Paper("one", "A paper", terms=terms)])
     links = [(link["href"], link["title"]) for link in found.all("a") if link.get("class") == "term"]
     assert links == [("#term-one-0", "one matrix a layer"), ("#term-one-1", "a set")]

@@ -15,7 +15,7 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
     of_check, claim = found[0], found[2]
     assert of_check.inequality == "gradient norm 2.10 × 10⁻¹⁶ < 1.00 × 10⁻¹²"
     assert of_check.control is not None and of_check.control.rejected
-    assert claim.source == "below .01" and claim.bound is None and claim.pairs == [("", "0.1336")]
+    assert claim.source == "below .01" and claim.bound is None and claim.numbers == [("", "0.1336", "")]
 
 
 def test_a_number_says_what_kind_it_is(figure: Make) -> None:
@@ -24,20 +24,9 @@ def test_a_number_says_what_kind_it_is(figure: Make) -> None:
     measured = {"gradient_norm": 0.1, "gradient_norm_stderr": 0.02}
     (sampled,) = statements(content(check(measured=measured, kinds={"gradient_norm": "sampled"})))
     assert sampled.kind_in_words == "sampled, ± 0.02"
+    assert sampled.numbers == [("gradient_norm", "0.1", "sampled, ± 0.02")], "its error is part of it"
     claim = {"claim": "c", "verdict": "holds", "measured": 1.0, "bound": "b", "kind": "searched"}
     assert [s.kind_in_words for s in statements(content(figure(claims=[claim])))] == ["found by search"]
-
-
-def test_long_values_leave_room_for_short_ones(figure: Make) -> None:
-    long = {str(seed): [0.12345, 0.54321] for seed in range(5)}
-    (claim,) = statements(
-        content(figure(claims=[{"claim": "c", "measured": {"mean": 0.5, "by seed": long}}]))
-    )
-    assert claim.short_pairs == [("mean", "0.5")] and len(claim.pairs) == 2
-    (claim,) = statements(
-        content(figure(claims=[{"claim": "c", "measured": {"by seed": long, "mean": 0.5}}]))
-    )
-    assert claim.short_pairs == claim.pairs, "the first is what the bound is of"
 
 
 def test_counts(figure: Make) -> None:
@@ -72,16 +61,48 @@ def test_an_inequality_has_as_many_digits_as_tell_its_sides_apart() -> None:
     assert told(0.5, 0.5, ">") == "x y 0.5 ≥ 0.5"
 
 
-def test_names_a_reader_knows_it_by_and_panels_it_speaks_of(figure: Make) -> None:
-    def named(reference: str) -> str:
-        return statements(content(replace(check("one/gd_plus_plus"), reference=reference)))[0].short_reference
+def test_the_heading_and_the_panels_of_a_statement(figure: Make) -> None:
+    def headed(**changes: str) -> tuple[str, str]:
+        (found,) = statements(content(replace(check("one/gd"), **changes)))
+        return found.title, found.short_title
 
-    assert (named("Lemmas 5 and 6"), named("Theorem 5.1; C.1")) == ("Lemma 5", "Theorem 5.1")
-    assert named("Section 5, eq. (11)") == "gd plus plus"
+    assert headed(title="Theorem 1: a layer") == ("Theorem 1: a layer", "Theorem 1")
+    assert headed(title="one/gd", reference="Section 5") == ("Section 5", "Section 5")
+    assert headed(title="", reference="") == ("one/gd", "one/gd")
     claims = [{"claim": f"{start} falls"} for start in ("(a)-(c) it", "(b) it", "(a) and (d) it", "it")]
-    found = statements(content(figure(claims=claims, reference="Appendix D, Figure 7")))
+    found = statements(content(figure(claims=claims)))
     assert [s.panels for s in found] == [("a", "b", "c"), ("b",), ("a", "d"), ()]
-    assert found[0].short_reference == "Figure 7"
+
+
+def test_a_document_may_say_itself_in_sentences_and_name_its_numbers(figure: Make) -> None:
+    entry = check()
+    told = {"sentence": "It holds.", "control_sentence": "It is rejected.", "meanings": {"risk": "the risk"}}
+    (found,) = statements(content(replace(entry, document={**(entry.document or {}), **told})))
+    assert (found.sentence, found.control_sentence, found.meanings) == tuple(told.values())
+
+
+def test_what_would_decide_a_statement_is_told_only_where_it_is_undecided(figure: Make) -> None:
+    hints = ["A matter of budget: icl figure figure=one/fig1 scale=paper decides.", "undecided: too short."]
+    for verdict in ("holds", "fails", "undecided"):
+        kept = hints if verdict == "undecided" else []
+        (of_check,) = statements(content(check(verdict=verdict, remarks=hints, notes=[])))
+        claim = {
+            "claim": "c",
+            "verdict": verdict,
+            "remarks": hints,
+            "notes": [*hints, "Two undecided points."],
+        }
+        (of_claim,) = statements(content(figure(claims=[claim])))
+        assert of_check.remarks == of_claim.remarks == kept
+        assert of_claim.notes == [*kept, "Two undecided points."]
+
+
+def test_a_statement_is_the_projects_own_by_its_config_or_its_claim(figure: Make) -> None:
+    entries = [check(), replace(check(), origin="icl"), replace(figure(), origin="icl")]
+    assert [s.is_own for s in statements(content(*entries))] == [False, True, True, True]
+    assert [s.is_own for s in statements(content(figure(claims=[{"claim": "c", "whose": "project"}])))] == [
+        True
+    ]
 
 
 def test_theorems_rank_before_lemmas_and_these_before_what_a_figure_shows(figure: Make) -> None:
@@ -101,4 +122,4 @@ def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) ->
     (statement,) = statements(content(replace(older, document=document)))
     assert (statement.remarks, statement.notes) == ([], [*REMARKS, *NOTES])
     (claim,) = statements(content(figure(claims=[{"claim": "c", "bound": 0.5}])))
-    assert claim.bound_text == "0.5" and claim.pairs == [("", "–")]
+    assert claim.bound_text == "0.5" and claim.numbers == [("", "–", "")]
