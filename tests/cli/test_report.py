@@ -147,7 +147,7 @@ def test_a_third_partys_paper(
     assert command in html.replace("&#39;", "'")
     write(conf, {"paper/other.yaml": "title: Of ones & twos\nterms: [{name: one, text: $1$}]\n"})
     assert icl("report", "only=[other]", *flags).code == 0
-    assert "Of ones &amp; twos</h3>" in (outputs / "report/smoke-other.html").read_text()
+    assert "Of ones &amp; twos</h2>" in (outputs / "report/smoke-other.html").read_text()
     write(conf, {lemma: "# @package check\n_target_: elsewhere.Two\n"})
     assert icl("report", *flags).code == 0, "a config that cannot be used does not hide the others"
     html = (outputs / "report/smoke.html").read_text()
