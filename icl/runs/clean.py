@@ -35,12 +35,12 @@ def find_garbage(outputs: str | Path, digest_of: Digest = current_digest) -> lis
     top = Path(outputs).resolve()
     found: list[Garbage] = []
     for place in layout.walk(top):
-        record = documents.read_json(place.path) or {}
+        record = documents.read_record(place.path) or {}
         digest = digest_of(record, top)
         if place.kind == layout.RUNS:
             found += _in_run(place.path.parent, digest)
         elif not is_live(place.path.with_suffix(".lock")):
-            why = json_records.complaint(documents.read_record(place.path), digest)
+            why = json_records.complaint(json_records.read(place.path), digest)
             found += [_garbage(place.path, f"stale: {why}")] if why else []
     for kind in (layout.RUNS, *layout.JSON_KINDS):
         found += _leftovers(top / kind)
@@ -74,7 +74,7 @@ def _in_run(folder: Path, digest: str | None) -> Iterator[Garbage]:
         yield _garbage(folder, why)
         return
     aside = folder / layout.SUPERSEDED
-    if aside.is_dir() and complaint(folder, documents.read_json(folder / "run.json")) is None:
+    if aside.is_dir() and complaint(folder, documents.read_record(folder / "run.json")) is None:
         yield _garbage(aside, "superseded: a later attempt is done")
     for place in (folder, folder / "checkpoints"):
         yield from (_garbage(path, "leftover temporary file") for path in _temporaries(place))
@@ -83,7 +83,7 @@ def _in_run(folder: Path, digest: str | None) -> Iterator[Garbage]:
 def _why_worthless(folder: Path, digest: str | None) -> str | None:
     if find_done(folder, digest) is not None:
         return None
-    run = documents.read_json(folder / "run.json")
+    run = documents.read_record(folder / "run.json")
     if run is None:
         return f"orphaned: {complaint(folder, run)}"
     if run.get("status") in ("running", "interrupted"):

@@ -309,6 +309,6 @@ def current_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
 
 
 def _todays_run(folder: Path, outputs: Path) -> Mapping[str, Any] | None:
-    run = documents.read_json(folder / "run.json")
+    run = documents.read_record(folder / "run.json")
     record = None if run is None else find_done(folder, current_digest(run, outputs))
     return None if record is None else {"mark": record.mark}

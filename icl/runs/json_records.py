@@ -14,7 +14,7 @@ from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, notify
 from icl.runs.provenance import provenance
 from icl.runs.redact import redact
 
-DAMAGED = "it is damaged, or of an older version"
+DAMAGED = "it is damaged, of an older version, or the record of another place"
 
 
 class JsonRecords:
@@ -44,7 +44,7 @@ class JsonRecords:
 
     def find(self, id: str, fingerprint: str, digest: str) -> Any | None:
         """Return the stored document if the current code made it."""
-        record = documents.read_record(self.path(id, fingerprint))
+        record = read(self.path(id, fingerprint))
         if record is None or complaint(record, digest) is not None:
             return None
         return record["document"]
@@ -52,7 +52,7 @@ class JsonRecords:
     def stale(self, id: str, fingerprint: str, digest: str) -> str | None:
         """Why `find` finds nothing where a file is; None where no file is or `find` finds it."""
         path = self.path(id, fingerprint)
-        return complaint(documents.read_record(path), digest) if path.exists() else None
+        return complaint(read(path), digest) if path.exists() else None
 
     def save(
         self,
@@ -87,11 +87,20 @@ class JsonRecords:
             lock.acquire(notify)
         try:
             path = self.path(id, fingerprint)
-            if path.exists() and complaint(documents.read_record(path), None) == DAMAGED:
+            if path.exists() and complaint(read(path), None) == DAMAGED:
                 notify(f"{path}: {DAMAGED}; it is made again")
             yield
         finally:
             lock.release()
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """Return the record in `path`; None where it is damaged, or was moved here from another place."""
+    record = documents.read_record(path)
+    if record is None:
+        return None
+    place = f"/{record.get('kind')}/{record.get('id')}/{record.get('fingerprint')}.json"
+    return record if path.as_posix().endswith(place) else None
 
 
 def complaint(record: Mapping[str, Any] | None, digest: str | None) -> str | None:

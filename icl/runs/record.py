@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("metrics.csv", "weights.npz")
 DATA_FILES = ("config.yaml", *_NUMBERS)
+VERDICTS = "verdicts.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +46,9 @@ class RunRecord:
 
     @functools.cached_property
     def verdicts(self) -> list[Any]:
-        """Verdicts of the checks the experiment names, [] where it names none."""
-        stored = documents.read_json(self.path / "verdicts.json")
-        return stored["verdicts"] if stored else []
+        """Verdicts on these very weights, of the checks the experiment names."""
+        stored = documents.read_record(self.path / VERDICTS)
+        return stored["verdicts"] if stored and stored.get("weights") == weights_digest(self.run) else []
 
     @functools.cached_property
     def weights(self) -> Mapping[str, np.ndarray]:
@@ -95,7 +96,7 @@ class RunRecord:
 def load_run(path: str | Path) -> RunRecord:
     """Return the finished run in folder `path`."""
     folder = Path(path).absolute()
-    run = documents.read_json(folder / "run.json")
+    run = documents.read_record(folder / "run.json")
     why = complaint(folder, run)
     if run is None or why is not None:
         raise InputError(f"path={path}: must be the folder of a finished run; {why}")
@@ -110,6 +111,8 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
         return f"it has schema version {run.get('schema')}, this is version {layout.SCHEMA}"
     if run.get("status") != "done":
         return f"its status is {run.get('status')}"
+    if not _is_at(folder, run):
+        return f"it is the record of {run.get('experiment')}/{run.get('fingerprint')}"
     if digest is not None and run.get("digest") != digest:
         return f"it was made with other code ({run.get('digest')}, now {digest})"
     for name, written in run.get("files", {}).items():
@@ -121,6 +124,27 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
         if written != size and file_digest(folder / name, now) != written["digest"]:
             return f"its {name} is damaged (not the bytes that were written)"
     return None
+
+
+def weights_digest(run: Mapping[str, Any]) -> str | None:
+    """Return the digest of the weights that belong to a run.json."""
+    written = run.get("files", {}).get("weights.npz")
+    return written["digest"] if isinstance(written, Mapping) else None
+
+
+def write_verdicts(folder: Path, run: Mapping[str, Any], verdicts: Sequence[Any]) -> None:
+    """Write the verdicts on a run's weights, with the digest of these weights."""
+    documents.write_record(folder / VERDICTS, {"verdicts": list(verdicts), "weights": weights_digest(run)})
+
+
+def _is_at(folder: Path, run: Mapping[str, Any]) -> bool:
+    """Return whether run.json names the folder it lies in. A copy elsewhere may have any name but that of
+    another run."""
+    place = folder.parent if folder.name == layout.SUPERSEDED else folder
+    if not layout.is_fingerprint(place.name):
+        return True
+    own = f"/{run.get('fingerprint')}"
+    return place.as_posix().endswith(f"/{run.get('experiment')}{own}" if layout.RUNS in place.parts else own)
 
 
 def _stat(path: Path) -> os.stat_result | None:
@@ -135,7 +159,7 @@ def _stat(path: Path) -> os.stat_result | None:
 def find_done(folder: Path, digest: str | None) -> RunRecord | None:
     """Return the finished run in `folder`, or the one that an unfinished repetition has set aside there."""
     for place in (folder, folder / layout.SUPERSEDED):
-        run = documents.read_json(place / "run.json")
+        run = documents.read_record(place / "run.json")
         if run is not None and complaint(place, run, digest) is None:
             return RunRecord(place, run)
     return None

@@ -30,7 +30,7 @@ from icl.runs import atomic, checkpoint, documents, layout
 from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, notify
 from icl.runs.metrics import MetricsWriter, Row, write_metrics
 from icl.runs.provenance import provenance
-from icl.runs.record import DATA_FILES, RunRecord, complaint, find_done
+from icl.runs.record import DATA_FILES, VERDICTS, RunRecord, complaint, find_done, write_verdicts
 from icl.runs.redact import redact
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RunStore:
         folder = self.path(experiment, fingerprint)
         if not folder.is_dir() or find_done(folder, digest) is not None:
             return None
-        return complaint(folder, documents.read_json(folder / "run.json"), digest)
+        return complaint(folder, documents.read_record(folder / "run.json"), digest)
 
     @contextlib.contextmanager
     def begin(
@@ -175,9 +175,9 @@ class ActiveRun:
         with atomic.writing(self._outputs):
             write_metrics(self.path / "metrics.csv", metrics, columns)
             _write_weights(self.path / "weights.npz", weights)
-            if verdicts is not None:
-                documents.write_record(self.path / "verdicts.json", {"verdicts": verdicts})
             files = {name: _written(self.path / name) for name in DATA_FILES}
+            if verdicts is not None:
+                write_verdicts(self.path, {"files": files}, verdicts)
             result = {"steps": steps, "seeds": list(seeds), "metrics": summary, "files": files}
             self._write_run("done", {**(extras or {}), **result, **provenance()})
         with contextlib.suppress(OSError):  # only in the way by now, and `icl clean` finds it
@@ -188,7 +188,7 @@ class ActiveRun:
         """Decides between a finished record, continuing and starting afresh."""
         self._lock = lock
         self._clock = time.monotonic()
-        root = documents.read_json(self.path / "run.json") or {}
+        root = documents.read_record(self.path / "run.json") or {}
         ours = root.get("digest") == self.digest and root.get("schema") == layout.SCHEMA
         done = find_done(self.path, self.digest)
         if not force and done is not None and done.path == self.path:
@@ -221,7 +221,7 @@ class ActiveRun:
         self._write_run("running")
 
     def _start_afresh(self, root: Mapping[str, Any]) -> None:
-        set_aside = documents.read_json(self.path / layout.SUPERSEDED / "run.json") or {}
+        set_aside = documents.read_record(self.path / layout.SUPERSEDED / "run.json") or {}
         self.attempt = max(root.get("attempt", 0), set_aside.get("attempt", 0)) + 1
         if complaint(self.path, root) is None:
             self._supersede()
@@ -232,7 +232,7 @@ class ActiveRun:
 
     def _prepare(self, config: Mapping[str, Any]) -> None:
         """Prepare the folder, and finish what an earlier session, killed at any moment, left undone."""
-        for name in ("traceback.txt", "verdicts.json", "weights.npz"):
+        for name in ("traceback.txt", VERDICTS, "weights.npz"):
             _discard(self.path / name)
         _write_yaml(self.path / "config.yaml", redact(config))
 
@@ -248,7 +248,7 @@ class ActiveRun:
 
     def _restore(self) -> RunRecord:
         """Restore the record set aside: the attempt that was to replace it was made with other code."""
-        for name in ("verdicts.json", "traceback.txt"):
+        for name in (VERDICTS, "traceback.txt"):
             _discard(self.path / name)
         _copy_record(self.path / layout.SUPERSEDED, self.path)
         for name in (layout.SUPERSEDED, "checkpoints"):
@@ -256,7 +256,7 @@ class ActiveRun:
         return self._record()
 
     def _record(self) -> RunRecord:
-        run = documents.read_json(self.path / "run.json")
+        run = documents.read_record(self.path / "run.json")
         assert run is not None
         return RunRecord(self.path, run)
 
@@ -290,7 +290,7 @@ class ActiveRun:
 
     def _is_done(self) -> bool:
         """Return whether run.json is there, since an interruption may fall right after its rename."""
-        return (documents.read_json(self.path / "run.json") or {}).get("status") == "done"
+        return (documents.read_record(self.path / "run.json") or {}).get("status") == "done"
 
     def _insist(self) -> None:
         if self._is_done():
@@ -301,7 +301,7 @@ class ActiveRun:
 
 def _damage(folder: Path) -> str | None:
     """Return what is damaged in a finished record."""
-    root = documents.read_json(folder / "run.json")
+    root = documents.read_record(folder / "run.json")
     if root is None:
         return complaint(folder, root) if (folder / "run.json").exists() else None
     return complaint(folder, root) if root.get("status") == "done" else None
@@ -315,7 +315,7 @@ def _can_continue(error: BaseException) -> bool:
 
 def _copy_record(source: Path, target: Path) -> None:
     """Copy a finished record file by file, run.json last."""
-    for name in (*DATA_FILES, "verdicts.json", "run.json"):
+    for name in (*DATA_FILES, VERDICTS, "run.json"):
         if (source / name).exists():
             atomic.write_bytes(target / name, (source / name).read_bytes())
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.errors import InputError, Unavailable
-from icl.runs import atomic, documents, layout
+from icl.runs import atomic, documents, json_records, layout
 from icl.runs.bootstrap import bootstrap
 from icl.runs.lock import is_live
 from icl.runs.record import complaint
@@ -211,7 +211,7 @@ def read_sweep(path: str | Path) -> StoredSweep:
     """Return the sweep in this folder, or the one that this file belongs to."""
     folder = Path(path).absolute()
     folder = folder.parent if folder.name in (PLAN, TABLE) else folder
-    plan = documents.read_json(folder / PLAN)
+    plan = documents.read_record(folder / PLAN)
     if plan is None or plan.get("schema") != layout.SCHEMA or folder.parent.name != SWEEPS:
         raise InputError(f"sweep={path}: must be the folder of a sweep, such as outputs/sweeps/FINGERPRINT")
     jobs = tuple(
@@ -226,7 +226,7 @@ def stored_sweeps(outputs: Path) -> list[Path]:
 
 
 def _of_run(folder: Path) -> Outcome:
-    run = documents.read_json(folder / "run.json")
+    run = documents.read_record(folder / "run.json")
     if run is None:
         return Outcome("waiting", folder)
     if run.get("status") == "done" and complaint(folder, run) is None:
@@ -239,7 +239,7 @@ def _of_run(folder: Path) -> Outcome:
 
 
 def _of_document(path: Path) -> Outcome:
-    record = documents.read_record(path)
+    record = json_records.read(path)
     if record is None or not isinstance(record.get("document"), dict):
         return Outcome("running" if is_live(path.with_suffix(".lock")) else "waiting", path)
     measured = record["document"].get("measured", {})

@@ -20,7 +20,7 @@ from icl.jobs.requests.request import Found
 from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, with_result
 from icl.report.content import ReportEntry
 from icl.runs.code import current_digest
-from icl.runs.documents import read_json
+from icl.runs.documents import read_record
 
 ORDER = tuple(kind.group for kind in SHOWN)
 
@@ -73,7 +73,7 @@ def _past(entry: ReportEntry, found: Found, outputs: Path) -> dict[str, float]:
         return {str(entry.id): found.document["seconds"]}
     past = {str(entry.id): found.document["drawing_seconds"]}
     for place in found.document["runs"]:
-        run = read_json(Path(place) / "run.json") or {}
+        run = read_record(Path(place) / "run.json") or {}
         if run.get("digest") != current_digest(run, outputs):
             past[place] = run.get("seconds", 0.0)
     return past

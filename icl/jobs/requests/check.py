@@ -24,9 +24,9 @@ from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog
 from icl.progress import listening
 from icl.runs.code import code_digest
-from icl.runs.documents import read_record, same, to_json
+from icl.runs.documents import same, to_json
 from icl.runs.fingerprint import fingerprint
-from icl.runs.json_records import JsonRecords, complaint
+from icl.runs.json_records import JsonRecords, complaint, read
 from icl.text import measurement
 from icl.verdicts import VERDICTS
 
@@ -87,7 +87,7 @@ class CheckRequest:
 
     def lookup(self, session: Session) -> Found | None:
         path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
-        record = read_record(path)
+        record = read(path)
         if record is None or complaint(record, None) is not None:
             return None
         stored = record["document"]

@@ -33,9 +33,9 @@ from icl.loggers.run_log import DocumentLog, model_of
 from icl.progress import listening
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
-from icl.runs.documents import read_record, same
+from icl.runs.documents import same
 from icl.runs.fingerprint import fingerprint
-from icl.runs.json_records import JsonRecords, complaint
+from icl.runs.json_records import JsonRecords, complaint, read
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.text import brief, outcome
@@ -90,7 +90,7 @@ class FigureRequest:
 
     def lookup(self, session: Session) -> Found | None:
         path = JsonRecords(session.outputs, "figures").path(self._key, self.identity)
-        record = read_record(path)
+        record = read(path)
         if record is None or complaint(record, None) is not None:
             return None
         document = {**_with_current_paths(record["document"], path.parent, session.outputs), "cached": True}

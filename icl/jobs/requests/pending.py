@@ -10,8 +10,8 @@ from icl.jobs.requests.given_weights import of_run
 from icl.jobs.requests.run_logs import RunLogs
 from icl.jobs.requests.weight_checks import WeightCheck, evaluate
 from icl.runs import atomic, layout
-from icl.runs.documents import read_json, write_record
-from icl.runs.record import RunRecord
+from icl.runs.documents import read_record
+from icl.runs.record import VERDICTS, RunRecord, write_verdicts
 
 if TYPE_CHECKING:
     from icl.training.plan import TrainingPlan
@@ -65,14 +65,14 @@ class EvaluateChecks:
         return f"not evaluated yet: {', '.join(names)}" if names else ""
 
     def run(self, request: RunRequest, record: RunRecord, session: Session) -> RunRecord:
-        path = record.path / "verdicts.json"
-        if path.exists() and read_json(path) is None:
+        path = record.path / VERDICTS
+        if path.exists() and read_record(path) is None:
             session.info(f"{path}: is damaged; its checks are evaluated again")
         new = evaluate(self._missing(request, record), of_run(record.path))
         names = {verdict["check"] for verdict in new}
         kept = [verdict for verdict in record.verdicts if verdict["check"] not in names]
         with atomic.writing(session.outputs):
-            write_record(path, {"verdicts": [*kept, *new]})
+            write_verdicts(record.path, record.run, [*kept, *new])
         return RunRecord(record.path, record.run)  # the old one has read its verdicts
 
     def _missing(self, request: RunRequest, record: RunRecord) -> list[WeightCheck]:

@@ -31,7 +31,7 @@ from icl.jobs.requests.run_logs import RunLogs
 from icl.jobs.requests.weight_checks import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
 from icl.runs import layout
 from icl.runs.code import TRAINING, code_digest, targets
-from icl.runs.documents import read_json, same
+from icl.runs.documents import read_record, same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, complaint, find_done, load_run
 from icl.runs.redact import redact
@@ -257,7 +257,7 @@ class TrainRequest:
         alone = _identity(self.science, self.seeds, 1)
         for count in range(1, PROCESSES + 1):
             name = _of_processes(alone, count)
-            run = read_json(own.parent / name / "run.json") if name in there else None
+            run = read_record(own.parent / name / "run.json") if name in there else None
             if run is not None and run.get("status") in ("running", "interrupted"):
                 raise InputError(
                     f"trainer.devices, trainer.num_nodes: {own.parent / name} was started with {count} "

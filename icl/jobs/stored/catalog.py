@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, nearest
-from icl.runs import documents, json_records, layout, record
+from icl.runs import json_records, layout, record
 
 _TARGET = re.compile(r"^\s*_target_: (\S+)$", re.MULTILINE)
 _KEY = r"([a-z]\w*): (\S.*?)(?: +#.*)?$"
@@ -99,7 +99,7 @@ def has_result(outputs: Path, kind: Kind, id: str) -> bool:
         return any(record.find_done(path, None) is not None for path in _folders(folder))
     scales = SCALES if kind.records == "figures" else ()
     return any(
-        json_records.complaint(documents.read_record(path), None) is None
+        json_records.complaint(json_records.read(path), None) is None
         for place in (folder, *(folder / scale for scale in scales))
         for path in place.glob("*.json")
     )
@@ -134,7 +134,7 @@ def target_of(kind: Kind, id: str, configs: ConfigDirs) -> str:
 def _latest(folder: Path) -> Any:
     """Return the document of the record that was written last."""
     paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    records = (documents.read_record(path) for path in paths)
+    records = (json_records.read(path) for path in paths)
     return next(
         (r["document"] for r in records if r is not None and json_records.complaint(r, None) is None), None
     )

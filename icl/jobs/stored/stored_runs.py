@@ -18,7 +18,7 @@ from icl.jobs.stored.run_names import names_of
 from icl.report.content import MetricSummary, ReportedRun, SweptRuns
 from icl.runs import layout
 from icl.runs.bootstrap import bootstrap
-from icl.runs.documents import read_json
+from icl.runs.documents import read_record
 from icl.runs.metric_kinds import RISKS, kind_of
 from icl.runs.record import RunRecord
 from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
@@ -44,7 +44,7 @@ def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
 
 
 def _run(place: layout.Place, outputs: Path) -> Iterator[ReportedRun]:
-    run = read_json(place.path) or {}
+    run = read_record(place.path) or {}
     if run.get("steps") and run.get("metrics"):
         numbers = [
             MetricSummary(name, kind_of(name), **bootstrap(list(run["metrics"][name]["by_seed"].values())))
