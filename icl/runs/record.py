@@ -63,7 +63,7 @@ class RunRecord:
         """Identity of the numbers, for what is made from the run: unchanged if it is made again with the same
         numbers."""
         files = {name: self.run["files"][name] for name in _NUMBERS if name in self.run.get("files", {})}
-        contents = {name: w if isinstance(w, int) else w["digest"] for name, w in files.items()}
+        contents = {name: written["digest"] for name, written in files.items()}
         return [self.run["fingerprint"], self.run["digest"], contents]
 
     @property
@@ -116,20 +116,19 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
     if digest is not None and run.get("digest") != digest:
         return f"it was made with other code ({run.get('digest')}, now {digest})"
     for name, written in run.get("files", {}).items():
-        size = written if isinstance(written, int) else written["bytes"]  # older records: the size alone
         now = _stat(folder / name)
         there = 0 if now is None else now.st_size
-        if there != size:
-            return f"its {name} is damaged ({there} of {size} bytes)"
-        if written != size and file_digest(folder / name, now) != written["digest"]:
+        if there != written["bytes"]:
+            return f"its {name} is damaged ({there} of {written['bytes']} bytes)"
+        if file_digest(folder / name, now) != written["digest"]:
             return f"its {name} is damaged (not the bytes that were written)"
     return None
 
 
 def weights_digest(run: Mapping[str, Any]) -> str | None:
     """Return the digest of the weights that belong to a run.json."""
-    written = run.get("files", {}).get("weights.npz")
-    return written["digest"] if isinstance(written, Mapping) else None
+    written = run.get("files", {}).get("weights.npz", {})
+    return written.get("digest")
 
 
 def write_verdicts(folder: Path, run: Mapping[str, Any], verdicts: Sequence[Any]) -> None:

@@ -82,7 +82,8 @@ def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
     folder.mkdir(parents=True)
     for settings, scales in (({}, ("laptop",)), ({"starts": 1}, ("smoke",)), ({"dim": 3}, ())):
         document = {"verdict": "undecided", "settings": shipped | settings}
-        write_record(folder / "0123456789ab.json", {"schema": SCHEMA, "document": document})
+        place = {"kind": "checks", "id": "ahn/global_optimum", "fingerprint": "0123456789ab"}
+        write_record(folder / "0123456789ab.json", {"schema": SCHEMA, **place, "document": document})
         assert stored_results(outputs, kind, "ahn/global_optimum", configs) == [
             StoredResult(scales, ("undecided",))
         ]

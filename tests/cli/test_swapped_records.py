@@ -43,7 +43,9 @@ def test_the_verdicts_of_another_run_are_not_its_own(icl: Run, tiny: Run) -> Non
 
 
 def test_swapped_checks_are_measured_again(icl: Run, outputs: Path) -> None:
-    asked = [("check", "check=ahn/lemma5", f"check.dim={dim}", "scale=smoke", "format=json") for dim in (2, 3)]
+    asked = [
+        ("check", "check=ahn/lemma5", f"check.dim={dim}", "scale=smoke", "format=json") for dim in (2, 3)
+    ]
     before = [icl(*words).json for words in asked]
     swap(*(outputs / "checks/ahn/lemma5").glob("*.json"))
     assert "another place" in icl("clean", "format=json").json["found"][0]["why"]

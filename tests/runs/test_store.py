@@ -359,16 +359,6 @@ def test_a_damaged_run_json_is_no_record(store, path, begin, finish, record, har
     assert find(store) is not None
 
 
-def test_records_of_before_contents_had_digests_still_count(store, path, record):
-    older = json.loads((path / "run.json").read_text())
-    del older["seal"]
-    older["files"] = {name: written["bytes"] for name, written in older["files"].items()}
-    (path / "run.json").write_text(json.dumps(older))
-    assert find(store) is not None
-    (path / "config.yaml").write_bytes(b"")
-    assert "its config.yaml is damaged" in stale(store)
-
-
 # Force
 
 

@@ -1,13 +1,13 @@
 """Tests that a sweep's table is made of its jobs' records, and of nothing else."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icl.errors import InputError
+from icl.runs.documents import write_record
 from icl.runs.lock import Lock
 from icl.runs.sweeps import Outcome, StoredSweep, SweptJob, read_sweep, stored_sweeps
 
@@ -30,7 +30,8 @@ def done(loss: float, i: int, risk: float | None = None) -> Outcome:
 def record(sweep: StoredSweep, i: int, **run: Any) -> Path:
     folder = sweep.outcome(sweep.jobs[i]).path
     folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps({"schema": 1, "status": "running", **run}))
+    own = {"schema": 1, "status": "running", "experiment": sweep.jobs[i].id, "fingerprint": folder.name}
+    write_record(folder / "run.json", own | run)
     return folder
 
 
