@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from icl.errors import one_of, whole
+from icl.errors import InputError, one_of, whole
 from icl.models import tokens
 from icl.models.batched import from_left
 from icl.models.gram import stack_output
-from icl.models.matrices import Matrices
+from icl.models.matrices import MAX_LAYERS, Matrices
 
 PATHS = ("gram", "tokens")
 
@@ -62,40 +63,71 @@ class Parametrization(Matrices):
         raise TypeError(f"{type(self).__name__} is not sparse")
 
 
-class SparseA(Parametrization):
-    """Eq. (8): P = [[0, 0], [0, 1]], Q = -[[A, 0], [0, 0]]."""
+class Sparse(Parametrization):
+    """Families whose layers have a matrix A, and B. `shared`: one layer is applied `layers` times."""
 
     sparse = True
-    A: Tensor
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"A": (self.layers, self.dim, self.dim)}
-
-    def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
-        return -self.A, None
+    def __init__(
+        self,
+        dim: int,
+        layers: int = 3,
+        init_std: float | Sequence[float] = 1e-4,
+        path: str = "gram",
+        activation: str = "identity",
+        shared: bool = False,
+    ) -> None:
+        super().__init__(dim, layers, init_std, path, activation)
+        if not isinstance(shared, bool):
+            raise InputError(f"model.shared={shared}: must be true or false")
+        self.shared = shared
 
     def stack(self) -> tuple[Tensor, Tensor]:
         return sparse_stack(*self.sparse_weights())
 
+    def looped(self, loops: int) -> Self:
+        """Return the same shared layer, applied `loops` times."""
+        if not self.shared:
+            raise InputError(f"loops={loops}: needs a layer that is shared, model.shared=true")
+        other = self.sharing(list(self.matrices().values()))
+        other.layers = whole("loops", loops, 1, MAX_LAYERS)
+        return other
 
-class SparseAB(Parametrization):
+    def _size(self, layers: int) -> tuple[int, int, int]:
+        return 1 if self.shared else layers, self.dim, self.dim
+
+    def _by_layer(self, M_RLDD: Tensor, layers: int) -> Tensor:
+        return M_RLDD.expand(-1, layers, -1, -1)  # of the one that is shared, or of all
+
+
+class SparseA(Sparse):
+    """Eq. (8): P = [[0, 0], [0, 1]], Q = -[[A, 0], [0, 0]]."""
+
+    A: Tensor
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"A": self._size(self.layers)}
+
+    def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
+        return self._by_layer(-self.A, self.layers), None
+
+
+class SparseAB(Sparse):
     """Eq. (11): P = [[B, 0], [0, 1]], Q = [[A, 0], [0, 0]]. The last B has no effect and is left out."""
 
-    sparse = with_b = True
+    with_b = True
     A: Tensor
     B: Tensor
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {"A": (self.layers, self.dim, self.dim)}
+        found: dict[str, tuple[int, ...]] = {"A": self._size(self.layers)}
         if self.layers > 1:
-            found["B"] = (self.layers - 1, self.dim, self.dim)
+            found["B"] = self._size(self.layers - 1)
         return found
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.A, self.B if self.layers > 1 else None
-
-    def stack(self) -> tuple[Tensor, Tensor]:
-        return sparse_stack(*self.sparse_weights())
+        A_RLDD = self._by_layer(self.A, self.layers)
+        return A_RLDD, self._by_layer(self.B, self.layers - 1) if self.layers > 1 else None
 
 
 class MultiHead(Parametrization):
@@ -179,6 +211,13 @@ class LinearTransformerBlock(Full):
 
     def ends(self) -> tuple[Tensor | None, Tensor | None]:
         return None, (self.W2[:, 0, :, -1:].mT @ self.W1[:, 0])[:, 0]
+
+
+def looped(family: Matrices, loops: int) -> Sparse:
+    """Return the family's shared layer, applied `loops` times."""
+    if not isinstance(family, Sparse):
+        raise InputError(f"loops={loops}: needs sparse_a or sparse_ab with model.shared=true")
+    return family.looped(loops)
 
 
 def sparse_stack(A_RLDD: Tensor, B_RLDD: Tensor | None) -> tuple[Tensor, Tensor]:

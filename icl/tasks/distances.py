@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
 from icl.tasks.law import Model
@@ -20,6 +21,7 @@ class Distances:
     def __init__(self, root_RDD: Tensor, model: Model) -> None:
         self.root_RDD = root_RDD
         self.shapes = model.parametrization.shapes()
+        self.shared = getattr(model.parametrization, "shared", False)
 
     def names(self) -> Sequence[str]:
         if "A" not in self.shapes:
@@ -27,10 +29,21 @@ class Distances:
         layers = {name: range(shape[0]) for name, shape in self.shapes.items()}
         names = ["dist_preconditioned", "dist_plain"]
         names += [f"dist_{kind}_A{i}" for kind in ("preconditioned", "plain") for i in layers["A"]]
-        return names + [f"dist_B{i}" for i in layers.get("B", ())]
+        names += [f"dist_B{i}" for i in layers.get("B", ())]
+        return [*names, "spectrum_real", "spectrum_imag"] if self.shared else names
 
     def at(self, model: Model) -> Mapping[str, Tensor]:
-        return distances(model.parametrization.matrices(), self.root_RDD)
+        matrices = model.parametrization.matrices()
+        found = distances(matrices, self.root_RDD)
+        return found | spectrum(matrices["A"], self.root_RDD) if self.shared else found
+
+
+def spectrum(A_RLDD: Tensor, root_RDD: Tensor) -> dict[str, Tensor]:
+    """Return the eigenvalue of the shared A in whitened coordinates that is farthest from the real line."""
+    eigenvalues_RD = torch.linalg.eigvals(root_RDD.mT @ A_RLDD[:, 0] @ root_RDD)
+    farthest_R1 = eigenvalues_RD.imag.argmax(1, keepdim=True)
+    found_R = eigenvalues_RD.gather(1, farthest_R1)[:, 0]
+    return {"spectrum_real": found_R.real, "spectrum_imag": found_R.imag}
 
 
 def distances(matrices: Mapping[str, Tensor], root_RDD: Tensor) -> dict[str, Tensor]:

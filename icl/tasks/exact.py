@@ -5,19 +5,24 @@ R replicas, L layers, D covariates.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from icl.tasks.gaussian_prompts import GaussianPrompts
+from icl.tasks.integrated import degree_of_risk
 from icl.tasks.law import Model, RiskFunction
 from icl.theory.expected_traces import sparse_a_risk
+from icl.theory.plane_rule import plane_rule
 from icl.theory.quadratic import QuadraticRisk
 
 EXACT_SPARSE_A_LAYERS = 3  # icl.theory.expected_traces: words of length 2 L
 EXACT_LAYER_DIM = 20
+EXACT_PLANE_DEGREE = 48  # of the risk in S; the rule at dim 2 has some degree^3 / 16 nodes
 EXACT_WHERE = (
-    f"one layer at dim <= {EXACT_LAYER_DIM}, or sparse_a of {EXACT_SPARSE_A_LAYERS} at most with "
-    "read_out -1, prior mean 0 and neither noise nor guess"
+    f"one layer at dim <= {EXACT_LAYER_DIM}, or sparse_a of {EXACT_SPARSE_A_LAYERS} at most (at dim 2 "
+    f"of {EXACT_PLANE_DEGREE // 2}, and sparse_ab of 3) with read_out -1, prior mean 0 and neither noise "
+    "nor guess"
 )
 
 
@@ -31,9 +36,12 @@ def exact_risk(model: Model, law: GaussianPrompts) -> RiskFunction | None:
         return _one_layer(law)
     centred = law.label_noise == 0 and not law.mean_RD.any() and not law.guesses
     signed = law.read_out == -1  # Lemma 6: only then is the error v^T K u
-    if family.sparse and not family.with_b and family.layers <= EXACT_SPARSE_A_LAYERS and centred and signed:
+    if not (family.sparse and centred and signed):
+        return None
+    if not family.with_b and family.layers <= EXACT_SPARSE_A_LAYERS:
         return _sparse_a(law)
-    return None
+    degree = degree_of_risk(model)
+    return _in_the_plane(law, degree) if law.dim == 2 and degree <= EXACT_PLANE_DEGREE else None
 
 
 def _one_layer(law: GaussianPrompts) -> RiskFunction:
@@ -77,5 +85,19 @@ def _sparse_a(law: GaussianPrompts) -> RiskFunction:
             return sparse_a_risk(white_RLDD, identity, Sigma_w_RDD[0], law.context_R[0])
         one_by_one = zip(white_RLDD, Sigma_w_RDD, law.context_R, strict=True)
         return torch.stack([sparse_a_risk(A_LDD, identity, Sigma_w, n) for A_LDD, Sigma_w, n in one_by_one])
+
+    return risk
+
+
+def _in_the_plane(law: GaussianPrompts, degree: int) -> RiskFunction:
+    """Sum the risk given each context over the nodes of a rule for S, any number of layers at dim 2."""
+    rules = [plane_rule(context, degree) for context in law.context_R]
+    S_RBEE = law.u_root_REE[:, None] @ torch.from_numpy(np.stack([G_JDD for G_JDD, _ in rules]))
+    S_REEB = (S_RBEE @ law.u_root_REE.mT[:, None]).movedim(1, -1).contiguous()
+    weight_RB = torch.from_numpy(np.stack([weight_J for _, weight_J in rules]))
+
+    def risk(model: Model) -> Tensor:
+        given = S_REEB, law.label_root_REK, law.query_root_RED
+        return (weight_RB * model.risk_of_contexts(*given, read_out=law.read_out)).sum(-1)
 
     return risk

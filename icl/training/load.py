@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from icl.config import instantiate, target_class
 from icl.errors import InputError, Unavailable
 from icl.models import LinearTransformer, Transformer
+from icl.models.parametrizations import looped
 from icl.runs import record
 from icl.runs.record import RunRecord
 from icl.tasks.law import Law, Task
@@ -56,9 +57,16 @@ class Predictor(nn.Module):
         super().__init__()
         self.model, self._law = model, law
 
-    def forward(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor, x_query: ArrayLike | Tensor) -> Tensor:
+    def forward(
+        self,
+        x: ArrayLike | Tensor,
+        y: ArrayLike | Tensor,
+        x_query: ArrayLike | Tensor,
+        loops: int | None = None,
+    ) -> Tensor:
         """Predictions in the sign of the labels, one row for each seed: (R, B) of B prompts x (B, N, D),
-        y (B, N), x_query (B, D), and (R,) of one prompt x (N, D), y (N,), x_query (D,)."""
+        y (B, N), x_query (B, D), and (R,) of one prompt x (N, D), y (N,), x_query (D,). `loops`: how often a
+        shared layer (model.shared=true) is applied; as in training, if not given."""
         given = [self._read(value) for value in (x, y, x_query)]
         one, D = given[0].ndim == 2, self._law.dim
         x_BND, y_BN, x_query_BD = (value[None] for value in given) if one else given
@@ -70,7 +78,8 @@ class Predictor(nn.Module):
                 raise InputError(f"{name}: has shape {found}, must be of {wanted}, with d = {D}")
         R = len(self._law.context_R)
         shared = [value[None].expand(R, *value.shape) for value in (x_BND, y_BN, x_query_BD)]
-        predicted_RB = self.model.predict(self._law.encode(*shared))
+        model = self.model if loops is None else self.model.on(looped(self.model.parametrization, loops))
+        predicted_RB = model.predict(self._law.encode(*shared))
         return predicted_RB[:, 0] if one else predicted_RB
 
     def _read(self, value: ArrayLike | Tensor) -> Tensor:

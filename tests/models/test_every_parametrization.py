@@ -21,6 +21,8 @@ CASES = [
     ("Full", {}),
     ("SparseA", {}),
     ("SparseAB", {}),
+    ("SparseA", {"shared": True}),
+    ("SparseAB", {"shared": True}),
     ("YqLSA", {}),
     ("MultiHead", {"heads": 1}),
     ("MultiHead", {"heads": 3}),

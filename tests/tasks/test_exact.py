@@ -10,7 +10,7 @@ from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.ahn.risk_on_s import risk_on_s
-from icl.tasks.exact import exact_risk
+from icl.tasks.exact import _in_the_plane, exact_risk
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 
@@ -38,9 +38,12 @@ def test_replicas_together_are_told_apart():
 
 
 def test_no_exact_risk_where_there_is_none():
+    wide = LinearRegression(dim=3, task_covariance="inverse").law([0])
+    assert exact_risk(LinearTransformer(SparseAB(3, 2)), wide) is None
+    assert exact_risk(LinearTransformer(SparseA(3, 4)), wide) is None
     law = LinearRegression(**INVERSE).law([0])
-    assert exact_risk(LinearTransformer(SparseAB(2, 2)), law) is None
-    assert exact_risk(LinearTransformer(SparseA(2, 4)), law) is None
+    assert exact_risk(LinearTransformer(SparseAB(2, 4)), law) is None
+    assert exact_risk(LinearTransformer(SparseA(2, 25)), law) is None
     assert exact_risk(LinearTransformer(Full(2, 2)), law) is None
     assert exact_risk(LinearTransformer(SparseA(2, 1), "tokens", "relu"), law) is None
     noisy = LinearRegression(dim=2, label_noise=0.1).law([0])
@@ -52,6 +55,22 @@ def test_no_exact_risk_where_there_is_none():
         guessed = LinearRegression(**INVERSE, **guess).law([0])
         assert exact_risk(LinearTransformer(SparseA(2, 2)), guessed) is None
         assert risk_on_s(LinearTransformer(SparseA(2, 2)), guessed) is None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_two_covariates_have_an_exact_risk_at_any_depth(shared):
+    """Compare the rule for S with words at three layers, and with the polynomial on the set S at six."""
+    law = LinearRegression(**INVERSE | {"context": [5, 9]}).law([0, 1])
+    three = SparseA(2, 3, 0.3, shared=shared)
+    three.initialise([0, 1])
+    model = LinearTransformer(three)
+    torch.testing.assert_close(
+        _in_the_plane(law, 6)(model), exact_risk(model, law)(model), rtol=1e-12, atol=0
+    )
+    six = SparseA(2, 6, shared=shared)
+    six.load({"A": 0.4 * torch.linalg.inv(law.Sigma_RDD)[:, None].repeat(1, six.shapes()["A"][0], 1, 1)})
+    expected = [InvariantRisk(2, n, 6).value([0.4] * 6) for n in (5, 9)]
+    assert exact_risk(LinearTransformer(six), law)(LinearTransformer(six)).tolist() == pytest.approx(expected)
 
 
 def test_risk_on_s_is_the_polynomial_at_the_projection():
@@ -76,3 +95,17 @@ def test_risk_on_s_is_the_polynomial_at_the_projection():
     found = risk_on_s(model, law)(model)
     assert found[0].item() == pytest.approx(InvariantRisk(2, 5, 2, True).value([0.3, 0.5], [0.21]), rel=1e-12)
     assert torch.allclose(risks, found, rtol=0.02)
+
+
+def test_a_shared_layer_records_the_eigenvalue_farthest_from_the_real_line():
+    law = LinearRegression(**INVERSE).law([0, 1])
+    family, (a, b) = SparseA(2, 3, shared=True), (0.8, 0.3)
+    white_DD = torch.tensor([[a, -b], [b, a]], dtype=torch.float64)
+    inverse_RDD = torch.linalg.inv(law.root_RDD)
+    family.load({"A": (inverse_RDD.mT @ white_DD @ inverse_RDD)[:, None]})
+    observed = law.observe(LinearTransformer(family))
+    found = observed.at(LinearTransformer(family))
+    assert set(found) == set(observed.names())
+    for name, value in (("spectrum_real", a), ("spectrum_imag", b)):
+        assert found[name].tolist() == pytest.approx([value] * 2)
+    assert "spectrum_imag" not in law.observe(LinearTransformer(SparseA(2, 3))).names()

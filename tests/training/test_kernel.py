@@ -9,12 +9,20 @@ import torch
 
 from icl.errors import InputError
 from icl.kernel import library
-from icl.models import Full, SparseAB
+from icl.models import Full, SparseA, SparseAB
 from icl.training import settings
 from icl.training.settings import TrainerSettings
 from tests.training.conftest import MakePlan, stopped_at, train_one
 
 needs_kernel = pytest.mark.skipif(library.why_none() is not None, reason=f"no kernel: {library.why_none()}")
+
+
+FAMILIES = [
+    lambda dim: SparseAB(dim, 3, 0.1),
+    lambda dim: Full(dim, 2, 0.1),
+    lambda dim: SparseA(dim, 3, 0.1, shared=True),
+    lambda dim: SparseAB(dim, 3, 0.1, shared=True),
+]
 
 
 def plan_with(make_plan: MakePlan, kernel: str, name: str = "", **given: Any) -> Any:
@@ -23,7 +31,7 @@ def plan_with(make_plan: MakePlan, kernel: str, name: str = "", **given: Any) ->
 
 
 @needs_kernel
-@pytest.mark.parametrize("family", [lambda dim: SparseAB(dim, 3, 0.1), lambda dim: Full(dim, 2, 0.1)])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_kernel_trains_the_same_weights(make_plan: MakePlan, family: Any) -> None:
     runs = {
         kernel: train_one(plan_with(make_plan, kernel, family=family)).record

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from icl.models import Encoder, LinearTransformer, MultiHead, SparseAB
+from icl.errors import InputError
+from icl.models import Encoder, LinearTransformer, MultiHead, SparseA, SparseAB
 from icl.tasks import LinearRegression
 from icl.training.load import Predictor
 
@@ -69,3 +70,17 @@ def test_exported_and_traced(model: Predictor) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)
         traced = torch.jit.trace(model, first)
     assert torch.allclose(traced(*second), wanted, rtol=1e-12)
+
+
+def test_a_shared_layer_is_applied_as_often_as_asked() -> None:
+    """Compare with a stack of six equal layers; a model whose layers differ has none to repeat."""
+    one, six = SparseA(3, 2, 0.3, shared=True), SparseA(3, 6)
+    one.initialise(SEEDS)
+    six.load({"A": one.A.detach().repeat(1, 6, 1, 1)})
+    law = LinearRegression(dim=3, context=5).law(SEEDS)
+    model, given = Predictor(LinearTransformer(one), law), prompts()
+    assert torch.equal(model(*given, loops=6), Predictor(LinearTransformer(six), law)(*given))
+    assert torch.equal(model(*given, loops=2), model(*given))
+    for wrong, loops, words in ((one, 0, "loops=0: must be"), (six, 3, r"model\.shared=true")):
+        with pytest.raises(InputError, match=words):
+            Predictor(LinearTransformer(wrong), law)(*given, loops=loops)

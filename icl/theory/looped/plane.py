@@ -9,10 +9,7 @@ Then M = I - A^T G has
     |M|_F^2 = 2 - 2 a s - 4 h u + (a^2 + b^2 + h^2)(s^2 - 2 p) + 4 a h s u + 4 b h s v,
 
 and by Cayley and Hamilton M^L = P M - Q I with P, Q polynomials in trace and determinant. The direction of
-(u, v) is uniform and independent of (s, p), u^2 + v^2 = s^2/4 - p; and (Bartlett) n^(i + 2j) E s^i p^j is
-prod_(k<j) (n + 2k)(n - 1 + 2k) prod_(k<i) (2n + 4j + 2k). So f is a polynomial in a, b^2, h^2.
-
-J nodes of the rule: n s ~ chi^2_2n and 4 p / s^2 ~ Beta((n - 1)/2, 1) are independent.
+(u, v) is uniform and independent of (s, p), and u^2 + v^2 = s^2/4 - p. So f is a polynomial in a, b^2, h^2.
 """
 
 from __future__ import annotations
@@ -21,13 +18,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from math import comb, factorial, prod
-
-import numpy as np
+from math import comb, factorial
 
 from icl.theory.looped.polynomials import Polynomial, polynomial
 from icl.theory.looped.weighted import WeightedRisk
-from icl.theory.quadrature import gauss_rule
+from icl.theory.plane_rule import plane_rule, trace_determinant
 
 MAX_LAYERS = 12
 _NAMES = "abhspuv"
@@ -68,21 +63,7 @@ class PlaneRisk:
     @cached_property
     def rule(self) -> WeightedRisk:
         """Return f as a weighted sum of squares, for any A and with its gradient."""
-        n, L = self.context, self.layers
-        sums = [self._trace_determinant(k, 0) for k in range(2 * L + 2)]
-        s_J, s_weight_J = gauss_rule(sums, L + 1)
-        if n == 1:  # G has rank one
-            q_J, q_weight_J = np.zeros(1), np.ones(1)
-        else:
-            count = L // 2 + 1
-            q_J, q_weight_J = gauss_rule([Fraction(n - 1, n - 1 + 2 * k) for k in range(2 * count)], count)
-        angle_J = 2 * np.pi * np.arange(2 * L + 1) / (2 * L + 1)
-        s, q, angle = (grid.ravel() for grid in np.meshgrid(s_J, q_J, angle_J, indexing="ij"))
-        weight_J = np.einsum("i,j,k->ijk", s_weight_J, q_weight_J, np.full(len(angle_J), 1 / len(angle_J)))
-        radius = s / 2 * np.sqrt(1 - q)
-        u, v = radius * np.cos(angle), radius * np.sin(angle)
-        G_JDD = np.stack([np.stack([s / 2 + u, v], -1), np.stack([v, s / 2 - u], -1)], -2)
-        return WeightedRisk(G_JDD, weight_J.ravel(), L)
+        return WeightedRisk(*plane_rule(self.context, 2 * self.layers), self.layers)
 
     def _norm_of_power(self) -> Terms:
         """|M^L|_F^2 = P^2 |M|_F^2 - 2 P Q tr M + 2 Q^2."""
@@ -112,16 +93,12 @@ class PlaneRisk:
         k = (u + v) // 2
         circle = Fraction(factorial(u) * factorial(v), factorial(u // 2) * factorial(v // 2) * factorial(k))
         powers = (
-            comb(k, t) * Fraction((-1) ** t, 4 ** (k - t)) * self._trace_determinant(s + 2 * (k - t), p + t)
+            comb(k, t)
+            * Fraction((-1) ** t, 4 ** (k - t))
+            * trace_determinant(s + 2 * (k - t), p + t, self.context)
             for t in range(k + 1)
         )
         return circle / 4**k * sum(powers, Fraction(0))
-
-    def _trace_determinant(self, i: int, j: int) -> Fraction:
-        """E s^i p^j."""
-        n = self.context
-        determinant = prod((n + 2 * k) * (n - 1 + 2 * k) for k in range(j))
-        return Fraction(determinant * prod(2 * n + 4 * j + 2 * k for k in range(i)), n ** (i + 2 * j))
 
 
 def _term(coefficient: int, **powers: int) -> Terms:
