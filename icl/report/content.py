@@ -63,13 +63,16 @@ class Highlight:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A formula to be tried: `form` names it in page.js, `inputs` its letters with least, most and value."""
+    """A formula that the page evaluates at a Sigma and n that are typed: `form` names it in compute.js."""
 
     form: str
     title: str
     formula: str
     text: str
-    inputs: Mapping[str, Sequence[float]]
+    inputs: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # its other letters, and what stands there at first
+    command: str = ""  # the same on the command line, with {Sigma} and {n}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const root = document.documentElement;
   root.classList.add("scripted");
@@ -170,42 +169,59 @@
     addEventListener("afterprint", () => { for (const part of closed) part.open = false; });
   };
 
-  // The library's closed forms (icl.theory), letter by letter.
-  const closed = {
-    one_layer: ({ d, n }) => d * (d + 1) / (n + d + 1),
-    gap: ({ d, C, "|w*|": norm }) => 2 * norm ** 2 / (d * C + 2),
-    heads: ({ d, C, H, "|w*|": norm }) => {
-      const lost = Math.max(d - H, 0);
-      const kappa = 2 * lost * (d * C + 2) / (C * (H * C + 2));
-      const rho = 2 * d * (1 + (d + 1) / C);
-      return (C / (d * C + 2)) ** 2 * kappa * rho / (kappa + rho) * norm ** 2;
-    },
-  };
-  const trying = () => {
-    for (const card of document.querySelectorAll("[data-form]")) {
-      const form = closed[card.dataset.form];
-      const inputs = [...card.querySelectorAll("input")];
-      if (!form || !inputs.length) continue;
-      const last = inputs[inputs.length - 1];
-      const show = () => {
-        const at = Object.fromEntries(inputs.map((input) => [input.name, Number(input.value)]));
-        const value = form(at);
-        for (const input of inputs) input.nextElementSibling.textContent = input.value;
-        const output = card.querySelector(".value");
-        output.textContent = value.toPrecision(4);
-        output.dataset.value = String(value);
-        const [low, high, x] = [Number(last.min), Number(last.max), Number(last.value)];
-        const ys = [...Array(121).keys()].map((i) => form({ ...at, [last.name]: low + (high - low) * i / 120 }));
-        const top = Math.max(...ys) || 1;
-        const place = (t, y) => `${(6 + 288 * t).toFixed(1)} ${(74 - 68 * y / top).toFixed(1)}`;
-        card.querySelector("path").setAttribute("d", "M" + ys.map((y, i) => place(i / 120, y)).join("L"));
-        const [cx, cy] = place((x - low) / (high - low), value).split(" ");
-        card.querySelector("circle").setAttribute("cx", cx);
-        card.querySelector("circle").setAttribute("cy", cy);
-      };
-      for (const input of inputs) input.addEventListener("input", show);
-      show();
-    }
+  // The closed forms at what is typed: a line in words where it cannot be used.
+  const computing = () => {
+    const panel = document.getElementById("compute-panel");
+    if (!panel) return;
+    const text = (name, within = panel) => within.querySelector(`[name="${name}"]`).value;
+    const brief = (value) => (typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
+    const made = (tag, content, look = "") => {
+      const element = document.createElement(tag);
+      if (look) element.className = look;
+      element.append(...[content].flat());
+      return element;
+    };
+    const shown = (value) => {
+      if (!Array.isArray(value)) return brief(value);
+      if (!Array.isArray(value[0])) return value.map(brief).join(", ");
+      return made("table", value.map((row) => made("tr", row.map((entry) => made("td", brief(entry))))), "matrix");
+    };
+    const attempt = (message, work) => {
+      message.textContent = "";
+      try {
+        return work();
+      } catch (error) {
+        message.textContent = error.message;
+        return null;
+      }
+    };
+    const show = () => {
+      const setting = attempt(panel.querySelector(".wrong"), () => compute.setting({ Sigma: text("Sigma"), n: text("n") }));
+      for (const card of panel.querySelectorAll("[data-form]")) {
+        const typed = Object.fromEntries([...card.querySelectorAll("input")].map((input) => [input.name, input.value]));
+        const values = setting && attempt(card.querySelector(".wrong"), () => compute.forms[card.dataset.form]({ ...setting, typed }));
+        const table = card.querySelector(".found");
+        table.replaceChildren(...(values || []).map(([name, value]) => {
+          const cell = made("td", shown(value), "num");
+          cell.dataset.value = JSON.stringify(value);
+          cell.title = JSON.stringify(value);
+          const head = made("th", name);
+          head.scope = "row";
+          return made("tr", [head, cell]);
+        }));
+        const command = card.querySelector(".command");
+        if (!command) continue;
+        command.hidden = !values;
+        if (!values) continue;
+        const { Sigma, diagonal, n } = setting;
+        const matrix = diagonal ? `'check.eigenvalues=${JSON.stringify(diagonal)}'` : `'check.covariance=${JSON.stringify(Sigma)}'`;
+        const line = command.dataset.template.replace("{Sigma}", `check.dim=${Sigma.length} ${matrix}`).replace("{n}", n);
+        command.querySelector("code").textContent = line;
+        command.querySelector("button").dataset.copy = line;
+      }
+    };
+    panel.addEventListener("input", show);
+    show();
   };
 
   const copying = () => {
@@ -244,7 +260,7 @@
     theme();
     filter();
     opening();
-    trying();
+    computing();
     copying();
     if ("live" in document.body.dataset) reloading();
   });

@@ -202,8 +202,8 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
         "stale": stale,
         "made": _provenances(content.entries),
         "css": _file("style.css"),
-        "js": _file("page.js"),
-        "js_digest": _digest(_file("page.js")),
+        "js": _script(),
+        "js_digest": _digest(_script()),
         "css_digest": _digest(_file("style.css")),
     }
 
@@ -316,6 +316,10 @@ def _file(name: str) -> Any:
     from markupsafe import Markup
 
     return Markup((_HERE / name).read_text(encoding="utf-8"))
+
+
+def _script() -> Any:
+    return _file("compute.js") + _file("page.js")
 
 
 def _digest(text: str) -> str:

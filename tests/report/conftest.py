@@ -2,13 +2,14 @@
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icl.report.content import Paper, ReportContent, ReportEntry
+from tests.report.browser import Browser, browser, find
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>'&"
 REMARKS = ["With (3) as printed the sign is wrong."]
@@ -101,3 +102,12 @@ def waiting(group: str = "check", id: str = "one/theorem9", **changes: Any) -> R
 def content(*entries: ReportEntry, papers: Sequence[Paper] = (), **changes: Any) -> ReportContent:
     scale, only = changes.pop("scale", "laptop"), changes.pop("only", ())
     return ReportContent(scale, papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}, only)
+
+
+@pytest.fixture(scope="session")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find()
+    if program is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    with browser(program, tmp_path_factory.mktemp("profile")) as opened:
+        yield opened

@@ -12,15 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.report import papers
 from icl.report.content import Paper, ReportEntry, Term
 from icl.report.page import write_report
-from icl.theory.closed_forms import isotropic_risk, theorem1_risk
-from icl.theory.xie.initial_guess import gap, lost_slope
-from tests.report.browser import Browser, browser, find
+from tests.report.browser import Browser, find
 from tests.report.conftest import HOSTILE, Make, check, content, waiting
 
 PROGRAM = find()
@@ -52,13 +47,6 @@ PALE = """(() => {
   }).filter(([ratio]) => ratio < 4.5);
 })()"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    assert PROGRAM is not None
-    with browser(PROGRAM, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -300,34 +288,3 @@ def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browse
         tab.wait_for("Page.loadEventFired")
         assert "2 hold" in tab.run("document.querySelector('.lead').textContent")
         assert tab.run("document.getElementById('reload-hint')") is None
-
-
-def test_the_closed_forms_have_the_values_of_the_library(tab: Browser, tmp_path: Path) -> None:
-    paper = next(paper for paper in papers(["ahn"], ConfigDirs()))
-    forms = [form for name in ("ahn", "xie") for form in papers([name], ConfigDirs())[0].closed_forms]
-    told = content(check(), papers=[replace(paper, id="one", closed_forms=forms)])
-    tab.open(write_report(tmp_path / "report", told))
-
-    def value(form: str, **at: float) -> float:
-        letters = {name.replace("norm", "|w*|"): number for name, number in at.items()}
-        return float(tab.run(f"""(() => {{
-          const card = document.querySelector('[data-form={form}]');
-          for (const [name, value] of Object.entries({json.dumps(letters)})) {{
-            const input = card.querySelector(`input[name="${{name}}"]`);
-            input.value = value;
-            input.dispatchEvent(new Event('input'));
-          }}
-          return card.querySelector('.value').dataset.value;
-        }})()"""))  # fmt: skip
-
-    for d, n in ((1, 1), (5, 20), (30, 400)):
-        assert value("one_layer", d=d, n=n) == pytest.approx(isotropic_risk(d, n), rel=1e-12)
-        exact = float(theorem1_risk(torch.eye(d).double(), n))
-        assert value("one_layer", d=d, n=n) == pytest.approx(exact, rel=1e-9)
-    for d, C, norm in ((10, 10, 3.2), (3, 200, 0.0)):
-        mean = torch.zeros(d, dtype=torch.float64)
-        mean[0] = norm
-        assert value("gap", d=d, C=C, norm=norm) == pytest.approx(gap(mean, 0 * mean, 0.0, C), rel=1e-12)
-        for H in (0, d - 1, d):
-            lost = lost_slope(d, C, H) * norm**2
-            assert value("heads", d=d, C=C, H=H, norm=norm) == pytest.approx(lost, rel=1e-12)
