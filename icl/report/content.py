@@ -69,9 +69,7 @@ class ClosedForm:
     title: str
     formula: str
     text: str
-    inputs: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # its other letters, and what stands there at first
+    inputs: Mapping[str, Any] = field(default_factory=dict)  # its other letters, with their first values
     command: str = ""  # the same on the command line, with {Sigma} and {n}
 
 
