@@ -5,6 +5,7 @@
     icl.figure("ahn/fig1", scale="smoke")                               a figure and its claims
     icl.reproduce(only=["ahn"])                                         every check, every figure, the report
     icl.sweep(path)                                                     a sweep's table: rows, or a DataFrame
+    icl.runs(**{"optimizer.lr": 0.02})                                  the runs there are, the newest first
     icl.load_run(path)                                                  a finished run: model, law, metrics
     icl.exact_risk(P, Q, context=20)                                    the risk of given weights, not sampled
 
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from icl.resolver import at as _at  # noqa: F401  its import has OmegaConf know ${at:...}
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "sweep", "train"]
+__all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "runs", "sweep", "train"]
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from icl.events import Listener
+    from icl.jobs.stored.run_list import RunList
     from icl.notebook import ResultDict
     from icl.runs.sweeps import Table
     from icl.training.load import TrainedRun
@@ -108,9 +110,22 @@ def sweep(path: Folder) -> Table:
     return stored.table([stored.outcome(job) for job in stored.jobs])
 
 
+def runs(outputs: Folder = "outputs", *, every: bool = False, **settings: Any) -> RunList:
+    """`icl runs KEY=VALUE ...` as a list, the newest first. Each has `.path`, `.name`, `.status`, `.differs`,
+    `.metrics`, and `.load()`, which is load_run; `.to_pandas()` of the list makes a DataFrame.
+
+    `every`: also the runs that figures have trained for themselves, as all=true. (The package of this name,
+    icl.runs, is called as this function is.)
+    """
+    from icl.jobs.stored.run_list import listed_runs
+
+    return listed_runs(outputs, settings, every=every)  # type: ignore[arg-type]
+
+
 def load_run(path: Folder) -> TrainedRun:
     """Return the finished run in folder `path`: `.model(x, y, x_query)` predicts, `.law` draws prompts;
-    `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`."""
+    `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`, and
+    `.curve("loss")`: the steps, and values of shape (seeds, steps)."""
     from icl.training.load import load_run as load
 
     return load(path)  # type: ignore[arg-type]

@@ -1,32 +1,39 @@
-"""`icl clean`: shows what is failed, stale or orphaned and how large it is, then removes it."""
+"""`icl clean`: shows what is failed, stale or orphaned and how large it is, then removes it; or one run."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from icl.cli.output import emit
 from icl.errors import InputError, one_of
 from icl.jobs.exit_codes import OK
 
+if TYPE_CHECKING:
+    from icl.runs.clean import Garbage
+
 
 def clean_command(verb: str, args: Sequence[str]) -> int:
     from icl.runs.clean import find_garbage, remove, sizes
 
-    settings = {"format": "text", "paths.outputs": "outputs", "yes": "false"}
+    settings = {"format": "text", "paths.outputs": "outputs", "yes": "false", "run": ""}
     for arg in args:
         key, given, value = arg.partition("=")
         if arg in ("--help", "-h"):
-            print("usage: icl clean [yes=true] [format=text|json] [paths.outputs=DIR]")
+            print("usage: icl clean [run=A] [yes=true] [format=text|json] [paths.outputs=DIR]")
+            print("run=A removes one run and nothing else: its folder, or the beginning of its fingerprint")
             return OK
         if not given or key not in settings:
-            raise InputError(f"{arg}: icl clean takes yes=true, format= and paths.outputs=")
+            raise InputError(f"{arg}: icl clean takes run=, yes=true, format= and paths.outputs=")
         settings[key] = value.strip("'\"")
+        if not settings[key]:
+            raise InputError(f"{arg}: must have a value")
     one_of("format", settings["format"], ("text", "json"))
     one_of("yes", settings["yes"], ("true", "false"))
     outputs = Path(settings["paths.outputs"]).absolute()
-    garbage = find_garbage(outputs)
+    garbage = [_run(outputs, settings["run"])] if settings["run"] else find_garbage(outputs)
     stream = sys.stderr if settings["format"] == "json" else sys.stdout
     for entry in garbage:
         print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=stream)
@@ -34,7 +41,7 @@ def clean_command(verb: str, args: Sequence[str]) -> int:
     total, kinds = sum(entry.bytes for entry in garbage), dict.fromkeys(found, 0)
     for entry in garbage:
         kinds[entry.path.relative_to(outputs).parts[0]] += entry.bytes
-    for kind, size in found.items():
+    for kind, size in found.items() if not settings["run"] else ():
         print(f"{_size(kinds[kind]):>9}  of {_size(size)} in {kind}", file=stream)
     print(f"{_size(total):>9}  in all" if garbage else "nothing to clean", file=stream)
     removed = remove(outputs, garbage) if garbage and (settings["yes"] == "true" or _agreed(total)) else []
@@ -46,6 +53,17 @@ def clean_command(verb: str, args: Sequence[str]) -> int:
     last = f"removed {len(removed)} of {len(garbage)}\n" if garbage else ""
     emit(document, lambda: print(last, end=""), settings["format"])
     return OK
+
+
+def _run(outputs: Path, given: str) -> Garbage:
+    """Return the one run that is to be removed."""
+    from icl.jobs.stored.run_list import find_run
+    from icl.runs.clean import garbage_at
+
+    found = find_run(outputs, given, "run")
+    if found.status == "running":
+        raise InputError(f"run={given}: is being made; stop the command that makes it first")
+    return garbage_at(found.path, f"{found.name}, {found.status}, {found.date[:10]}")
 
 
 def _agreed(total: int) -> bool:

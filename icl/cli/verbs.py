@@ -32,8 +32,13 @@ VERBS = {
     ),
     "bench": Verb("speed, as ratios measured in one run: bench=train"),
     "sweep": Verb("how far a sweep is and what it has found: sweep=PATH"),
+    "runs": Verb(
+        "lists runs, what differs between them, and their risk; compares two: runs compare A B",
+        "icl.cli.runs:runs_command",
+        is_quick=True,
+    ),
     "clean": Verb(
-        "shows sizes, then removes failed, stale and orphaned records",
+        "shows sizes, then removes failed, stale and orphaned records, or one run: clean run=A",
         "icl.cli.clean:clean_command",
         is_quick=True,
     ),

@@ -53,7 +53,8 @@ _lock = threading.RLock()  # Hydra's state is the process's
 
 @dataclass(frozen=True)
 class Composed:
-    """A resolved config: `settings`, which option `choices` names of each group, and if -m was meant.
+    """A resolved config: `settings`, which option `choices` names of each group, and if -m was meant;
+    `overrides` as they were typed, without Hydra's own.
     `left_out` are keys of the experiment that belong to other options than those chosen; `may_not_fit` were
     set for another task or model than is chosen."""
 
@@ -62,6 +63,7 @@ class Composed:
     multirun: bool = False
     left_out: tuple[str, ...] = ()
     may_not_fit: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
 
 
 def compose(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
@@ -177,8 +179,8 @@ class Composer(ConfigLoader):
         if plain is None:
             with _wrap_errors():
                 config = self._with_values(verb, given, split, base, RunMode.RUN)
-            return resolve(config)
-        return plain
+            plain = resolve(config)
+        return replace(plain, overrides=tuple(o.typed for o in given if not o.read.is_hydra_override()))
 
     def _plain(self, verb: str, given: Sequence[_Given], split: _Split, base: _Base) -> Composed | None:
         """Set plain values, from which no other value can follow, on what the others resolve to, if these
@@ -453,7 +455,8 @@ def resolve_in_job(cfg: DictConfig) -> Composed:
     """Resolve the config a launcher hands to a job, whose Hydra part is HydraConfig."""
     register_resolvers()  # a worker process starts without them
     settings: Any = OmegaConf.to_container(cfg, resolve=True)
-    return _of(settings, HydraConfig.get().runtime.choices)
+    hydras = HydraConfig.get()
+    return replace(_of(settings, hydras.runtime.choices), overrides=tuple(hydras.overrides.task))
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ class Session:
     configs: ConfigDirs = field(default_factory=ConfigDirs)
     on_event: Listener = quiet
     group: str = ""  # of W&B's, of all jobs of a sweep; else each has its own
+    figure: str = ""  # that trains its own runs
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
     def info(self, line: str) -> None:

@@ -41,7 +41,7 @@ def find_garbage(outputs: str | Path, digest_of: Digest = current_digest) -> lis
             found += _in_run(place.path.parent, digest)
         elif not is_live(place.path.with_suffix(".lock")):
             why = json_records.complaint(json_records.read(place.path), digest)
-            found += [_garbage(place.path, f"stale: {why}")] if why else []
+            found += [garbage_at(place.path, f"stale: {why}")] if why else []
     for kind in (layout.RUNS, *layout.JSON_KINDS):
         found += _leftovers(top / kind)
     return [entry for entry in found if _is_inside(top, entry.path)]
@@ -71,13 +71,13 @@ def _in_run(folder: Path, digest: str | None) -> Iterator[Garbage]:
         return
     why = _why_worthless(folder, digest)
     if why is not None:
-        yield _garbage(folder, why)
+        yield garbage_at(folder, why)
         return
     aside = folder / layout.SUPERSEDED
     if aside.is_dir() and complaint(folder, documents.read_record(folder / "run.json")) is None:
-        yield _garbage(aside, "superseded: a later attempt is done")
+        yield garbage_at(aside, "superseded: a later attempt is done")
     for place in (folder, folder / "checkpoints"):
-        yield from (_garbage(path, "leftover temporary file") for path in _temporaries(place))
+        yield from (garbage_at(path, "leftover temporary file") for path in _temporaries(place))
 
 
 def _why_worthless(folder: Path, digest: str | None) -> str | None:
@@ -101,9 +101,9 @@ def _leftovers(top: Path) -> Iterator[Garbage]:
         subfolders[:] = [sub for sub in subfolders if not _is_own_affair(sub)]
         locks = [folder / file for file in files if file.endswith(".lock")]
         dead = [path for path in locks if not is_live(path)]
-        yield from (_garbage(path, "lock of a dead process") for path in dead)
+        yield from (garbage_at(path, "lock of a dead process") for path in dead)
         if len(dead) == len(locks):
-            yield from (_garbage(path, "leftover temporary file") for path in _temporaries(folder))
+            yield from (garbage_at(path, "leftover temporary file") for path in _temporaries(folder))
 
 
 def _is_own_affair(subfolder: str) -> bool:
@@ -117,7 +117,8 @@ def _temporaries(folder: Path) -> list[Path]:
         return []
 
 
-def _garbage(path: Path, why: str) -> Garbage:
+def garbage_at(path: Path, why: str) -> Garbage:
+    """Return an entry for `remove`, as the path is now."""
     return Garbage(path, why, _size(path), _stamp(path))
 
 

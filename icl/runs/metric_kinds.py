@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 # The risks, as a sweep's table shows them: those that are defined.
 RISKS = ("exact_risk", "risk_estimate", "risk_on_s")
+
+# What a run is summed up by, the first that is defined.
+_FINAL = ("exact_risk", "risk_on_s", "risk_estimate", "loss")
 
 _KINDS = {
     "loss": "training",  # on the prompts trained on; the exact risk where train.estimator=population
@@ -21,6 +24,11 @@ _OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")
 def of_one_matrix(metric: str) -> bool:
     """Such as dist_plain_A0: for files rather than for the eye."""
     return bool(_OF_ONE_MATRIX.search(metric))
+
+
+def final_risk(means: Mapping[str, float | None]) -> tuple[str, float] | None:
+    """Return the name and the value of a run's final risk: exact, projected or sampled, or else the loss."""
+    return next(((name, value) for name in _FINAL if (value := means.get(name)) is not None), None)
 
 
 def kind_of(metric: str, errors: Sequence[float | None] = ()) -> str:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.digests import file_digest
-from icl.errors import InputError
+from icl.errors import InputError, one_of
 from icl.runs import documents, layout, metrics
+from icl.runs.metric_kinds import final_risk
+from icl.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +59,38 @@ class RunRecord:
 
         with np.load(self.path / "weights.npz", allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
+
+    def __repr__(self) -> str:
+        """Return the experiment, the number of seeds, layers, d and n, the final risk, and the folder."""
+        means = {name: (entry or {}).get("mean") for name, entry in self.run.get("metrics", {}).items()}
+        task, model = ({**(self.config.get(group) or {})} for group in ("task", "model"))
+        count, risk = len(self.run.get("seeds", [])), final_risk(means)
+        parts = [f"{count} seed{'' if count == 1 else 's'}"]
+        parts += [f"{brief(model['layers'])} layers"] if "layers" in model else []
+        parts += [
+            f"{letter} = {brief(task[key])}"
+            for letter, key in (("d", "dim"), ("n", "context"))
+            if key in task
+        ]
+        parts += [f"{risk[0]} {brief(risk[1])}"] if risk else []
+        return f"<{self.run['experiment']}: {', '.join(parts)}; {self.path}>"
+
+    def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the steps at which a metric was logged, and its values of shape (seeds, steps).
+
+        A value that is not defined is NaN; seeds are in the order of `run["seeds"]`.
+        """
+        import numpy as np
+
+        known = [name for name in self.metrics if name not in ("step", "seed")]
+        one_of("metric", metric, known)
+        rows = zip(self.metrics["step"], self.metrics["seed"], self.metrics[metric], strict=True)
+        values = {(step, seed): value for step, seed, value in rows if value is not None}
+        steps, seeds = sorted({step for step, _ in values}), self.run["seeds"]
+        nan = float("nan")
+        return np.array(steps), np.array(
+            [[values.get((step, seed), nan) for step in steps] for seed in seeds]
+        )
 
     @property
     def mark(self) -> list[Any]:

@@ -23,6 +23,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from icl.errors import Interrupted
@@ -71,12 +72,14 @@ class RunStore:
         digest: str,
         roots: Sequence[str] = (),
         *,
+        origin: Mapping[str, Any] = MappingProxyType({}),
         force: bool = False,
         notify: Callable[[str], None] = notify,
     ) -> Iterator[ActiveRun]:
         """`with store.begin(...) as run`: the one process at a time that makes this run.
 
-        `digest` is that of the code it depends on, which `roots` reach (icl.runs.code).
+        `digest` is that of the code it depends on, which `roots` reach (icl.runs.code). `origin` are keys of
+        run.json about who asked for it, as long as it is not done.
         Waits while another process has it; `notify` receives lines about that and about damage. If the run is
         done, now or when the wait is over, `run.cached` is its record and there is nothing to do. Otherwise
         `run.checkpoint` is where to continue, or None, and the block must end with `run.finish`. An exception
@@ -84,7 +87,7 @@ class RunStore:
         failed, and is raised again.
         """
         folder = self.path(experiment, fingerprint)
-        run = ActiveRun(self.outputs, folder, experiment, fingerprint, digest, roots)
+        run = ActiveRun(self.outputs, folder, experiment, fingerprint, digest, roots, origin)
         done = None if force else find_done(folder, digest)
         if done is not None and done.path == folder:
             run.cached = done
@@ -122,12 +125,14 @@ class ActiveRun:
         fingerprint: str,
         digest: str,
         roots: Sequence[str] = (),
+        origin: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.path = path
         self.experiment = experiment
         self.fingerprint = fingerprint
         self.digest = digest
         self.roots = list(roots)
+        self.origin = dict(origin)
         self.cached: RunRecord | None = None
         self.checkpoint: dict[str, Any] | None = None
         self.earlier: list[dict[str, Any]] = []  # those before it that are kept
@@ -205,6 +210,7 @@ class ActiveRun:
     def _resume(self, root: Mapping[str, Any]) -> None:
         self.attempt = root["attempt"]
         self.resumed = root["resumed"]
+        self.origin = {key: root.get(key, value) for key, value in self.origin.items()}
         self._started = root["started"]
         self._seconds_before = root["seconds"]
         for path in checkpoint.candidates(self.path / "checkpoints"):
@@ -282,7 +288,7 @@ class ActiveRun:
             "schema": layout.SCHEMA, "status": status, "experiment": self.experiment,
             "fingerprint": self.fingerprint, "digest": self.digest, "code": self.roots,
             "attempt": self.attempt, "resumed": self.resumed, "started": self._started,
-            "ended": None if status == "running" else _now(), "seconds": self.seconds,
+            "ended": None if status == "running" else _now(), "seconds": self.seconds, **self.origin,
         }  # fmt: skip
         # Named first for the reader's order, last because extras must not change them.
         document = {**own, **(more or {}), **own}

@@ -234,7 +234,7 @@ def _of_run(folder: Path) -> Outcome:
         metrics = {sys.intern(k): entry["by_seed"] for k, entry in run["metrics"].items()}
         return Outcome("failed" if error else "done", folder, metrics, error)
     if run.get("status") == "failed":
-        return Outcome("failed", folder, error=_last_line(folder / "traceback.txt"))
+        return Outcome("failed", folder, error=error_of_traceback(folder / "traceback.txt"))
     return Outcome("running" if is_live(folder / "lock") else "interrupted", folder)
 
 
@@ -246,7 +246,7 @@ def _of_document(path: Path) -> Outcome:
     return Outcome("done", path, {k: {"": v} for k, v in measured.items() if isinstance(v, int | float)})
 
 
-def _last_line(path: Path) -> str:
+def error_of_traceback(path: Path) -> str:
     """Return the last line of a traceback."""
     try:
         lines = path.read_text(encoding="utf-8").strip().splitlines()

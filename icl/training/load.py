@@ -89,7 +89,7 @@ class Predictor(nn.Module):
         return tensor.to(weight.device, weight.dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedRun(RunRecord):
     """A finished training run with its law and its model.
 

@@ -43,6 +43,7 @@ class TrainingPlan:
     config: Mapping[str, Any] = field(repr=False)
     digest: str = ""
     roots: tuple[str, ...] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of the request, for run.json
 
 
 class RunObserver(Protocol):

@@ -61,7 +61,8 @@ def _begin(part: RunPart, force: bool) -> None:
     plan = part.plan
     identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
     store = RunStore(plan.outputs)
-    part.run = part.resources.enter_context(store.begin(*identity, force=force, notify=part.notify or notify))
+    begun = store.begin(*identity, origin=plan.origin, force=force, notify=part.notify or notify)
+    part.run = part.resources.enter_context(begun)
     if part.run.cached is not None:
         part.end(TrainResult(part.run.cached, cached=True))
     else:

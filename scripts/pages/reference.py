@@ -26,8 +26,10 @@ CONFIGS = {
 
 # What users' code imports, by file.
 PYTHON: dict[str, tuple[str, ...]] = {
-    "icl/__init__.py": ("check", "train", "figure", "reproduce", "sweep", "load_run", "exact_risk"),
+    "icl/__init__.py": ("check", "train", "figure", "reproduce", "sweep", "runs", "load_run", "exact_risk"),
     "icl/training/load.py": ("TrainedRun",),
+    "icl/runs/record.py": ("RunRecord",),
+    "icl/jobs/stored/run_list.py": ("ListedRun", "RunList"),
     "icl/notebook.py": ("Shown",),
     "icl/errors.py": ("InputError", "Unavailable", "whole", "one_of"),
     "icl/checks/verdict.py": (),

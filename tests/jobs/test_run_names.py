@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from icl.jobs.stored.run_names import differences, name_of_overrides, names_of, shortened
+from icl.jobs.stored.run_names import labels_of, name_of_overrides, names_of, shortened
 
 
 class Run(NamedTuple):
@@ -74,10 +74,12 @@ def test_many_keys_are_cut_to_those_that_tell_runs_apart() -> None:
 
 def test_differences_are_those_among_runs_of_one_experiment() -> None:
     runs = [Run("a", "0" * 12, config()), Run("b", "1" * 12, config(n=7)), Run("a", "2" * 12, config(lr=1.0))]
-    assert differences(runs) == [{"optimizer.lr": 0.02}, {}, {"optimizer.lr": 1.0}]
+    assert [label.differs for label in labels_of(runs)] == [{"optimizer.lr": 0.02}, {}, {"optimizer.lr": 1.0}]
     without = config()
     del without["optimizer"]["lr"]
-    assert differences([runs[0], Run("a", "3" * 12, without)]) == [{"optimizer.lr": 0.02}, {}]
+    both = labels_of([runs[0], Run("a", "3" * 12, without)])
+    assert [label.differs for label in both] == [{"optimizer.lr": 0.02}, {}]
+    assert [label.words for label in both] == ["lr=0.02", ""]
 
 
 def test_a_run_alone_is_named_by_what_was_typed() -> None:

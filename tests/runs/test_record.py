@@ -58,6 +58,36 @@ def test_arrays_are_read_when_asked_for(path):
         _ = record.A
 
 
+def test_a_run_prints_what_it_is(tmp_path, begin, finish, path):
+    assert repr(load_run(path)) == f"<ahn/theorem3: 1 seed, d = 5; {path}>"
+    config = {"task": {"dim": 1, "context": [4, 8]}, "model": {"layers": 3}}
+    with begin(RunStore(tmp_path / "other"), config=config) as run:
+        record = finish(run, 0.123456)
+    assert repr(record) == f"<ahn/theorem3: 1 seed, 3 layers, d = 1, n = [4, 8], loss 0.1235; {record.path}>"
+
+
+def test_a_curve_has_the_seeds_in_the_order_of_the_run(tmp_path, begin):
+    rows = [
+        {
+            "step": step,
+            "seed": seed,
+            "loss": None if (step, seed) == (0, 2) else step + seed / 10,
+            "rare": rare,
+        }
+        for step, rare in ((0, None), (7, 1.5))
+        for seed in (1, 2)
+    ]
+    with begin(RunStore(tmp_path)) as run:
+        record = run.finish(metrics=rows, weights={}, summary={}, steps=7, seeds=[2, 1])
+    steps, values = record.curve("loss")
+    np.testing.assert_array_equal(steps, [0, 7])
+    np.testing.assert_array_equal(values, [[np.nan, 7.2], [0.1, 7.1]])
+    steps, values = record.curve("rare")
+    assert steps.tolist() == [7] and values.tolist() == [[1.5], [1.5]]
+    with pytest.raises(InputError, match="metric=los: must be one of loss, rare; did you mean loss"):
+        record.curve("los")
+
+
 def test_what_is_no_run_says_so(tmp_path, path):
     for wrong in (tmp_path / "absent", tmp_path, path / "run.json"):
         with pytest.raises(InputError, match="must be the folder of a finished run"):

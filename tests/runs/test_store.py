@@ -561,3 +561,16 @@ def test_config_is_there_from_the_start_even_after_a_kill_at_once(store, path, b
         assert yaml.safe_load((path / "config.yaml").read_text()) == {"task": {"dim": 3}}
         finish(run)
     assert find(store).config == {"task": {"dim": 3}}
+
+
+def test_a_run_keeps_who_asked_for_it_first(store, begin, finish, path):
+    first, later = ({"overrides": [f"lr={i}", "api_key=hunter2"], "figure": f"fig{i}"} for i in (1, 2))
+    killed(begin, store, steps=(1,), origin=first)
+    assert run_json(path)["figure"] == "fig1"
+    with begin(store, origin=later) as run:
+        finish(run)
+    found = run_json(path)
+    assert (found["figure"], found["overrides"]) == ("fig1", ["lr=1", f"api_key={HIDDEN}"])
+    with begin(store, origin=later, force=True) as run:
+        finish(run)
+    assert run_json(path)["figure"] == "fig2"

@@ -111,7 +111,7 @@ class FigureRequest:
 
     def _dry_run(self, session: Session) -> FigureRunner:
         """Validate all runs known beforehand, so that none is made if a later one is impossible."""
-        runner = FigureRunner(self.scale, session)
+        runner = FigureRunner(self.scale, replace(session, figure=self.id))
         try:
             self.experiment.records(_DryRunner(runner))
         except InputError:
@@ -246,7 +246,8 @@ class FigureRunner:
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
         roots = (compute.__module__,) if code is None else code
         mark, digest, notify = fingerprint(science), code_digest(roots), self.session.info
-        with store.begin(name, mark, config, digest, roots, notify=notify) as run:
+        origin = {"figure": self.session.figure}
+        with store.begin(name, mark, config, digest, roots, origin=origin, notify=notify) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))

@@ -72,6 +72,7 @@ class TrainRequest:
     science: Mapping[str, Any] = field(repr=False)
     weight_checks: tuple[WeightCheck, ...]
     note: str = ""  # what was left out of the experiment, in a line
+    origin: Mapping[str, Any] = field(default_factory=dict, repr=False)  # for run.json: who asked for it
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -186,6 +187,7 @@ class TrainRequest:
             config=self.config.stored,
             digest=self.digest,
             roots=self.roots,
+            origin=self.origin,
             **vars(self.parts),
         )
 
@@ -320,7 +322,18 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
         science=science,
         weight_checks=fitting,
         note=_note(composed.left_out, [one.check for one in checks if one not in fitting], instead),
+        origin=_origin(composed, session),
     )
+
+
+def _origin(composed: Composed, session: Session) -> dict[str, Any]:
+    """Return what was typed, the option of each group, and the figure that asks."""
+    choices = {
+        group: option
+        for group, option in composed.choices.items()
+        if option is not None and group.partition("/")[0] != "hydra"
+    }
+    return {"overrides": list(composed.overrides), "choices": choices, "figure": session.figure}
 
 
 def _fitting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from icl.config.values import flatten
 from icl.runs.redact import redact
@@ -13,7 +13,7 @@ from icl.runs.sweeps import KEYS_WITHOUT_EFFECT, SEEDS
 
 SYMBOLS = {"task.context": "n", "task.dim": "d"}  # of the papers; else a key's last part
 _NO_DIFFERENCE = {*KEYS_WITHOUT_EFFECT, "name", "seed", "checkpoint"}  # of runs, whatever their values
-_ORDER = ("scale", "model", "task", "optimizer", "train", "seeds")  # of a name's keys; others come last
+_ORDER = ("scale", "model", "task", "optimizer", "train", *SEEDS)  # of a name's keys; others come last
 _MOST = 6  # keys in a name, unless it takes more to tell the runs apart
 _LONGEST = 120  # W&B takes 128 characters
 _ENTRIES = 6  # of a list, before it is cut
@@ -44,37 +44,35 @@ class Named(Protocol):
         """The overrides as they were typed, () if they are not known."""
 
 
-def names_of(runs: Sequence[Named]) -> list[str]:
-    """Return a name for each run: its experiment, and what differs from the other runs of that experiment.
+class Label(NamedTuple):
+    """A run's name; `words` are the part after the experiment, `differs` the same as keys and values, all of
+    them."""
+
+    name: str
+    words: str
+    differs: dict[str, Any]
+
+
+def labels_of(runs: Sequence[Named]) -> list[Label]:
+    """Return a label for each run: its experiment, and what differs from the others of that experiment.
 
     Where two configs do not differ, the fingerprint's first digits are added.
     """
-    texts = differences_in_words(runs)
-    names = [f"{run.experiment} {text}".strip() for run, text in zip(runs, texts, strict=True)]
-    times = Counter(names)
-    return [
-        name if times[name] == 1 else f"{name} ({run.fingerprint[:6]})"
-        for name, run in zip(names, runs, strict=True)
-    ]
-
-
-def differences_in_words(runs: Sequence[Named]) -> list[str]:
-    """Return what differs from the other runs of the same experiment, such as `lr=0.02 n=4`, of each run."""
-    found = [""] * len(runs)
+    found = [Label(run.experiment, "", {}) for run in runs]
     for members in _by_experiment(runs):
         group = [runs[i] for i in members]
-        for i, text in zip(members, _in_words(group), strict=True):
-            found[i] = text
+        differing = differing_keys([run.config for run in group])
+        texts = _in_words(group, differing)
+        times = Counter(texts)
+        for i, text, own in zip(members, texts, differing, strict=True):
+            words = text if times[text] == 1 else f"{text} ({runs[i].fingerprint[:6]})".strip()
+            found[i] = Label(f"{runs[i].experiment} {words}".strip(), words, own)
     return found
 
 
-def differences(runs: Sequence[Named]) -> list[dict[str, Any]]:
-    """Return the config keys, with their values, that differ among the runs of the same experiment."""
-    found: list[dict[str, Any]] = [{}] * len(runs)
-    for members in _by_experiment(runs):
-        for i, differing in zip(members, differing_keys([runs[i].config for i in members]), strict=True):
-            found[i] = differing
-    return found
+def names_of(runs: Sequence[Named]) -> list[str]:
+    """Return a name for each run, such as `ahn/theorem3 lr=0.02 n=4`."""
+    return [label.name for label in labels_of(runs)]
 
 
 def differing_keys(configs: Sequence[Node]) -> list[dict[str, Any]]:
@@ -128,9 +126,8 @@ def _by_experiment(runs: Sequence[Named]) -> Iterable[list[int]]:
     return found.values()
 
 
-def _in_words(runs: Sequence[Named]) -> list[str]:
+def _in_words(runs: Sequence[Named], differing: Sequence[Node]) -> list[str]:
     """Return what differs between runs of one experiment."""
-    differing = differing_keys([run.config for run in runs])
     columns = _columns(runs, differing)
     options = {key.removesuffix(f".{_TARGET}") for own in differing for key in own if key not in columns}
     chosen = _chosen(columns, options, {key for run in runs for key in _typed_keys(run)})
@@ -157,6 +154,8 @@ def _columns(runs: Sequence[Named], differing: Sequence[Node]) -> dict[str, list
         group, _, last = key.rpartition(".")
         if last == _TARGET and group:
             columns[group] = [_option(run, own, group) for run, own in zip(runs, differing, strict=True)]
+        elif key == "seeds" and all(isinstance(o.get(key), list) and len(o[key]) == 1 for o in differing):
+            columns["seed"] = [own[key][0] for own in differing]
         elif last != _TARGET:
             columns[key] = [own.get(key, _ABSENT) for own in differing]
     return {key: columns[key] for key in _sorted(columns)}
@@ -212,6 +211,8 @@ def _differing(leaves: Iterable[Node]) -> list[str]:
 
 
 def _code(value: Any) -> str:
+    if isinstance(value, str | int | float):
+        return repr(value)
     return "" if value is _ABSENT else json.dumps(value, sort_keys=True, default=str)
 
 
