@@ -1,13 +1,12 @@
 """Tests of the runs and sweeps that a report shows."""
 
-import json
-import os
 from pathlib import Path
 
 import pytest
 import yaml
 
 from icl.jobs.stored import stored_runs
+from icl.runs.documents import write_record
 from icl.runs.sweeps import StoredSweep, SweptJob
 
 NAMES = ("0" * 12, "1" * 12, "2" * 12)
@@ -20,12 +19,14 @@ def stored(outputs: Path, name: str, risks: list[float | None], config: dict[str
     run = {
         "schema": 1,
         "status": "done",
+        "experiment": "mine/first",
+        "fingerprint": name,
         "steps": 10,
         "seeds": list(range(len(risks))),
-        "ended": "2026-01-02T03:04:05",
+        "ended": f"2026-01-0{9 - int(name[0])}T03:04:05+00:00",
         "metrics": {"exact_risk": {"mean": None, "by_seed": by_seed}},
     }
-    (folder / "run.json").write_text(json.dumps(run))
+    write_record(folder / "run.json", run)
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 
@@ -45,9 +46,8 @@ def test_runs_with_intervals_and_what_tells_them_apart(tmp_path: Path) -> None:
 def test_of_many_the_newest_and_of_a_sweep_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_runs, "MOST", 2)
     jobs = []
-    for i, (name, risk) in enumerate(zip(NAMES, (1.0, 3.0, 2.0), strict=True)):
+    for name, risk in zip(NAMES, (1.0, 3.0, 2.0), strict=True):
         stored(tmp_path, name, [risk], {"optimizer": {"lr": risk}})
-        os.utime(tmp_path / "runs/mine/first" / name / "run.json", (9 - i, 9 - i))
         jobs.append(SweptJob((f"optimizer.lr={risk}",), "mine/first", name, f"{risk}", (0,)))
     runs, more = stored_runs.stored_runs_for_report(tmp_path)
     assert more == 1 and [Path(run.place).name for run in runs] == list(NAMES[:2])

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import heapq
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import yaml
+from typing import Any
 
 from icl.errors import InputError
-from icl.jobs.stored.run_names import names_of
+from icl.jobs.stored.run_list import ListedRun, listed_runs
 from icl.report.content import MetricSummary, ReportedRun, SweptRuns
-from icl.runs import layout
 from icl.runs.bootstrap import bootstrap
 from icl.runs.documents import read_record
 from icl.runs.metric_kinds import RISKS, kind_of
-from icl.runs.record import RunRecord
 from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
 
 SHOWN = (*RISKS, "loss", "dist_preconditioned")
@@ -28,14 +22,11 @@ MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would 
 
 
 def stored_runs_for_report(outputs: Path, known: Collection[str] = ()) -> tuple[list[ReportedRun], int]:
-    """Return the newest runs that were trained here but those at `known` places, and how many older folders
-    are not looked into. What a figure computed is no run."""
-    every = (place for place in layout.walk(outputs) if place.kind == layout.RUNS)
-    places = [place for place in every if _relative(place.path.parent, outputs) not in known]
-    newest = heapq.nlargest(MOST, places, key=lambda place: _modified(place.path))
-    runs = [run for place in newest for run in _run(place, outputs)]
-    runs.sort(key=lambda run: run.place)
-    return _named(runs, outputs), len(places) - len(newest)
+    """Return the newest runs that were trained here but those at `known` places, the newest first, and how
+    many older ones are not shown. What figures have made for themselves is shown with the figures."""
+    runs = [run for run in listed_runs(outputs) if _relative(run.path, outputs) not in known]
+    finished = [run for run in runs if run.stored.steps and run.metrics]
+    return [_reported(run, outputs) for run in finished[:MOST]], max(len(finished) - MOST, 0)
 
 
 def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
@@ -43,52 +34,19 @@ def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
     return [sweep for folder in stored_sweeps(outputs) for sweep in _sweep(folder, outputs)]
 
 
-def _run(place: layout.Place, outputs: Path) -> Iterator[ReportedRun]:
-    run = read_record(place.path) or {}
-    if run.get("steps") and run.get("metrics"):
-        numbers = [
-            MetricSummary(name, kind_of(name), **bootstrap(list(run["metrics"][name]["by_seed"].values())))
-            for name in SHOWN
-            if name in run["metrics"]
-        ]
-        at, ended = _relative(place.path.parent, outputs), run.get("ended") or ""
-        yield ReportedRun(
-            place.id, at, _with_a_mean(numbers), run["status"], run["seeds"], run["steps"], _minute(ended)
-        )
-
-
-class _NamedRun(NamedTuple):
-    """A run's part in its name."""
-
-    experiment: str
-    fingerprint: str
-    config: Mapping[str, Any]
-    choices: Mapping[str, Any]
-    overrides: Sequence[str] = ()
-
-
-def _named(runs: Sequence[ReportedRun], outputs: Path) -> list[ReportedRun]:
-    """Return the runs named by what differs from the others of their experiment."""
-    about = [_NamedRun(run.name, Path(run.place).name, _config(outputs / run.place), {}) for run in runs]
-    return [replace(run, name=name) for run, name in zip(runs, names_of(about), strict=True)]
-
-
-def _config(folder: Path) -> Any:
-    try:
-        return RunRecord(folder, {}).config
-    except (OSError, yaml.YAMLError):
-        return {}
+def _reported(run: ListedRun, outputs: Path) -> ReportedRun:
+    by_name = (read_record(run.path / "run.json") or {}).get("metrics", {})
+    numbers = [
+        MetricSummary(name, kind_of(name), **bootstrap(list(by_name[name]["by_seed"].values())))
+        for name in SHOWN
+        if name in by_name
+    ]
+    about = (run.status, run.stored.seeds, run.stored.steps or 0, _minute(run.date))
+    return ReportedRun(run.name, _relative(run.path, outputs), _with_a_mean(numbers), *about)
 
 
 def _relative(path: Path, outputs: Path) -> str:
     return os.path.relpath(path, outputs)
-
-
-def _modified(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
