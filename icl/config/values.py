@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.digests import file_digest
-from icl.errors import InputError, whole
+from icl.errors import InputError, real, whole
 
 
 def resolve_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
@@ -32,6 +32,11 @@ def processes(devices: Any, num_nodes: Any) -> int:
             f"trainer.devices={devices}: must be a number of at least 1, or a list: prompts depend on it"
         )
     return count * whole("trainer.num_nodes", num_nodes, 1)
+
+
+def learning_rate(value: Any) -> float:
+    """Return `optimizer.lr` of one replica."""
+    return real("optimizer.lr", value, 0, open_low=True)
 
 
 def by_content(node: Any) -> Any:

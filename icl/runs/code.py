@@ -76,7 +76,7 @@ class Sources:
         wanted = sorted(set(roots))
         packages = {"icl", *(root.partition(".")[0] for root in wanted)}
         found: dict[str, Path] = {}
-        waiting = [name for root in wanted for name in self._modules_of_root(root)]
+        waiting = [name for root in wanted for name in self.modules_of(root)]
         while waiting:
             name = waiting.pop()
             path = self._file(name)
@@ -89,7 +89,12 @@ class Sources:
                     waiting += self._modules(wish)
         return found
 
-    def _modules_of_root(self, root: str) -> list[str]:
+    def file(self, module: str) -> Path | None:
+        """Return the file of a module, None where it has none in its package."""
+        return self._file(module)
+
+    def modules_of(self, root: str) -> list[str]:
+        """Return the modules in which a class or module by this dotted name is."""
         module, _, name = root.rpartition(".")
         found = self._modules(Import(module, name) if module else Import(root, None))
         if not any(map(self._file, found)):

@@ -57,8 +57,9 @@ class RunParts:
     callbacks: tuple[pl.Callback, ...]
 
 
-def build_parts(config: TrainConfig) -> RunParts:
-    law, model = law_and_model(config.task, config.model, config.seeds)
+def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = None) -> RunParts:
+    """Build the parts of a run; `built` are its law and model, where they exist already."""
+    law, model = built or law_and_model(config.task, config.model, config.seeds)
     return RunParts(
         law,
         model,

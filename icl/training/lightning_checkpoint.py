@@ -15,7 +15,7 @@ from icl.runs.record import RunRecord
 from icl.training.build import build_optimizer
 from icl.training.load import TrainedRun, law_and_model, restored
 from icl.training.module import EnsembleModule
-from icl.training.settings import PRECISIONS, TrainerSettings, TrainSettings, make_trainer
+from icl.training.settings import DTYPES, TrainerSettings, TrainSettings, make_trainer
 
 
 class TrainedModule(EnsembleModule):
@@ -35,9 +35,9 @@ class TrainedModule(EnsembleModule):
         seeds: Sequence[int],
     ) -> None:
         law, transformer = law_and_model(task, model, seeds)
-        transformer.parametrization.initialise(seeds, PRECISIONS[precision])
+        transformer.parametrization.initialise(seeds, DTYPES[precision])
         settings, spec = settings_of(TrainSettings, "train", train), build_optimizer(optimizer)
-        super().__init__(transformer, law, settings, spec, seeds, PRECISIONS[precision])
+        super().__init__(transformer, law, settings, spec, seeds, DTYPES[precision])
         self.save_hyperparameters()
 
     @classmethod
@@ -48,7 +48,7 @@ class TrainedModule(EnsembleModule):
         nodes = config.task, config.model, config.optimizer, config.train
         module = cls(*nodes, precision, run.run["seeds"])
         family = module.model.parametrization
-        matrices = {k: torch.from_numpy(M.copy()).to(PRECISIONS[precision]) for k, M in run.matrices.items()}
+        matrices = {k: torch.from_numpy(M.copy()).to(DTYPES[precision]) for k, M in run.matrices.items()}
         with torch.no_grad():
             for name, trained in module.coordinates.parameters_of(matrices).items():
                 module.trained[name].copy_(trained)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from icl.config.values import learning_rate
 from icl.errors import InputError, one_line, real, reals
 from icl.training.schedules import Schedule
 
@@ -49,7 +50,7 @@ class OptimizerSpec:
         ]
         tried: list[dict[str, Any]] = []
         for chosen in options:
-            real("optimizer.lr", chosen["lr"], 0, open_low=True)
+            learning_rate(chosen["lr"])
             self.schedule.rate(chosen["lr"], 0)
             if chosen not in tried[-1:]:
                 self._validate_options(chosen)

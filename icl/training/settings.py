@@ -28,7 +28,8 @@ from icl.training.optimizers import clip_vector
 
 COORDINATES = ("plain", "whitened")
 ROWS = 1_000_000  # of metrics.csv: every checkpoint holds them
-PRECISIONS = {"32-true": torch.float32, "64-true": torch.float64, "bf16-mixed": torch.float32}  # of weights
+PRECISIONS = ("32-true", "64-true", "bf16-mixed")
+DTYPES = dict(zip(PRECISIONS, (torch.float32, torch.float64, torch.float32), strict=True))  # of weights
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
 STRATEGIES = ("auto", "ddp")
 KERNELS = ("auto", "tile", "eager")
@@ -51,8 +52,9 @@ class TrainSettings:
     coordinates: str = "plain"
 
     def __post_init__(self) -> None:
-        for key in ("steps", "steps_per_batch", "log_every"):
-            whole(f"train.{key}", getattr(self, key), 1)
+        whole("train.steps", self.steps, 1)
+        whole("train.steps_per_batch", self.steps_per_batch, 1)
+        whole("train.log_every", self.log_every, 1)
         if self.steps > ROWS * self.log_every:
             raise InputError(
                 f"train.log_every={self.log_every}: makes {self.steps // self.log_every} rows of metrics, "
@@ -127,7 +129,7 @@ class TrainerSettings:
 
     def __post_init__(self) -> None:
         one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
-        one_of("trainer.precision", self.precision, list(PRECISIONS))
+        one_of("trainer.precision", self.precision, PRECISIONS)
         one_of("trainer.strategy", self.strategy, STRATEGIES)
         one_of("trainer.kernel", self.kernel, KERNELS)
         if self.kernel == "tile" and (self.compile is not None or self.precision == "bf16-mixed"):
@@ -161,7 +163,7 @@ class TrainerSettings:
 
     @property
     def dtype(self) -> torch.dtype:
-        return PRECISIONS[self.precision]
+        return DTYPES[self.precision]
 
     @property
     def processes(self) -> int:

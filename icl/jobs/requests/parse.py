@@ -12,6 +12,7 @@ from icl.config.session import Session, parse_session
 from icl.errors import whole
 from icl.jobs.execution.cluster import cluster_of
 from icl.jobs.requests import check, figure, train
+from icl.jobs.requests.limits import validate_limits
 from icl.jobs.requests.request import Request
 
 _REQUEST: Mapping[str, Callable[[Composed, Session], Request]] = {
@@ -31,7 +32,9 @@ def parse(
     if (jobs := composed.settings.get("jobs")) is not None:
         whole("jobs", jobs, 1)
     cluster_of(composed.settings["cluster"])
-    return _REQUEST[kind](composed, session), session
+    request = _REQUEST[kind](composed, session)
+    validate_limits(composed.settings)
+    return request, session
 
 
 def parse_named(kind: str, id: str, overrides: Sequence[str], configs: ConfigDirs) -> tuple[Request, Session]:

@@ -197,9 +197,12 @@ class TrainRequest:
     @functools.cached_property
     def parts(self) -> RunParts:
         """The parts of a TrainingPlan, built and tried out against one another."""
-        from icl.training.build import build_parts
+        from icl.training.load import law_and_model
 
-        parts = build_parts(self.config)
+        built = law_and_model(self.config.task, self.config.model, self.seeds)
+        from icl.training.build import build_parts  # Lightning: ten seconds on a cold machine
+
+        parts = build_parts(self.config, built)
         self._try_out(parts)
         return parts
 
