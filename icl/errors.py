@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 INT64 = 2**63 - 1
+SUGGESTION = "; did you mean "  # ends a message; the command line prints it as a second line
+SYNONYMS = {
+    "n": "context", "N": "context", "C": "context", "d": "dim", "D": "dim", "L": "layers", "depth": "layers",
+    "learning_rate": "lr", "eta": "lr", "batch_size": "batch", "iterations": "steps", "Sigma": "covariance",
+    "sigma": "covariance", "cov": "covariance", "T": "length", "H": "heads", "S": "seeds",
+}  # fmt: skip
 
 
 class InputError(ValueError):
@@ -41,12 +47,32 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
+def lines_of(error: BaseException) -> list[str]:
+    """Return an error in one line, and in a second one what its message suggests."""
+    problem, mark, suggestion = one_line(error).rpartition(SUGGESTION)
+    return [problem, f"did you mean {suggestion}"] if mark else [suggestion]
+
+
 def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean X?` for the closest choice, or nothing; `X or Y` where several folders hold it."""
     choices = list(choices)
     in_folders = sorted({choice for choice in choices if choice.endswith(f"/{name}")}) if name else []
     close = in_folders or difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return suggest(close)
+
+
+def nearest_key(key: str, known: Sequence[str]) -> str:
+    """`; did you mean X?` for the key with the same last part, or its synonym, else for the closest one."""
+    parent, _, name = key.rpartition(".")
+    alike = [k for k in known if k.rpartition(".")[2] in (name, SYNONYMS.get(name))]
+    beside = [k for k in alike if parent and k.rpartition(".")[0] == parent]
+    above = [k for k in known if parent and (f"{key}.".startswith(f"{k}.") or "." not in k)]
+    close = difflib.get_close_matches(key, set(alike or known).difference(above), n=1, cutoff=0.75)
+    return suggest(beside or close or sorted(alike, key=lambda k: k.startswith(("search", "callbacks")))[:1])
+
+
+def suggest(choices: Sequence[str]) -> str:
+    return f"{SUGGESTION}{' or '.join(choices)}?" if choices else ""
 
 
 def one_of(key: str, value: Any, choices: Sequence[str]) -> str:

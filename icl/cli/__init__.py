@@ -53,7 +53,8 @@ def _without_verb(args: list[str]) -> int:
         kernel = instructions()
         print(f"icl {__version__} ({f'kernel {kernel}' if kernel else f'no kernel: {why_none()}'})")
         return 0
-    from icl.errors import nearest
+    from icl.errors import InputError, lines_of, nearest
 
-    print(f"icl: no verb {args[0]}{nearest(args[0], VERBS)} (icl --help lists them)", file=sys.stderr)
+    error = InputError(f"no verb {args[0]} (icl --help lists them){nearest(args[0], VERBS)}")
+    print(*(f"icl: {line}" for line in lines_of(error)), sep="\n", file=sys.stderr)
     return 2

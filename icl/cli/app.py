@@ -14,7 +14,7 @@ from icl.cli.output import silence_stdout
 from icl.cli.process import INTERRUPTED
 from icl.cli.verbs import VERBS
 from icl.config import allowed_packages
-from icl.errors import InputError, Interrupted, full_errors, one_line
+from icl.errors import InputError, Interrupted, full_errors, lines_of, one_line
 from icl.jobs.exit_codes import FAILED, INPUT, OK
 from icl.runs.atomic import DiskFull
 from icl.runs.redact import redact
@@ -40,7 +40,8 @@ def run(verb: str, args: Sequence[str]) -> int:
     except InputError as error:
         if full_errors():
             traceback.print_exception(error)
-        print(f"icl: {redact(one_line(error))}", file=sys.stderr)
+        for line in lines_of(error):
+            print(f"icl: {redact(line)}", file=sys.stderr)
         return FAILED if isinstance(error, DiskFull) else INPUT
     except Interrupted as error:
         print(INTERRUPTED, file=sys.stderr)

@@ -33,11 +33,7 @@ def of_keys(configs: ConfigDirs, verb: str, choices: Mapping[str, str | None]) -
 
 def of_option(configs: ConfigDirs, group: str, option: str) -> str:
     """Return an option's description: the title of a check or figure, else its file's first sentence."""
-    for folder in reversed(configs.folders):
-        path = folder / group / f"{option}.yaml"
-        if path.is_file():
-            return _first(path.read_text(encoding="utf-8").splitlines())
-    return ""
+    return _first(configs.text(group, option).splitlines())
 
 
 def _first(lines: list[str]) -> str:

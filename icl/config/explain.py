@@ -10,9 +10,9 @@ from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from icl.config.nested_keys import user_key
+from icl.config.nested_keys import composed_key, user_key
 from icl.config.search_path import ConfigDirs
-from icl.errors import InputError, nearest
+from icl.errors import InputError, nearest, nearest_key, suggest
 
 ERRORS = (HydraException, OmegaConfBaseException)
 _BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
@@ -22,6 +22,8 @@ _BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
     "rq": "hydra-rq-launcher",
 }
 
+
+OPTION_GROUPS = ("task", "model", "optimizer", "schedule")  # whose options differ in settings
 
 Keys = Callable[[ConfigDirs, str, Sequence[str]], list[str]]
 
@@ -53,14 +55,41 @@ def explain(configs: ConfigDirs, verb: str, overrides: Sequence[str], error: Exc
         key = user_key((path[1] if path else unknown[1]).removeprefix("/"))
         known = [name for name in keys(configs, verb, overrides) if name != key]
         if key.startswith(("trainer.", "callbacks.")):  # groups that take what they do not list
-            return f"{key}: not in the config{nearest(key, known)} (+{key}=... adds it)"
-        return f"{key}: no such key or group{nearest(key, known)} (icl {verb} --help shows them)"
+            return f"{key}: not in the config (+{key}=... adds it){nearest_key(key, known)}"
+        return _of_another_option(configs, overrides, key, known) or (
+            f"{key}: no such key or group ({_help(verb, overrides)} lists them){nearest_key(key, known)}"
+        )
     many = re.search(r"(?:argument|parameters) '([^']+)'", text)
     if many and ("Ambiguous value" in text or "requires --multirun" in text):
         return f"{user_key(many[1])}: several values need -m, one list needs [ ]"
     cause = error.__cause__ or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return " ".join(lines[: 2 if lines[0].endswith(":") else 1]) if lines else type(cause).__name__
+
+
+def _of_another_option(
+    configs: ConfigDirs, overrides: Sequence[str], key: str, known: Sequence[str]
+) -> str | None:
+    """Return the message for a key that other options of its group have, such as betas with optimizer=sgd."""
+    group, _, name = composed_key(key).partition(".")
+    if group not in OPTION_GROUPS or not name:
+        return None
+    texts = {option: configs.text(group, option) for option in configs.options(group)}
+    line = re.compile(rf"^{re.escape(name)}:", re.MULTILINE)
+    others = [f"{group}={option}" for option, text in texts.items() if line.search(text)]
+    if not others:
+        return None
+    chosen = next((o for o in overrides if o.lstrip("+").startswith(f"{group}=")), f"the chosen {group}")
+    prefix = f"{user_key(group)}."
+    own = [k.removeprefix(prefix) for k in known if k.startswith(prefix) and not k.endswith("_target_")]
+    listed = ", ".join(k for k in own if "." not in k and k != "schedule") or "it has none"
+    return f"{key}: not a setting of {chosen} ({listed}){suggest(others[:3])}"
+
+
+def _help(verb: str, overrides: Sequence[str]) -> str:
+    choices = ("check=", "figure=", "experiment=")
+    chosen = [override for override in overrides if override.startswith(choices)]
+    return " ".join(["icl", verb, *chosen[:1], "--help"])
 
 
 def _group_and_option(path: str) -> tuple[str, str]:
@@ -81,7 +110,7 @@ def _not_installed(group: str, option: str) -> str | None:
         return f"{group}={option}: is not installed; pip install {_BRING[option]}"
     names = ConfigStore.instance().list(group)
     here = sorted({name.removesuffix(".yaml") for name in names if not name.startswith("_")})
-    return f"{group}={option}: no such {kind} is installed{nearest(option, here)} (one of: {', '.join(here)})"
+    return f"{group}={option}: no such {kind} is installed (one of: {', '.join(here)}){nearest(option, here)}"
 
 
 def leaves(node: Any, prefix: str = "") -> Iterator[str]:

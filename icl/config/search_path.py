@@ -74,6 +74,11 @@ class ConfigDirs:
         }
         return sorted(path.as_posix() for path in paths)
 
+    def text(self, group: str, option: str) -> str:
+        """Return the text of an option's file, the user's if there are several."""
+        paths = [folder / group / f"{option}.yaml" for folder in reversed(self.folders)]
+        return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
+
     def one_option(self, group: str, name: str) -> str:
         """`name`, or an error that says what there is instead."""
         choices = self.options(group)
@@ -83,4 +88,4 @@ class ConfigDirs:
             raise InputError(f"{group}={name}: no such config")
         shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
         rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
-        raise InputError(f"{group}={name}: no such option{nearest(name, choices)} (one of: {shown}{rest})")
+        raise InputError(f"{group}={name}: no such option (one of: {shown}{rest}){nearest(name, choices)}")

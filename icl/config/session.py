@@ -14,7 +14,7 @@ from typing import Any
 from icl.config.compose import Composed, compose
 from icl.config.logger import LoggerSettings, logger_of
 from icl.config.search_path import SCALES, ConfigDirs
-from icl.errors import InputError, nearest, one_of
+from icl.errors import InputError, nearest_key, one_of
 from icl.events import Listener, Message, quiet
 
 COMMON = ("scale", "format", "force", "verbose", "paths", "logger")  # conf/base.yaml
@@ -49,7 +49,7 @@ def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: Co
     known = [*COMMON, *own]
     for key in settings:
         if key not in known:
-            raise InputError(f"{key}: no such key in icl {verb}{nearest(key, known)}")
+            raise InputError(f"{key}: no such key in icl {verb}{nearest_key(key, known)}")
     for key in known:
         if key not in settings and key != "logger":
             raise InputError(f"{key}: missing")

@@ -2,7 +2,7 @@
 
 Each command runs in an empty folder. In `$ icl ...` NAME is replaced where the file has `NAME = words`.
 The number below it is the exit code; `!` is a part of stderr, `>` of stdout and `-` of neither. With exit
-code 2 stdout is empty, stderr one line, and nothing is written anywhere.
+code 2 stdout is empty, stderr one line, with a suggestion a second one, and nothing is written anywhere.
 """
 
 import re
@@ -69,5 +69,9 @@ def test_it_prints_what_the_transcript_says(
         where = {"!": err, ">": out, "-": out + err}[kind]
         assert (part in where) == (kind != "-"), (command.line, part, where)
     if code == 2:
-        assert out == "" and err.startswith("icl: ") and err.count("\n") == 1, (command.line, out, err)
+        problem, *suggestions = err.splitlines()
+        assert out == "" and problem.startswith("icl: "), (command.line, out, err)
+        assert len(suggestions) <= 1 and all(line.startswith("icl: did you mean ") for line in suggestions), (
+            err
+        )
         assert contents(places) == before, command.line

@@ -54,6 +54,6 @@ def _ids(kind: str, which: str, configs: ConfigDirs) -> list[str]:
     ids = [name for name in known if name.startswith(which.removesuffix("all"))]
     if not ids:
         papers = sorted({f"{name.partition('/')[0]}/all" for name in known})
-        hint = f"{nearest(which, papers)} (one of: all, {', '.join(papers)})"
+        hint = f" (one of: all, {', '.join(papers)}){nearest(which, papers)}"
         raise InputError(f"{kind}={which}: no such {kind}s{hint}")
     return ids

@@ -88,7 +88,7 @@ def validate_papers(only: Sequence[object], configs: ConfigDirs) -> None:
     known = papers(configs)
     for paper in only:
         if paper not in known:
-            listed = f"{nearest(str(paper), known)} (one of: {', '.join(known)})"
+            listed = f" (one of: {', '.join(known)}){nearest(str(paper), known)}"
             raise InputError(f"only={paper}: no such paper{listed}")
 
 
