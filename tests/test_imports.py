@@ -24,6 +24,7 @@ BOTTOM = {
     "events",
     "weighted",
     "kernel",
+    "look",
 }  # importable by all but theory
 LAYERS = {
     "theory": {"theory"},
@@ -39,6 +40,7 @@ LAYERS = {
     "quantiles": {"quantiles"},
     "ranges": {"ranges", "errors"},
     "weighted": {"weighted"},
+    "look": {"look", "digests", "errors"},
     "kernel": {"kernel"},
     "runs": {"runs"} | BOTTOM,
     "loggers": {"loggers", "config", "runs", "theory"} | BOTTOM,

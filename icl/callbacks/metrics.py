@@ -16,6 +16,7 @@ from torch import Tensor
 
 from icl.errors import InputError, whole
 from icl.runs.steps import log_spaced_steps
+from icl.text import brief
 from icl.training.critical_point import CriticalPoint, GradientNorms, gradient_norms
 from icl.training.module import EnsembleModule, disable_noop_hooks
 
@@ -221,17 +222,20 @@ class CriticalPointGradient(MetricCallback):
         return self._known[1]
 
     def remarks(self, last_rows: Sequence[Row]) -> list[str]:
-        """Return a remark if a plain batch and one that covers the tail differ by more than their errors."""
-        found = []
+        """Return a remark for each seed whose plain batch and weighted prompts differ by more than their
+        errors."""
+        tilted = self._known is not None and self._known[0].settings.estimator == "tilted"
+        found, advice = [], "" if tilted else ": train.estimator=tilted"
         for row in last_rows:
             plain, risk = row.get("risk_plain_batch"), row.get("risk_estimate")
             if plain is None or risk is None:
                 continue
             error = math.hypot(row["risk_plain_batch_stderr"], row["risk_estimate_stderr"])
             if abs(plain - risk) > SIGMAS * error:
+                role = "dominate" if risk > 2 * plain else "make the difference"
                 found.append(
-                    f"seed {row['seed']}: a batch does not see the risk's tail: {plain:.3g} from "
-                    f"{self.samples} plain prompts, {risk:.3g} from as many that show it"
+                    f"seed {row['seed']}: the population risk is about {brief(risk, 2)} although a batch of "
+                    f"{self.samples:,} prompts shows {brief(plain, 2)}; rare prompts {role}{advice}"
                 )
         return found
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icl.look import FORMATS
 from icl.runs.metric_kinds import RISKS, kind_of, of_one_matrix
 from icl.text import brief, inequality, measurement, numbers, outcome, relation
 from icl.verdicts import KINDS, VERDICTS, error_of
@@ -148,7 +149,8 @@ def figures(documents: Sequence[Mapping[str, Any]]) -> None:
             text = f"{claim['claim']}: {_of_claim(claim)}"
             console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]", highlight=False)
             console.print(_indented(text, 4))
-        console.print(f"  {document['files']['png']}", soft_wrap=True, markup=False, highlight=False)
+        picture = next(document["files"][name] for name in FORMATS if name in document["files"])
+        console.print(f"  {picture}", soft_wrap=True, markup=False, highlight=False)
 
 
 def totals(claims: Sequence[Mapping[str, Any]]) -> str:
@@ -209,7 +211,10 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
 
     console = Console()
     how = "found" if document["cached"] else "resumed and done" if document["resumed"] else "done"
-    console.print(f"[bold]{experiment}[/] {how}: {document['steps']} steps, {document['seconds']:.1f} s")
+    warned = ", [yellow]with a warning[/]" if document["warnings"] else ""
+    console.print(
+        f"[bold]{experiment}[/] {how}{warned}: {document['steps']} steps, {document['seconds']:.1f} s"
+    )
     metrics = {k: v for k, v in document["metrics"].items() if not of_one_matrix(k)}
     seeds = list(next(iter(document["metrics"].values()))["by_seed"])
     table = _table(metrics, [f"seed {seed}" for seed in seeds], lambda cells: cells)
@@ -221,6 +226,8 @@ def run(document: Mapping[str, Any], experiment: str) -> None:
         console.print(f"{verdict['check']} at these weights: {coloured(verdict)}")
         if "sentence" in verdict:  # not in runs of an earlier version
             console.print(_indented(verdict["sentence"]))
+    for warning in document["warnings"]:
+        console.print(f"[yellow]warning: {warning}[/]", soft_wrap=True, highlight=False)
     if document["error"]:
         console.print(f"[red]failed: {document['error']}[/]", soft_wrap=True, highlight=False)
     console.print(f"run: {document['run_dir']}", soft_wrap=True, markup=False, highlight=False)
@@ -282,10 +289,16 @@ def multirun(results: Sequence[Mapping[str, Any]]) -> None:
     for result, found in zip(results, documents, strict=True):
         state = "cached" if found.get("cached") else result["status"]
         state = f"[red]{state}[/]" if state == "failed" else state
+        state += ", [yellow]warning[/]" if found.get("warnings") else ""
         means = [_mean(found.get("metrics", {}), name) for name in metrics]
         verdict = [found["verdict"], measurement(found)] if "verdict" in found else ["", ""]
         table.add_row(" ".join(result["overrides"]), state, *(verdict if judged else []), *means)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    for result, found in zip(results, documents, strict=True):
+        for warning in found.get("warnings", []):
+            text = f"warning: {' '.join(result['overrides'])}: {warning}"
+            console.print(text, style="yellow", soft_wrap=True, markup=False, highlight=False)
 
 
 def report(document: Mapping[str, Any], book: ReportContent) -> None:

@@ -35,12 +35,20 @@ def show(document: Mapping[str, Any]) -> None:
             metrics.pop()
         if metrics:
             console.print(_configurations(document["summary"], metrics))
+            names = dict.fromkeys(row["interval"] for row in document["summary"] if row["interval"])
+            if names:
+                console.print(f"in brackets: {', '.join(names)} over seeds", highlight=False)
     counts = [f"{count} {state}" for state, count in document["states"].items() if count]
     console.print(f"{document['jobs']} jobs: {', '.join(counts)}", highlight=False)
     best = document["best"]
     if best is not None and best["overrides"]:
         what = f"{best['metric']} {_interval(best)}"
         console.print(f"best: {' '.join(best['overrides'])}: {what}", soft_wrap=True, markup=False)
+    for best in document["best_by"]:
+        group = " ".join(f"{key}={value}" for key, value in best["group"].items())
+        others = [one for one in best["overrides"] if one.partition("=")[0].lstrip("+") not in best["group"]]
+        line = f"best at {group}: {' '.join(others)}: {best['metric']} {_interval(best)}"
+        console.print(line, soft_wrap=True, markup=False)
     for failure in document["failures"]:
         line = f"failed: {' '.join(failure['overrides'])}: {failure['error']}\n  {failure['run_dir']}"
         console.print(line, soft_wrap=True, markup=False, style="red", highlight=False)

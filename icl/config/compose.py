@@ -213,7 +213,8 @@ class Composer(ConfigLoader):
         if split.file is not None:
             root = sources.as_value(self._configs.folders, verb, split.file)
             texts = list(_expressions(OmegaConf.to_container(root)))
-            if settings[verb].keys() - _outside(verb) or not all(map(_OF_SCALE.fullmatch, texts)):
+            nested = [key for key, value in settings[verb].items() if isinstance(value, Mapping)]
+            if set(nested) - _outside(verb) or not all(map(_OF_SCALE.fullmatch, texts)):
                 return None
             of_file: Any = OmegaConf.to_container(
                 OmegaConf.merge({"scale": settings["scale"]}, root), resolve=bool(texts)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from icl.figures.style import RC
+from icl.figures.style import rc
 from icl.figures.vector import svg
+from icl.look import FORMATS
 from icl.runs.atomic import write_bytes
 from icl.text import csv_text
 
@@ -20,10 +21,18 @@ _METADATA: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}
 
 
 def save(
-    stem: Path, draw: Callable[[], Figure], table: Sequence[Mapping[str, Any]], description: str
+    stem: Path,
+    draw: Callable[[], Figure],
+    table: Sequence[Mapping[str, Any]],
+    description: str,
+    formats: Collection[str] = FORMATS,
 ) -> dict[str, Path]:
     """Write picture, table and description as STEM.EXTENSION, and return the files by extension."""
-    contents = render(draw) | {"csv": csv_text(table).encode(), "md": description.encode()}
+    return write(stem, render(draw, formats) | {"csv": csv_text(table).encode(), "md": description.encode()})
+
+
+def write(stem: Path, contents: Mapping[str, bytes]) -> dict[str, Path]:
+    """Write contents by extension as STEM.EXTENSION."""
     files = {extension: stem.with_name(f"{stem.name}.{extension}") for extension in contents}
     stem.parent.mkdir(parents=True, exist_ok=True)
     for extension, content in contents.items():
@@ -31,15 +40,17 @@ def save(
     return files
 
 
-def render(draw: Callable[[], Figure]) -> dict[str, bytes]:
-    """Draw in the project's style, and return the picture's files by extension."""
+def render(draw: Callable[[], Figure], formats: Collection[str] = FORMATS) -> dict[str, bytes]:
+    """Draw in the look of now, and return the picture's files by extension."""
     logging.getLogger("fontTools").setLevel(logging.ERROR)  # it warns of matplotlib's own fonts
     contents = {}
-    with rc_context(RC):
+    with rc_context(rc()):
         figure = draw()
         for extension, metadata in _METADATA.items():
+            if extension not in formats:
+                continue
             content = io.BytesIO()
             figure.savefig(content, format=extension, metadata=metadata)
             contents[extension] = content.getvalue()
             figure.set_layout_engine(None)  # the first file settles the layout, so that all show the same
-        return {**contents, "svg": svg(figure)}
+        return contents | ({"svg": svg(figure)} if "svg" in formats else {})

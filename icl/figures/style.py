@@ -13,6 +13,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
+from icl.look import current
+
 # Okabe and Ito's palette, told apart with any colour vision.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#666666",
@@ -39,6 +41,19 @@ RC: Any = {
 }
 
 
+def rc() -> Any:
+    """Return matplotlib's settings in the look in which figures are drawn now."""
+    return current().rc(RC)
+
+
+def new_figure(inches: tuple[float, float]) -> Figure:
+    """Return an empty figure, without pyplot's global state."""
+    with rc_context(rc()):
+        figure = Figure(figsize=inches, dpi=200, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def panels(
     rows: int,
     columns: int,
@@ -46,14 +61,13 @@ def panels(
     widths: Sequence[float] = (),
     margin: float = 0.0,
 ) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its (rows, columns) axes, without pyplot's global state.
+    """Return a figure and its (rows, columns) axes.
 
     `size` is that of a panel, `widths` are the columns' where they differ; `margin` is added to the height.
     """
     inches = (sum(widths) or size[0] * columns, size[1] * rows + margin)
-    with rc_context(RC):
-        figure = Figure(figsize=inches, dpi=200, layout="constrained")
-        FigureCanvasAgg(figure)
+    figure = new_figure(inches)
+    with rc_context(rc()):
         return figure, figure.subplots(rows, columns, squeeze=False, width_ratios=widths or None)
 
 
@@ -99,6 +113,12 @@ def heatmap(axes: Axes, M_IJ: np.ndarray, title: str, bound: float, *, bar: bool
         axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     if bar:
         colour_bar(image, axes, 0.75)
+
+
+def is_leftmost(axes: Axes) -> bool:
+    """Return whether the axes are in the first column of the figure's grid."""
+    place = axes.get_subplotspec()
+    return place is not None and place.is_first_col()
 
 
 def figure_of(axes: Axes) -> Figure:

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.errors import InputError, Unavailable
+from icl.errors import InputError, Unavailable, nearest
 from icl.runs import atomic, documents, json_records, layout
-from icl.runs.bootstrap import bootstrap
+from icl.runs.intervals import interval_fields
 from icl.runs.lock import is_live
 from icl.runs.record import complaint
 from icl.runs.redact import redact
@@ -34,7 +34,7 @@ SEEDS = ("seed", "seeds")
 STATES = ("done", "running", "interrupted", "failed", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
 # Keys of a config that no number depends on.
-KEYS_WITHOUT_EFFECT = ("format", "force", "verbose", "paths", "logger", "hydra", "cluster")
+KEYS_WITHOUT_EFFECT = ("format", "force", "verbose", "paths", "logger", "hydra", "cluster", "best_by")
 
 Row = dict[str, Any]
 
@@ -171,7 +171,7 @@ class StoredSweep:
         return self.folder / WANDB
 
     def summary(self, outcomes: Sequence[Outcome], wanted: Container[str] | None = None) -> list[Row]:
-        """Mean and bootstrap interval over seeds, of each metric (that is `wanted`) of each configuration.
+        """Mean and interval over seeds, of each metric (that is `wanted`) of each configuration.
 
         What is not done yet does not count; where a seed has failed there is no mean: it is not averaged out.
         """
@@ -183,7 +183,7 @@ class StoredSweep:
             own = [o for o in self.own_overrides(self.jobs[members[0]]) if _key(o) not in SEEDS]
             names = dict.fromkeys(name for i in members for name in outcomes[i].metrics)
             for name in names if wanted is None else filter(wanted.__contains__, names):
-                interval = bootstrap(self._by_seed(name, members, outcomes))
+                interval = interval_fields(self._by_seed(name, members, outcomes))
                 found.append({"overrides": own, "metric": name, **interval})
         return found
 
@@ -205,6 +205,30 @@ class StoredSweep:
             if defined:
                 return dict(min(defined, key=lambda row: row["mean"]))
         return None
+
+    def best_by(self, summary: Sequence[Row], keys: Sequence[str]) -> list[Row]:
+        """Return the best configuration among those that share the values of these swept keys, with these
+        values as `group`."""
+        groups: dict[tuple[str, ...], list[Row]] = {}
+        for row in summary:
+            given = _values(row["overrides"])
+            groups.setdefault(tuple(given.get(key, "") for key in keys), []).append(row)
+        found = ((values, self.best(rows)) for values, rows in groups.items())
+        return [
+            {"group": dict(zip(keys, values, strict=True)), **best}
+            for values, best in found
+            if best is not None
+        ]
+
+
+def grouping_keys(best_by: Any, keys: Sequence[str]) -> list[str]:
+    """Return the setting `best_by`: null, one of a sweep's `keys`, or a list of them."""
+    named = [best_by] if isinstance(best_by, str) else best_by or []
+    for name in named if isinstance(named, list) else [best_by]:
+        if name not in keys:
+            known = ", ".join(keys) or "none, no key is swept but seeds"
+            raise InputError(f"best_by={name}: must be one of {known}{nearest(str(name), keys)}")
+    return list(dict.fromkeys(named))
 
 
 def read_sweep(path: str | Path) -> StoredSweep:

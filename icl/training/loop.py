@@ -151,8 +151,9 @@ def finish(part: RunPart, columns: Sequence[str], module: EnsembleModule) -> Run
         raise RuntimeError("training was stopped before train.steps; a record is of all its steps")
     diverged = recorder.diverged
     judged = None if part.judge is None or diverged else list(part.judge(recorder.final_model, plan.law))
-    remarks = [*recorder.remarks(), *([divergence_message(diverged)] if diverged else [])]
-    for sentence in remarks:
+    warnings = recorder.remarks()
+    remarks = [*warnings, *([divergence_message(diverged)] if diverged else [])]
+    for sentence in remarks[len(warnings) :]:  # the others are in the document, which is shown
         logging.getLogger(__name__).warning("%s", sentence)
     return part.run.finish(
         metrics=recorder.rows,
@@ -168,6 +169,7 @@ def finish(part: RunPart, columns: Sequence[str], module: EnsembleModule) -> Run
             "kernel": module.kernel,
             "group": plan.group,
             "notes": remarks,
+            "warnings": warnings,
             "diverged": {str(seed): step for seed, step in diverged.items()},
         },
     )

@@ -9,7 +9,7 @@ import yaml
 import icl as package
 from icl.errors import InputError
 from icl.figures.sweep import SweptPlot
-from icl.runs.bootstrap import bootstrap
+from icl.runs.intervals import seed_interval
 from icl.runs.sweeps import Table
 from tests.cli.conftest import Run
 
@@ -30,7 +30,7 @@ def test_drawn(tiny: Run, icl: Run, outputs: Path) -> None:
     rows = package.sweep(swept["sweep"])
     for point in csv.DictReader(files["csv"].open()):
         mine = [r for r in rows if all(r[k] == point[k] for k in ("model.layers", "optimizer.lr"))]
-        wanted = bootstrap([row["exact_risk"] for row in mine])
+        wanted = seed_interval([row["exact_risk"] for row in mine])
         assert len(mine) == 2 and {k: float(point[k]) for k in wanted} == wanted
     map_ = icl("figure", *draw, "x=optimizer.lr", "y=model.layers", "hue=loss").json
     assert map_["files"]["png"] != found.json["files"]["png"] and "means over 2 seeds" in map_["caption"]

@@ -10,7 +10,7 @@ from icl.figures.ahn.almost_zero import ALMOST_ZERO
 from icl.figures.claims import Claim, all_of, exact
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Item, Level, metric
-from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis
+from icl.figures.style import BLUE, GREY, ORANGE, RED, figure_of, log_axis, shared_legend
 
 NEAR = 0.02  # of the red curves' end
 TRANSIENT = 0.1  # of the steps
@@ -25,24 +25,23 @@ class Fig1(Drawing):
         "this optimum. The optimum is not near 0; the paper's text says of its Figure 1d that it is."
     )
 
-    layout = Layout("abcd", (1.85, 1.9))
+    layout = Layout("abcd", (1.85, 1.9), margin=0.2)
 
     def decorate(self, panels: Panels, records: Records) -> None:
         for layer, panel in enumerate("abc"):
             panels[panel].set(title=f"({panel}) $A_{layer}$", xlabel="step", ylim=(0, 1.02))
         panels["a"].set_ylabel("Dist")
-        panels["a"].legend(loc="upper right", bbox_to_anchor=(1.04, 0.8))
         panels["d"].set(title="(d) loss", xlabel="step")
         log_axis(panels["d"])
-        panels["d"].legend(loc="upper right")
+        shared_legend(panels.values(), figure_of(panels["a"]), loc="outside lower center", ncols=6)
 
     def items(self, records: Records) -> list[Item]:
         run, arrays = records["run"], records["exact"].weights
         items: list[Item] = []
         for layer, panel in enumerate("abc"):
             blue, red = metric(run, f"dist_preconditioned_A{layer}"), metric(run, f"dist_plain_A{layer}")
-            items.append(Curve(panel, rf"$\Sigma^{{1/2}}A_{layer}\Sigma^{{1/2}}$", BLUE, *blue))
-            items.append(Curve(panel, rf"$A_{layer}$", RED, *red))
+            items.append(Curve(panel, r"$\Sigma^{1/2}A_\ell\Sigma^{1/2}$", BLUE, *blue))
+            items.append(Curve(panel, r"$A_\ell$", RED, *red))
             items.append(Level(panel, r"$\Sigma^{-1}$", float(arrays["dist_inverse_R"].mean())))
         items.append(Curve("d", "batch", GREY, *metric(run, "loss"), {"linewidth": 0.6}))
         items.append(Curve("d", "exact risk", ORANGE, arrays["steps"], arrays["risk_RT"]))

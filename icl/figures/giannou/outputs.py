@@ -13,7 +13,7 @@ import numpy as np
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou.regression import ORDERS, Value
 from icl.figures.items import Curve, Item, Line
-from icl.figures.style import BLUE, EXACT, GREY, PURPLE, shared_legend
+from icl.figures.style import BLUE, EXACT, GREY, PURPLE, is_leftmost, shared_legend
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -53,7 +53,9 @@ class Outputs(Drawing):
     def layout_of(self, records: Records) -> Layout:
         depths = arrays_of(records, self.source)["depths_L"].tolist()
         rows = [*self.models, *(f"order {order}" for order in ORDERS)]
-        return Layout([_panel(row, depth) for row in rows for depth in depths], (1.7, 1.35), len(depths))
+        return Layout(
+            [_panel(row, depth) for row in rows for depth in depths], (1.7, 1.35), len(depths), is_table=True
+        )
 
     def items(self, records: Records) -> list[Item]:
         arrays = arrays_of(records, self.source)
@@ -89,15 +91,17 @@ class Outputs(Drawing):
             axes.set(xlim=(x_G.min(), x_G.max()), ylim=(middle - reach, middle + reach))
             for side in (-1, 1):
                 axes.axvline(side * float(arrays["range"]), color=GREY, linewidth=0.7, linestyle="--")
-        grid = np.reshape(list(panels.values()), (-1, len(depths)))
-        for axes, depth in zip(grid[0], depths, strict=True):
-            axes.set_title(f"$\\ell = {depth}$")
         labels = [*self.models.values(), *(f"Newton, order {order}" for order in ORDERS)]
-        for axes, label in zip(grid[:, 0], labels, strict=True):
-            axes.set_ylabel(label)
-        for axes in grid[-1]:
-            axes.set_xlabel("$x_1$ of the query")
-        shared_legend(panels.values(), grid[0, -1], loc="upper left", bbox_to_anchor=(1.0, 1.1))
+        for number, axes in enumerate(panels.values()):
+            row, column = divmod(number, len(depths))
+            if row == 0:
+                axes.set_title(f"$\\ell = {depths[column]}$")
+            if is_leftmost(axes):
+                axes.set_ylabel(labels[row])
+            if row == len(labels) - 1:
+                axes.set_xlabel("$x_1$ of the query")
+        top = panels[_panel(next(iter(self.models)), depths[-1])]
+        shared_legend(panels.values(), top, loc="upper left", bbox_to_anchor=(1.0, 1.1))
 
 
 def in_distribution(arrays: Arrays) -> np.ndarray:

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from icl.figures.claims import Claim, exact, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Item, Level, Rows, matrix_rows
-from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, entry_text
+from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, entry_text, figure_of, shared_legend
 from icl.runs.record import RunRecord
 
 NEAR = 0.02  # of the optimal risk
@@ -149,7 +149,7 @@ class Weights(Drawing):
         rows = [window.panels for window in windows_of(records)]
         widths = [LOSS] + [HEATMAP] * (len(rows[0]) - 1)
         names = [name for row in rows for name in row]
-        return Layout(names, (0, HEIGHT), len(widths), widths, margin=0.1)
+        return Layout(names, (0, HEIGHT), len(widths), widths, margin=0.3)
 
     def items(self, records: Records) -> list[Item]:
         return [item for window in windows_of(records) for item in window.items()]
@@ -159,7 +159,8 @@ class Weights(Drawing):
         for name in names:
             panels[name].set(title=name, ylabel="risk", xlabel="step" if name == names[-1] else "")
             panels[name].yaxis.set_major_locator(MaxNLocator(4))
-            panels[name].legend(loc="upper right")
+        figure = figure_of(panels[names[0]])
+        shared_legend([panels[name] for name in names], figure, loc="outside lower center", ncols=2)
 
     def claims(self, records: Records) -> list[Claim]:
         windows = windows_of(records)

@@ -23,7 +23,14 @@ from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.sweep_status import sweep_document
 from icl.runs.fingerprint import fingerprint
-from icl.runs.sweeps import KEYS_WITHOUT_EFFECT, SWEEPS, Outcome, StoredSweep, SweptJob
+from icl.runs.sweeps import (
+    KEYS_WITHOUT_EFFECT,
+    SWEEPS,
+    Outcome,
+    StoredSweep,
+    SweptJob,
+    grouping_keys,
+)
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
 MANY = 1000  # jobs: of more of them no document is kept whole
@@ -61,6 +68,7 @@ class Sweep:
     outputs: Path = Path()
     form: str = "text"
     metric: str | None = None
+    best_by: Any = None
     launcher: str = "basic"
     places: tuple[int, int] = (1, 1)  # tasks on each node, and nodes, of a job
     jobs: list[SweptJob] = field(default_factory=list)
@@ -85,6 +93,7 @@ class Sweep:
         if len({(job.swept.id, job.swept.fingerprint, job.scale) for job in found}) < len(found):
             raise InputError(f"-m: two jobs are one and the same {self.kind}")
         self.jobs, self.metric = swept, found[0].metric
+        grouping_keys(self.best_by, self.stored.keys)
         self._settle(*found[0].place, {"jobs": [job.fingerprint for job in swept]})
         return [job.result for job in found]
 
@@ -181,6 +190,7 @@ class Sweep:
     def _validated(self, job: Sequence[str], composed: Composed, count: int) -> Job:
         request, session = parse(self.kind, composed, self.configs, self._known)
         if self.kind == "train":
+            self.best_by = composed.settings["best_by"]
             self._refuse_places(composed.settings["trainer"])
         if session.outputs not in self._known:  # asks for many files
             keep_caches_in(session.outputs)
@@ -286,7 +296,7 @@ def summarize(sweep: Sweep, results: Sequence[Result], seconds: float) -> Docume
     outcomes = [_outcome(stored, job, result) for job, result in zip(stored.jobs, results, strict=True)]
     own = [stored.own_overrides(job) for job in stored.jobs]
     return {
-        **sweep_document(stored, outcomes),
+        **sweep_document(stored, outcomes, grouping_keys(sweep.best_by, stored.keys)),
         "cached": sum(bool(result["document"].get("cached")) for result in results),
         "seconds": seconds,
         "results": [{"overrides": job, **result} for job, result in zip(own, results, strict=True)],

@@ -13,7 +13,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +30,7 @@ from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.train import TrainRequest
 from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog, model_of
+from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
@@ -59,6 +60,7 @@ class FigureRequest:
     id: str
     scale: str
     settings: Mapping[str, Any]
+    look: Look = field(default_factory=Look)
 
     @functools.cached_property
     def experiment(self) -> Experiment:
@@ -96,6 +98,7 @@ class FigureRequest:
         document = {**_with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
             return None
+        shown = self._in_look(document)
         stale = _damage(document)
         if not stale:
             today = current_digest({**record, "code": self.roots}, session.outputs)
@@ -107,7 +110,9 @@ class FigureRequest:
             left = "a file or folder in its settings may have changed"
         elif not self._logger(document, session).marker.is_there:
             left = "not logged yet"
-        return Found(document, path, record, stale, left)
+        elif shown is None:
+            left = "not drawn in this style yet"
+        return Found(shown or document, path, record, stale, left)
 
     def _dry_run(self, session: Session) -> FigureRunner:
         """Validate all runs known beforehand, so that none is made if a later one is impossible."""
@@ -140,15 +145,46 @@ class FigureRequest:
             cached = stored is not None and "drawn_from" in stored and not damage
             if stored is None or not cached:
                 stored = self._draw(records, folder, session, started)
-            if not cached or stored["configs"] != configs:
+            shown = self._in_look(stored)
+            if shown is None:
+                stored = self._draw_in_look(stored, records, folder)
+            if not cached or shown is None or stored["configs"] != configs:
                 stored = {**stored, "configs": configs}
                 stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
-        document = {**stored, "cached": cached}
+        document = {**stored, "cached": cached and shown is not None}
         config = {"figure": self.settings, "scale": self.scale}
         self._logger(document, session).log(
             config, lambda log: self._write(document, records, log), session.info
         )
-        return document
+        return self._in_look(document) or document
+
+    def _in_look(self, document: Document) -> Document | None:
+        """Return the document with the files of this look, in these formats; None if they are not there."""
+        files, contents = document["files"], document["contents"]
+        if not self.look.is_default:
+            drawn = document.get("looks", {}).get(self.look.name)
+            if drawn is None or drawn["identity"] != self.look.identity or _damage(drawn):
+                return None
+            files, contents = {**files, **drawn["files"]}, drawn["contents"]
+        if not set(self.look.formats) <= set(contents):
+            return None
+        left_out = set(FORMATS) - set(self.look.formats)
+        files = {extension: path for extension, path in files.items() if extension not in left_out}
+        return {**{key: value for key, value in document.items() if key != "looks"}, "files": files}
+
+    def _draw_in_look(self, document: Document, records: Mapping[str, RunRecord], folder: Path) -> Document:
+        """Add the pictures of the look asked for to the document, from the arrays that are stored."""
+        from icl.figures.files import render, write
+
+        with drawn_as(self.look):
+            pictures = render(lambda: self.drawing.draw(records), FORMATS)
+        files = write(folder / f"{Path(document['files']['png']).stem}-{self.look.name}", pictures)
+        drawn = {
+            "identity": self.look.identity,
+            "files": files,
+            "contents": {extension: file_digest(path) for extension, path in files.items()},
+        }
+        return {**document, "looks": {**document.get("looks", {}), self.look.name: drawn}}
 
     def _draw(
         self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
@@ -179,8 +215,13 @@ class FigureRequest:
     def _file_name(self, session: Session) -> str:
         """fig3 as shipped; with other settings the name says so, and both can be kept."""
         name = self.id.rpartition("/")[2]
+        return f"{name}-{self.identity}" if self.changed(session) else name
+
+    def changed(self, session: Session) -> dict[str, Any]:
+        """Return the settings that are not as shipped, by dotted key."""
         shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
-        return name if self.settings == shipped else f"{name}-{self.identity}"
+        known, own = flatten(shipped, "figure"), flatten(self.settings, "figure")
+        return {key: value for key, value in own.items() if known.get(key) != value}
 
     def _logger(self, document: Document, session: Session) -> DocumentLogger:
         about = (self.id, self.scale, self.identity, document, session.group)
@@ -209,10 +250,11 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
         if not isinstance(node.get(part), dict):
             raise InputError(f"figure.{part}: missing in conf/figure/{name}.yaml")
         target_of(f"figure.{part}", node[part])
-    unknown = sorted(set(node) - set(parts))
+    unknown = sorted(set(node) - {*parts, *KEYS})
     if unknown:
-        raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], parts)}")
-    return FigureRequest(name, str(composed.settings["scale"]), node)
+        raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], [*parts, *KEYS])}")
+    settings = {part: node[part] for part in parts}
+    return FigureRequest(name, str(composed.settings["scale"]), settings, Look.of(node))
 
 
 class FigureRunner:
@@ -306,9 +348,13 @@ def _source(name: str, record: RunRecord) -> Document:
 
 def _with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
     """Return the document with current paths: its outputs may have been moved since it was drawn."""
-    files = {extension: str(folder / Path(file).name) for extension, file in document["files"].items()}
+
+    def here(files: Mapping[str, str]) -> dict[str, str]:
+        return {extension: str(folder / Path(file).name) for extension, file in files.items()}
+
+    looks = {k: {**drawn, "files": here(drawn["files"])} for k, drawn in document.get("looks", {}).items()}
     runs = sorted({str(outputs / drawn["run"]) for drawn in document.get("drawn_from", ())})
-    return {**document, "files": files, "runs": runs}
+    return {**document, "files": here(document["files"]), "looks": looks, "runs": runs}
 
 
 def _damage(document: Mapping[str, Any]) -> str:

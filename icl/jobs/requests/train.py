@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from icl.training.plan import RunPart, TrainingPlan, TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
-_OF_SWEEPS = ("optimized_metric", "search", "cluster")
+_OF_SWEEPS = ("optimized_metric", "best_by", "search", "cluster")
 PROCESSES = 128  # that a run begun by some other number of processes is looked for
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
@@ -279,6 +279,7 @@ class TrainRequest:
             "fingerprint": run["fingerprint"],
             "status": "failed" if error else run["status"],
             "error": error,
+            "warnings": run.get("warnings", []),
             "cached": cached,
             "resumed": run["resumed"] > 0,
             "steps": run["steps"],

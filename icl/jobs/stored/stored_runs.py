@@ -12,8 +12,8 @@ from typing import Any
 from icl.errors import InputError
 from icl.jobs.stored.run_list import ListedRun, listed_runs
 from icl.report.content import MetricSummary, ReportedRun, SweptRuns
-from icl.runs.bootstrap import bootstrap
 from icl.runs.documents import read_record
+from icl.runs.intervals import seed_interval
 from icl.runs.metric_kinds import RISKS, kind_of
 from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
 
@@ -37,7 +37,7 @@ def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
 def _reported(run: ListedRun, outputs: Path) -> ReportedRun:
     by_name = (read_record(run.path / "run.json") or {}).get("metrics", {})
     numbers = [
-        MetricSummary(name, kind_of(name), **bootstrap(list(by_name[name]["by_seed"].values())))
+        MetricSummary(name, kind_of(name), **seed_interval(list(by_name[name]["by_seed"].values())))
         for name in SHOWN
         if name in by_name
     ]

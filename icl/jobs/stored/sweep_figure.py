@@ -9,9 +9,10 @@ from typing import Any
 from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
-from icl.errors import InputError
+from icl.errors import InputError, nearest
 from icl.jobs.requests.request import Document
 from icl.jobs.stored import sweep_status
+from icl.look import KEYS, Look, drawn_as
 from icl.runs import atomic
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import StoredSweep
@@ -22,6 +23,8 @@ class SweptFigure:
     stored: StoredSweep
     axes: tuple[str, str, str | None]
     scale: str
+    look: Look
+    best_by: tuple[str, ...] = ()
 
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[SweptFigure, Session]:
@@ -36,7 +39,17 @@ def parse(composed: Composed, configs: ConfigDirs) -> tuple[SweptFigure, Session
     x = settings["x"] or (keys[0] if len(keys) == 1 else None)
     if x is None:
         raise InputError(f"x: must be one of {', '.join(keys)}")
-    return SweptFigure(status.stored, (x, settings["y"], settings["hue"]), settings["scale"]), session
+    axes = (x, settings["y"], settings["hue"])
+    return SweptFigure(
+        status.stored, axes, settings["scale"], _look(settings["figure"]), status.best_by
+    ), session
+
+
+def _look(node: Any) -> Look:
+    unknown = sorted(set(node) - set(KEYS)) if isinstance(node, dict) else ["figure"]
+    if unknown:
+        raise InputError(f"figure.{unknown[0]}: no such key with figure=sweep{nearest(unknown[0], KEYS)}")
+    return Look.of(node)
 
 
 def draw_sweep(request: SweptFigure, session: Session) -> Document:
@@ -47,13 +60,14 @@ def draw_sweep(request: SweptFigure, session: Session) -> Document:
     started, stored = time.monotonic(), request.stored
     outcomes = [stored.outcome(job) for job in stored.jobs]
     x, y, hue = request.axes
-    plot = SweptPlot(stored.table(outcomes), stored.keys, x, y, hue)
+    plot = SweptPlot(stored.table(outcomes), stored.keys, x, y, hue, request.best_by)
     about: dict[str, Any] = {"sweep": stored.folder.name, "x": x, "y": y, "hue": hue}
     folder = session.outputs / "figures" / "sweep" / fingerprint(about)
     command = f"icl figure figure=sweep sweep={stored.folder} x={x} y={y}" + (f" hue={hue}" if hue else "")
     description = f"# {stored.folder.name}\n\n{plot.caption}\n\n`{command}`\n"
-    with atomic.writing(session.outputs):
-        files = save(folder / "sweep", plot.draw, plot.table(), description)
+    name = "-".join(filter(None, ["sweep", *request.best_by, request.look.name]))
+    with atomic.writing(session.outputs), drawn_as(request.look):
+        files = save(folder / name, plot.draw, plot.table(), description, request.look.formats)
     return {
         "figure": "sweep",
         "scale": request.scale,
@@ -63,5 +77,6 @@ def draw_sweep(request: SweptFigure, session: Session) -> Document:
         "seconds": time.monotonic() - started,
         "cached": False,
         "caption": plot.caption,
+        "best_by": plot.best,
         **about,
     }

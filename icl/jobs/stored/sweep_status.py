@@ -10,27 +10,32 @@ from dataclasses import dataclass
 from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
+from icl.config.values import flatten
 from icl.errors import InputError, nearest
 from icl.jobs.requests.request import Document
-from icl.runs.sweeps import STATES, Outcome, StoredSweep, read_sweep, stored_sweeps
+from icl.look import FORMATS
+from icl.runs.sweeps import STATES, Outcome, StoredSweep, grouping_keys, read_sweep, stored_sweeps
 
-OWN = ("sweep", "wandb", "x", "y", "hue")
-_DRAWN = {"x": None, "y": "exact_risk", "hue": None}  # of icl figure figure=sweep
+OWN = ("sweep", "wandb", "best_by", "x", "y", "hue", "figure")
+_LOOK = {"style": None, "width": None, "formats": list(FORMATS)}
+_DRAWN = {"x": None, "y": "exact_risk", "hue": None, "figure": _LOOK}  # of icl figure figure=sweep
 
 
 @dataclass(frozen=True)
 class SweepRequest:
     stored: StoredSweep
     wandb: bool = False
+    best_by: tuple[str, ...] = ()
 
 
 def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tuple[SweepRequest, Session]:
     """Parse the request for a sweep, whose axes matter only if it is to be `drawn`."""
     settings = composed.settings
     session, path = parse_session("sweep", OWN, composed, configs), settings["sweep"]
-    for name, default in () if drawn else _DRAWN.items():
-        if settings[name] != default:
-            raise InputError(f"{name}={settings[name]}: is for icl figure figure=sweep, which draws")
+    given = flatten({name: settings[name] for name in _DRAWN})
+    for name, default in () if drawn else flatten(_DRAWN).items():
+        if given.get(name) != default:
+            raise InputError(f"{name}={given.get(name)}: is for icl figure figure=sweep, which draws")
     if not isinstance(settings["wandb"], bool):
         raise InputError(f"wandb={settings['wandb']}: must be true or false")
     if not isinstance(path, str) or not path:
@@ -38,24 +43,27 @@ def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tu
         there = f"one of {', '.join(known)}" if known else f"there is none in {session.outputs}"
         raise InputError(f"sweep={'null' if path is None else path}: must be the folder of a sweep: {there}")
     try:
-        return SweepRequest(read_sweep(path), settings["wandb"]), session
+        stored = read_sweep(path)
     except InputError as error:
         close = nearest(path, [str(folder) for folder in stored_sweeps(session.outputs)])
         raise InputError(f"{error}{close}") from None
+    return SweepRequest(
+        stored, settings["wandb"], tuple(grouping_keys(settings["best_by"], stored.keys))
+    ), session
 
 
 def sweep_status(request: SweepRequest) -> Document:
     """Write the sweep's table again from the stored jobs, and return its document."""
     started, stored = time.monotonic(), request.stored
     outcomes = [stored.outcome(job) for job in stored.jobs]
-    document = sweep_document(stored, outcomes)
+    document = sweep_document(stored, outcomes, request.best_by)
     if request.wandb:
         document["wandb_sweep"] = str(stored.write_wandb())
     return document | {"seconds": time.monotonic() - started}
 
 
-def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome]) -> Document:
-    """Return the document of a sweep whose jobs have these outcomes."""
+def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome], best_by: Sequence[str] = ()) -> Document:
+    """Return the document of a sweep whose jobs have these outcomes, with the best of each group."""
     summary = stored.summary(outcomes)
     states = Counter(outcome.state for outcome in outcomes)
     failures = [
@@ -73,6 +81,7 @@ def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome]) -> Document
         "states": {state: states[state] for state in STATES},
         "summary": summary,
         "best": stored.best(summary),
+        "best_by": stored.best_by(summary, best_by) if best_by else [],
         "failures": failures,
         "sweep_csv": str(path),
     }

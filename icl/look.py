@@ -1,0 +1,126 @@
+"""How a figure is drawn, which changes no number: matplotlib styles, width and file formats."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from icl.digests import file_digest
+from icl.errors import InputError, nearest, one_of, real
+
+FORMATS = ("png", "pdf", "svg")
+KEYS = ("style", "width", "formats")
+_NARROWEST, _WIDEST = 1.0, 40.0  # inches
+
+
+@dataclass(frozen=True)
+class Look:
+    """`style`: .mplstyle files or names of matplotlib's styles, applied in turn over the project's own;
+    `width` in inches."""
+
+    style: tuple[str, ...] = ()
+    width: float | None = None
+    formats: tuple[str, ...] = FORMATS
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Look:
+        """Return the look that `figure.style`, `figure.width` and `figure.formats` describe."""
+        style, width, formats = (settings.get(key) for key in KEYS)
+        look = cls(
+            _texts("figure.style", style),
+            None if width is None else _inches(width),
+            _texts("figure.formats", formats) or FORMATS,
+        )
+        for name in look.formats:
+            one_of("figure.formats", name, FORMATS)
+        for name in look.style:
+            _validate_style(name)
+        return look
+
+    @property
+    def is_default(self) -> bool:
+        return not self.style and self.width is None
+
+    @property
+    def name(self) -> str:
+        """Return words for a file's name: `ieee-3.3in`."""
+        width = [] if self.width is None else [f"{self.width:g}in"]
+        return "-".join([*(Path(name).stem for name in self.style), *width])
+
+    @property
+    def identity(self) -> list[Any]:
+        """Return what a picture depends on: the styles by content, and the width."""
+        return [[file_digest(Path(name)) if _is_file(name) else name for name in self.style], self.width]
+
+    def rc(self, base: Mapping[str, Any]) -> dict[str, Any]:
+        """Return matplotlib's settings: the styles over `base`, whose font sizes follow the styles' own."""
+        own: dict[str, Any] = {}
+        for name in self.style:
+            own |= _settings(name)
+        scale = float(own.get("font.size", base["font.size"])) / float(base["font.size"])
+        sizes = {key: scale * value for key, value in base.items() if key.endswith("size")}
+        return {**base, **sizes, **own}
+
+
+def _inches(width: Any) -> float:
+    inches = real("figure.width", width, _NARROWEST)
+    if inches > _WIDEST:
+        raise InputError(f"figure.width={width}: must be {_WIDEST:g} inches at most")
+    return inches
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    values = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(one, str) and one for one in values):
+        raise InputError(f"{key}={value}: must be a name or a list of names")
+    return tuple(dict.fromkeys(values))
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).expanduser().is_file()
+
+
+def _validate_style(name: str) -> None:
+    if _is_file(name):
+        return
+    from matplotlib import style
+
+    if name not in style.library:
+        close = nearest(name, list(style.library))
+        raise InputError(f"figure.style={name}: must be a file or one of matplotlib's styles{close}")
+
+
+def _settings(name: str) -> dict[str, Any]:
+    import matplotlib
+
+    settings: Any
+    try:
+        if _is_file(name):
+            settings = matplotlib.rc_params_from_file(Path(name).expanduser(), use_default_template=False)
+        else:
+            settings = matplotlib.style.library[name]
+        return dict(settings)
+    except (OSError, ValueError) as error:
+        raise InputError(f"figure.style={name}: cannot be read as a matplotlib style ({error})") from None
+
+
+_current: contextvars.ContextVar[Look] = contextvars.ContextVar("look", default=Look())  # noqa: B039  immutable
+
+
+def current() -> Look:
+    """Return the look in which figures are drawn now."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def drawn_as(look: Look) -> Iterator[None]:
+    """Draw figures in this look."""
+    token = _current.set(look)
+    try:
+        yield
+    finally:
+        _current.reset(token)
