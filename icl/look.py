@@ -1,4 +1,4 @@
-"""How a figure is drawn, which changes no number: matplotlib styles, width and file formats."""
+"""Settings of a picture that change no number: matplotlib styles, width and file formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legends off the data, widths, styles: what every figure does when it is drawn."""
+"""Test where legends and tick labels go, and figures at a width and in a style."""
 
 from pathlib import Path
 

@@ -51,7 +51,7 @@ def covered(law: str, count: int, draws: int = 4000) -> float:
 
 
 def test_it_covers_as_often_as_the_page_says() -> None:
-    """Within four standard deviations of a binomial, and the rounding to a whole per cent."""
+    """Compare within four standard deviations of a binomial, and the rounding to a whole per cent."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if " seeds |" in line]
     shares = {(row[0], int(row[1].split()[0])): int(row[2]) / 100 for row in rows}
