@@ -108,6 +108,7 @@ class ReportedRun:
     seeds: Sequence[int] = ()
     steps: int = 0
     date: str = ""
+    warnings: Sequence[str] = ()  # in words; of a failed run, why it failed
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,13 @@ class ReportContent:
     only: Sequence[str] = ()  # the papers that were asked for, where not all were
     runs: Sequence[ReportedRun] = ()
     more_runs: int = 0  # that are not shown
+    figure_runs: Mapping[str, int] = field(default_factory=dict)  # by figure, those it trained for itself
     sweeps: Sequence[SweptRuns] = ()
+
+    @property
+    def metrics(self) -> list[tuple[str, str]]:
+        """Return the metrics of the runs, with their kinds, in the order in which they are met."""
+        return list(dict.fromkeys((n.metric, n.kind) for run in self.runs for n in run.metrics))
 
     @property
     def name(self) -> str:

@@ -42,6 +42,7 @@ _INDEX = r"\((?:[^()\s]|\s[+-]\s)*\)|\{(?:[^{}]|\{[^{}]*\})*\}"
 _TYPED = re.compile(
     rf"""
       (?P<code> `[^`]+` | (?<![\w.]) [A-Za-z_][\w.]+ = [^\s,;)]*[^\s,;).] )
+    | (?P<digits> (?<![\w.]) -?\d+(?:\.\d+)? ) e(?P<power> [+-]?\d+ ) (?!\w)
     | (?P<sign> (?<!\S)(?:<=|>=|!=|\+-|->)(?=\s) )
     | (?<![\w.~]) (?P<base>
             (?:{"|".join(_GREEK)}) (?:'(?![a-z]))?
@@ -93,6 +94,8 @@ def formulas(text: str) -> Markup:
         end = match.end()
         if match["code"] or match["name"]:
             parts.append(Markup("<code>{}</code>").format(match[0].strip("`")))
+        elif match["digits"]:
+            parts.append(_scientific(match["digits"], int(match["power"])))
         elif match["sign"]:
             parts.append(Markup(_RELATIONS[match[0]]))
         elif match["raised"]:
@@ -100,6 +103,14 @@ def formulas(text: str) -> Markup:
         else:
             parts.append(_with_alternative(mathml(_latex(match)), match[0]))
     return Markup("").join([*parts, escape(text[end:])])
+
+
+def _scientific(digits: str, power: int) -> Markup:
+    from markupsafe import Markup
+
+    minus = "\N{MINUS SIGN}"
+    shown = digits.replace("-", minus), str(power).replace("-", minus)
+    return Markup("{} \N{MULTIPLICATION SIGN} 10<sup>{}</sup>").format(*shown)
 
 
 def _latex(match: re.Match[str]) -> str:

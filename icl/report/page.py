@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _HERE = Path(__file__).parent
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,20 @@ class Figure:
     @property
     def sentence(self) -> str:
         return _sentence(count(self.statements, []))
+
+    @property
+    def sources(self) -> list[tuple[str, list[str], dict[str, Any]]]:
+        """Names, records and settings that this figure is drawn from: what all its records share stands
+        first, then what is each one's own."""
+        every = [drawn["settings"] for drawn in self.drawn_from]
+        shared = {k: v for k, v in (every or [{}])[0].items() if all(s.get(k, _ABSENT) == v for s in every)}
+        found: list[tuple[str, list[str], dict[str, Any]]] = []
+        if shared and len(every) > 1:
+            found.append(("All records", [], shared))
+        for drawn in self.drawn_from:
+            own = {k: v for k, v in drawn["settings"].items() if len(every) == 1 or k not in shared}
+            found.append((drawn["name"], [drawn["run"]], own))
+        return found
 
     @property
     def rows(self) -> list[tuple[tuple[str, ...], list[Statement]]]:

@@ -11,8 +11,18 @@ from typing import Any
 
 from icl.report.content import ReportContent, ReportEntry
 from icl.report.ruler import Marks
-from icl.text import Relation, is_number, kind_in_words, named_values, relation, typeset, typeset_inequality
-from icl.verdicts import KINDS, error_of
+from icl.text import (
+    Relation,
+    ShownNumber,
+    is_number,
+    kind_in_words,
+    named_values,
+    numbers,
+    relation,
+    typeset,
+    typeset_inequality,
+)
+from icl.verdicts import KINDS
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
 _SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.) ")
@@ -48,7 +58,7 @@ class Statement:
     wanted: str = "<"  # the side of the bound on which the claim puts what was measured
     kinds: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name, in words
     kind_in_words: str = ""  # of the number that decides
-    meanings: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name
+    numbers: Sequence[ShownNumber] = ()
     sentence: str = ""  # verdict, settings, measurement and bound
     control_sentence: str = ""
 
@@ -116,16 +126,6 @@ class Statement:
     def kind(self) -> str:
         """Name in the page's filters."""
         return self.verdict or "open"
-
-    @property
-    def numbers(self) -> list[tuple[str, str, str]]:
-        """Name, value and kind of each measured number; a standard error is part of its number's kind."""
-        errors = {error_of(name) for name in self.kinds}
-        return [
-            (name, text, self.kinds.get(name, ""))
-            for name, text in named_values(self.measured)
-            if name not in errors
-        ]
 
     @property
     def bound_text(self) -> str:
@@ -222,7 +222,7 @@ def _of_check(entry: ReportEntry, document: Mapping[str, Any], place: str) -> St
         wanted=str(bound.get("direction", "<")),
         kinds={name: kind_in_words(document, name) for name in document.get("kinds") or {}},
         kind_in_words=kind_in_words(document, str(bound.get("of", ""))),
-        meanings=document.get("meanings") or {},
+        numbers=list(numbers(_complete(document))),
         sentence=str(document.get("sentence") or ""),
         control_sentence=str(document.get("control_sentence") or ""),
     )
@@ -245,6 +245,7 @@ def _of_claim(entry: ReportEntry, claim: Mapping[str, Any], place: str) -> State
         _texts(claim, "notes"),
         entry.is_own or claim.get("whose") == "project",
         kind_in_words=KINDS.get(str(claim.get("kind", "")), ""),
+        numbers=[ShownNumber(name, text, "", "") for name, text in named_values(claim.get("measured"))],
     )
 
 
@@ -253,6 +254,12 @@ def _texts(document: Mapping[str, Any], name: str) -> list[str]:
     undecided = document.get("verdict") == "undecided"
     texts = [str(text) for text in document.get(name) or []]
     return [text for text in texts if undecided or not _WHY_UNDECIDED.match(text)]
+
+
+def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a check, of an older record as well, as numbers are read from it."""
+    bound = {"of": "", **(document.get("bound") or {})}
+    return {**document, "measured": document.get("measured") or {}, "bound": bound}
 
 
 def _control(control: Mapping[str, Any]) -> ReportedControl:

@@ -22,6 +22,7 @@ def shown(text: str) -> str:
         ("y_q = <v, x_q> + b", "⟨yq⟩ = &lt;v, ⟨xq⟩&gt; + b"),
         ("R~_i must read X_(l+1)^T, not y_T", "⟨R~i⟩ must read ⟨Xℓ+1⊤⟩, not ⟨yT⟩"),
         ("Sigma's root Sigma^1/2, lambda_max(A) <= 2^-52", "⟨Σ⟩'s root ⟨Σ1/2⟩, ⟨λmax⟩(A) ≤ ⟨2−52⟩"),
+        ("-2e-13 and 3.5e+42, not 0x1e3", "−2 × 10<sup>−13</sup> and 3.5 × 10<sup>42</sup>, not 0x1e3"),
         ("(I - X_0 A)^{k^t} <= 1", "(I - ⟨X0⟩ A)<sup>k^t</sup> ≤ 1"),
     ],
 )

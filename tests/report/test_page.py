@@ -356,10 +356,23 @@ def test_a_term_in_a_claim_leads_to_its_definition(tmp_path: Path) -> None:
 
 def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:
     numbers = [MetricSummary("exact_risk", "exact", 0.25, 0.2, 0.3)]
-    run = ReportedRun("mine/first", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
-    sweep = SweptRuns(
-        "train mine/first", "sweeps/4567", {"done": 2}, [ReportedRun("lr=0.1", "", numbers)], "lr=0.1"
-    )
-    told = replace(content(check()), runs=[run], sweeps=[sweep])
-    text = Page(write_report(tmp_path, told).read_text()).flat
-    assert "best: lr=0.1" in text and text.count("exact_risk (exact) 0.25 [0.2, 0.3]") == 2
+    run = ReportedRun("mine/first n=4", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
+    failed = ReportedRun("mine/first n=5", "p", [], "failed", [0], warnings=["NaN from step 3 on"])
+    best = ReportedRun("lr=0.1", "", numbers)
+    sweep = SweptRuns("train mine/first", "sweeps/4567", {"done": 2}, [best], "lr=0.1")
+    told = content(check())
+    told = replace(told, runs=[run, failed], sweeps=[sweep], figure_runs={"one/fig1": 3, "one/x": 1})
+    text = Page(write_report(tmp_path / "report", told).read_text()).flat
+    assert "best lr=0.1" in text and "exact_risk (exact) 0.25 [0.2, 0.3]" in text
+    for part in ("mine/first n=4", "10[0, 1]0.25 [0.2, 0.3]", "mine/first n=5 NaN from step 3 on failed"):
+        assert part in re.sub("(?<=n=5)(?=N)|(?<=on)(?=failed)", " ", text), part
+    assert "4 runs that figures trained for themselves" in text and "one/fig1: 3, one/x: 1" in text
+
+
+def test_settings_that_records_of_a_figure_share_stand_once(tmp_path: Path, figure: Make) -> None:
+    entry = figure()
+    settings = [{"task.dim": 5, "model.layers": layers} for layers in (1, 2)]
+    drawn = [{"name": "run", "run": f"runs/one/{i}", "settings": own} for i, own in enumerate(settings)]
+    text = text_of(tmp_path, replace(entry, document={**(entry.document or {}), "drawn_from": drawn}))
+    assert text.count("task.dim") == 1 and text.count("model.layers") == 2
+    assert "All records" in text and "runs/one/1" in text

@@ -15,7 +15,11 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
     of_check, claim = found[0], found[2]
     assert of_check.inequality == "gradient norm 2.10 × 10⁻¹⁶ < 1.00 × 10⁻¹²"
     assert of_check.control is not None and of_check.control.rejected
-    assert claim.source == "below .01" and claim.bound is None and claim.numbers == [("", "0.1336", "")]
+    assert (
+        claim.source == "below .01"
+        and claim.bound is None
+        and [(n.name, n.value) for n in claim.numbers] == [("", "0.1336")]
+    )
 
 
 def test_a_number_says_what_kind_it_is(figure: Make) -> None:
@@ -24,7 +28,9 @@ def test_a_number_says_what_kind_it_is(figure: Make) -> None:
     measured = {"gradient_norm": 0.1, "gradient_norm_stderr": 0.02}
     (sampled,) = statements(content(check(measured=measured, kinds={"gradient_norm": "sampled"})))
     assert sampled.kind_in_words == "sampled, ± 0.02"
-    assert sampled.numbers == [("gradient_norm", "0.1", "sampled, ± 0.02")], "its error is part of it"
+    (number,) = sampled.numbers
+    assert (number.name, number.kind) == ("gradient_norm", "sampled, ± 0.02"), "its error is part of it"
+    assert number.value.startswith("0.1 > 1e-12"), "and so is its bound"
     claim = {"claim": "c", "verdict": "holds", "measured": 1.0, "bound": "b", "kind": "searched"}
     assert [s.kind_in_words for s in statements(content(figure(claims=[claim])))] == ["found by search"]
 
@@ -78,7 +84,8 @@ def test_a_document_may_say_itself_in_sentences_and_name_its_numbers(figure: Mak
     entry = check()
     told = {"sentence": "It holds.", "control_sentence": "It is rejected.", "meanings": {"risk": "the risk"}}
     (found,) = statements(content(replace(entry, document={**(entry.document or {}), **told})))
-    assert (found.sentence, found.control_sentence, found.meanings) == tuple(told.values())
+    assert (found.sentence, found.control_sentence) == (told["sentence"], told["control_sentence"])
+    assert {n.name: n.meaning for n in found.numbers}["risk"] == "the risk"
 
 
 def test_what_would_decide_a_statement_is_told_only_where_it_is_undecided(figure: Make) -> None:
@@ -122,4 +129,4 @@ def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) ->
     (statement,) = statements(content(replace(older, document=document)))
     assert (statement.remarks, statement.notes) == ([], [*REMARKS, *NOTES])
     (claim,) = statements(content(figure(claims=[{"claim": "c", "bound": 0.5}])))
-    assert claim.bound_text == "0.5" and claim.numbers == [("", "–", "")]
+    assert claim.bound_text == "0.5" and [(n.name, n.value) for n in claim.numbers] == [("", "–")]

@@ -95,9 +95,8 @@ def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEnt
 def report_content(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> ReportContent:
     """`entries` with their papers, what was trained here, and the provenance of the page itself."""
     sweeps = stored_runs.stored_sweeps_for_report(session.outputs)
-    runs, more = stored_runs.stored_runs_for_report(
-        session.outputs, {place for sweep in sweeps for place in sweep.members}
-    )
+    members = {place for sweep in sweeps for place in sweep.members}
+    runs, more, of_figures = stored_runs.stored_runs_for_report(session.outputs, members)
     return ReportContent(
         request.scale,
         papers((e.paper for e in entries), session.configs),
@@ -106,6 +105,7 @@ def report_content(entries: Sequence[ReportEntry], request: ReportRequest, sessi
         request.only,
         runs,
         more,
+        of_figures,
         sweeps,
     )
 

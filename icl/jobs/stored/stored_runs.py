@@ -21,12 +21,15 @@ SHOWN = (*RISKS, "loss", "dist_preconditioned")
 MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would be read by nobody
 
 
-def stored_runs_for_report(outputs: Path, known: Collection[str] = ()) -> tuple[list[ReportedRun], int]:
-    """Return the newest runs that were trained here but those at `known` places, the newest first, and how
-    many older ones are not shown. What figures have made for themselves is shown with the figures."""
-    runs = [run for run in listed_runs(outputs) if _relative(run.path, outputs) not in known]
-    finished = [run for run in runs if run.stored.steps and run.metrics]
-    return [_reported(run, outputs) for run in finished[:MOST]], max(len(finished) - MOST, 0)
+def stored_runs_for_report(
+    outputs: Path, known: Collection[str] = ()
+) -> tuple[list[ReportedRun], int, Mapping[str, int]]:
+    """Return the runs that were trained here but those at `known` places, the newest first, how many older
+    ones are not shown, and by figure how many it trained for itself."""
+    listed = listed_runs(outputs)
+    runs = [run for run in listed if _relative(run.path, outputs) not in known]
+    begun = [run for run in runs if run.status != "done" or (run.stored.steps and run.metrics)]
+    return [_reported(run, outputs) for run in begun[:MOST]], max(len(begun) - MOST, 0), listed.folded
 
 
 def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
@@ -35,14 +38,15 @@ def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
 
 
 def _reported(run: ListedRun, outputs: Path) -> ReportedRun:
-    by_name = (read_record(run.path / "run.json") or {}).get("metrics", {})
+    by_name = (read_record(run.path / "run.json") or {}).get("metrics") or {}
     numbers = [
         MetricSummary(name, kind_of(name), **seed_interval(list(by_name[name]["by_seed"].values())))
         for name in SHOWN
         if name in by_name
     ]
     about = (run.status, run.stored.seeds, run.stored.steps or 0, _minute(run.date))
-    return ReportedRun(run.name, _relative(run.path, outputs), _with_a_mean(numbers), *about)
+    warnings = [*([run.stored.why] if run.stored.why else []), *run.stored.notes]
+    return ReportedRun(run.name, _relative(run.path, outputs), _with_a_mean(numbers), *about, warnings)
 
 
 def _relative(path: Path, outputs: Path) -> str:
