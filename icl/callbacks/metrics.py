@@ -73,7 +73,7 @@ class StepCallback(pl.Callback, ABC):
         self._reach(trainer, pl_module, trainer.global_step)
 
     def _reach(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
-        """Once, at the first of the hooks that come to it."""
+        """Measure once, in the first hook that runs."""
         if step in self._left:
             self._left.remove(step)
             self.at(trainer, pl_module, step)
@@ -113,7 +113,7 @@ class RunRows(Protocol):
     row_steps: set[int]
 
     def add(self, found: Mapping[str, Tensor]) -> None:
-        """Numbers for the row of this step."""
+        """Add numbers to the row of this step."""
 
 
 class DistanceToSet(MetricCallback):

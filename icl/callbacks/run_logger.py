@@ -37,7 +37,7 @@ class RunLoggerCallback:
     """Log a run while it trains, or afterwards from its record (a RunObserver of icl.training.plan).
 
     `arrays`: the law's; a Sigma among them whitens pictures of A, masks of free entries are outlined.
-    `heatmaps`: which pictures are drawn. `live`: somebody may be watching, so each is logged when its step is
+    `heatmaps`: which pictures are drawn. `live`: each is logged when its step is
     reached; all of them, on one colour scale, come at the end.
     """
 
@@ -127,7 +127,8 @@ class RunLoggerCallback:
         self.done(record)
 
     def _draw_all(self, record: RunRecord) -> None:
-        """At the kept steps nearest to those asked for; one colour scale for a matrix and all its seeds."""
+        """Draw the heatmaps at the kept steps nearest to the requested ones, one colour scale for a matrix and
+        all its seeds."""
         history = record.weights["history_steps"].tolist()
         nearest = sorted({min(history, key=lambda kept: abs(kept - step)) for step in self.steps})
         stacks = {k.removesuffix("_history"): v for k, v in record.weights.items() if k.endswith("_history")}

@@ -48,7 +48,7 @@ def _end(code: int, line: str = "") -> NoReturn:
 
 
 def _open_what_is_closed() -> None:
-    """`>&-`: or the first file that is opened would be taken for stdout."""
+    """Open closed streams (`>&-`): else the first file that is opened would be taken for stdout."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

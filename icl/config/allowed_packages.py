@@ -78,7 +78,7 @@ def _is_within(name: str, packages: tuple[str, ...]) -> bool:
 
 @contextlib.contextmanager
 def frozen_allowlist(packages: tuple[str, ...]) -> Iterator[None]:
-    """While configs are read and jobs run, whatever becomes of the environment."""
+    """Keep the list of allowed packages fixed while configs are read and jobs run."""
     global _fixed
     before, _fixed = _fixed, packages
     try:

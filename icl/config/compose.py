@@ -67,7 +67,7 @@ class Composed:
 
 
 def compose(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
-    """conf/VERB.yaml with `overrides`."""
+    """Compose conf/VERB.yaml with `overrides`."""
     with hydra_session(configs, verb, overrides) as composer:
         return composer.compose(verb, overrides)
 
@@ -172,7 +172,7 @@ class Composer(ConfigLoader):
         self._state = _state(configs)
 
     def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
-        """Resolve conf/VERB.yaml with `overrides`."""
+        """Resolve Compose conf/VERB.yaml with `overrides`."""
         with _wrap_errors():
             given, split, base = self._read(verb, overrides, RunMode.RUN)
         plain = self._plain(verb, given, split, base)

@@ -93,7 +93,8 @@ def _help(verb: str, overrides: Sequence[str]) -> str:
 
 
 def _group_and_option(path: str) -> tuple[str, str]:
-    """Our options are nested, experiment=ahn/theorem3; with Hydra's the groups are, hydra/launcher=joblib."""
+    """Split an override into group and option: options of icl are nested (experiment=ahn/theorem3), groups of
+    Hydra are (hydra/launcher=joblib)."""
     group, _, option = path.rpartition("/") if path.startswith("hydra/") else path.partition("/")
     return group, option
 

@@ -96,7 +96,7 @@ class LoggerSettings:
 
 
 def _tags(given: Any) -> tuple[str, ...]:
-    """Each once, in their order; WANDB_TAGS separates them by commas."""
+    """Tags without duplicates, in their order; WANDB_TAGS separates them by commas."""
     tags = given.split(",") if isinstance(given, str) else given or ()
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"logger.tags={given}: must be a list of texts")

@@ -114,7 +114,7 @@ def _compiler() -> list[str]:
 
 
 def _run_all(commands: Sequence[Sequence[str]]) -> None:
-    """Side by side."""
+    """Run the commands in parallel."""
     try:
         started = [
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

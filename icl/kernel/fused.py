@@ -50,7 +50,7 @@ class Fused:
     def run(
         self, weights: Sequence[Tensor], prompts: Sequence[Tensor], with_gradient: bool
     ) -> tuple[Tensor, list[Tensor]]:
-        """(R,) means and, for each of the weights, the gradient of each replica's mean."""
+        """Return the (R,) means and, for each of the weights, the gradient of each replica's mean."""
         recording = self.recording
         tensors = self._inputs(weights, prompts)
         R, batch, dtype = recording.replicas, prompts[0].shape[-1], recording.dtype

@@ -189,7 +189,7 @@ def _needed(ops: Sequence[Op], result: int) -> list[Op]:
 
 
 def _sums_folded(ops: Sequence[Op]) -> list[Op]:
-    """x + (a b), where the product is used for nothing else, is one operation."""
+    """Fold x + (a b) into one operation where the product is used for nothing else."""
     readers: dict[int, int] = {}
     for op in ops:
         for slot in op.reads():
@@ -297,7 +297,7 @@ def _encode(inputs: Sequence[Input], ops: Sequence[Op], result: int) -> Code:
         raise AssertionError("a gradient that two matrices share must be written by the first")
 
     lists: list[int] = []
-    trash = n_slots  # takes the gradients that nobody wants
+    trash = n_slots  # takes gradients that are not used
     rows = []
 
     def encoded(view: View | None, how: int) -> list[int]:

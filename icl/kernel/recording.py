@@ -228,7 +228,7 @@ def _recording(*operands: Any) -> Recording:
 
 
 def _lifted(*operands: Any) -> list[Any]:
-    """Constants as symbols, so far as they have an axis of replicas."""
+    """Record constants with an axis of replicas as symbols."""
     recording = _recording(*operands)
     axes = max(operand.ndim for operand in operands if isinstance(operand, Symbol | Tensor))
     return [
@@ -287,7 +287,7 @@ def _matmul(a: Any, b: Any) -> Symbol:
 
 
 def _product(X: Any, Y: Any, plus: Any = None) -> Symbol:
-    """icl.models.batched.product."""
+    """Record icl.models.batched.product."""
     operands = _lifted(X, Y) if plus is None else _lifted(X, Y, plus)
     recording = operands[0].recording
     one, other = (operand.of_one()[..., 0] for operand in operands[:2])

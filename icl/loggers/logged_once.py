@@ -1,4 +1,4 @@
-"""Records logged to W&B once: one W&B run each, whose id names the record.
+"""Log each record to W&B once, as one W&B run whose id names the record.
 
 Offline a marker in OUTPUTS/cache/logged says what has been logged; a server gets it again each time, since
 what it has is not known. Where W&B fails, the record is there.

@@ -29,13 +29,13 @@ def require_workspaces() -> Any:
 
 
 def saved(report: wr.Report, outputs: Path) -> str:
-    """Its address, once the server has it."""
+    """Address of the report on the server."""
     with kept_under(outputs / "wandb"):
         return str(report.save().url)
 
 
 def drafted(logger: LoggerSettings, outputs: Path, scale: str, figures: Mapping[str, list[str]]) -> wr.Report:
-    """`report`, where the server can be reached."""
+    """Save `report` as a draft, if the server can be reached."""
     require_workspaces()
     with kept_under(outputs / "wandb"):
         return report(logger, scale, figures)

@@ -276,7 +276,7 @@ def _notify_offline(notify: Notify, reason: str, run: Any, options: str = "") ->
 
 
 def _private_settings(settings: LoggerSettings, home: Path) -> dict[str, Any]:
-    """One run per call, quiet, and of what W&B collects by itself only what `logger.settings` turns on."""
+    """Return settings of one quiet run: W&B collects nothing that `logger.settings` does not turn on."""
     return {
         **settings.settings,
         "root_dir": str(home.parent),
@@ -298,7 +298,7 @@ def _close(settings: LoggerSettings, home: Path, run: Any, exit_code: int, notif
     if under_agent():
         raise TimeoutError(reason)
     _give_up(settings, home)
-    # `wandb sync` leaves runs that were opened online alone unless told otherwise.
+    # `wandb sync` skips runs that were opened online unless a flag includes them.
     _notify_offline(notify, reason, run, "--include-online ")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def aggregate(by_seed: Mapping[str, float | None]) -> dict[str, Any]:
-    """`{"mean", "by_seed"}`. The mean is None as soon as one seed is: a diverged seed is not averaged out."""
+    """Return `{"mean", "by_seed"}`; the mean is None if one seed is: a diverged seed is not averaged out."""
     values = {str(seed): _finite(value) for seed, value in by_seed.items()}
     return {"mean": _mean(list(values.values())), "by_seed": values}
 

@@ -1,7 +1,7 @@
 """Records that `icl clean` may remove: those that no longer count, and what crashes left behind.
 
-Never touched: a record somebody works on, a finished record of the current code, an interrupted run that can
-continue, anything outside the outputs folder, anything behind a symbolic link.
+Never touched: a record that a process works on, a finished record of the current code, an interrupted run
+that can continue, anything outside the outputs folder, anything behind a symbolic link.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _is_inside(top: Path, path: Path) -> bool:
 
 
 def _remove(entry: Garbage) -> bool:
-    """Rename first, so that a process that starts the same record now finds none of it instead of half."""
+    """Rename and remove a record: a process that starts the same one now finds nothing instead of half."""
     if not os.path.lexists(entry.path) or _stamp(entry.path) != entry.stamp:
         return False
     guard = _guard(entry.path)
@@ -161,7 +161,7 @@ def _remove(entry: Garbage) -> bool:
         gone = atomic.temporary(entry.path)
         try:
             os.rename(entry.path, gone)
-        except FileNotFoundError:  # of somebody who is done with it
+        except FileNotFoundError:  # its process has finished
             return False
         if gone.is_dir():
             shutil.rmtree(gone)

@@ -54,13 +54,13 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def write_record(path: Path, document: Mapping[str, Any]) -> None:
-    """`write_json` with a seal."""
+    """Write `document` as JSON with a seal."""
     clean = to_json(document)
     write_json(path, {**clean, _SEAL: _seal(clean)})
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """`read_json` of what must have a seal."""
+    """Return the object in `path`; None where there is none, or no valid seal."""
     return read_json(path, sealed=True)
 
 

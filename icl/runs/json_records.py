@@ -50,7 +50,7 @@ class JsonRecords:
         return record["document"]
 
     def stale(self, id: str, fingerprint: str, digest: str) -> str | None:
-        """Why `find` finds nothing where a file is; None where no file is or `find` finds it."""
+        """Reason why `find` refuses an existing file; None where no file is or `find` finds it."""
         path = self.path(id, fingerprint)
         return complaint(read(path), digest) if path.exists() else None
 
@@ -81,7 +81,7 @@ class JsonRecords:
 
     @contextlib.contextmanager
     def lock(self, id: str, fingerprint: str, notify: Callable[[str], None] = notify) -> Iterator[None]:
-        """One process at a time on this record; the others wait. `notify` receives lines about both."""
+        """Hold the lock on a record; other processes wait. `notify` receives lines about both."""
         lock = Lock(self.path(id, fingerprint).with_suffix(".lock"), self.heartbeat, self.stale_after)
         with atomic.writing(self.outputs):
             lock.acquire(notify)
@@ -104,7 +104,7 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def complaint(record: Mapping[str, Any] | None, digest: str | None) -> str | None:
-    """Why `record` does not count (for code `digest`, if given), or None if it does."""
+    """Reason why `record` does not count (for code `digest`, if given), or None if it does."""
     if record is None or not isinstance(record.get("document"), dict):
         return DAMAGED
     if record.get("schema") != layout.SCHEMA:

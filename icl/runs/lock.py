@@ -1,7 +1,7 @@
 """One process at a time on a record, on one machine or on several that share a folder.
 
 The lock is a file that appears with its content in place (hard link), is held by `flock` for the life of
-its process, and is touched every few seconds. It can be taken when both agree that nobody has it: the kernel
+its process, and is touched every few seconds. It can be taken when both agree that it is free: the kernel
 grants the flock, and the process named in the file is gone (same host: no such process, or another one under
 its number; other host: not touched for long). Where flock reaches across hosts (NFS 4) it settles every race;
 where it does not, two hosts that replace a stale lock at the same moment both look again after a pause, and
@@ -94,7 +94,7 @@ class Lock:
         self.release()
 
     def _attempt(self) -> bool:
-        """One try with a file of our own, locked and filled before it gets the lock's name."""
+        """Try once, with a new file that is locked and filled before it gets the lock's name."""
         if _is_flocked(self.path):
             return False
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def is_live(path: Path, stale_after: float = STALE_AFTER) -> bool:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
-    except OSError:  # somebody else's, and not ours to judge
+    except OSError:  # another user's process
         return True
     try:
         if not _flock(descriptor):

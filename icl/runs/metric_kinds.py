@@ -22,7 +22,7 @@ _OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")
 
 
 def of_one_matrix(metric: str) -> bool:
-    """Such as dist_plain_A0: for files rather than for the eye."""
+    """Return whether a metric is of one matrix, such as dist_plain_A0: it is stored and not shown."""
     return bool(_OF_ONE_MATRIX.search(metric))
 
 

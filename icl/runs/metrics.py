@@ -35,7 +35,7 @@ def read_metrics(path: Path) -> Table:
 
 
 class MetricsWriter:
-    """Appends rows for whoever watches the file. Made anew on resume from the rows the checkpoint holds,
+    """Append rows to a file that can be watched. Made anew on resume from the rows the checkpoint holds,
     which drops what was written after it. `rows` are all rows so far."""
 
     def __init__(self, path: Path, rows: Iterable[Row] = (), columns: Sequence[str] | None = None) -> None:

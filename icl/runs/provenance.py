@@ -89,7 +89,7 @@ def _memory() -> int | None:
 
 
 def _gpu() -> str | None:
-    """Only of a torch that is loaded already: a record made without torch was made without its GPU."""
+    """Name of the GPU, if torch is loaded: a record made without torch was made without its GPU."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return None

@@ -43,7 +43,7 @@ class RunRecord:
 
     @functools.cached_property
     def metrics(self) -> metrics.Table:
-        """metrics.csv as columns by name."""
+        """Columns of metrics.csv by name."""
         return metrics.read_metrics(self.path / "metrics.csv")
 
     @functools.cached_property
@@ -138,7 +138,7 @@ def load_run(path: str | Path) -> RunRecord:
 
 
 def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = None) -> str | None:
-    """Why the run in `folder` is no finished run (of code `digest`, if given), or None if it is one."""
+    """Reason why the run in `folder` is not finished (or not of code `digest`, if given), or None."""
     if run is None:
         return "its run.json is damaged" if (folder / "run.json").exists() else "it has no run.json"
     if run.get("schema") != layout.SCHEMA:

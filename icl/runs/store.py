@@ -7,8 +7,8 @@
         superseded/     the finished record of an earlier attempt, while a new attempt is under way
 
 run.json alone says what the folder is worth: "running" from the start, and "done" once it is renamed into
-place after everything else. A "running" run whose lock nobody holds was killed: like an interrupted one it
-continues. A failed one starts afresh, since what broke it may be in its checkpoint. A new attempt starts
+place after everything else. A "running" run whose lock is free was killed: it is resumed like an interrupted
+one. A failed one starts afresh, since what broke it may be in its checkpoint. A new attempt starts
 where the code has changed, after a failure, and where `force` asks for it; it leaves the finished record
 readable until its own is there.
 """
@@ -57,7 +57,7 @@ class RunStore:
         return find_done(self.path(experiment, fingerprint), digest)
 
     def stale(self, experiment: str, fingerprint: str, digest: str) -> str | None:
-        """Why `find` finds nothing where something is, in words; None where nothing is or `find` finds it."""
+        """Reason why `find` refuses an existing run; None where no run is or `find` finds it."""
         folder = self.path(experiment, fingerprint)
         if not folder.is_dir() or find_done(folder, digest) is not None:
             return None
@@ -76,7 +76,7 @@ class RunStore:
         force: bool = False,
         notify: Callable[[str], None] = notify,
     ) -> Iterator[ActiveRun]:
-        """`with store.begin(...) as run`: the one process at a time that makes this run.
+        """Begin a run, one process at a time: `with store.begin(...) as run`.
 
         `digest` is that of the code it depends on, which `roots` reach (icl.runs.code). `origin` are keys of
         run.json about who asked for it, as long as it is not done.
@@ -150,7 +150,7 @@ class ActiveRun:
         return self._seconds_before + time.monotonic() - self._clock
 
     def live_metrics(self, columns: Sequence[str] | None = None, rows: Iterable[Row] = ()) -> MetricsWriter:
-        """metrics.csv for whoever watches: starts from `rows` (those of the checkpoint), then takes more."""
+        """Open metrics.csv, to be written during training; it starts from `rows`, those of the checkpoint."""
         return MetricsWriter(self.path / "metrics.csv", rows, columns)
 
     def save_checkpoint(self, state: dict[str, Any]) -> None:
@@ -190,7 +190,7 @@ class ActiveRun:
         return self._record()
 
     def _open(self, lock: Lock, config: Mapping[str, Any], force: bool) -> None:
-        """Decides between a finished record, continuing and starting afresh."""
+        """Decide between the finished record, resuming and starting from nothing."""
         self._lock = lock
         self._clock = time.monotonic()
         root = documents.read_record(self.path / "run.json") or {}

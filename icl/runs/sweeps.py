@@ -87,7 +87,7 @@ class StoredSweep:
         return self.folder.parent.parent
 
     def write(self) -> None:
-        """Whoever looks from now on finds these jobs."""
+        """Write the list of jobs."""
         plan = {
             "schema": layout.SCHEMA, "kind": self.kind, "metric": self.metric,
             "jobs": [asdict(job) for job in self.jobs],
@@ -137,7 +137,7 @@ class StoredSweep:
         return rows
 
     def write_table(self, rows: Sequence[Row]) -> Path:
-        """Rows to sweep.csv; floats read back bit for bit."""
+        """Write the rows to sweep.csv; floats read back bit for bit."""
         text = csv_text(redact(list(rows))) if rows else ""
         path = self.folder / TABLE
         with atomic.writing(self.outputs):

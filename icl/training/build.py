@@ -71,7 +71,7 @@ def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = Non
 
 
 def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:
-    """Ours, and the options of pl.Trainer that mean something here."""
+    """Trainer settings: those of icl, and the options of pl.Trainer that have an effect here."""
     own = [f.name for f in fields(TrainerSettings) if f.name != "options"]
     known = [*own, *inspect.signature(pl.Trainer).parameters]
     options = {}

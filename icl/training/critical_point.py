@@ -44,8 +44,8 @@ class CriticalPoint:
         self.estimator = best_sampled(model, law)
 
     def measure(self, model: Transformer, step: int, exact_R: Tensor | None = None) -> GradientNorms:
-        """`model` in float64 on the CPU; `step` names the prompts, which training never sees; `exact_R` is
-        the exact risk of this very model where it is known already."""
+        """Measure `model` in float64 on the CPU; `step` names the prompts, which training never sees;
+        `exact_R` is the exact risk of this very model where it is known already."""
         matrices = dict(zip(model.parametrization.shapes(), model.parametrization.parameters(), strict=True))
         if self.exact is not None:
             known_R = self.exact(model) if exact_R is None else exact_R

@@ -2,7 +2,7 @@
 and what it finds is averaged: the gradient is, in expectation, that of the whole batch in one process.
 
 Once in every step all processes meet in one sum, of gradients, loss and a flag that a signal to stop has
-come, so that all stop at the same step. Whoever fails leaves, and the others' sum fails with it.
+come, so that all stop at the same step. If one process fails, the sum of the others fails, too.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ProcessGroup:
             self.look_after()
 
     def strategy(self) -> DDPStrategy:
-        """Lightning's, for a trainer that knows its rank."""
+        """Lightning's strategy for a trainer that knows its rank."""
         return _AveragedByModule(self)
 
 

@@ -36,7 +36,7 @@ from icl.training.plan import TrainingPlan
 
 _COLLECTIVE_TIMEOUT = datetime.timedelta(
     days=1
-)  # of those who wait while the first waits, measures or judges
+)  # of the ranks that wait while rank 0 waits, measures or evaluates checks
 _MEETING = datetime.timedelta(minutes=10)  # until all processes are there
 _CONNECTING = datetime.timedelta(minutes=1)  # once they are
 _SHUTDOWN_SECONDS = 10.0  # seconds
@@ -51,7 +51,7 @@ serve()
 """
 _INTERACTIVE = 2**32 - 16  # numbers from here on are of Slurm's steps that are no srun's
 _current_group: ProcessGroup | None = (
-    None  # of those who were started by somebody else; a process is in one at most
+    None  # of processes that another program started; a process is in one at most
 )
 
 
@@ -100,7 +100,7 @@ def launched_externally(processes: int, nodes: int) -> bool:
         )
     if nodes > 1 and size == 1:
         raise InputError(
-            f"trainer.num_nodes={nodes}: nobody has started the processes of the other nodes; cluster=slurm, "
+            f"trainer.num_nodes={nodes}: the processes of the other nodes were not started; cluster=slurm, "
             "srun and torchrun do"
         )
     return processes > 1 and size > 1

@@ -182,7 +182,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         return next(iter(self.trained.values())).dtype
 
     def _model(self, parameters: Sequence[Tensor] | None = None, r: int | None = None) -> Transformer:
-        """At the weights trained, or at replica r's of these parameters."""
+        """Model at the trained weights, or at those of replica r of these parameters."""
         if parameters is None and not self.coordinates.mapped:
             return self.model  # what is trained are its own parameters
         names = list(self.model.parametrization.shapes())
@@ -318,11 +318,11 @@ class EnsembleModule(LawCache, pl.LightningModule):
         self.trainer.fit_loop.epoch_loop._batches_that_stepped = self.trainer.global_step
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Callbacks' hooks of this name come before, and see the gradient unclipped."""
+        """Clip the gradient; callbacks' hooks of this name run before and see it unclipped."""
         self.replicas.clip()
 
     def _choose_kernel(self, draw: dict[str, Tensor]) -> None:
-        """Once, when there are prompts. A tile's prompts stay in the registers, so the draw is not cut."""
+        """Choose the kernel at the first prompts. A tile's prompts stay in registers: the draw is not cut."""
         if self.kernel == "eager":
             return
         try:
@@ -336,7 +336,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
             self.kernel = "tile"
         except NotRecordable as reason:
             if self.kernel == "tile":
-                begun = "a run keeps the kernel that it began with, unless force=true begins it anew"
+                begun = "a run keeps its kernel; force=true starts it again"
                 raise InputError(f"trainer.kernel=tile: {reason} ({begun})") from reason
             self.kernel = "eager"
 
@@ -359,7 +359,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         return take
 
     def _step_each(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
-        """L-BFGS couples all it is given, so each replica has its own and they step one after another."""
+        """Step each replica by its own L-BFGS, one after another: one optimizer would couple them."""
         engine, optimizer = self.replicas.engine, self._optimizer()
         assert isinstance(engine, PerReplicaOptimizer)
         pieces_R = [self.cut(own) for own in self._of_each(draw)]
@@ -421,7 +421,7 @@ def disable_noop_hooks(owner: object, base: type) -> None:
 
 
 def _without_constants(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Earlier checkpoints hold what now is made from the law."""
+    """Drop constants that earlier checkpoints hold and that are made from the law now."""
     for name in list(state_dict):
         if name.startswith((f"{prefix}_estimators.", f"{prefix}coordinates.")):
             del state_dict[name]

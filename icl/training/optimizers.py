@@ -58,7 +58,7 @@ class OptimizerSpec:
         return options
 
     def _validate_options(self, chosen: Mapping[str, Any]) -> None:
-        """Three steps on one number: what options are worth shows only when they are used."""
+        """Try the options in three steps on one number: torch checks some of them only then."""
         known = inspect.signature(self.cls).parameters
         for key, value in chosen.items():
             if isinstance(value, bool) and type(known[key].default) in (int, float):
@@ -85,7 +85,7 @@ class OptimizerSpec:
 
 
 def _option_of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:
-    """Scalars serve all replicas; a list is one entry per replica (for betas, a list of pairs)."""
+    """Option of a replica: a scalar is for all; a list has one entry each (for betas, a list of pairs)."""
     if isinstance(value, Mapping):
         raise InputError(f"optimizer.{key}={dict(value)}: must be a number, or a list")
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -156,7 +156,7 @@ class ReplicaOptimizer:
             self.engine = spec.cls(groups, **self._fused(first.device), **self.options[0])
 
     def _fused(self, device: torch.device) -> dict[str, Any]:
-        """One kernel for all groups, where there is one and the user chose no other."""
+        """Use one fused kernel for all groups, where it exists and the user chose no other."""
         known = "fused" in inspect.signature(self.spec.cls).parameters and device.type in ("cpu", "cuda")
         chosen = {"fused", "foreach", "differentiable"} & set(self.options[0])
         return {"fused": True} if known and not chosen else {}
@@ -180,7 +180,7 @@ class ReplicaOptimizer:
                 views[index].grad = stack.grad[r : r + 1]
 
     def clip(self) -> None:
-        """Each matrix of each replica, in place, so that the views see it."""
+        """Clip each matrix of each replica in place, so that the views see it."""
         if self.clip_R is None:
             return
         for stack in self.stacks.values():
@@ -191,7 +191,7 @@ class ReplicaOptimizer:
 
 
 def clip_vector(clip: float | Sequence[float] | None, replicas: int) -> list[float] | None:
-    """`train.clip`: none, one bound for all, or one per replica."""
+    """Bound by replica from `train.clip`: none, one for all, or one per replica."""
     if clip is None:
         return None
     values = list(clip) if isinstance(clip, Sequence) and not isinstance(clip, str) else [clip] * replicas

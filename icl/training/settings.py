@@ -71,7 +71,7 @@ class TrainSettings:
             )
 
     def validate_for_processes(self, reliability: Sequence[str], processes: int) -> None:
-        """Evenly among processes, by an estimator whose mean over parts is its mean over all."""
+        """Refuse a batch that processes cannot share evenly, or an estimator that is no mean over parts."""
         if processes == 1:
             return
         if self.batch is None or self.batch % processes:
@@ -153,8 +153,8 @@ class TrainerSettings:
 
     @property
     def chosen_accelerator(self) -> str:
-        """`auto` is CUDA where there is some, else the CPU: nobody has run Apple's GPU, so that it must be
-        asked for (mps)."""
+        """Accelerator: `auto` is CUDA where there is one, else the CPU; Apple's GPU is untested and must be
+        named (mps)."""
         if self.accelerator == "auto":
             return "cuda" if torch.cuda.is_available() else "cpu"
         if self.accelerator == "gpu" and not torch.cuda.is_available() and torch.backends.mps.is_available():

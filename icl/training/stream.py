@@ -53,7 +53,7 @@ class PromptStream(IterableDataset):
             yield {"steps": steps, "draw": self.draw(set_start)}
 
     def skip_to(self, step: int) -> None:
-        """Draws no more for steps before this one, in the iteration that is under way."""
+        """Skip to this step in the running iteration: prompts of earlier steps are not drawn."""
         self._next_step = max(self._next_step, step)
 
     def draw(self, set_start: int) -> dict[str, torch.Tensor]:

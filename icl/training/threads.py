@@ -11,7 +11,7 @@ import torch
 
 @contextlib.contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """`count` threads, or as many as there are; put back for what comes after in the process."""
+    """Set the number of threads to `count`, at most that of the machine, and restore it afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)
     try:

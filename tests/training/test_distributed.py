@@ -302,7 +302,7 @@ def test_refused_of_torchrun(
             "train.batch=None: must be a mul",
         ),
         (["trainer.devices=2", "optimizer=lbfgs", "~optimizer.betas", "train.clip=null"], "L-BFGS searches"),
-        (["trainer.num_nodes=2"], "nobody has started the processes of the other nodes"),
+        (["trainer.num_nodes=2"], "the processes of the other nodes were not started"),
         (["trainer.strategy=ddp_spawn"], "trainer.strategy=ddp_spawn: must be one of auto, ddp"),
         (["-m", "trainer.num_nodes=2"], "hydra/launcher=basic has one node; use cluster=slurm"),
         (

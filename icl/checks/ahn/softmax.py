@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icl.checks.ahn.support.softmax_heads import HeadSearch
+from icl.checks.ahn.support.softmax_heads import SoftmaxHeads
 from icl.checks.numbers import exact, finding, sampled
 from icl.checks.settings import in_range, integer, law_of, search_starts, validate
 from icl.checks.verdict import CONFIDENCE, Control, Finding
@@ -63,9 +63,9 @@ class Softmax:
                 f"heads tokens and scores fill the memory; at most {MAX_NUMBERS // each} samples fit"
             )
 
-    def search(self) -> HeadSearch:
+    def search(self) -> SoftmaxHeads:
         """Return the search for heads, of softmax and of linear attention alike."""
-        return HeadSearch(self.law, self.starts, self.samples, self.seed, max(self.heads))
+        return SoftmaxHeads(self.law, self.starts, self.samples, self.seed, max(self.heads))
 
     def measure(self) -> Finding:
         search = self.search()

@@ -92,10 +92,10 @@ class HydraTask:
 
     job: Callable[[Composed], Any]
     allowed: tuple[str, ...] = field(default_factory=allowed_packages.allowed)
-    starter: ParentHandle | None = None
+    parent: ParentHandle | None = None
 
     def __call__(self, cfg: DictConfig) -> Any:
-        with allowed_packages.frozen_allowlist(self.allowed), supervised(self.starter) as begins:
+        with allowed_packages.frozen_allowlist(self.allowed), supervised(self.parent) as begins:
             return self.job(resolve_in_job(cfg)) if begins else _INTERRUPTED
 
 
@@ -185,11 +185,11 @@ class Multirun:
         _keep_files_in(files, self.config)
         chosen = self.config.hydra.runtime.choices["hydra/launcher"]
         is_near = chosen not in _ELSEWHERE
-        starter = ParentHandle(files / "at_work", os.getpid()) if is_near else None
+        parent = ParentHandle(files / "at_work", os.getpid()) if is_near else None
         try:
-            started = replace(task, job=self.jobs.bind_sweep(task.job), starter=starter)
+            started = replace(task, job=self.jobs.bind_sweep(task.job), parent=parent)
             launcher = Plugins.instance().instantiate_launcher(context, started, self.config)
-            with supervise_children(starter):
+            with supervise_children(parent):
                 returns = launcher.launch(jobs, first)
             shutil.rmtree(files)  # submitit pickles what was typed
             return returns
@@ -262,7 +262,7 @@ def current() -> Multirun:
 def run(
     verb: str, overrides: Sequence[str], configs: ConfigDirs, job: Callable[[Composed], Result], jobs: Jobs
 ) -> Multirun:
-    """`job` must not raise; it runs wherever the launcher says."""
+    """Launch the jobs; `job` must not raise, and runs wherever the launcher says."""
     global _current
     with hydra_session(configs, verb, overrides) as composer:
         config = composer.load_configuration(verb, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN)

@@ -98,7 +98,7 @@ def dimension(override: Override) -> Dimension:
 
 class Method(Protocol):
     def ask(self, first: int, count: int) -> list[Point]:
-        """Points number first, first + 1, ...; fewer or none where there are no more."""
+        """Return points number first, first + 1, ...; fewer or none when the grid is used up."""
 
     def tell(self, first: int, found: Sequence[float | None]) -> None:
         """Report the results of these points; None where a run failed."""

@@ -1,8 +1,8 @@
-"""Jobs that a launcher runs in processes of this machine: they save and end where whoever started them is
-stopped, or is gone. Launchers themselves kill their jobs, or leave them behind.
+"""Stop the jobs that a launcher runs in processes of this machine when their parent stops or dies: they save
+their state and end. Launchers themselves kill such jobs or leave them behind.
 
-While jobs are to go on there is a file, locked by the starter. A job looks at it twice a second and
-interrupts itself where the file is gone (it is to stop) or nobody holds it (the starter has died).
+As long as the jobs may go on, the parent holds a lock on a file. A job looks at it twice a second and
+interrupts itself if the file is gone (the parent is stopping) or unlocked (the parent has died).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import NamedTuple
 from icl.errors import Interrupted
 
 _PAUSE = 0.5  # seconds between two looks
-_SAVING = 30.0  # seconds that a job may take to save what it has, once its starter has died
+_SAVING = 30.0  # seconds in which a job may save its state after its parent has died
 
 
 class ParentHandle(NamedTuple):
-    """Whoever has jobs run, for these to know."""
+    """The process that runs the jobs: its number, and the file it holds a lock on."""
 
-    mark: Path
+    lock_file: Path
     pid: int
 
 
 @contextlib.contextmanager
-def supervise_children(starter: ParentHandle | None) -> Iterator[None]:
-    """While a launcher runs jobs. The first SIGINT or SIGTERM has them stop, and is raised when they have;
-    the second is raised at once."""
-    if starter is None or threading.current_thread() is not threading.main_thread():
+def supervise_children(parent: ParentHandle | None) -> Iterator[None]:
+    """Stop the jobs at the first SIGINT or SIGTERM, and raise it when they have ended; raise a second one at
+    once."""
+    if parent is None or threading.current_thread() is not threading.main_thread():
         yield
         return
     received: list[int] = []
@@ -44,9 +44,9 @@ def supervise_children(starter: ParentHandle | None) -> Iterator[None]:
         if received:
             raise Interrupted(signum)
         received.append(signum)
-        starter.mark.unlink(missing_ok=True)
+        parent.lock_file.unlink(missing_ok=True)
 
-    with open(starter.mark, "xb") as file, contextlib.ExitStack() as handlers:
+    with open(parent.lock_file, "xb") as file, contextlib.ExitStack() as handlers:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -61,40 +61,40 @@ def supervise_children(starter: ParentHandle | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def supervised(starter: ParentHandle | None) -> Iterator[bool]:
+def supervised(parent: ParentHandle | None) -> Iterator[bool]:
     """Yield False if the parent is gone. Afterwards send SIGINT to this job when the parent stops or dies."""
-    if starter is None or os.getpid() == starter.pid:
-        yield starter is None or starter.mark.exists()
+    if parent is None or os.getpid() == parent.pid:
+        yield parent is None or parent.lock_file.exists()
         return
     global _watch
     _watch = _watch or _ParentWatch()
-    if not _is_held(starter.mark):
+    if not _is_held(parent.lock_file):
         yield False
         return
-    with _watch.over(starter.mark):
+    with _watch.over(parent.lock_file):
         yield True
 
 
 class _ParentWatch:
-    """The thread of a process that looks after its jobs, which come one after another."""
+    """A thread that watches the parent for the jobs of this process, which run one after another."""
 
     def __init__(self) -> None:
-        os.setpgid(0, 0)  # Ctrl-C reaches the starter alone, or it would be a job's second signal
+        os.setpgid(0, 0)  # Ctrl-C reaches the parent alone, or it would be a job's second signal
         self._parent, self._changing = os.getppid(), threading.Lock()
-        self._mark: Path | None = None
-        self._told = False
+        self._lock_file: Path | None = None
+        self._interrupted = False
         threading.Thread(target=self._look, daemon=True).start()
 
     @contextlib.contextmanager
-    def over(self, mark: Path) -> Iterator[None]:
+    def over(self, lock_file: Path) -> Iterator[None]:
         with self._changing:
-            self._mark, self._told = mark, False
+            self._lock_file, self._interrupted = lock_file, False
         try:
             yield
         finally:
             with self._changing:
-                self._mark = None
-            if self._told:  # it may come as late as this
+                self._lock_file = None
+            if self._interrupted:  # the signal may arrive as late as this
                 with contextlib.suppress(KeyboardInterrupt):
                     time.sleep(0.01)
 
@@ -102,30 +102,30 @@ class _ParentWatch:
         while not self._is_over():
             time.sleep(_PAUSE)
         until = time.monotonic() + _SAVING
-        while self._mark is not None and time.monotonic() < until:
+        while self._lock_file is not None and time.monotonic() < until:
             time.sleep(_PAUSE / 10)
-        os._exit(1)  # there is nobody to give a result to
+        os._exit(1)  # nobody is left to take a result
 
     def _is_over(self) -> bool:
         """Return whether the parent has died; the running job is interrupted then, or when it is to stop."""
         with self._changing:
-            if self._mark is None:
+            if self._lock_file is None:
                 return os.getppid() != self._parent
-            if _is_held(self._mark):
+            if _is_held(self._lock_file):
                 return False
-            if not self._told:
-                self._told = True
+            if not self._interrupted:
+                self._interrupted = True
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
-            return self._mark.exists()
+            return self._lock_file.exists()
 
 
-def _is_held(mark: Path) -> bool:
+def _is_held(lock_file: Path) -> bool:
     try:
-        with open(mark, "rb") as file:
+        with open(lock_file, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except OSError:  # somebody has it, or there are no locks here
+    except OSError:  # another process holds it, or the file system has no locks
         return True
     return False
 

@@ -3,7 +3,7 @@ the numbers, it has when it is trained alone.
 
 Such numbers are seeds, those of the optimizer, the clip, the initial scale, and a context that is only seen
 as a Gram matrix. Runs that differ otherwise are of another ensemble; whatever might look at more than one
-replica at once (L-BFGS, a callback of somebody's own, an option of Lightning's) is trained by itself.
+replica at once (L-BFGS, a user's callback, an option of Lightning's) is trained by itself.
 """
 
 from __future__ import annotations

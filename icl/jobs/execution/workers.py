@@ -1,9 +1,9 @@
-"""Requests carried out one after another in this process, several at a time in worker processes, or as jobs
-of a cluster.
+"""Run requests one after another in this process, several at a time in worker processes, or as jobs of a
+cluster.
 
-A worker has one request at a time, one torch thread, and a pipe to whoever started it, which carries what it
-would have printed and what became of the request. A worker that dies takes only its own request with it; one
-whose starter has died stops as if terminated, so that nobody waits for its locks.
+A worker has one request at a time, one torch thread, and a pipe to its parent for its output lines and the
+result of the request. If a worker dies, only its own request fails; if the parent dies, its workers stop as
+if terminated and release their locks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STOPPING = 30.0  # seconds a worker may take to save what it has
 
 
 def jobs_of(given: Any) -> int:
-    """`jobs`: where it is null, as many as this process may use cores, and as there is memory for."""
+    """Return `jobs`; where it is null, the number of usable cores, as far as there is memory."""
     if given is not None:
         return whole("jobs", given, 1)
     if current_process().daemon:  # may start no process
@@ -47,7 +47,7 @@ def jobs_of(given: Any) -> int:
 def run_tasks(
     tasks: Sequence[QueuedRequest], jobs: int, on_event: Listener, cluster: Cluster | None = None
 ) -> None:
-    """Every task once, in this order but for those that want the same runs as one under way."""
+    """Run every task once, in order; a task that needs the runs of a running one waits for its turn."""
 
     def pass_on(event: Event) -> None:
         if isinstance(event, StateChanged) and event.state in _REFUSING:  # the next would repeat it
@@ -101,7 +101,7 @@ def following(waiting: list[QueuedRequest], under_way: Sequence[QueuedRequest | 
 
 
 class _Worker:
-    """A process as its starter sees it."""
+    """A worker process, seen from its parent."""
 
     def __init__(self) -> None:
         context = get_context("spawn")
@@ -115,9 +115,9 @@ class _Worker:
 
     def begin(self, task: QueuedRequest) -> None:
         self.task = task
-        # Afresh: what has been built for validation stays here, and so does who listens.
+        # A bare copy: the objects built for validation and the listener stay in this process.
         bare = replace(task, request=replace(task.request), session=replace(task.session, on_event=quiet))  # type: ignore[type-var]
-        with contextlib.suppress(OSError):  # it has died, which is heard next
+        with contextlib.suppress(OSError):  # it has died: `receive` reports it
             self.pipe.send(bare)
 
     def receive(self) -> Event:
@@ -131,7 +131,7 @@ class _Worker:
             return StateChanged(self.task.item, "failed", text=reason)
 
     def end(self) -> None:
-        """One signal and no more: training saves its state on the first and gives up on the second."""
+        """Send one signal, no second: training saves its state on the first and gives up on the second."""
         self.pipe.close()  # an idle one ends by itself
         if self.task is not None:
             self.process.terminate()
@@ -158,9 +158,9 @@ def _without_the_script() -> Iterator[None]:
 
 def _serve(pipe: Connection) -> None:
     """Run tasks in a worker process until there are no more."""
-    os.setpgid(0, 0)  # Ctrl-C reaches the starter alone, which sends each worker one signal
+    os.setpgid(0, 0)  # Ctrl-C reaches the parent alone, which sends each worker one signal
     signal.signal(signal.SIGTERM, _stop)
-    threading.Thread(target=_stop_with_starter, daemon=True).start()
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sending = threading.Lock()
 
@@ -193,15 +193,15 @@ def _stop(signum: int, _: FrameType | None) -> None:
     raise Interrupted(signum)
 
 
-def _stop_with_starter() -> None:
-    starter = parent_process()
-    assert starter is not None
-    starter.join()
+def _stop_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Lines(io.TextIOBase):
-    """Tells of whole lines where stderr was. No terminal: nobody else draws a bar then."""
+    """Send each whole line of stderr as a message. It is no terminal, so that libraries draw no bars."""
 
     encoding = "utf-8"
 

@@ -76,7 +76,7 @@ class FigureRequest:
 
     @property
     def runs_key(self) -> str:
-        """The same for figures that are drawn from the same runs."""
+        """Key of the runs: equal for figures that are drawn from the same ones."""
         return fingerprint({"experiment": self.settings["experiment"]})
 
     @property
@@ -213,7 +213,7 @@ class FigureRequest:
         return document
 
     def _file_name(self, session: Session) -> str:
-        """fig3 as shipped; with other settings the name says so, and both can be kept."""
+        """Name of the files: fig3 as shipped; other settings are in the name, so that both can be kept."""
         name = self.id.rpartition("/")[2]
         return f"{name}-{self.identity}" if self.changed(session) else name
 
@@ -302,7 +302,7 @@ class FigureRunner:
 
 
 class _MissingRun:
-    """Stands for a run whose numbers nobody knows yet."""
+    """A placeholder for a run that is not made yet."""
 
     def __getattr__(self, name: str) -> Any:
         raise LookupError(name)
@@ -329,7 +329,7 @@ class _DryRunner(FigureRunner):
 
 
 def _claim_document(claim: Any, scale: str) -> Document:
-    """At smoke a claim about trained weights is not decided, whatever the drawing shows."""
+    """Return the claim; at smoke scale one about trained weights is undecided, whatever the drawing shows."""
     document = asdict(claim)
     trained = document.pop("trained")
     if trained and scale == "smoke":

@@ -1,6 +1,6 @@
 """A training run: a request becomes a plan, the plan a run.
 
-A request is what can be known without torch: who the run is and where its record would be. A finished record
+A request is known without torch: the identity of the run and the place of its record. A finished record
 of this very config answers it at once; otherwise the parts are built, which validates them, and only then is
 Lightning imported.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SCIENCE = ("task", "model", "optimizer", "train")
 _OF_SWEEPS = ("optimized_metric", "best_by", "search", "cluster")
-PROCESSES = 128  # that a run begun by some other number of processes is looked for
+PROCESSES = 128  # up to this number, a run begun by another number of processes is looked up
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
 _PASSIVE_CALLBACKS = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))

@@ -18,7 +18,7 @@ from icl.runs.metric_kinds import RISKS, kind_of
 from icl.runs.sweeps import DEFAULT_METRICS, read_sweep, stored_sweeps
 
 SHOWN = (*RISKS, "loss", "dist_preconditioned")
-MOST = 500  # runs, and configurations of a sweep: a page of ten thousand would be read by nobody
+MOST = 500  # runs, and configurations of a sweep, on the page
 
 
 def stored_runs_for_report(

@@ -53,7 +53,7 @@ def _look(node: Any) -> Look:
 
 
 def draw_sweep(request: SweptFigure, session: Session) -> Document:
-    """Drawn from the records as they are now."""
+    """Plot the sweep from the current records."""
     from icl.figures.files import save
     from icl.figures.sweep import SweptPlot
 

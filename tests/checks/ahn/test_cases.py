@@ -44,7 +44,7 @@ from icl.checks.ahn.support import (
     two_layers,
 )
 from icl.checks.ahn.support.linear_layer import LinearLayer
-from icl.checks.ahn.support.softmax_heads import HeadSearch
+from icl.checks.ahn.support.softmax_heads import SoftmaxHeads
 from icl.checks.ahn.support.trace_form import full_model, sparse_model
 from icl.checks.ahn.theorem1 import Theorem1
 from icl.checks.ahn.theorem2 import Theorem2
@@ -430,8 +430,8 @@ CASES: dict[Any, Case] = {
     Softmax: Case(
         # a softmax that is linear attention and a control that is softmax are seen
         Mutants(
-            Mutant(HeadSearch, "excess", lambda right, search, heads, _: right(search, heads, "identity")),
-            blinded(HeadSearch, "excess", lambda right, search, heads, _: right(search, heads, "softmax")),
+            Mutant(SoftmaxHeads, "excess", lambda right, search, heads, _: right(search, heads, "identity")),
+            blinded(SoftmaxHeads, "excess", lambda right, search, heads, _: right(search, heads, "softmax")),
             **softmax_SMALL,
         ),
     ),

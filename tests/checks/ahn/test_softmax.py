@@ -4,7 +4,7 @@ import torch
 
 from icl.checks.ahn.softmax import Softmax
 from icl.checks.ahn.support import softmax_heads
-from icl.checks.ahn.support.softmax_heads import HeadSearch, losses
+from icl.checks.ahn.support.softmax_heads import SoftmaxHeads, losses
 from icl.errors import InputError
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
@@ -29,7 +29,7 @@ def test_both_signs_of_the_labels_are_tried(mutate):
     by_sign = {s: search.descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
     assert by_sign[1] < 0.9 * by_sign[-1]
     signs = []
-    mutate(HeadSearch, "descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
+    mutate(SoftmaxHeads, "descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
     Softmax(**SMALL).measure()
     assert set(signs) == {-1, 1}
 

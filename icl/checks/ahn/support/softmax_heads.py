@@ -37,7 +37,7 @@ class Excess(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class HeadSearch:
+class SoftmaxHeads:
     """Descents from `starts` random starts, on `samples` prompts of an isotropic law."""
 
     law: LinearRegressionLaw
