@@ -1,8 +1,11 @@
 """Records without a folder, and runners that train nothing."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from icl.runs.documents import write_record
+from icl.runs.layout import SCHEMA
 from icl.runs.record import RunRecord
 
 
@@ -16,6 +19,20 @@ def record(**parts: Any) -> RunRecord:
 def mark(fingerprint: Any, seeds: Any = ()) -> dict[str, Any]:
     """Return what `run.json` says of a run and an experiment reads."""
     return {"fingerprint": str(fingerprint), "digest": "d", "attempt": 1, "seeds": seeds}
+
+
+def write_sealed(path: Path, **document: Any) -> Path:
+    """Write a record that names its own place: OUTPUTS/KIND/ID/FINGERPRINT.json or its run.json."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name == "run.json":
+        experiment = "/".join(path.parent.parent.parts[-2:])
+        own = {"schema": SCHEMA, "experiment": experiment, "fingerprint": path.parent.name}
+    else:
+        kind = next(name for name in ("checks", "figures") if name in path.parts)
+        id = path.parent.as_posix().rpartition(f"/{kind}/")[2]
+        own = {"schema": SCHEMA, "kind": kind, "id": id, "fingerprint": path.stem}
+    write_record(path, own | document)
+    return path
 
 
 class FakeRunner:

@@ -127,7 +127,7 @@ class RunLoggerCallback:
         self.done(record)
 
     def _draw_all(self, record: RunRecord) -> None:
-        """Draw the heatmaps at the kept steps nearest to the requested ones, one colour scale for a matrix and
+        """Draw the heatmaps at the kept steps nearest to the requested ones; one colour scale for a matrix,
         all its seeds."""
         history = record.weights["history_steps"].tolist()
         nearest = sorted({min(history, key=lambda kept: abs(kept - step)) for step in self.steps})

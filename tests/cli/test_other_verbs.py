@@ -12,10 +12,9 @@ import pytest
 from icl.cli import VERBS, main
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import KINDS, StoredResult, stored_results
-from icl.runs.documents import write_record
-from icl.runs.layout import SCHEMA
 from tests.cli.conftest import Run, tiny_argv
 from tests.processes import ROOT
+from tests.records import write_sealed
 
 QUICK = {"torch", "numpy", "hydra", "omegaconf", "yaml", "rich", "wandb"}
 PAGE = {"torch", "matplotlib", "wandb", "icl.checks.verdict", "icl.figures", "icl.experiments"}
@@ -79,11 +78,9 @@ def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
     kind, configs = KINDS[0], ConfigDirs()
     shipped = {"dim": 5, "context": 20, "layers": 3, "starts": 4, "seed": 0, "weights": None}
     folder = outputs / "checks/ahn/global_optimum"
-    folder.mkdir(parents=True)
     for settings, scales in (({}, ("laptop",)), ({"starts": 1}, ("smoke",)), ({"dim": 3}, ())):
         document = {"verdict": "undecided", "settings": shipped | settings}
-        place = {"kind": "checks", "id": "ahn/global_optimum", "fingerprint": "0123456789ab"}
-        write_record(folder / "0123456789ab.json", {"schema": SCHEMA, **place, "document": document})
+        write_sealed(folder / "0123456789ab.json", document=document)
         assert stored_results(outputs, kind, "ahn/global_optimum", configs) == [
             StoredResult(scales, ("undecided",))
         ]

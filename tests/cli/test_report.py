@@ -1,6 +1,5 @@
 """Tests of `icl report`: what is stored becomes a page, and nothing is measured or trained for it."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -106,14 +105,14 @@ def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -
     csv.write_bytes(before)
     run = Path(drawn["runs"][0]) / "run.json"
     record = read_json(run) or {}
-    run.write_text(json.dumps(record | {"digest": "0" * 16}))
+    write_record(run, record | {"digest": "0" * 16})
     assert "made with other code" in entries(outputs)["lds/fig3"].reason
-    run.write_text(json.dumps(record | {"attempt": 2}))
+    write_record(run, record | {"attempt": 2})
     assert entries(outputs)["lds/fig3"].state == "done", "the run was repeated, with the same numbers"
     metrics = run.with_name("metrics.csv")
     metrics.write_bytes(metrics.read_bytes() + b"\n")
     written = {"bytes": metrics.stat().st_size, "digest": digest(metrics.read_bytes())}
-    run.write_text(json.dumps({**record, "files": {**record["files"], "metrics.csv": written}}))
+    write_record(run, {**record, "files": {**record["files"], "metrics.csv": written}})
     assert entries(outputs)["lds/fig3"].state == "stale", "the run was repeated, with others"
 
 

@@ -6,16 +6,9 @@ import pytest
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import KINDS, claim_of, has_result, listing
-from icl.runs.documents import write_record
-from icl.runs.layout import SCHEMA
+from tests.records import write_sealed as write
 
 CHECK, EXPERIMENT, FIGURE = KINDS
-
-
-def write(path: Path, **document: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_record(path, {"schema": SCHEMA, **document})
-    return path
 
 
 def test_only_finished_records_of_the_very_thing_count(tmp_path: Path) -> None:

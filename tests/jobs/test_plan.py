@@ -1,6 +1,5 @@
 """Tests of the plan: what is done and what is left, in which order, how long, and shared by workers."""
 
-import json
 import queue
 import threading
 from dataclasses import replace
@@ -23,8 +22,7 @@ from icl.jobs.stored.report import ReportRequest
 from icl.report.content import ReportContent, ReportEntry
 from icl.runs.atomic import Unwritable
 from icl.runs.code import TRAINING, code_digest
-from icl.runs.documents import write_record
-from icl.runs.layout import SCHEMA
+from tests.records import write_sealed
 
 
 def part(group: str, id: str, **more: Any) -> PlannedItem:
@@ -60,17 +58,24 @@ def test_past_times_are_read_and_order_what_is_left(tmp_path: Path) -> None:
         request, _ = parse_named(kind, id, ["scale=laptop"], ConfigDirs())
         place = f"figures/{id}/laptop" if kind == "figure" else f"checks/{id}"
         file = tmp_path / place / f"{request.identity}.json"
-        file.parent.mkdir(parents=True)
         settings = dict(request.settings)  # type: ignore[attr-defined]
-        told = {"schema": SCHEMA, "digest": "other", "document": {"settings": settings, **document}}
-        write_record(file, told)
+        write_sealed(file, digest="other", document={"settings": settings, **document})
 
     runs = [str(tmp_path / name) for name in ("other", "current")]
     for path, digest in zip(runs, ("0" * 16, code_digest(TRAINING)), strict=True):
-        Path(path).mkdir()
-        run = {"code": TRAINING, "digest": digest, "seconds": 100.0}
-        (Path(path) / "run.json").write_text(json.dumps(run))
-    record("check", "ahn/lemma4", {"seconds": 7.0})
+        write_sealed(Path(path) / "run.json", code=TRAINING, digest=digest, seconds=100.0)
+    bound, control = (
+        {"value": 1.0, "source": "", "of": "x"},
+        {"description": "", "measured": 2.0, "rejected": True},
+    )
+    verdict = {
+        "verdict": "holds",
+        "expected": "holds",
+        "measured": {"x": 0.5},
+        "bound": bound,
+        "control": control,
+    }
+    record("check", "ahn/lemma4", {"seconds": 7.0, "check": "ahn/lemma4", **verdict})
     drawn = {"drawing_seconds": 2.0, "configs": "", "contents": {}, "runs": runs}
     drawn["drawn_from"] = [{"run": Path(path).name} for path in runs]
     record("figure", "ahn/fig7", {"files": {"png": "/gone"}, **drawn})
