@@ -1,16 +1,11 @@
 """Tests of the runs and sweeps that a report shows."""
 
-<<<<<<< HEAD
-=======
-import os
->>>>>>> d5fa1a1 (Tests write sealed records that name their place)
 from pathlib import Path
 
 import pytest
 import yaml
 
 from icl.jobs.stored import stored_runs
-from icl.runs.documents import write_record
 from icl.runs.sweeps import StoredSweep, SweptJob
 from tests.records import write_sealed
 
@@ -22,18 +17,12 @@ def stored(outputs: Path, name: str, risks: list[float | None], config: dict[str
     by_seed = {str(seed): risk for seed, risk in enumerate(risks)}
     run = {
         "status": "done",
-        "experiment": "mine/first",
-        "fingerprint": name,
         "steps": 10,
         "seeds": list(range(len(risks))),
         "ended": f"2026-01-0{9 - int(name[0])}T03:04:05+00:00",
         "metrics": {"exact_risk": {"mean": None, "by_seed": by_seed}},
     }
-<<<<<<< HEAD
-    write_record(folder / "run.json", run)
-=======
     write_sealed(folder / "run.json", **run)
->>>>>>> d5fa1a1 (Tests write sealed records that name their place)
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 
