@@ -16,12 +16,15 @@ usage: icl VERB [KEY=VALUE ...]
 
 {verbs}
 
-Everything after a verb is a Hydra override. On every verb that runs something:
+Everything after a verb is a Hydra override; the shell needs quotes around lists, as in 'seeds=[0,1]'.
+On every verb that runs something:
   scale=smoke|laptop|paper   format=text|json   force=true   logger=none|csv|wandb_offline|...
   paths.outputs=DIR          verbose=true       -m (multirun) --config-dir DIR
-`icl VERB --help` shows what can be set. Start with: icl list, icl train experiment=ahn/theorem3
+scale=smoke takes seconds for a check and up to a minute for a figure; it cannot decide claims about training.
+`icl VERB --help` shows what can be set. Start with: icl list, icl check check=ahn/theorem1
 
-exit codes: 0 as expected, 1 other than expected, 2 unusable input, 3 undecided, 4 failed, 130/143 interrupted
+exit codes: 0 every verdict as expected, 1 another verdict than expected, 2 unusable input,
+  3 undecided, 4 failed, 130/143 interrupted
 """
 
 

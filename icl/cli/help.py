@@ -19,13 +19,13 @@ from icl.jobs.stored.catalog import claim_of
 EXAMPLES = {
     "train": [
         "icl train experiment=ahn/theorem3 scale=smoke",
-        "icl train experiment=ahn/theorem3 seeds=[0,1] optimizer.lr=0.01 train.steps=500",
+        "icl train experiment=ahn/theorem3 'seeds=[0,1]' optimizer.lr=0.01 train.steps=500",
         "icl train -m experiment=ahn/theorem3 model.layers=1,2 'seed=range(4)' hydra/launcher=vectorized",
-        "icl train -m hydra/sweeper=search search.trials=20 'optimizer.lr=interval(0.01,0.1)' ...",
+        "icl train -m experiment=ahn/theorem3 hydra/sweeper=search 'optimizer.lr=interval(0.01,0.1)'",
     ],
     "check": [
         "icl check check=all",
-        "icl check check=ahn/theorem1 check.dim=4 check.context=9 check.eigenvalues=[2,1,0.5,0.1]",
+        "icl check check=ahn/theorem1 check.dim=4 'check.eigenvalues=[2,1,0.5,0.1]'",
         "icl check check=ahn/theorem3 check.weights=outputs/runs/ahn/theorem3/FINGERPRINT",
         "icl check -m check=ahn/theorem1 check.dim=3,4,5",
     ],
@@ -34,26 +34,33 @@ EXAMPLES = {
         "icl figure figure=ahn/all scale=smoke",
         "icl figure figure=ahn/fig3 figure.experiment.context=20",
     ],
-    "reproduce": ["icl reproduce scale=smoke", "icl reproduce only=[ahn]"],
-    "report": ["icl report", "icl report scale=smoke only=[ahn]"],
+    "reproduce": ["icl reproduce scale=smoke", "icl reproduce 'only=[ahn]'"],
+    "report": ["icl report", "icl report scale=smoke 'only=[ahn]'"],
     "bench": ["icl bench bench=train"],
     "sweep": ["icl sweep sweep=outputs/sweeps/FINGERPRINT"],
 }
 _WIDE, _SHORT = 110, 12
+_CHOSEN = {"check": "check", "figure": "figure", "train": "experiment"}
+_IGNORED = {  # keys of every verb that one of them takes and does not use
+    "report": ("force", "logger"), "bench": ("force", "logger"), "sweep": ("force", "logger", "scale"),
+}  # fmt: skip
 _OF_CHECKS = {  # where a check's own config says no more
     "dim": "dimension of the covariates", "context": "examples in a prompt", "layers": "number of layers",
-    "seed": "of whatever is drawn", "samples": "prompts drawn", "restarts": "starts of a search",
+    "seed": "of all random numbers", "samples": "prompts that are sampled", "restarts": "starts of a search",
     "starts": "starts of a search", "length": "of a sequence", "window": "s: tokens have s + 1 entries",
 }  # fmt: skip
 
 
 def show_help(verb: str, args: Sequence[str]) -> int:
-    """Show the help of a verb; with `check=...` or `experiment=...`, the settings of that choice."""
+    """Show the help of a verb; with a check, figure or experiment the settings of that choice."""
     flags = parse_flags(verb, [arg for arg in args if arg not in ("--help", "-h")])
     configs = ConfigDirs.of(flags.config_dir)
     composed = compose(configs, verb, flags.overrides)
     width = min(shutil.get_terminal_size().columns, _WIDE)
-    print("\n".join(_lines(verb, configs, composed.settings, composed.choices, width)))
+    settings = dict(composed.settings)
+    if not any(override.lstrip("+").startswith("logger") for override in flags.overrides):
+        settings.pop("logger", None)
+    print("\n".join(_lines(verb, configs, settings, composed.choices, width)))
     return OK
 
 
@@ -61,13 +68,13 @@ def _lines(
     verb: str, configs: ConfigDirs, settings: Mapping[str, Any], choices: Mapping[str, str | None], width: int
 ) -> Iterator[str]:
     yield f"icl {verb}: {VERBS[verb].summary}"
-    chosen = choices.get("check") if verb == "check" else None
+    chosen = choices.get(_CHOSEN.get(verb, ""))
     if chosen:
-        yield from _claim(chosen, configs, settings, width)
+        yield from _title(verb, chosen, configs, settings, width)
     yield "\nexamples:"
     yield from (f"  {example}" for example in EXAMPLES.get(verb, []))
-    if not chosen:
-        yield "\nchoices (GROUP=OPTION; * as it stands; those of --config-dir count):"
+    if not chosen and _groups(verb, configs):
+        yield "\nchoices (GROUP=OPTION; * is the default; options of --config-dir included):"
         for group in _groups(verb, configs):
             yield f"  {group}="
             options = {
@@ -81,22 +88,27 @@ def _lines(
     yield f"\nsettings (KEY=VALUE), with their values at scale={settings.get('scale', 'laptop')}:"
     comments_of = comments.of_keys(configs, verb, choices)
     comments_of = {f"check.{name}": text for name, text in _OF_CHECKS.items()} | comments_of
-    for section, rows in _sections(settings, comments_of).items():
+    shown = {key: value for key, value in settings.items() if key not in _IGNORED.get(verb, ())}
+    for section, rows in _sections(shown, comments_of).items():
         yield from [f"  {section}"] if section else []
         yield from _columns(rows, width, "    " if section else "  ")
+    if "logger" not in settings and "logger" in _groups(verb, configs):
+        yield f"  logger.*: icl {verb} logger=wandb_offline --help lists them"
     many = [] if verb in ("reproduce", "report", "sweep") else ["-m (every combination of a,b,c or range(n))"]
     yield "\nflags: " + "   ".join([*many, "--config-dir DIR", "--cfg job", "--info"])
 
 
-def _claim(check: str, configs: ConfigDirs, settings: Mapping[str, Any], width: int) -> Iterator[str]:
-    yield f"\n{check}: {comments.of_option(configs, 'check', check)}"
-    node = settings.get("check")
+def _title(
+    verb: str, chosen: str, configs: ConfigDirs, settings: Mapping[str, Any], width: int
+) -> Iterator[str]:
+    yield f"\n{chosen}: {comments.of_option(configs, _CHOSEN[verb], chosen)}"
+    node = settings.get(verb)
     claim = claim_of(str(node.get("_target_", ""))) if isinstance(node, Mapping) else ""
     yield from textwrap.wrap(claim, width, initial_indent="  ", subsequent_indent="  ")
 
 
 def _sections(settings: Mapping[str, Any], comments_of: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """`key=value` and its comment by section: of its own each group of settings, first those without."""
+    """Return `key=value` and its comment by section: one for each group of settings, first the others."""
     found: dict[str, dict[str, str]] = {"": {}}
     for key, value in settings.items():
         nested = isinstance(value, Mapping)
@@ -112,7 +124,7 @@ def _typed(value: Any) -> str:
 
 
 def _columns(rows: Mapping[str, str], width: int, margin: str) -> Iterator[str]:
-    """Yield rows of two columns, the second below the first where that is long."""
+    """Yield rows of two columns, the second below the first where the first is long."""
     usual = [len(left) for left in rows if len(left) <= width // 3]
     first = max(usual, default=_SHORT) + 2
     for left, right in rows.items():
@@ -127,7 +139,6 @@ def _columns(rows: Mapping[str, str], width: int, margin: str) -> Iterator[str]:
 def _groups(verb: str, configs: ConfigDirs) -> list[str]:
     """Return the config groups in which `verb` has a choice."""
     found = configs.groups
-    shared = {"logger"}
-    of_verb = {"train": found - {"check", "paths", "figure", "hydra", "paper"}, "check": {"check"} | shared}
-    of_verb["figure"] = {"figure"} | shared
-    return sorted(of_verb.get(verb, shared) & found)
+    of_verb = {"train": found - {"check", "paths", "figure", "hydra", "paper"}, "reproduce": {"logger"}}
+    of_verb |= {"check": {"check", "logger"}, "figure": {"figure", "logger"}}
+    return sorted(of_verb.get(verb, set()) & found)

@@ -37,28 +37,32 @@ def list_command(verb: str, args: Sequence[str]) -> int:
     return 0
 
 
-LEGEND = "\u2713 holds   \u2717 fails   ? undecided   \u00b7 nothing stored here   x trained here"
+LEGEND = """\u2713 holds   \u2717 fails   ? undecided   \u00b7 nothing stored here   x trained here
+[own]: a statement of this project that the paper does not make"""
 GLYPHS = dict(zip(VERDICTS, "\u2713\u2717?", strict=True))
+ROOM = 40  # columns from which on a claim stands behind the title
 
 
 def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, configs: ConfigDirs) -> None:
-    """Print one line each: the verdict, the scale, and the claim as far as the line goes."""
+    """Print one line each: the verdict, the id, the scale, the title, and the claim where there is room."""
     width = shutil.get_terminal_size().columns
     print(LEGEND)
     for kind, (name, items) in zip(KINDS, document.items(), strict=True):
         print(f"\n{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
         found = [stored_results(outputs, kind, item["id"], configs) for item in items]
         scales = [", ".join(map(_scale, one)) for one in found]
-        first, second = (
-            max(map(len, column), default=0) for column in ([item["id"] for item in items], scales)
-        )
-        for item, one, scale in zip(items, found, scales, strict=True):
-            about = claim_of(target_of(kind, item["id"], configs)) if kind.group == "check" else ""
-            at = f"  {scale:<{second}}" if second else ""
-            line = (
-                f"  {_mark(one, done=item['done'])} {item['id']:<{first}}{at}  {about or item['reference']}"
-            )
-            print(line if len(line) <= width else f"{line[: width - 3].rsplit(' ', 1)[0]} ..")
+        titles = [f"{'[own] ' if item['origin'] == 'icl' else ''}{item['title']}" for item in items]
+        rows = [
+            [f"{_mark(one, done=item['done'])} {item['id']}", *([scale] if any(scales) else []), title]
+            for item, one, scale, title in zip(items, found, scales, titles, strict=True)
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        has_room = kind.group == "check" and width >= sum(widths) + 2 * len(widths) + 2 + ROOM
+        for item, row in zip(items, rows, strict=True):
+            claim = claim_of(target_of(kind, item["id"], configs)) if has_room else ""
+            cells = [f"{cell:<{length}}" for cell, length in zip(row, widths, strict=True)]
+            line = f"  {'  '.join([*cells, claim])}".rstrip()
+            print(line if len(line) <= width else f"{line[: width - 3].rsplit(' ', 1)[0].rstrip()} ..")
 
 
 def _mark(found: Sequence[StoredResult], *, done: bool) -> str:

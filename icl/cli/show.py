@@ -15,6 +15,10 @@ from icl.verdicts import KINDS, VERDICTS, error_of
 if TYPE_CHECKING:
     from icl.report.content import ReportContent
 
+SHORT = (
+    "Undecided is expected here: scale=smoke tests that everything runs, and its training is too short to\n"
+    "decide claims about training. `icl reproduce` (scale=laptop, the default) decides them."
+)
 WIDE = 130  # from here on the meaning of a number has a column of its own
 SHOWN = ("loss", *RISKS, "dist_preconditioned")  # of a multirun
 
@@ -191,10 +195,9 @@ def reproduced(document: Mapping[str, Any]) -> None:
             measured = measurement(claim) if isinstance(claim["bound"], Mapping) else _of_claim(claim)
             text = f"{id}: {outcome(claim)}: {claim['claim']}: {measured}"
             console.print(_indented(text, 0), style="red")
-    if any(figure["scale"] == "smoke" for figure in document["figures"]):
-        undecided = sum(claim["verdict"] == "undecided" for claim, _ in claims)
-        if undecided:
-            console.print("at scale=smoke training is too short: claims about trained weights stay undecided")
+    is_smoke = any(figure["scale"] == "smoke" for figure in document["figures"])
+    if is_smoke and any(claim["verdict"] == "undecided" for claim, _ in claims):
+        console.print(SHORT, highlight=False)
     for skipped in document["skipped"]:
         console.print(needs(**skipped), soft_wrap=True, markup=False, highlight=False)
     for failure in document["failures"]:

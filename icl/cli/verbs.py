@@ -20,18 +20,18 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "train": Verb("one training run; -m for a multirun"),
-    "check": Verb("a theorem, measured: check=ahn/theorem1, check=ahn/all, check=all"),
-    "figure": Verb("a paper's figure and its claims: figure=ahn/fig1 scale=laptop"),
-    "reproduce": Verb("every check, every figure, then the report"),
-    "report": Verb("outputs/report/index.html from what is done"),
+    "train": Verb("trains one run, all its seeds at once; -m for a multirun"),
+    "check": Verb("tests a theorem numerically: check=ahn/theorem1, check=ahn/all, check=all"),
+    "figure": Verb("plots a paper's figure and tests its claims: figure=ahn/fig1"),
+    "reproduce": Verb("runs every check and every figure, then writes the report"),
+    "report": Verb("writes outputs/report/index.html from stored results"),
     "list": Verb(
-        "every check, experiment and figure, and whether its result exists here",
+        "lists every check, experiment and figure, and which results exist here",
         "icl.cli.listing:list_command",
         is_quick=True,
     ),
-    "bench": Verb("speed, as ratios measured in one run: bench=train"),
-    "sweep": Verb("how far a sweep is and what it has found: sweep=PATH"),
+    "bench": Verb("measures speed, as ratios within one run: bench=train"),
+    "sweep": Verb("shows the progress and the results of a sweep: sweep=PATH"),
     "runs": Verb(
         "lists runs, what differs between them, and their risk; compares two: runs compare A B",
         "icl.cli.runs:runs_command",

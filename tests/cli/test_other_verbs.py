@@ -57,7 +57,7 @@ def test_help_names_every_verb_and_the_settings_of_a_check(capsys: pytest.Captur
     assert "check.restarts=1 random starts for each number of heads below dim" in text and "${" not in text
 
 
-def test_list(icl: Run, tiny: Run) -> None:
+def test_list(icl: Run, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     document = icl("list", "format=json").json
     assert set(document) == {"checks", "experiments", "figures"}
     items = [item for name in document for item in document[name]]
@@ -71,7 +71,11 @@ def test_list(icl: Run, tiny: Run) -> None:
     assert sorted(done) == ["ahn/lemma1", "ahn/theorem3"]
     text = icl("list").out
     assert "\u2713 ahn/lemma1" in text and "own settings" in text and "x ahn/theorem3" in text
-    assert "The forward pass of eq. (8)" in text and all(len(line) <= 80 for line in text.splitlines())
+    assert "Lemma 1: the forward pass" in text and all(len(line) <= 80 for line in text.splitlines())
+    assert "[own] Attention without a mask" in text and "The forward pass of eq. (8)" not in text
+    monkeypatch.setenv("COLUMNS", "160")
+    wide = icl("list").out
+    assert "The forward pass of eq. (8)" in wide and max(map(len, wide.splitlines())) in range(140, 161)
 
 
 def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:

@@ -177,7 +177,7 @@ def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None
     assert [(run["attempt"], run["resumed"]) for run in runs] == [(1, 0)]
     assert Path(document["report"]) == outputs / "report" / "smoke-mylab.html"
     assert "mylab/good" in Path(document["report"]).read_text()
-    assert "0 of 6 done already, 6 to run with 2 workers, minutes unknown" in err
+    assert "0 of 6 done already, 6 to run with 2 workers, time unknown" in err
     assert err.index("check mylab/good") < err.index("figure mylab/fig1")
 
     lab.go.with_name("go-alone").touch()

@@ -46,7 +46,7 @@ def test_the_plan_counts_a_shared_run_once_and_says_what_it_does_not_know() -> N
     assert "about 3.7 min" in as_text(parts, "laptop", outputs, 2)  # no worker is quicker than mylab/g
     parts.append(part("figure", "mylab/h"))
     assert "about 4.3 min by past runs here, and 1 of unknown length" in as_text(parts, "laptop", outputs, 1)
-    assert "minutes unknown" in as_text(parts[-1:], "laptop", outputs, 1)
+    assert "time unknown" in as_text(parts[-1:], "laptop", outputs, 1)
     done = replace(parts[-1], entry=replace(parts[-1].entry, state="done"))
     assert "1 of 1 done already, nothing to run" in as_text([done], "laptop", outputs, 1)
 

@@ -106,7 +106,7 @@ def _minutes(left: Sequence[PlannedItem], jobs: int) -> str:
     """Return an estimate of the time: shared runs count once, and it is at least that of the longest item."""
     known = [part.past for part in left if part.past is not None]
     if not known:
-        return "minutes unknown: none of it has run here at this scale"
+        return "time unknown: none of it has run here at this scale"
     all_work = {name: seconds for past in known for name, seconds in past.items()}
     longest = max(sum(past.values()) for past in known)
     about = _seconds(max(longest, sum(all_work.values()) / jobs))

@@ -22,7 +22,7 @@ from icl.events import Event, Planned, StateChanged
 from icl.jobs.execution.cluster import Cluster, parse_cluster
 from icl.jobs.execution.plan import ORDER, PlannedItem, as_text, plan_parts
 from icl.jobs.execution.workers import jobs_of, run_tasks
-from icl.jobs.requests.request import Document
+from icl.jobs.requests.request import Document, state_smoke
 from icl.jobs.stored.report import (
     NOT_RUN,
     SHOWN,
@@ -60,6 +60,8 @@ def reproduce(request: ReproduceRequest, session: Session) -> Document:
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     parts = plan_parts(request, session)
     session.info(as_text(parts, request.scale, session.outputs, request.jobs))
+    if any(part.entry.state == "waiting" for part in parts):
+        state_smoke(request.scale, session)
     session.on_event(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
     with ReportUpdater(parts, request, session) as page:
         _run_parts(parts, request, session, page)

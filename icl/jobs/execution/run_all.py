@@ -13,7 +13,7 @@ from icl.jobs.execution.cluster import Cluster
 from icl.jobs.execution.task import QueuedRequest, task_of
 from icl.jobs.execution.workers import run_tasks
 from icl.jobs.requests.parse import parse_named
-from icl.jobs.requests.request import Document, lookup_or_validate
+from icl.jobs.requests.request import SMOKE, Document, lookup_or_validate
 
 
 def tasks_of(kind: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> list[QueuedRequest]:
@@ -37,6 +37,8 @@ def run_all(
         if isinstance(event, StateChanged) and event.state != "running":
             ended.append(event)
 
+    for task in tasks[1:]:
+        task.session.cache[SMOKE] = True  # the first states it for all
     listener(Planned(len(tasks), 0))
     run_tasks(tasks, jobs, on_event, cluster)
     documents = sorted((dict(e.document) for e in ended if e.document), key=lambda d: str(d[kind]))

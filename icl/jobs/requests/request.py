@@ -38,6 +38,9 @@ class Request(Protocol):
     def id(self) -> str: ...
 
     @property
+    def scale(self) -> str: ...
+
+    @property
     def identity(self) -> str:
         """The fingerprint its record is filed under."""
 
@@ -73,10 +76,25 @@ def run_request(request: Request, session: Session, *, in_group: bool = False) -
     say_what_is_left_out(request, session)
     if stored is not None:
         return stored
+    if request.kind != "check":
+        state_smoke(request.scale, session)
     try:
         return request.execute(session)
     finally:
         release_memory()
+
+
+SMOKE = (
+    "scale=smoke: seconds for a run or a check, up to a minute for a figure (typical of two cores); "
+    "too short to decide claims about training, which stay undecided"
+)
+
+
+def state_smoke(scale: str, session: Session) -> None:
+    """State once in a session what scale=smoke takes and cannot decide."""
+    if scale == "smoke" and SMOKE not in session.cache:
+        session.cache[SMOKE] = True
+        session.info(f"icl: {SMOKE}")
 
 
 def say_what_is_left_out(request: Request, session: Session) -> None:
