@@ -1,6 +1,6 @@
-"""Weights to be judged: are they what a theorem speaks of, and does every seed sit where it says?
+"""Weights to be judged: whether a theorem is about them, and whether every seed is at the stated point.
 
-Weights that sit elsewhere, such as those of a short run, refute no theorem: it stays undecided.
+Weights at another point, such as those of a short run, refute no theorem: the verdict is undecided.
 
 A row holds what was measured at one seed. Rows of all theorems share these names: `distance` to the stated
 weights (or set), `risk_excess` over the least risk, relative, `gradient_norm` of the population risk.
@@ -32,6 +32,23 @@ DISTANCE = 0.05  # the tolerance of ahn's figures
 EXCESS = 0.02
 FAMILIES: dict[str, type[Parametrization]] = {"full": Full, "sparse_a": SparseA, "sparse_ab": SparseAB}
 WORST = ("distance", "risk_excess", "risk_excess_over_best", "gradient_norm", "gradient_norm_stderr")
+
+MEANINGS = {
+    "distance": "distance of the weights from the stated ones, relative",
+    "risk": "population risk at the weights",
+    "risk_excess": "excess of the risk at the weights over the risk at the stated point, relative",
+    "risk_excess_error": "half-width of the 99.9 % interval of the relative excess",
+    "risk_excess_over_best": "excess of the risk over the lowest minimum found, relative",
+    "gradient_norm": "norm of the gradient of the population risk at the weights",
+    "gradient_norm_stderr": "standard error of the gradient norm",
+    "risk_on_s": "population risk at the nearest point of S",
+    "optimal_risk": "least population risk",
+    "gd_risk": "risk of one gradient step at its best step size",
+    "weight": "weight of y_t y_(t+1) in the prediction",
+    "constant": "constant of eq. (14)",
+    "risk_shift": "risk at the weights minus risk at the nearest point of S",
+    "risk_shift_error": "half-width of the 99.9 % interval of that difference",
+}
 
 Row = Mapping[str, float]
 
@@ -103,13 +120,21 @@ def about_the_theorem(
     if verdict != "fails":
         return verdict, []
     away = [str(seed) for seed, near in enumerate(near_by_seed) if near == "fails"]
-    which = "These weights are" if len(near_by_seed) == 1 else f"The weights of replica {', '.join(away)} are"
+    which = "these weights are" if len(near_by_seed) == 1 else f"the weights of replica {', '.join(away)} are"
     compared = inequality(relation(measured, asdict(bound)))
     return "undecided", [
-        f"{which} not where the statement puts them: {compared}. That refutes nothing: "
-        "it does not say that every run gets there. A longer run (train.steps) may; without "
-        "check.weights the statement itself is measured."
+        f"undecided: {which} not at the stated point ({compared}). That does not refute the statement, which "
+        "does not say that every run converges to it. A longer run may (train.steps); without check.weights "
+        "the statement itself is measured."
     ]
+
+
+def meaning_of(name: str) -> str:
+    """Return in one line what a column of rows is, or the worst of its entries."""
+    column = name.removesuffix("_by_seed")
+    if column != name:
+        return f"{MEANINGS[column]}, by seed"
+    return f"{MEANINGS[name]}, the largest over seeds" if name in WORST else MEANINGS[name]
 
 
 def judge_rows(
@@ -130,7 +155,9 @@ def judge_rows(
     shown = that_decides(rows, bound)
     verdict, elsewhere = about_the_theorem([near(row) for row in rows], measured, shown)
     numbers = {
-        name: of_kind(kinds.get(name.removesuffix("_by_seed"), "exact"), **{name: value})
+        name: of_kind(kinds.get(name.removesuffix("_by_seed"), "exact"), **{name: value}).means(
+            meaning_of(name)
+        )
         for name, value in measured.items()
     }
     numbers[shown.of] = numbers[shown.of].judged(verdict, "<", shown.value, shown.source)

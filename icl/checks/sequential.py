@@ -1,4 +1,4 @@
-"""Means held against a formula by sampling, with a stated chance of calling a true formula false.
+"""Means compared with a formula by sampling, with a stated chance of calling a true formula false.
 
 One sample tests all means together, two-sided, at level ALPHA (a Student quantile, shared among the means by
 Bonferroni). A rejection is no verdict yet: a fresh sample twice as large, hence larger than all before it
@@ -58,24 +58,28 @@ class Comparison:
         """The largest deviation in standard errors; NaN where any is."""
         return float(self.z_K.abs().max())
 
-    def numbers(self, prefix: str) -> Numbers:
-        """`PREFIX_z`, which decides, and the sample's description."""
-        described = {
-            "risk": self.mean_K.tolist(),
-            "risk_stderr": self.stderr_K.tolist(),
-            "sees": float(self.sees_K.max()),
-        }
+    def numbers(self, prefix: str, of: str = "the formula") -> Numbers:
+        """`PREFIX_z`, which decides, and the sample's description; `of` names what is compared with it."""
         return Numbers(
             [
-                *self.decides(f"{prefix}_z").with_bounds(),
-                *sampled(**{f"{prefix}_{name}": value for name, value in described.items()}),
-                *exact(**{f"{prefix}_samples": self.samples, f"{prefix}_rounds": self.rounds}),
+                *self.decides(f"{prefix}_z", of).with_bounds(),
+                *sampled(**{f"{prefix}_risk": self.mean_K.tolist()}).means(
+                    f"mean of the sample, for each value of {of}"
+                ),
+                *sampled(**{f"{prefix}_risk_stderr": self.stderr_K.tolist()}),
+                *sampled(**{f"{prefix}_sees": float(self.sees_K.max())}).means(
+                    f"relative error of {of} that a sample of this size detects 39 times out of 40"
+                ),
+                *exact(**{f"{prefix}_samples": self.samples}).means("number of samples of the last round"),
+                *exact(**{f"{prefix}_rounds": self.rounds}).means("number of rounds of sampling"),
             ]
         )
 
-    def decides(self, name: str, source: str = SOURCE) -> Numbers:
-        """Return the deviation `z` under this name, with the verdict of all rounds and Student's quantile."""
-        return sampled(**{name: self.z}).judged(self.verdict, "<", self.quantile, source)
+    def decides(self, name: str, of: str, source: str = SOURCE) -> Numbers:
+        """Return the deviation `z` under this name, with the verdict of all rounds and Student's quantile;
+        `of` names what is compared with the sample."""
+        deviation = f"largest deviation of {of} from the mean of a sample, in standard errors"
+        return sampled(**{name: self.z}).means(deviation).judged(self.verdict, "<", self.quantile, source)
 
 
 def compare(

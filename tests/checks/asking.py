@@ -3,6 +3,7 @@
 import __future__
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +27,18 @@ def held(check: Any, weights: Any = None, *, margin: float = 0.0, verdict: str =
     assert finding.verdict == verdict and finding.control.rejected
     assert verdict == "fails" or shown(finding)
     assert not margin or finding.control.measured > margin * finding.bound.value
+    has_meanings(finding)
     return finding
+
+
+def has_meanings(finding: Any) -> None:
+    """Assert that every number but standard errors and bounds says in one line what it is, as a noun phrase
+    that can follow "the"."""
+    for name in finding.measured:
+        if name.endswith(("_stderr", "_bound")):
+            continue
+        meaning = finding.meanings.get(name, "")
+        assert re.fullmatch(r"(?!(the|an?|what|whether|how) )[^\n]{4,130}(?<!\.)", meaning), (name, meaning)
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ def see(mutate: Any, check: Any, mutant: Mutant, **common: Any) -> None:
 def elsewhere(finding: Any) -> None:
     """Assert that the judged weights are not at the stated point, which refutes nothing."""
     assert finding.verdict == "undecided" and not shown(finding)
-    assert "not where the statement puts them" in finding.notes[0]
+    assert "not at the stated point" in finding.notes[0]
 
 
 def refuses(check: Any, *given: tuple[Any, str]) -> None:

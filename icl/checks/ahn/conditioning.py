@@ -32,8 +32,8 @@ from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
 MOST_PROMPTS = (
-    f"a half: binomial quantile at {CONFIDENCE:.1%} of as many coins, over the number of prompts; X_l and "
-    "X_(l+1) are those of the same prompt"
+    f"a half, plus sampling: the {CONFIDENCE:.1%} quantile of a binomial share of one half; X_l and X_(l+1) "
+    "are those of the same prompt"
 )
 
 
@@ -51,9 +51,9 @@ class Conditioning(PromptSettings):
 
     reference = "Section 5.1, observations 1 and 2; Appendix D"
     claim = (
-        "At the minimum on S that most searches reach, one of those where training of eq. (11) ends, B_l "
-        "moves the covariates against their own Gram matrix, and the covariates X_(l+1) of the next layer "
-        "are better conditioned than X_l on most prompts."
+        "At the local minimum on S that most searches reach, every layer of eq. (11) takes a descent step "
+        "on the covariates, X_(l+1) = X_l (I - |a_l b_l| M X_l^T X_l / n), and on most prompts X_(l+1) is "
+        "better conditioned than X_l."
     )
 
     def __post_init__(self) -> None:
@@ -82,24 +82,38 @@ class Conditioning(PromptSettings):
         return finding(
             [
                 self.most(share_of_prompts=worst),
-                searched(least_beta=float(chosen.beta_L.min())).above(0.0, "a sign"),
-                tried(token_error=error).at_most(rounding, PATH),
+                searched(least_beta=float(chosen.beta_L.min()))
+                .means("least step a_l b_l of the covariates at the minimum on S")
+                .above(0.0, "the claim"),
+                tried(token_error=error)
+                .means(
+                    "largest difference of the covariates after a layer of attention from the stated "
+                    "step, relative"
+                )
+                .at_most(rounding, PATH),
                 sampled(
                     share_of_prompts_stderr=(worst * (1 - worst) / self.samples) ** 0.5,
                     median_condition_by_layer=medians,
                     share_of_prompts_by_risk=others,
+                ).means(
+                    median_condition_by_layer="median condition number of the covariates of each layer",
+                    share_of_prompts_by_risk="same share at every local minimum found on S, by its risk",
                 ),
-                searched(risk=chosen.risk, found=chosen.found, beta=chosen.beta_L.tolist()),
-                exact(starts=self.starts),
+                searched(risk=chosen.risk, found=chosen.found, beta=chosen.beta_L.tolist()).means(
+                    risk="exact risk at the minimum on S that most searches reach",
+                    found="number of starts that end at that minimum",
+                    beta="steps a_l b_l of the covariates at that minimum, by layer",
+                ),
+                exact(starts=self.starts).means("number of starts of the search on S"),
             ],
             Control(
-                "share of the prompts with the sign of every B turned",
+                "the share of prompts with the sign of every B reversed",
                 turned,
                 self.most(share=turned).verdict != "holds",
             ),
             notes=[
-                "share_of_prompts is the least over the layers but the last, whose B has no effect. "
-                "Condition numbers are those of whitened covariates: Sigma's own is common to all layers.",
+                "The last layer is left out, because its B has no effect. Condition numbers are those of "
+                "whitened covariates: the condition number of Sigma is common to all layers.",
             ],
             remarks=self._remarks(minima[0].risk, others),
         )
@@ -109,18 +123,19 @@ class Conditioning(PromptSettings):
         least = quantiles.fair_coin(CONFIDENCE, self.samples) / self.samples
         (value,) = share.values()
         verdict = "holds" if value > least else "fails" if value < 1 - least else "undecided"
-        return sampled(**share).judged(verdict, ">", least, MOST_PROMPTS)
+        meaning = "share of prompts on which X_(l+1) is better conditioned than X_l, the least over layers"
+        return sampled(**share).means(meaning).judged(verdict, ">", least, MOST_PROMPTS)
 
     def _remarks(self, best: float, others: dict[str, float]) -> list[str]:
         at_best = others[f"{best:.6g}"]
         remarks = [
-            "The observation's formula leaves out 1/n and, where Sigma is not I, Sigma^-1 inside X_k^T X_k."
+            "The formula of observation 1 omits 1/n and, where Sigma is not I, Sigma^-1 inside X_k^T X_k."
         ]
         if at_best < 0.5:
             remarks.append(
-                f"Not so at the best point found on S, of risk {best:.4g}: there some X_(l+1) is better "
-                f"conditioned than X_l on {at_best:.1%} of the prompts only. A well-conditioned X_2 is no "
-                "necessity of a small risk."
+                f"The observation is false at the best point found on S, of risk {best:.4g}: there some "
+                f"X_(l+1) is better conditioned than X_l on only {at_best:.1%} of the prompts. A small "
+                "risk does not require a well-conditioned X_2."
             )
         return remarks
 

@@ -28,10 +28,8 @@ from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
-APART = 1e-6  # of two points, relative: the search's own measure
-GRADIENT = (
-    "largest share, over the points, of what rounding can make of its gradient (64 eps, as in Theorem 4)"
-)
+APART = 1e-6  # of two points, relative: the distance at which the search takes them for one
+GRADIENT = "rounding: 64 eps times the gradient with all terms made positive"
 
 
 @dataclass(eq=False)
@@ -46,7 +44,7 @@ class CriticalPoints(PromptSettings):
     task_covariance = "inverse"
 
     reference = "Section 6, after Theorem 5; Lemma 4"
-    claim = "The in-context loss of several layers has more than one critical point."
+    claim = "The population risk of several layers has more than one critical point."
 
     def measure(self) -> Finding:
         orders, minima = self._orders(), self._minima()
@@ -58,22 +56,38 @@ class CriticalPoints(PromptSettings):
         between = share_of_rounding(halfway(orders[0], orders[1]))
         return finding(
             [
-                exact(largest_gradient=max(shares)).at_most(1.0, GRADIENT),
-                searched(least_distance=apart).above(APART, "of the search"),
-                exact(of_eq_8=len(orders), risk_of_eq_8=orders[0].value(), starts=self.starts),
+                exact(largest_gradient=max(shares))
+                .means("largest gradient over the points, each divided by its rounding error")
+                .at_most(1.0, GRADIENT),
+                searched(least_distance=apart)
+                .means("least distance of two of the points, relative")
+                .above(APART, "the distance at which the search takes two points for one"),
+                exact(of_eq_8=len(orders), risk_of_eq_8=orders[0].value(), starts=self.starts).means(
+                    of_eq_8="number of critical points found for eq. (8)",
+                    risk_of_eq_8="risk of the critical points of eq. (8)",
+                    starts="number of starts of the search on S",
+                ),
                 searched(
                     critical_points=len(points),
                     of_eq_11=len(minima),
                     risks_of_eq_11=risks,
                     different_risks_of_eq_11=different + 1,
+                ).means(
+                    critical_points="number of critical points found for eqs. (8) and (11)",
+                    of_eq_11="number of local minima found on S for eq. (11)",
+                    risks_of_eq_11="risks of the local minima found for eq. (11)",
+                    different_risks_of_eq_11="number of different risks among the local minima of eq. (11)",
                 ),
             ],
-            Control("the same share halfway between two of the points of (8)", between, between > 1),
-            notes=["A count of what was found: saddle points, and points off S, are not searched for."],
+            Control("the same ratio halfway between two of the points of eq. (8)", between, between > 1),
+            notes=[
+                "The number is a count of the points found on S; saddle points and points off S are not "
+                "searched for."
+            ],
             remarks=[
-                f"Lemma 4 gives the {len(orders)} orders of one minimum, all of one risk. With B there "
-                f"are also local minima of different risks ({different + 1} of them found), so which of them "
-                "training reaches matters.",
+                f"By Lemma 4 the {len(orders)} orders of the layers of one minimum are critical points of "
+                f"the same risk. With B there are also local minima of different risks ({different + 1} "
+                "found), so it matters which of them training reaches.",
             ],
         )
 

@@ -39,7 +39,10 @@ class GdPlusPlus:
     samples: int = integer(64, 1, 100_000)
 
     reference = "Section 5, after Theorem 4; eq. (11)"
-    claim = "At Sigma = I the stack (11) with A_l = -a_l I and B_l = b_l I is GD++, up to step sizes."
+    claim = (
+        "At Sigma = I the layers of eq. (11) with A_l = -a_l I and B_l = b_l I are the GD++ algorithm of von "
+        "Oswald et al. (2023), up to step sizes."
+    )
 
     def __post_init__(self) -> None:
         validate(self)
@@ -55,19 +58,28 @@ class GdPlusPlus:
         eigenvalues = [CONTROL_EIGENVALUES[i % 2] for i in range(self.dim)]
         other = law_of(self.dim, self.context, self.seed, eigenvalues=eigenvalues, task_covariance="inverse")
         controls = {
-            "the covariates' step b_l for a_l b_l": self._error(self.law, a_L, b_L, b_L),
+            "the step b_l of the covariates instead of a_l b_l": self._error(self.law, a_L, b_L, b_L),
             "another Sigma": self._error(other, a_L, b_L, a_L * b_L),
         }
         control = float(np.min(list(controls.values())))
         return finding(
             [
-                tried(max_error=error).at_most(bound, PATH),
-                tried(gd_steps=a_L.tolist(), covariate_steps=(a_L * b_L).tolist()),
+                tried(max_error=error)
+                .means(
+                    "largest difference of an entry of a token after a layer from GD++, relative to its terms"
+                )
+                .at_most(bound, PATH),
+                tried(gd_steps=a_L.tolist(), covariate_steps=(a_L * b_L).tolist()).means(
+                    gd_steps="step sizes a_l of the labels, by layer",
+                    covariate_steps="step sizes a_l b_l of the covariates, by layer",
+                ),
             ],
-            Control(f"the smaller error with {' and with '.join(controls)}", control, control > bound),
+            Control(
+                f"the smaller of the errors with {' and with '.join(controls)}", control, control > bound
+            ),
             remarks=[
-                "The step of the covariates is a_l b_l and not b_l: of the two scalars of a layer, B's is "
-                "the ratio of GD++'s step sizes.",
+                "The step of the covariates is a_l b_l and not b_l: b_l is the ratio of the two step "
+                "sizes of GD++.",
             ],
         )
 

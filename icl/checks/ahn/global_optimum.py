@@ -30,7 +30,7 @@ from icl.theory.quadratic import EPSILON
 REACHED = 1e-6  # relative: a start that ends so near to the minimum on S counts as ending there
 CONTROL_EIGENVALUES = (1.0, 0.25)  # in turn
 SOURCE = (
-    "0 less rounding: 2^-52 times the operations of one term times the sum of the sizes of all terms; "
+    "0 minus rounding: 2^-52 times the operations of one term times the sum of the sizes of all terms; "
     "relative to the minimum on S, the largest over the depths"
 )
 SLOPE = "rounding: 64 eps times the dimension, as a share of the gradient at A = 0"
@@ -47,7 +47,10 @@ class GlobalOptimum:
     seed: int = integer(0, 0)
 
     reference = "Section 4.3; Theorem 3"
-    claim = "With w ~ N(0, Sigma^-1) the best point of S is the global minimum of eq. (8) over all A."
+    claim = (
+        "For w ~ N(0, Sigma^-1) the best point of S, the weights with every A_l a multiple of Sigma^-1, is a "
+        "global minimum of the risk of eq. (8) over all A."
+    )
 
     def __post_init__(self) -> None:
         validate(self)
@@ -67,14 +70,22 @@ class GlobalOptimum:
         lower_than_on_s = self._control()
         return finding(
             [
-                searched(lowest_excess=min(excess.values())).judged(
-                    "fails" if lower else "undecided", ">", -max(shares), SOURCE
-                ),
-                tried(certificate_error=error).at_most(rounding, CERTIFIED),
-                exact(one_layer_excess=self._one_layer_excess()).at_most(ROUNDING * self.dim, SLOPE),
+                searched(lowest_excess=min(excess.values()))
+                .means("lowest risk found over all A minus the least risk on S, relative, over depths")
+                .judged("fails" if lower else "undecided", ">", -max(shares), SOURCE),
+                tried(certificate_error=error)
+                .means("inner product that must vanish for the lower bound, at a random A")
+                .at_most(rounding, CERTIFIED),
+                exact(one_layer_excess=self._one_layer_excess())
+                .means("gradient at the optimum on S for one layer, as a share of the gradient at A = 0")
+                .at_most(ROUNDING * self.dim, SLOPE),
                 searched(
                     lowest_excess_by_layers=excess,
                     starts_that_end_there={str(L): int((end_K < REACHED).sum()) for L, end_K in ends.items()},
+                ).means(
+                    lowest_excess_by_layers="lowest risk found over all A minus the least risk on S, "
+                    "relative, by depth",
+                    starts_that_end_there="number of starts that end at the least risk on S, by depth",
                 ),
                 exact(
                     starts=self.starts,
@@ -83,22 +94,28 @@ class GlobalOptimum:
                     least_possible_excess_by_layers={
                         L: bound / risks[L] - 1 for L, (bound, _, _) in certified.items()
                     },
+                ).means(
+                    starts="number of random starts per depth",
+                    risk_by_layers="least risk on S, by depth",
+                    lower_bound_by_layers="certified lower bound of the risk for every A, by depth",
+                    least_possible_excess_by_layers="relative difference of the lower bound from the "
+                    "least risk on S, by depth",
                 ),
             ],
             Control(
-                "lowest excess over the multiples of Sigma^-1 at w ~ N(0, I), L = 2: the same search finds "
-                "what is lower there",
+                "the same excess for w ~ N(0, I) and L = 2, where the search finds matrices of lower risk "
+                "than the multiples of Sigma^-1",
                 lower_than_on_s,
                 lower_than_on_s < -max(shares),
             ),
             notes=[
-                f"{self.starts} random starts for each depth, and no proof: that none ends lower is what "
-                "the paper reports of training, on the exact risk here. For one layer the risk is convex "
-                "in A and its minimum is on S: one_layer_excess is the gradient there, as a share of that at "
-                "A = 0.",
-                "lower_bound_by_layers is certified, for every A: the least risk of all that is I + S T(S) "
-                "with T of the same degree, exact in rationals. certificate_error: the K that attains it is "
-                "orthogonal to what a random A adds to it, by words; one that any A got below would not be.",
+                f"undecided: none of {self.starts} random starts per depth ends below the best point of S, "
+                "but a search is no proof; check.starts=K searches further, and "
+                "least_possible_excess_by_layers says how much lower any A can be.",
+                "For one layer the risk is convex in A and its minimum is on S.",
+                "The lower bound holds for every A: it is the least risk over all K = I + S T(S) with a "
+                "polynomial T of the same degree, in exact rational numbers. The K that attains it must be "
+                "orthogonal to the change that any A makes, which certificate_error tests at a random A.",
             ],
         )
 

@@ -35,8 +35,8 @@ SAME = 1e-4  # relative difference of risks of one and the same minimum
 SEARCHES = 64  # from which the minima on S are known
 ALL_AT_ONCE = "all starts are trained at once"
 SOURCE = (
-    "half of the starts, of the size with the least share, with the interval of Clopper and "
-    f"Pearson. Risks below the best on S: intervals of {CONFIDENCE:.1%} for all together"
+    "half of the starts, with the interval of Clopper and Pearson. Risks below the best on S: intervals of "
+    f"{CONFIDENCE:.1%} for all together"
 )
 
 
@@ -58,8 +58,8 @@ class Landscape:
 
     reference = "Section 5.1 and section 6, on the landscape; Theorem 4"
     claim = (
-        "Training of eq. (11) from small random initialisations converges to the global minimum: of every "
-        "size, most starts end at the least minimum on S."
+        "Training of eq. (11) from small random weights converges to the global minimum: for every initial "
+        "scale, most starts end at the lowest minimum on S."
     )
 
     def __post_init__(self) -> None:
@@ -93,7 +93,9 @@ class Landscape:
         return finding(
             [
                 # the least minimum is one that a search found; another training may end elsewhere
-                sampled(share_at_best=share).judged("undecided", ">", MOST, SOURCE),
+                sampled(share_at_best=share)
+                .means("share of starts that end at the lowest minimum on S, the least over initial scales")
+                .judged("undecided", ">", MOST, SOURCE),
                 sampled(
                     share_low=low,
                     share_high=high,
@@ -106,22 +108,39 @@ class Landscape:
                     median_distance=float(np.median(distances)),
                     largest_distance=max(distances),
                     share_near_s=float(np.mean(np.array(distances) < NEAR_S)),
+                ).means(
+                    share_low="lower end of the interval of that share",
+                    share_high="upper end of the interval of that share",
+                    at_best_by_init_std="number of starts that end at the lowest minimum on S, by initial "
+                    "scale",
+                    starts_by_init_std="number of starts, by initial scale",
+                    reached_by_risk="number of starts whose projection on S descends to a local minimum, "
+                    "by its exact risk",
+                    below_best_on_s="number of starts that end with a risk below the lowest minimum on S",
+                    least_risk_over_best="least risk of an end point over the risk of the lowest minimum "
+                    "on S",
+                    median_distance="median over starts of the largest Dist of a layer's matrix from the "
+                    "multiples of I, whitened",
+                    largest_distance="largest Dist of a layer's matrix from the multiples of I, whitened, "
+                    "over starts",
+                    share_near_s="share of starts that end with every Dist below 0.1",
                 ),
-                searched(minima_on_s=known, best_on_s=best),
-                exact(starts=self.starts),
+                searched(minima_on_s=known, best_on_s=best).means(
+                    minima_on_s="exact risks of the local minima found on S",
+                    best_on_s="exact risk of the lowest minimum found on S",
+                ),
+                exact(starts=self.starts).means("number of random starts"),
             ],
             self._control(minima[0]),
             notes=[
-                f"Each start had {ROUGH_ITERATIONS} iterations of L-BFGS on a third of its {self.prompts} "
-                f"weighted prompts and {self.iterations} on all: its distance to S is also that of so few "
-                "prompts. Risks at the end points are sampled.",
-                "reached_by_risk: exact risk of the local minimum on S to which the projection of an end "
-                f"point descends, and how many do. share_near_s: every Dist below {NEAR_S:g}.",
-                "The best minimum on S is the best that a search found: global optimality is left open, as "
-                "in the paper, and no training decides it.",
-                "The paper trains with Adam, on plain prompts, in coordinates that are not white. Where this "
-                "training ends elsewhere it says nothing of that one, which `icl figure figure=ahn/fig3 "
-                "scale=paper` repeats.",
+                "undecided: the paper trains with Adam, on plain prompts, in coordinates that are not "
+                "whitened, and this check trains otherwise; `icl figure figure=ahn/fig3 scale=paper` "
+                "repeats the paper's training.",
+                f"Each start has {ROUGH_ITERATIONS} iterations of L-BFGS on a third of its {self.prompts} "
+                f"weighted prompts and {self.iterations} on all of them; part of its distance from S is "
+                "due to so few prompts. Risks at the end points are sampled.",
+                "The lowest minimum on S is the lowest that a search found, so that global optimality is "
+                "left open, as in the paper.",
             ],
             remarks=self._remarks(of_size, reached, below, best),
         )
@@ -140,7 +159,7 @@ class Landscape:
         )
         excess = self.random_starts.minimum_below(A_LDD, B_LDD) / best.risk - 1
         return Control(
-            f"excess over the best of the minimum found below the best itself, disturbed by {DISTURBED:.0%}",
+            f"relative excess of the minimum that is reached from the best one, disturbed by {DISTURBED:.0%}",
             excess,
             excess < SAME,
         )
@@ -149,16 +168,16 @@ class Landscape:
         self, of_size: Sequence[Sequence[bool]], reached: Counter[str], below: int, best: float
     ) -> list[str]:
         often, count = reached.most_common(1)[0]
-        lower = f"{below} of all have a risk below it" if below else "none has a risk below it"
+        lower = f"{below} starts end below that risk" if below else "no start ends below that risk"
         by_size = ", ".join(
-            f"{sum(at)} of {len(at)} from std {std:g}"
+            f"{sum(at)} of {len(at)} with standard deviation {std:g}"
             for std, at in zip(self.init_stds, of_size, strict=True)
         )
         return [
-            f"At the best minimum known on S, of risk {best:.4g}, end {by_size}, and {lower}; most of all "
-            f"({count} of {self.starts}) end at one of risk {float(often):.4g}. Which one is reached hangs "
-            "on the size of the start. To come to S is not yet to come to its best point, so Dist near 0 "
-            "says nothing of global optimality.",
+            f"Starts that end at the lowest minimum found on S, of risk {best:.4g}: {by_size}; {lower}. "
+            f"The minimum that most starts reach ({count} of {self.starts}) has risk {float(often):.4g}. "
+            "Which minimum is reached depends on the initial scale. Convergence to S is not convergence "
+            "to its best point, so a Dist near 0 does not show global optimality.",
         ]
 
 

@@ -28,7 +28,10 @@ from icl.errors import InputError
 from icl.theory.closed_forms import theorem1_preconditioner
 
 MAX_CONTEXT, MAX_CONDITION = 10**9, 1e13
-RATE = "1 / N exactly: r / (N + r) < r / N, r = 1 + tr(Sigma) / (least eigenvalue), all numbers positive"
+RATE = (
+    "the exact rate 1/n: the distance is r / (n + r), r = 1 + tr(Sigma) / (least eigenvalue), without "
+    "cancellation"
+)
 
 
 @dataclass(eq=False)
@@ -42,7 +45,7 @@ class LargeContext:
     seed: int = integer(0, 0)
 
     reference = "Section 3, the first property of eq. (6)"
-    claim = "As n grows the preconditioner of the best single layer, eq. (6), approaches Sigma^-1."
+    claim = "As n grows, the preconditioner of the best single layer, eq. (6), converges to Sigma^-1."
 
     def __post_init__(self) -> None:
         validate(self)
@@ -76,23 +79,34 @@ class LargeContext:
         )
         return finding(
             [
-                exact(largest_context_times_distance=max(scaled)).at_most(rate, RATE),
-                exact(largest_difference=difference).at_most(ROUNDING * condition, preconditioner.DIFFERENCE),
-                exact(largest_gradient=gradient).at_most(ROUNDING * condition, preconditioner.GRADIENT),
+                exact(largest_context_times_distance=max(scaled))
+                .means("largest n |Sigma^1/2 A Sigma^1/2 - I|_2 over the context lengths")
+                .at_most(rate, RATE),
+                exact(largest_difference=difference)
+                .means("largest difference of two computations of that distance")
+                .at_most(ROUNDING * condition, preconditioner.DIFFERENCE),
+                exact(largest_gradient=gradient)
+                .means("largest gradient of the exact risk at eq. (6), as a share of the gradient at A = 0")
+                .at_most(ROUNDING * condition, preconditioner.GRADIENT),
                 exact(
                     contexts=list(self.contexts),
                     distance_by_context=distances,
                     context_times_distance=scaled,
+                ).means(
+                    contexts="context lengths",
+                    distance_by_context="distance |Sigma^1/2 A Sigma^1/2 - I|_2, by context length",
+                    context_times_distance="context length times that distance, by context length",
                 ),
             ],
             Control(
-                f"N times the distance at N = {long}, with the trace in (6) not divided by n",
+                f"n times the distance at n = {long}, with the trace in eq. (6) not divided by n",
                 control,
                 control > rate,
             ),
             remarks=[
-                "The block approximates -Sigma^-1 and not Sigma^-1: Q_0 is minus the preconditioner, as in "
-                "(6). Nor is Sigma^-1 close to the x's Gram matrix, but to n times its inverse.",
-                f"Large means n well beyond 1 + tr(Sigma)/lambda_min = {rate:.4g}.",
+                "The block of Q_0 converges to -Sigma^-1 and not to Sigma^-1, because Q_0 is minus the "
+                "preconditioner, as in eq. (6). And Sigma^-1 is close to n times the inverse of the Gram "
+                "matrix of the x_i, not to the Gram matrix.",
+                f"The limit is approached for n well above 1 + tr(Sigma)/lambda_min = {rate:.4g}.",
             ],
         )

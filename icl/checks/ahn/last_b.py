@@ -32,7 +32,7 @@ class LastB(PromptSettings):
     samples: int = integer(64, 1, 100_000)
 
     reference = "Section 5.1, footnote 4; eq. (11)"
-    claim = "The loss of eq. (11) does not depend on the last B."
+    claim = "The population risk of eq. (11) does not depend on the last B."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,11 +48,18 @@ class LastB(PromptSettings):
         bound = path_rounding(4 * attention.stack_operations(self.dim, self.context, self.layers))
         return finding(
             [
-                tried(largest_change=change).at_most(bound, PATH),
-                tried(change_of_covariates=self._change(A_LDD, B_LDD, last_LDD, slice(-1))),
+                tried(largest_change=change)
+                .means("largest change of a label with another last B, relative to its terms")
+                .at_most(bound, PATH),
+                tried(change_of_covariates=self._change(A_LDD, B_LDD, last_LDD, slice(-1))).means(
+                    "largest change of a covariate with another last B, relative to its terms"
+                ),
             ],
-            Control("largest change of a label with another B_{L-2}", control, control > bound),
-            remarks=["Every label of the last layer stays, the query's and the context's, on every prompt."],
+            Control("the largest change of a label with another B_{L-2}", control, control > bound),
+            remarks=[
+                "More is true: no label of the last layer changes, neither the query's nor the context's, "
+                "on any prompt."
+            ],
         )
 
     def _change(

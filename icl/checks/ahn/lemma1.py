@@ -29,10 +29,10 @@ from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 
 REMARKS = [
-    "With (8) as printed the preconditioner is A_l^T: the proof transposes silently. For "
-    "symmetric A_l, as at all of the paper's solutions, the two are the same.",
-    "The proof divides by n twice (theta - A grad f / n with 1/n already in f): eq. (9) is "
-    "right, that line is not. Nor is the sign in its last line: the entry is y - <w, x>.",
+    "With eq. (8) as printed the preconditioner is A_l^T; the proof does not mention the transpose. The two "
+    "are the same for symmetric A_l, as at all solutions in the paper.",
+    "The proof divides by n twice, theta - A grad f / n with 1/n already in f; eq. (9) is correct. The "
+    "sign in the last line of the proof is wrong, too: the entry is y - <w, x>.",
 ]
 
 
@@ -45,7 +45,8 @@ class Lemma1(PromptSettings):
 
     reference = "Lemma 1, eqs. (8) and (9)"
     claim = (
-        "The forward pass of eq. (8) is L steps of gradient descent preconditioned by A_l, layer by layer."
+        "The forward pass of L layers of eq. (8) is L steps of preconditioned gradient descent on the least "
+        "squares of the prompt, layer l with preconditioner A_l."
     )
     needs_training = False  # an identity: true of any weights
 
@@ -75,17 +76,28 @@ class Lemma1(PromptSettings):
         asymmetry = max(float((A - A.mT).norm() / A.norm().clamp_min(1e-300)) for _, A in seeds)
         wrong = ["perturbed", *(["printed"] if asymmetry > 1e-6 else [])]
         control = min(error[name] for name in wrong for error in errors)
-        description = "error against descent with A_0 perturbed" + (
-            " and with A_l for A_l^T, the smaller" if len(wrong) > 1 else " (A is symmetric)"
+        description = "error against descent with a perturbed A_0" + (
+            ", or with A_l instead of A_l^T, the smaller" if len(wrong) > 1 else "; A is symmetric"
         )
         return finding(
             [
-                tried(max_error=max_error).at_most(bound, PATH),
+                tried(max_error=max_error)
+                .means(
+                    "largest difference of a label entry from descent preconditioned by A_l^T, relative "
+                    "to its terms"
+                )
+                .at_most(bound, PATH),
                 tried(
                     max_error_by_seed=by_seed,
                     max_error_with_A=float(np.max([error["printed"] for error in errors])),
                     max_error_second_division=float(np.max([error["divided"] for error in errors])),
                     asymmetry=asymmetry,
+                ).means(
+                    max_error_by_seed="largest difference of a label entry from that descent, by seed",
+                    max_error_with_A="largest difference with A_l instead of A_l^T, as printed",
+                    max_error_second_division="largest difference with a second division by n, as in the "
+                    "proof",
+                    asymmetry="largest relative asymmetry |A_l - A_l^T| / |A_l|",
                 ),
             ],
             Control(description, control, control > bound),

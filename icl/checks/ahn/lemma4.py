@@ -29,7 +29,7 @@ from icl.verdicts import decide
 
 WORDS_LAYERS, WORDS_DIM = 3, 10
 REMARKS = [
-    "On S the prediction itself is unchanged, prompt by prompt, which is more than the lemma says.",
+    "More is true: on S every prediction is unchanged, on every prompt.",
     "The proof uses only that all A_l are multiples of one matrix; w ~ N(0, Sigma^-1) is not needed.",
 ]
 
@@ -46,8 +46,8 @@ class Lemma4(PromptSettings):
 
     reference = "Lemma 4"
     claim = (
-        "With w ~ N(0, Sigma^-1) and every A_l a multiple of Sigma^-1 the risk does not change when two "
-        "layers swap."
+        "Let w ~ N(0, Sigma^-1) and every A_l be a multiple of Sigma^-1. The population risk does not change "
+        "when two layers are swapped."
     )
 
     def __post_init__(self) -> None:
@@ -76,7 +76,9 @@ class Lemma4(PromptSettings):
         return finding(
             [
                 *layer_swaps.numbers(changes),
-                tried(max_error=max(error for error, _ in changes.values())),
+                tried(max_error=max(error for error, _ in changes.values())).means(
+                    "largest of the relative changes under a swap"
+                ),
             ],
             self._control(A_LDD, a_L),
             notes=notes,
@@ -89,12 +91,20 @@ class Lemma4(PromptSettings):
         if law.dim > WORDS_DIM:
             prompt = law.gram_prompts([generator(self.seed, "control", 1)], self.samples)
             change = layer_swaps.on_predictions(law, layer_swaps.off_s(A_LDD, self.seed), a_L, prompt)
-            text = "layers off S swapped (a random matrix added to A_0), largest change of a prediction"
+            text = (
+                "largest change of a prediction when layers off S are swapped, a random matrix added to A_0"
+            )
         elif law.dim == 1:
             longer = torch.cat([1.1 * A_LDD[:1], A_LDD[1:2]])
             change = layer_swaps.on_risks(law, [A_LDD[:2], longer], a_L[:2])
-            text = "a_0 a tenth larger instead of a swap (every A is on S at dim 1), exact risk, L = 2"
+            text = (
+                "change of the exact risk with a_0 a tenth larger instead of a swap, L = 2; at dim 1 "
+                "every A is on S"
+            )
         else:
             change = layer_swaps.on_words(law, layer_swaps.off_s(A_LDD[:2], self.seed), a_L[:2])
-            text = "two layers off S swapped (a random matrix added to A_0), exact risk, L = 2"
+            text = (
+                "change of the exact risk when two layers off S are swapped, a random matrix added to "
+                "A_0, L = 2"
+            )
         return Control(text, change[0], decide(*change) == "fails")

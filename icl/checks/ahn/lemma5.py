@@ -23,7 +23,18 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.random import generator
 
-PARTS = ("form_error", "lemma6_x", "lemma6_context_labels", "lemma6_query_label")
+MEANINGS = {
+    "form_error": "largest difference of the squared error and its trace form on a prompt, relative to its "
+    "terms",
+    "lemma6_x": "largest change of a covariate when the query starts with its label, relative to its terms",
+    "lemma6_context_labels": "largest change of a context label then, relative to its terms",
+    "lemma6_query_label": "largest error of the statement that the query's label enters additively",
+}
+PARTS = tuple(MEANINGS)
+MEANINGS |= {
+    "risk_eq5": "mean of the squared error (5) over the prompts",
+    "risk_trace_form": "mean of the trace form over the prompts",
+}
 
 
 @dataclass(eq=False)
@@ -35,7 +46,8 @@ class Lemma5(PromptSettings):
 
     reference = "Lemma 5 and Lemma 6, eqs. (5), (11) and (57)"
     claim = (
-        "Under eq. (11) the loss equals its trace form: the query may start at its own label instead of 0."
+        "Under eq. (11) the population risk is E Tr((I - M) Y_L^T Y_L (I - M)), where Y_L is the last row "
+        "of Z_L if the query starts with its own label instead of 0."
     )
 
     def __post_init__(self) -> None:
@@ -53,18 +65,25 @@ class Lemma5(PromptSettings):
         control = errors(other, prompt)["form_error"]
         return finding(
             [
-                tried(max_error=max_error).at_most(bound, PATH),
+                tried(max_error=max_error)
+                .means(
+                    "largest error of the trace form and of Lemma 6 at random weights of eq. (11), "
+                    "relative to its terms"
+                )
+                .at_most(bound, PATH),
                 # The lemmas hold of any such P and Q: of (11) alone much of them is zero.
-                tried(max_error_outside_11=outside_error).at_most(bound, PATH),
-                tried(**sparse),
+                tried(max_error_outside_11=outside_error)
+                .means("largest error at random P and Q with a zero last column of Q, relative to its terms")
+                .at_most(bound, PATH),
+                tried(**sparse).means(**MEANINGS),
             ],
             Control(
-                "error of the trace form with random P and Q, the last column of Q not zero",
+                "error of the trace form with random P and Q, where the last column of Q is not zero",
                 control,
                 control > bound,
             ),
             remarks=[
-                "Eq. (11) is more than the lemmas need: they hold for any P and any Q whose last column is "
-                f"zero (measured on random ones: {outside_error:.1e}), a nonzero last row of Q included."
+                "The lemmas hold under less than eq. (11): for any P and any Q whose last column is zero, "
+                f"whatever the last row of Q (largest error at random P and Q: {outside_error:.1e})."
             ],
         )

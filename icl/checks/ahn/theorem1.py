@@ -29,10 +29,13 @@ from icl.random import generator
 from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
 
 DIMS = (1, 50, "the fourth moments take (dim + 1)^4 numbers")
-DROPPED = "gradient norm at eq. (6) with the trace term dropped"
-UNRESOLVED = "undecided: the form's rank is below its dimension in float64, at this context"
+DROPPED = "gradient norm at eq. (6) without its trace term"
+UNRESOLVED = (
+    "undecided: at this context length rounding in float64 hides the rank of the quadratic form; a "
+    "shorter one (check.context) is decided."
+)
 UNIQUE = (
-    'The proofs call the minimiser of Lemmas 2 and 3 "unique": only its symmetric part is. G is '
+    'The proofs call the minimiser of Lemmas 2 and 3 "unique", but only its symmetric part is unique: G is '
     "symmetric, so X + t (E_{d+1,j} - E_{j,d+1}) has the same loss on every prompt."
 )
 
@@ -44,7 +47,10 @@ class Theorem1(PromptSettings):
     dim: int = integer(5, *DIMS)
 
     reference = "Theorem 1, eqs. (6) and (7); Lemmas 2 and 3"
-    claim = "Eq. (6) minimises the loss of a single linear attention layer over all P and Q, for any Sigma."
+    claim = (
+        "For every covariance Sigma of x and w ~ N(0, I), eq. (6) is a global minimum of the population "
+        "risk of one layer of linear attention, over all P and Q."
+    )
     claim_of_weights = "These weights are at eq. (6), up to P <- gamma P, Q <- Q / gamma."
 
     def measure(self) -> Finding:
@@ -61,15 +67,36 @@ class Theorem1(PromptSettings):
         on_tokens, cut = numbers_on_tokens(self.law, generator(self.seed, "check", 1))
         return finding(
             [
-                exact(gradient_norm=layer.whitened_gradient(*claim)).at_most(slope, GRADIENT),
-                exact(lemma3_gradient_norm=layer.lemma3_gradient()).at_most(slope, GRADIENT),
-                exact(eq7_gradient_norm=isotropic.whitened_gradient(*claim7)).at_most(slope7, GRADIENT),
-                exact(risk_gap=gap).at_most(layer.risk_rounding, RISK).holds_only_if(layer.resolved),
-                exact(rescaling_change=layer.rescaling_change(*claim)).at_most(layer.risk_rounding, RISK),
-                exact(eq7_risk_gap=gap7).at_most(isotropic.risk_rounding, RISK),
+                exact(gradient_norm=layer.whitened_gradient(*claim))
+                .means("norm of the gradient of the exact risk at eq. (6), for whitened tokens")
+                .at_most(slope, GRADIENT),
+                exact(lemma3_gradient_norm=layer.lemma3_gradient())
+                .means("norm of the gradient of the form of Lemma 3 at its X_j, for whitened tokens")
+                .at_most(slope, GRADIENT),
+                exact(eq7_gradient_norm=isotropic.whitened_gradient(*claim7))
+                .means("norm of the gradient of the exact risk at eq. (7), Sigma = I")
+                .at_most(slope7, GRADIENT),
+                exact(risk_gap=gap)
+                .means("difference of the risk at eq. (6) and the least value of the convex form, absolute")
+                .at_most(layer.risk_rounding, RISK)
+                .holds_only_if(layer.resolved),
+                exact(rescaling_change=layer.rescaling_change(*claim))
+                .means("largest change of the risk at eq. (6) under P <- gamma P, Q <- Q / gamma")
+                .at_most(layer.risk_rounding, RISK),
+                exact(eq7_risk_gap=gap7)
+                .means("difference of the risk at eq. (7) and the least value of the convex form, Sigma = I")
+                .at_most(isotropic.risk_rounding, RISK),
                 *on_tokens,
-                exact(optimal_risk=layer.least_risk, risk_at_claim=risk, condition=layer.optimum.condition),
-                tried(lemma3_antisymmetric_change=self._antisymmetric_change()),
+                exact(
+                    optimal_risk=layer.least_risk, risk_at_claim=risk, condition=layer.optimum.condition
+                ).means(
+                    optimal_risk="least value of the convex form, a lower bound for all P and Q",
+                    risk_at_claim="exact risk at eq. (6)",
+                    condition="condition number of the quadratic form, for whitened tokens",
+                ),
+                tried(lemma3_antisymmetric_change=self._antisymmetric_change()).means(
+                    "largest change of <G, X_j> on drawn prompts along E_{d+1,j} - E_{j,d+1}"
+                ),
             ],
             Control(DROPPED, untraced, min(untraced, slight) > slope),
             notes=[*([] if layer.resolved else [UNRESOLVED]), *cut],

@@ -36,7 +36,8 @@ class Theorem2:
 
     reference = "Theorem 2"
     claim = (
-        "For two layers of eq. (8) and isotropic x and w, diagonal A minimise the loss over all symmetric A."
+        "For two layers of eq. (8) and isotropic x and w, the least population risk over symmetric A_0 "
+        "and A_1 is attained by diagonal matrices."
     )
 
     def __post_init__(self) -> None:
@@ -52,14 +53,23 @@ class Theorem2:
         return finding(
             [
                 searched(diagonal_minus_symmetric=diagonal.risk - symmetric.risk)
+                .means("least risk found over diagonal A minus the least found over symmetric A")
                 .at_most(accuracy, ACCURACY)
                 .holds_only_if(bool(np.isfinite(accuracy))),
-                tried(largest_rise=rise).at_most(layers.rounding, ROUNDED),
-                exact(scalar_risk_by_pairings_minus_polynomial=abs(scalar.risk - by_pairings)).at_most(
-                    accuracy, ACCURACY
-                ),
+                tried(largest_rise=rise)
+                .means("largest increase of the risk by the two steps of the proof, relative to its terms")
+                .at_most(layers.rounding, ROUNDED),
+                exact(scalar_risk_by_pairings_minus_polynomial=abs(scalar.risk - by_pairings))
+                .means("difference of the two formulas of the risk at the best multiples of I")
+                .at_most(accuracy, ACCURACY),
                 *on_tokens,
-                exact(best_scalar=scalar.risk, scalars=scalar.a_L.tolist(), rise_rounding=layers.rounding),
+                exact(
+                    best_scalar=scalar.risk, scalars=scalar.a_L.tolist(), rise_rounding=layers.rounding
+                ).means(
+                    best_scalar="least risk over multiples of I",
+                    scalars="best multiples of I, by layer",
+                    rise_rounding="rounding error of the relative increase",
+                ),
                 searched(
                     best_diagonal=diagonal.risk,
                     best_symmetric=symmetric.risk,
@@ -67,16 +77,23 @@ class Theorem2:
                     scalar_minus_diagonal=scalar.risk - diagonal.risk,
                     symmetric_minus_unrestricted=symmetric.risk - free.risk,
                     spread_of_starts=max(optimum.spread for optimum in (diagonal, symmetric, free)),
+                ).means(
+                    best_diagonal="least risk found over diagonal A",
+                    best_symmetric="least risk found over symmetric A",
+                    best_unrestricted="least risk found over all A",
+                    scalar_minus_diagonal="least risk over multiples of I minus the least found over "
+                    "diagonal A",
+                    symmetric_minus_unrestricted="least risk found over symmetric A minus the least found "
+                    "over all A",
+                    spread_of_starts="largest difference of the risks at which the starts end",
                 ),
             ],
             self._control(),
             notes=[
-                "Diagonal, symmetric and unrestricted values are each the "
-                f"best of {self.starts} random starts and the optima of smaller families, no proof; "
-                "scalar multiples of I are "
-                f"minimised exactly. The proof's two steps are measured on {PAIRS} symmetric pairs and at "
-                "the optimum found: largest_rise is what they add to the risk at most, as a share of its "
-                "terms.",
+                f"The diagonal, symmetric and unrestricted minima are each the lowest of {self.starts} "
+                "random starts and of starts at the optima of smaller families, without a proof; the "
+                f"minimum over multiples of I is exact. The two steps of the proof are measured on {PAIRS} "
+                "symmetric pairs and at the optimum found.",
                 *cut,
             ],
             remarks=_remarks(scalar.risk, diagonal, symmetric, free),
@@ -89,8 +106,8 @@ class Theorem2:
         diagonal, symmetric = correlated.best_diagonal_and_symmetric(CONTROL_STARTS)
         gap, rise = diagonal.risk - symmetric.risk, correlated.largest_rise(symmetric.A_LDD)
         return Control(
-            "best diagonal minus best symmetric risk at Sigma = (I + 1 1^T)/2, where the proof's steps "
-            f"raise it by up to {rise:.1%} of its terms",
+            "the same difference at Sigma = (I + 1 1^T)/2, where the steps of the proof raise the risk by "
+            f"up to {rise:.1%} of its terms",
             gap,
             gap > diagonal.accuracy + symmetric.accuracy,
         )
@@ -100,9 +117,13 @@ def _remarks(scalar: float, diagonal: Optimum, symmetric: Optimum, free: Optimum
     remarks = []
     if scalar - diagonal.risk <= diagonal.accuracy:
         remarks.append(
-            "The best diagonal matrices found are no better than multiples of I: the stepsizes the text "
-            "calls coordinate-wise are the same for all coordinates."
+            "The best diagonal matrices found are no better than multiples of I: the step sizes that the "
+            "paper calls coordinate-wise are the same for all coordinates."
         )
     lower = symmetric.risk - free.risk > symmetric.accuracy + free.accuracy
-    without = "Unrestricted A do better than" if lower else "No unrestricted A found does better than"
-    return [*remarks, f"{without} symmetric ones."]
+    than = (
+        "Unrestricted A have a lower risk than"
+        if lower
+        else "No unrestricted A was found with a lower risk than"
+    )
+    return [*remarks, f"{than} symmetric A."]

@@ -30,12 +30,12 @@ from icl.theory.ahn.invariant_risk import InvariantRisk
 
 POINTS, STARTS = 3, 8  # random points of S; starts of the search that must find the closed-form optimum again
 NOTES = [
-    "`risk` equals the rational lower_bound.",
-    "attention_error and tokens_z are of prompts drawn as tokens from Sigma itself: attention against the "
-    "whitened path, context by context, off S; and its mean against the exact risk, on S with the optimal A "
-    "divided by L (at the optimum itself rare prompts carry too much of the risk) and, for L <= 3, off S.",
-    "gradient_norm is exact: by words in S for L <= 3, else by the derivative of the exact polynomial, since "
-    "the gradient on S is that multiple of Sigma.",
+    "The risk at the optimum equals a lower bound that is computed in rational numbers.",
+    "Prompts drawn as tokens from Sigma tie the whitened formulas to attention: on each context, off S, "
+    "and in the mean over contexts, on S with the optimal A divided by L (at the optimum the risk has too "
+    "heavy a tail) and, for L <= 3, off S.",
+    "The gradient norm is exact: by words in S for L <= 3, otherwise by the derivative of the exact "
+    "polynomial, because the gradient on S is that multiple of Sigma.",
 ]
 
 
@@ -47,12 +47,12 @@ class Theorem3(CriticalSetSettings):
 
     reference = "Theorem 3"
     claim = (
-        "With x ~ N(0, Sigma) and w ~ N(0, Sigma^-1) the risk of L layers of the form (8) has critical "
-        "points with every A_l a multiple of Sigma^-1."
+        "Let x ~ N(0, Sigma) and w ~ N(0, Sigma^-1). The population risk of L layers of eq. (8) has a "
+        "critical point at which every A_l is a multiple of Sigma^-1."
     )
     claim_of_weights = (
-        "These weights are at the best critical point that Theorem 3 names: every A_l a multiple of "
-        "Sigma^-1, with the least risk of those."
+        "These weights are at the best critical point of Theorem 3: every A_l is a multiple of Sigma^-1, and "
+        "the risk is the least of all such weights."
     )
 
     def __post_init__(self) -> None:
@@ -75,13 +75,37 @@ class Theorem3(CriticalSetSettings):
                 *critical_point.directions(off),
                 critical_point.gradient_norm(*self._gradient_norm(optimum)),
                 critical_point.task_covariance(self.law),
-                relative(exact(value_error=optimum.value_error(best.risk)), rounding, VALUE),
-                relative(exact(lower_bound_error=abs(best.risk / lower - 1)), rounding, VALUE),
-                relative(searched(search_below_optimum=below), rounding, VALUE),
+                relative(
+                    exact(value_error=optimum.value_error(best.risk)).means(
+                        "relative difference of the exact risk by quadrature and by the polynomial"
+                    ),
+                    rounding,
+                    VALUE,
+                ),
+                relative(
+                    exact(lower_bound_error=abs(best.risk / lower - 1)).means(
+                        "relative difference of the least risk on S and its rational lower bound"
+                    ),
+                    rounding,
+                    VALUE,
+                ),
+                relative(
+                    searched(search_below_optimum=below).means(
+                        "amount by which a search ends below the closed form of the optimum on S, relative"
+                    ),
+                    rounding,
+                    VALUE,
+                ),
                 *critical_point.sampled_directions(sampled, rounding),
                 *token_stacks.numbers_on_tokens(optimum, rng),
-                exact(scalars=best.a_L.tolist(), risk=best.risk, lower_bound=lower),
-                exact(risk_by_layers=[self._least_risk(L) for L in range(1, max(self.layers, 4) + 1)]),
+                exact(scalars=best.a_L.tolist(), risk=best.risk, lower_bound=lower).means(
+                    scalars="scalars a_l of the optimum on S",
+                    risk="exact risk at the optimum on S",
+                    lower_bound="rational lower bound of the risk on S",
+                ),
+                exact(risk_by_layers=[self._least_risk(L) for L in range(1, max(self.layers, 4) + 1)]).means(
+                    "least risk on S for 1, 2, ... layers"
+                ),
             ],
             self._control(best.a_L, rng),
             notes=NOTES,
@@ -94,7 +118,7 @@ class Theorem3(CriticalSetSettings):
 
     def _control(self, a_L: np.ndarray, rng: np.random.Generator) -> Control:
         off = off_direction(self._point(0.5 * a_L), self._orbits(rng)) if self.dim > 1 else None
-        return critical_point.control(off, "half the optimum", self._gradient_norm(self._point(1.1 * a_L)))
+        return critical_point.control(off, "half of the optimum", self._gradient_norm(self._point(1.1 * a_L)))
 
     def _orbits(self, rng: np.random.Generator) -> torch.Tensor:
         return orbits.whitened_prompts(self.law, rng, orbits.count(self.dim))
@@ -110,13 +134,13 @@ class Theorem3(CriticalSetSettings):
 
     def _remarks(self, risk: float) -> list[str]:
         remarks = [
-            "Footnote 2 is settled for (8): the risk on S is the integral of q^2 with q(0) = 1, coercive in "
-            "a, so its infimum is attained, at a_l = 1 / root of the best q.",
-            "The proof's R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; statement and "
-            "proof keep B_i, which (8) does not have.",
+            "Footnote 2 is settled for eq. (8): the risk on S is the integral of q^2 with q(0) = 1. It is "
+            "coercive in a, so the infimum is attained, with 1 / a_l the roots of the best q.",
+            "Misprints in the proof: R~_i = r_i I must read r_i Sigma^-1, and w^T w must read w w^T; "
+            "statement and proof keep B_i, which eq. (8) does not have.",
             "Section 4.2: the Hessian of R(w) = (w - w_*)^T X X^T (w - w_*) / 2n is X X^T / n, "
             "not X X^T / 2n.",
-            f"The optimal risk is {risk:.4g}: section 4.3's 'almost 0' is not the case.",
+            f"The least risk on S is {risk:.4g}, so the loss is not 'almost 0', as section 4.3 says.",
         ]
         return remarks if self.distortion is None else [*remarks, self._of_section_4_2()]
 

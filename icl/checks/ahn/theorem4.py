@@ -39,8 +39,8 @@ from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
 POINTS = 3  # random points of S
 REMARKS = [
     "A strict minimum on S is a critical point, so the infimum in (12) is attained here (footnote 3).",
-    "The proof's dB/dt = -s_i Sigma^-1, R~_i = r_i I and S~_j = s_j Sigma^-1 must read -s_i I, r_i Sigma^-1 "
-    "and s_j I, or they leave S.",
+    "Misprints in the proof: dB/dt = -s_i Sigma^-1, R~_i = r_i I and S~_j = s_j Sigma^-1 must read -s_i I, "
+    "r_i Sigma^-1 and s_j I; as printed they leave S.",
 ]
 
 
@@ -54,13 +54,13 @@ class Theorem4(CriticalSetSettings):
 
     reference = "Theorem 4"
     claim = (
-        "With x ~ N(0, Sigma) and w ~ N(0, Sigma^-1) the risk of L layers of the form (11) has critical "
-        "points with every A_l a multiple of Sigma^-1 and every B_l a multiple of I."
+        "Let x ~ N(0, Sigma) and w ~ N(0, Sigma^-1). The population risk of L layers of eq. (11) has a "
+        "critical point at which every A_l is a multiple of Sigma^-1 and every B_l a multiple of I."
     )
 
     claim_of_weights = (
-        "These weights are at a critical point that Theorem 4 names: every A_l a multiple of Sigma^-1, every "
-        "B_l of I, at a local minimum of the risk among those."
+        "These weights are at a critical point of Theorem 4: every A_l is a multiple of Sigma^-1, every "
+        "B_l a multiple of I, and the risk has a local minimum among such weights."
     )
 
     def __post_init__(self) -> None:
@@ -81,12 +81,28 @@ class Theorem4(CriticalSetSettings):
                 *critical_point.directions(off),
                 critical_point.gradient_norm(*point.gradient_norm()),
                 critical_point.task_covariance(self.law),
-                relative(exact(value_error=point.value_error(best.risk)), rounding, VALUE),
+                relative(
+                    exact(value_error=point.value_error(best.risk)).means(
+                        "relative difference of the exact risk by quadrature and by the polynomial"
+                    ),
+                    rounding,
+                    VALUE,
+                ),
                 *critical_point.sampled_directions(sampled, rounding),
                 *token_stacks.numbers_on_tokens(point, rng),
-                searched(a=best.a_L.tolist(), b=best.b_L.tolist(), beta=best.beta_L.tolist(), risk=best.risk),
-                searched(found=best.found, local_minima=[minimum.risk for minimum in minima]),
-                exact(starts=self.starts),
+                searched(
+                    a=best.a_L.tolist(), b=best.b_L.tolist(), beta=best.beta_L.tolist(), risk=best.risk
+                ).means(
+                    a="scalars a_l of the lowest minimum found on S",
+                    b="scalars b_l of that minimum",
+                    beta="products a_l b_l of that minimum",
+                    risk="exact risk at the lowest minimum found on S",
+                ),
+                searched(found=best.found, local_minima=[minimum.risk for minimum in minima]).means(
+                    found="number of starts that end at that minimum",
+                    local_minima="exact risks of all local minima found on S",
+                ),
+                exact(starts=self.starts).means("number of starts of the search on S"),
                 *losses,
             ],
             self._control(point, rng),
@@ -119,17 +135,15 @@ class Theorem4(CriticalSetSettings):
 
     def _notes(self, minima: Sequence[PolynomialMinimum], loss: Mapping[str, float]) -> list[str]:
         return [
-            f"risk is the best of {self.starts} starts ({minima[0].found} of them ended there), not a "
-            f"proven minimum; all {len(minima)} local minima found are listed.",
-            "gradient_norm is exact: on S the gradient is a multiple of Sigma (of I), whose size is the "
-            "derivative of the exact polynomial. No average over prompts enters it, so it has "
-            "no standard error.",
-            f"Rare prompts carry the risk: on one batch of {BATCH} the loss is "
-            f"{loss['batch_loss_20000']:.3g} where the exact risk is {minima[0].risk:.3g}; a nearby "
-            f"point has batch loss {loss['nearby_batch_loss_20000']:.3g} and exact risk "
-            f"{loss['nearby_risk']:.3g}.",
-            "attention_error and tokens_z are of prompts drawn as tokens from Sigma itself: attention "
-            "against the whitened path, context by context, off S; and its mean against the exact risk, on S "
-            "with all A divided by 2^L (at the minimum itself no plain sample sees what carries it).",
+            f"The risk is the lowest of {self.starts} starts ({minima[0].found} of them end there), "
+            f"without a proof that it is the minimum; all {len(minima)} local minima found are listed.",
+            "The gradient norm is exact: on S the gradient is a multiple of Sigma (of I), and its size is "
+            "the derivative of the exact polynomial.",
+            f"The loss has a heavy tail: on a batch of {BATCH} prompts it is {loss['batch_loss_20000']:.3g}, "
+            f"where the population risk is {minima[0].risk:.3g}; a nearby point has batch loss "
+            f"{loss['nearby_batch_loss_20000']:.3g} and population risk {loss['nearby_risk']:.3g}.",
+            "Prompts drawn as tokens from Sigma tie the whitened formulas to attention: on each context, "
+            "off S, and in the mean over contexts, on S with all A divided by 2^L (at the minimum the "
+            "tail is too heavy for plain samples).",
             "beta_l = a_l b_l; the last B has no effect.",
         ]

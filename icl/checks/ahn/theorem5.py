@@ -33,12 +33,14 @@ from icl.theory.closed_forms import isotropic_step
 PER_PROMPT = "the formula is held to tokens, N D numbers per prompt"
 ALL_TERMS = "rounding: 64 eps D, all terms being at most D"
 REMARKS = [
-    "The proof drops tr(D^2) with D = diag(U^T V), which depends on A; in the original coordinates that term "
-    "is the constant D, so the statement stands, and the risk is convex in b_1 A.",
+    "The proof drops tr(D^2), D = diag(U^T V), although it depends on A. In the original coordinates that "
+    "term is the constant d, so the statement is true, and the risk is convex in b_1 A.",
 ]
 NOTES = [
-    "a (the last column of Q) drops out: the query's last entry is 0. effect_of_a is measured.",
-    "Only the last row of Q is assumed zero; b_0 adds terms that are not negative.",
+    "The last column a of Q has no effect, because the last entry of the query is 0; effect_of_a measures "
+    "it.",
+    "Only the last row of Q is assumed to be zero; b_0, the rest of the last row of P, adds terms that "
+    "are not negative.",
 ]
 
 
@@ -54,10 +56,13 @@ class Theorem5:
 
     reference = "Theorem 5"
     claim = (
-        "One layer of ReLU attention on isotropic data, last row of Q zero, has its global minimum at P "
-        "= e e^T of the last coordinate and Q = -I / ((N - 1)/(2N) + (D + 2)/N) on the covariates."
+        "Let x and w be isotropic. Over all P and all Q whose last row is zero, the risk of one layer of "
+        "ReLU attention has its global minimum at P = e e^T, with e the last unit vector, and Q = -I / "
+        "((n - 1)/(2n) + (d + 2)/n) on the covariates."
     )
-    claim_of_weights = "These ReLU layers are at Theorem 5's minimum, up to P <- gamma P, Q <- Q / gamma."
+    claim_of_weights = (
+        "These ReLU layers are at the global minimum of Theorem 5, up to P <- gamma P, Q <- Q / gamma."
+    )
 
     def __post_init__(self) -> None:
         validate(self)
@@ -72,12 +77,24 @@ class Theorem5:
         points = [claim, *(random_point(self.risk, generator(self.seed, "check", step)) for step in (1, 2))]
         return finding(
             [
-                exact(gradient_norm=gradient_norm(self.risk, *claim)).at_most(rounding, ALL_TERMS),
-                exact(risk_gap=abs(value - lowest)).at_most(rounding, ALL_TERMS),
-                exact(stated_value_error=abs(value - stated)).at_most(rounding, ALL_TERMS),
+                exact(gradient_norm=gradient_norm(self.risk, *claim))
+                .means("norm of the gradient of the exact risk at the stated P and Q")
+                .at_most(rounding, ALL_TERMS),
+                exact(risk_gap=abs(value - lowest))
+                .means("difference of the risk at the stated P and Q and the least value of the convex form")
+                .at_most(rounding, ALL_TERMS),
+                exact(stated_value_error=abs(value - stated))
+                .means("difference of the risk at the stated P and Q from the closed form of the minimum")
+                .at_most(rounding, ALL_TERMS),
                 *library_numbers(points, self.law, rng),
-                compare_with_tokens(points, self.risk, self.law, rng, self.samples).numbers("token"),
-                exact(risk_at_claim=value, stated_value=stated, convex_bound=lowest),
+                compare_with_tokens(points, self.risk, self.law, rng, self.samples).numbers(
+                    "token", "the exact risk"
+                ),
+                exact(risk_at_claim=value, stated_value=stated, convex_bound=lowest).means(
+                    risk_at_claim="exact risk at the stated P and Q",
+                    stated_value="closed form d - d n / (2 (d + 2) + n - 1) of the minimum",
+                    convex_bound="least value of the convex form, a lower bound for all P and Q",
+                ),
             ],
             self._control(rounding),
             notes=NOTES,
@@ -90,9 +107,12 @@ class Theorem5:
 
     def _control(self, rounding: float) -> Control:
         step = isotropic_step(self.dim, self.context)
-        text = "gradient norm at the constant (7) of linear attention"
+        text = "gradient norm at the constant of eq. (7), that of linear attention"
         if self.context == 1:  # the two constants agree there
             step = 1.1 * step
-            text = "gradient norm at a constant a tenth too large (at N = 1 that of (7) is Theorem 5's)"
+            text = (
+                "gradient norm at a constant a tenth too large; at n = 1 that of eq. (7) is the same as "
+                "Theorem 5's"
+            )
         shifted = gradient_norm(self.risk, *diagonal_point(step, self.dim))
         return Control(text, shifted, shifted > rounding)

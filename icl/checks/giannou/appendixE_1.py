@@ -17,17 +17,17 @@ from icl.checks.settings import integer, validate
 from icl.checks.verdict import Control, Finding
 
 REMARKS = [
-    "h is decreasing for x >= 1/6 and |c| <= .06 where c' = 0, as in the left plot. With c' fixed at .012 "
-    "it is not for all x: delta passes 1 and h has a pole, beyond decreasing_up_to_x.",
-    "h(1/6) <= -.01 is false for |y| <= .01, |z| <= .012: h is about -.0046 at y = -.01, z = .012. It "
-    "holds, with about -.012, for the z that the paper's own eps <= min(.01, .04 mu/(1+mu)) gives: z <= "
-    "eps^2 (1+mu)/(4 mu) < .000126. The bound .012 on z is a hundred times too large, and with it the "
-    "conclusion does not follow.",
+    "h is decreasing for x >= 1/6 and |c| <= .06 if c' = 0, as in the left plot. With c' = .012 it is not "
+    "decreasing for all x, because delta exceeds 1 and h has a pole (decreasing_up_to_x).",
+    "h(1/6) <= -.01 is false for |y| <= .01, |z| <= .012: at y = -.01, z = .012 h is about -.0046. The "
+    "inequality is true, with about -.012, for the z of the paper's own eps <= min(.01, .04 mu/(1+mu)): z "
+    "<= eps^2 (1+mu)/(4 mu) < .000126. The bound .012 on z is a hundred times too large, and the "
+    "conclusion does not follow from it.",
     "The maximum of h' over x in [1/6, 1], |c| <= .06, c' = 0 is about -.14, not -.02.",
-    "The function printed for h(1/6) has a root where it needs w*: -1/42 + y - log(1 - r) - r with r the "
-    "root, as in the definition of h; the proof of Theorem 5.4 drops the root from w*'s argument, has "
-    "+.01 for -.01, and writes the inverse of the Hessian in c' = eps^T Hess g eps, where |c'| <= eps^2 "
-    "(1 + mu)/(4 mu).",
+    "Misprints: the function printed for h(1/6) must read -1/42 + y - log(1 - r) - r with r the root, as "
+    "in the definition of h. The proof of Theorem 5.4 omits the root in the argument of w*, has +.01 for "
+    "-.01, and writes the inverse of the Hessian in c' = eps^T Hess g eps, where |c'| <= eps^2 (1 + "
+    "mu)/(4 mu).",
 ]
 
 
@@ -36,7 +36,10 @@ class AppendixE1:
     """Settings: `cells` of the grid along each axis."""
 
     reference = "Appendix E.1, Figure 10"
-    claim = "h decreases in x >= 1/6 for |c| <= .06, and h(1/6) <= -.01 for |y| <= .01, |z| <= .012."
+    claim = (
+        "The function h is decreasing in x >= 1/6 for |c| <= .06, and h(1/6) <= -.01 for all |y| <= .01 "
+        "and |z| <= .012."
+    )
 
     cells: int = integer(1000, 50, 5000)
 
@@ -50,13 +53,15 @@ class AppendixE1:
         own, own_error = newton_decrease.largest_at_sixth(0.01, own_z, self.cells)
         turn = newton_decrease.decreasing_up_to(0.012)
         # One point where h exceeds -.01 refutes; that none does on the grid needs the grid's error.
-        claim = searched(h_at_sixth=printed).at_most(
-            -0.01, "the claim; h is evaluated on a grid, its own values are attained", half_width=error
+        claim = (
+            searched(h_at_sixth=printed)
+            .means("largest h(1/6) over |y| <= .01 and |z| <= .012")
+            .at_most(-0.01, "the claim; h on a grid, whose values are attained", half_width=error)
         )
         return finding(
             [
                 claim.holds_only_if(least_G > 0).provided(*self._sound(least_G, turn)),
-                searched(h_at_sixth_own_eps=own),
+                searched(h_at_sixth_own_eps=own).means("largest h(1/6) for the z of the paper's own eps"),
                 exact(
                     h_at_sixth_own_eps_upper=own + own_error,
                     z_of_own_eps=own_z,
@@ -66,17 +71,26 @@ class AppendixE1:
                     decreasing_certificate=least_G,
                     decreasing_up_to_x=turn,
                     printed_largest_derivative=-0.02,
+                ).means(
+                    h_at_sixth_own_eps_upper="upper bound of that value",
+                    z_of_own_eps="largest z for the paper's own eps",
+                    h_at_sixth_without_error="h(1/6) without errors",
+                    decreasing_certificate="lower bound of G over x >= 1/6 and |c| <= .06",
+                    decreasing_up_to_x="largest x up to which h decreases for c' = .012",
+                    printed_largest_derivative="largest h' as printed",
                 ),
-                searched(largest_derivative=newton_decrease.largest_derivative(self.cells)),
+                searched(largest_derivative=newton_decrease.largest_derivative(self.cells)).means(
+                    "largest h' over x in [1/6, 1] and |c| <= .06, for c' = 0"
+                ),
             ],
             Control(
-                "h(1/6) <= -.0125 for the paper's own eps, below its value without any error",
+                "the bound -.0125 of h(1/6) for the paper's own eps, which is below h without any error",
                 own,
                 own - own_error > -0.0125,
             ),
             notes=[
-                "decreasing_certificate: a lower bound of G over x >= 1/6, |c| <= .06, by intervals; "
-                "positive."
+                "h decreases for x >= 1/6 and |c| <= .06 because a lower bound of G there, by interval "
+                "arithmetic, is positive (decreasing_certificate)."
             ],
             remarks=REMARKS,
         )
@@ -89,12 +103,19 @@ class AppendixE1:
             tried(
                 h_off_printed=newton_decrease.off_printed(0.01, 0.012, self.cells),
                 slope_off=newton_decrease.slope_off(),
-            ).at_most(ROUNDING, "rounding", otherwise=unsound),
-            tried(turn_off=newton_decrease.turn_off(turn, 0.012)).at_most(
-                0.5, "signs of h' on both sides", otherwise=unsound
-            ),
-            tried(certificate_excess=excess).at_most(ROUNDING, "a lower bound is below", otherwise=unsound),
-            tried(own_z_off=newton_decrease.own_z_off()).at_most(
-                1e-4, "the grid of mu, 1e-4 apart in log", otherwise=unsound
-            ),
+            )
+            .means(
+                h_off_printed="largest difference of h(1/6) from the printed formula with w*",
+                slope_off="largest difference of h' from finite differences",
+            )
+            .at_most(ROUNDING, "rounding", otherwise=unsound),
+            tried(turn_off=newton_decrease.turn_off(turn, 0.012))
+            .means("number of wrong signs of h' on either side of the turn")
+            .at_most(0.5, "the signs of h' on both sides", otherwise=unsound),
+            tried(certificate_excess=excess)
+            .means("amount by which the certificate exceeds the least G on a grid")
+            .at_most(ROUNDING, "a lower bound may not exceed it", otherwise=unsound),
+            tried(own_z_off=newton_decrease.own_z_off())
+            .means("relative difference of the largest z from its value on a grid of mu")
+            .at_most(1e-4, "the grid of mu, spaced by 1e-4 in log mu", otherwise=unsound),
         ]

@@ -20,9 +20,9 @@ from icl.random import generator
 from icl.theory.quadratic import EPSILON
 
 REMARKS = [
-    "Weyl's inequalities (Lemma E.3) are for symmetric errors; E_1 = A^T diag(u_1) A + A^T U_2 of the "
-    "construction is not symmetric. Corollary E.2 needs no symmetry. For singular values the like of "
-    "(E.5) holds with -|E| and |E| for the extreme eigenvalues of E.",
+    "Weyl's inequalities (Lemma E.3) require symmetric errors, but E_1 = A^T diag(u_1) A + A^T U_2 of the "
+    "construction is not symmetric. Corollary E.2 needs no symmetry. For singular values (E.5) holds with "
+    "-|E| and |E| instead of the extreme eigenvalues of E.",
     "Appendix E.4 writes grad f for the Hessian throughout.",
 ]
 
@@ -33,8 +33,8 @@ class CorollaryE2(LogisticProblems):
 
     reference = "Corollary E.2; Lemma E.3, (E.5)"
     claim = (
-        "For |E| < mu the inverse of Hess f + E is within |E| / (mu (mu - |E|)) of that of Hess f, and (for "
-        "symmetric E) the condition number within (E.5)."
+        "For |E| < mu, |(Hess f + E)^-1 - (Hess f)^-1| <= |E| / (mu (mu - |E|)), and for symmetric E the "
+        "condition number of Hess f + E lies within the bounds (E.5)."
     )
 
     samples: int = integer(1000, 1, 100_000)
@@ -56,14 +56,20 @@ class CorollaryE2(LogisticProblems):
         halved = inverse_share(H_BDD, worst_BDD, mu) * 2
         return finding(
             [
-                tried(inverse=inverse, condition=condition).at_most(
-                    bound, "the claim, and rounding by condition"
-                ),
-                tried(step_off=step_off(loss, x_BD)).at_most(1.0, TWO_WAYS),
+                tried(inverse=inverse, condition=condition)
+                .means(
+                    inverse="largest ratio of |(H + E)^-1 - H^-1| to its bound",
+                    condition="largest ratio of the condition number to its bound (E.5)",
+                )
+                .at_most(bound, "the claim, plus rounding by the condition number"),
+                tried(step_off=step_off(loss, x_BD))
+                .means("largest difference of a Newton step computed in two ways, over its rounding error")
+                .at_most(1.0, TWO_WAYS),
             ],
-            Control("half of E.2's bound: largest share of it", halved, halved > bound),
+            Control("the largest ratio to half of the bound of Corollary E.2", halved, halved > bound),
             notes=[
-                "Shares of the bounds, at most 1 where the claims hold; E random, symmetric, and the worst."
+                "The errors E are random, random and symmetric, and the worst ones, along the least "
+                "eigenvector of the Hessian."
             ],
             remarks=REMARKS,
         )

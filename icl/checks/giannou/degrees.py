@@ -23,11 +23,11 @@ from icl.errors import real
 from icl.theory.quadratic import EPSILON
 
 REMARKS = [
-    "The degrees are as section 6 counts them: 3^l after l layers, 2^{t+1} - 1 and 2 * 3^t - 1 after t "
-    "steps of order 2 and 3. They do not carry the conclusion that linear attention will not outperform "
-    "order 3: Newton's iterates are not the best of their degree. On eigenvalues of ratio kappa the best "
-    "polynomial of degree 3^l has a residual far below that of order 3, whose degree is twice as high: "
-    "best_residual against residual_order3."
+    "The degrees are those of section 6: 3^l after l layers, 2^{t+1} - 1 and 2 * 3^t - 1 after t steps of "
+    "order 2 and 3. They do not imply that linear attention cannot outperform order 3, because Newton's "
+    "iterates are not the best polynomials of their degree. On eigenvalues with ratio kappa, the best "
+    "polynomial of degree 3^l has a far smaller residual than order 3, whose degree is twice as high "
+    "(best_residual, residual_order3)."
 ]
 
 
@@ -36,7 +36,10 @@ class Degrees:
     """Settings: most layers or steps, ratio of the extreme eigenvalues of A, seed of the random weights."""
 
     reference = "Section 6, linear regression"
-    claim = "The highest power of A is 3^l after l layers: at least that of order 2, below that of order 3."
+    claim = (
+        "After l layers of linear attention the highest power of A is 3^l. This is at least the degree of "
+        "l steps of Newton's iteration of order 2 and below the degree of l steps of order 3."
+    )
 
     layers: int = integer(4, 1, 6)
     condition: float = 10.0
@@ -65,8 +68,12 @@ class Degrees:
         control = sum(a != b for a, b in zip(third, fourth, strict=True))
         return finding(
             [
-                exact(mismatches=wrong).at_most(0.5, "degrees are counted in integers"),
-                exact(residuals_off=max(off)).at_most(rounding, "rounding of powers, and of roots"),
+                exact(mismatches=wrong)
+                .means("number of wrong degrees and of violated inequalities")
+                .at_most(0.5, "degrees are counted in integers"),
+                exact(residuals_off=max(off))
+                .means("largest relative difference of the residuals from another computation")
+                .at_most(rounding, "rounding of powers, and of roots"),
                 exact(
                     layers=list(counts),
                     degree_attention=attention,
@@ -75,8 +82,18 @@ class Degrees:
                     best_residual=best,
                     residual_order2=residuals[2],
                     residual_order3=residuals[3],
+                ).means(
+                    layers="numbers of layers or steps",
+                    degree_attention="highest power of A, by layers of linear attention",
+                    degree_order2="highest power of A, by Newton steps of order 2",
+                    degree_order3="highest power of A, by Newton steps of order 3",
+                    best_residual="least residual of any polynomial of degree 3^l, by l",
+                    residual_order2="residual of Newton's iteration of order 2, by step",
+                    residual_order3="residual of Newton's iteration of order 3, by step",
                 ),
             ],
-            Control("steps at which order 4 does not have order 3's degree", control, control > 0.5),
+            Control(
+                "the number of steps at which order 4 has another degree than order 3", control, control > 0.5
+            ),
             remarks=REMARKS,
         )

@@ -23,11 +23,19 @@ from icl.models.giannou.columns import ColumnStack
 from icl.random import generator
 
 REMARKS = [
-    "The statement has A^T in the second block, the proof's two layers use A: run on A^T they take the "
-    "step for A^T. With A^T stored one layer with two heads suffices for any A, symmetric or not, as the "
-    "key is read transposed: -X (A^T)^T X + X. The second layer, and block 3, are needed only where A "
+    "The statement stores A^T in the second block, but the two layers of the proof use A: applied to A^T "
+    "they take the step for A^T. If A^T is stored, one layer with two heads suffices for every A, because "
+    "the key is read transposed: -X (A^T)^T X + X. The second layer and block 3 are needed only if A "
     "itself is stored.",
 ]
+
+MEANINGS = {
+    "error_two_layers": "largest difference of two layers from the Newton step, with A stored",
+    "error_one_layer_transpose_stored": "largest difference of one layer from the Newton step, with A^T "
+    "stored",
+    "error_one_layer_symmetric": "largest difference of one layer from the Newton step, for symmetric A",
+    "error_two_layers_transpose_stored": "largest difference of two layers with A^T stored, as stated",
+}
 
 
 @dataclass(eq=False)
@@ -36,7 +44,8 @@ class Lemma4_1:
 
     reference = "Lemma 4.1; Appendix A.1"
     claim = (
-        "Two linear attention layers of two heads and width 4d take one step of Newton's iteration for any A."
+        "Two layers of linear attention with two heads and width 4d take one step of Newton's iteration, "
+        "X_1 = X_0 (2I - A X_0), for every A and X_0."
     )
 
     dim: int = integer(5, 1, MAX_DIM, TOO_LONG)
@@ -65,23 +74,29 @@ class Lemma4_1:
             for number, name, layer in mutants(two)
         }
         if self.dim > 1:
-            wrong["A^T stored for the two layers"] = as_stated
+            wrong["A^T stored, two layers"] = as_stated
         bound = path_rounding(2 * (4 * two.width + self.dim) + 2 * self.dim + 4)
         sizes_off = int((len(two.layers), two.heads, two.width, len(one.layers)) != (2, 2, 4 * self.dim, 1))
         return finding(
             [
-                tried(max_error=max(errors.values())).at_most(bound, PATH),
-                exact(sizes_off=sizes_off).at_most(0.5, "the claim: 2 layers, 2 heads, width 4 d; one layer"),
-                tried(**errors, error_two_layers_transpose_stored=as_stated),
-                exact(layers=len(two.layers), heads=two.heads, width=two.width),
-                exact(layers_transpose_stored=len(one.layers)),
+                tried(max_error=max(errors.values()))
+                .means("largest difference of a stack's output from the Newton step, relative to its terms")
+                .at_most(bound, PATH),
+                exact(sizes_off=sizes_off)
+                .means("number, 0 or 1, that is 1 if layers, heads or width differ from those stated")
+                .at_most(0.5, "the claim"),
+                tried(**errors, error_two_layers_transpose_stored=as_stated).means(**MEANINGS),
+                exact(layers=len(two.layers), heads=two.heads, width=two.width).means(
+                    layers="number of layers", heads="number of heads", width="width"
+                ),
+                exact(layers_transpose_stored=len(one.layers)).means("number of layers if A^T is stored"),
             ],
-            least_wrong("error of a wrong stack", wrong, bound),
+            least_wrong("the error of a wrong stack", wrong, bound),
             remarks=REMARKS,
             details=describe(
                 two,
-                "Two layers, A in the block A, as the proof has it",
-                describe(one, "One layer, A^T in the block A, as the statement has it"),
+                "Two layers with A in block A, as in the proof",
+                describe(one, "One layer with A^T in block A, as in the statement"),
             ),
         )
 

@@ -25,9 +25,9 @@ from icl.theory.logistic import LogisticLoss
 STARTS = (0.0, 0.1, 0.5, 1.0)  # |x_0| as shares of C
 TOO_LARGE = 3.0  # a step shortens x by 2 at most: outward errors of this norm win for every mu
 REMARKS = [
-    "The lemma rests on B.9 and is true for mu < sqrt(2), where C = max(|x_0|, C_1) with the C_1 measured "
-    "here as `constant` serves every problem. For mu > sqrt(2) outward errors of norm mu^2 win over the 2 "
-    "by which a step shortens x, and |x_t| grows by about mu^2 - 2 a step from far out on.",
+    "The lemma depends on Lemma B.9. It is true for mu < sqrt(2): C = max(|x_0|, C_1) is valid for every "
+    "problem, with the C_1 computed here (constant). For mu > sqrt(2), outward errors of norm mu^2 exceed "
+    "the 2 by which a step shortens x, and far out |x_t| grows by about mu^2 - 2 in each step.",
 ]
 
 
@@ -37,7 +37,8 @@ class LemmaB10(LogisticProblems):
 
     reference = "Lemma B.10"
     claim = (
-        "For every mu > 0 iterates with errors |eps_t| <= mu^2 stay within a constant C that depends on mu."
+        "For every mu > 0 the iterates of damped Newton with errors |eps_t| <= mu^2 are bounded, |x_t| <= "
+        "C, by a constant C that depends on mu."
     )
 
     mu: float = 2.0
@@ -57,14 +58,18 @@ class LemmaB10(LogisticProblems):
         return finding(
             [
                 claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise)),
-                exact(limit_of_growth=float(Fraction(self.mu) ** 2 - 2), constant=constant),
+                exact(limit_of_growth=float(Fraction(self.mu) ** 2 - 2), constant=constant).means(
+                    limit_of_growth="limit mu^2 - 2 of the growth in a step",
+                    constant="constant C for mu < sqrt(2)",
+                ),
             ],
             Control(
-                f"least growth of |x_t| in a step, from far out, with outward errors of norm {TOO_LARGE:g}",
+                "the least growth of |x_t| in a step, starting far out, with outward errors of norm "
+                f"{TOO_LARGE:g}",
                 wrong,
                 wrong > rounded,
             ),
-            notes=["Errors outward, inward and at random, each of the full norm mu^2 at every step."],
+            notes=["The errors are outward, inward or random, and have norm mu^2 in every step."],
             remarks=REMARKS,
         )
 
@@ -74,8 +79,12 @@ class LemmaB10(LogisticProblems):
             largest_iterate(loss, start * constant * x_BD, self.steps, generator(self.seed, "check", 1))
             for start in STARTS
         ]
-        source = "the explicit C, from bounds on one step"
-        return tried(largest_over_constant=max(largest) / constant).at_most(1.0, source)
+        source = "the explicit constant, from bounds on one step"
+        return (
+            tried(largest_over_constant=max(largest) / constant)
+            .means("largest |x_t| over all sequences, as a share of the constant C")
+            .at_most(1.0, source)
+        )
 
     def _growth(self, loss: LogisticLoss, x_BD: Tensor) -> Numbers:
         """Return the growth for mu > sqrt(2): every step from `beyond` on must lengthen x, by an amount that
@@ -83,6 +92,12 @@ class LemmaB10(LogisticProblems):
         radius = beyond(self.mu, self.mu**2)
         least, rounded = least_growth(loss, radius * x_BD, self.steps, self.mu**2)
         verdict = "fails" if least > rounded else "undecided"
-        source = "rounding of a step: a positive growth leaves no C"
-        claim = tried(least_growth_in_a_step=least).judged(verdict, "<", rounded, source)
-        return Numbers([*claim, *exact(from_norm=radius)])
+        source = "rounding of a step; positive growth excludes any C"
+        claim = (
+            tried(least_growth_in_a_step=least)
+            .means("least growth of |x_t| in a step, over problems, with outward errors of norm mu^2")
+            .judged(verdict, "<", rounded, source)
+        )
+        return Numbers(
+            [*claim, *exact(from_norm=radius).means("norm of x_0, from which the growth is measured")]
+        )

@@ -21,12 +21,13 @@ from icl.random import generator
 from icl.theory.logistic import LogisticLoss
 
 REMARKS = [
-    "lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu): the printed denominator is 2 sqrt(mu). The "
-    "proof of Theorem 5.4 uses the true and the printed form in one line. Only constants depend on the "
-    "factor.",
-    "The lower bound on lambda and those on gradient and Hessian hold; the Hessian's upper bound can be mu + "
-    "1/4, as p (1 - p) <= 1/4, which is what makes Theorem 5.4's phase one true with a decrease of .01.",
-    "The first bound is introduced as one on |f(x)|, the gradient is meant; 1/n A^T D A is positive "
+    "The correct upper bound is lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu); the printed "
+    "denominator is 2 sqrt(mu). The proof of Theorem 5.4 uses both forms in one line. Only constants "
+    "depend on the factor.",
+    "The lower bound on lambda and the bounds on gradient and Hessian are true. The upper bound of the "
+    "Hessian can be sharpened to mu + 1/4, because p (1 - p) <= 1/4; with it, phase one of Theorem 5.4 is "
+    "true with a decrease of .01.",
+    "The first bound is introduced as a bound on |f(x)|; the gradient is meant. 1/n A^T D A is positive "
     "semidefinite, not definite.",
 ]
 
@@ -37,8 +38,8 @@ class LemmaB8(LogisticProblems):
 
     reference = "Lemma B.8"
     claim = (
-        "-1 + mu |x| <= |grad f| <= 1 + mu |x|, mu <= |Hess f| <= 1 + mu, and "
-        "(-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu))."
+        "For the regularised logistic loss, -1 + mu |x| <= |grad f| <= 1 + mu |x|, mu <= |Hess f| <= 1 + "
+        "mu, and (-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu))."
     )
 
     samples: int = integer(2000, 1, 100_000)
@@ -53,29 +54,45 @@ class LemmaB8(LogisticProblems):
         share = {name: max(drawn[name], worst[name]) for name in drawn}
         off = max(step_off(loss, x_BD), step_off(wrong_labels, margins_BD))
         others = max(share["gradient"], share["hessian"], share["lambda_low"], share["lambda_high"] / 2)
-        claim = tried(lambda_over_printed_bound=share["lambda_high"]).at_most(
-            1.0,
-            "the claim; lambda_f at a given point, rounding far smaller",
-            half_width=share_of_printed_bound(wrong_labels, margins_BD),
+        claim = (
+            tried(lambda_over_printed_bound=share["lambda_high"])
+            .means("largest ratio of lambda_f to its printed upper bound")
+            .at_most(
+                1.0,
+                "the claim; rounding is far smaller",
+                half_width=share_of_printed_bound(wrong_labels, margins_BD),
+            )
         )
         return finding(
             [
                 claim.holds_only_if(others <= 1).provided(
-                    tried(step_off=off).at_most(1.0, TWO_WAYS, otherwise="undecided")
+                    tried(step_off=off)
+                    .means(
+                        "largest difference of a Newton step computed in two ways, over its rounding error"
+                    )
+                    .at_most(1.0, TWO_WAYS, otherwise="undecided")
                 ),
                 tried(
                     lambda_over_twice_printed_bound=share["lambda_high"] / 2,
                     gradient_over_bound=share["gradient"],
                     hessian_over_bound=share["hessian"],
                     lambda_lower_bound_over_lambda=share["lambda_low"],
+                ).means(
+                    lambda_over_twice_printed_bound="largest ratio of lambda_f to twice that bound",
+                    gradient_over_bound="largest ratio of the gradient to its bounds",
+                    hessian_over_bound="largest ratio of the Hessian to its upper bound",
+                    lambda_lower_bound_over_lambda="largest ratio of the lower bound of lambda_f to lambda_f",
                 ),
             ],
             Control(
-                "the bound on the gradient, 1 + mu |x|, halved: largest share of it",
+                "the largest ratio of the gradient to half of its bound 1 + mu |x|",
                 2 * share["gradient"],
                 2 * share["gradient"] > 1,
             ),
-            notes=["Shares of the bounds: a claim holds where its largest is at most 1."],
+            notes=[
+                "Every number is the ratio of a quantity to its bound, which is at most 1 if the bound "
+                "is true."
+            ],
             remarks=REMARKS,
         )
 

@@ -30,11 +30,12 @@ from icl.random import generator
 
 RADII = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)  # in units of the radius that the bounds on one step give
 REMARKS = [
-    "The proof bounds mu x^T H^{-1} x from below by mu^2 |x|^2. With H <= (1 + mu) I it is mu / (1 + mu) "
-    "|x|^2, which is less once mu (1 + mu) > 1. The lemma is true for mu < sqrt(2), where the 2 by which "
-    "a step shortens x exceeds mu^2, and false beyond; for every mu an error below 2 would do.",
-    "Lemma B.10 rests on it: with errors of mu^2 > 2 iterates can grow without bound. Theorem 5.4 takes "
-    "errors of at most .01 and is not touched.",
+    "The proof bounds mu x^T H^{-1} x from below by mu^2 |x|^2. H <= (1 + mu) I gives only mu / (1 + mu) "
+    "|x|^2, which is smaller if mu (1 + mu) > 1. The lemma is true for mu < sqrt(2), where the 2 by which "
+    "a step shortens x exceeds mu^2, and false for mu > sqrt(2). For every mu, errors below 2 are "
+    "admissible.",
+    "Lemma B.10 depends on this lemma: with errors of mu^2 > 2 the iterates can grow without bound. "
+    "Theorem 5.4 assumes errors of at most .01 and is not affected.",
 ]
 
 
@@ -43,7 +44,10 @@ class LemmaB9(LogisticProblems):
     """Settings: size of the random problems, mu, number of problems (`samples`), seed."""
 
     reference = "Lemma B.9"
-    claim = "For every mu > 0 there is C so that |x| >= C and |eps| <= mu^2 give |x'| <= |x|."
+    claim = (
+        "For every mu > 0 there is a constant C such that a damped Newton step with an error |eps| <= "
+        "mu^2 from any x with |x| >= C has |x'| <= |x|."
+    )
 
     mu: float = 2.0
     samples: int = integer(64, 1, 10_000)
@@ -58,25 +62,35 @@ class LemmaB9(LogisticProblems):
         growths = [float((growth(loss, r * x_BD)[0] + error).max()) for r in radii]
         half = outside_bounds(loss, radii[-1] * x_BD, 0.5)
         # The bounds on one step tend to the limit from both sides: its sign decides, if the bounds are right.
-        claim = exact(limit=float(Fraction(self.mu) ** 2 - 2)).at_most(
-            0.0, "the claim; |x'| - |x| tends to mu^2 - 2, by bounds from both sides"
+        claim = (
+            exact(limit=float(Fraction(self.mu) ** 2 - 2))
+            .means("limit mu^2 - 2 of the growth |x'| - |x| far out")
+            .at_most(0.0, "the claim; bounds from both sides give the limit")
         )
         points = [r * x_BD for r in radii]
         return finding(
             [
                 claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise="undecided")),
-                exact(constant=constant, radii=radii, **{"constant_off": None} if constant is None else {}),
+                exact(
+                    constant=constant, radii=radii, **{"constant_off": None} if constant is None else {}
+                ).means(
+                    constant="constant C for mu < sqrt(2)", radii="norms of x at which the growth is measured"
+                ),
                 tried(
                     growth_far_out=growths[-1],
                     growth_by_radius=growths,
                     growth_without_error=[largest - error for largest in growths],
+                ).means(
+                    growth_far_out="growth |x'| - |x| at the largest norm, the largest over problems",
+                    growth_by_radius="largest growth over problems, by norm of x",
+                    growth_without_error="largest growth without the error, by norm of x",
                 ),
             ],
-            Control("half a step: how far outside its bounds, in units of rounding", half, half > 1),
+            Control("the distance of half a step from its bounds, in units of rounding", half, half > 1),
             notes=[
-                "growth: |x'| - |x| at its largest over problems, the error mu^2 along the step's outcome. "
-                "It decides only together with the bounds, which are proved for every problem.",
-                "constant: the C that the bounds give for mu < sqrt(2).",
+                "The growth |x'| - |x| is measured with an error of norm mu^2 along the result of the "
+                "step. The verdict rests on the bounds of one step, which are proved for every problem.",
+                "For mu < sqrt(2) these bounds give an explicit C (constant).",
             ],
             remarks=REMARKS,
         )

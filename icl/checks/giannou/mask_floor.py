@@ -1,4 +1,4 @@
-"""Linear attention without a mask, as giannou has it: a floor under the loss that no depth gets below.
+"""Scalar layers of linear attention without a mask, as in giannou: a floor of the loss at every depth.
 
 The query token (x_q, 0) attends to itself. With S' = (sum_i x_i x_i^T + x_q x_q^T) / n and layers A_l =
 -a_l I, B_l = (beta_l / a_l) I in the notation of eq. (11), every layer is a function of S', and c times the
@@ -29,13 +29,14 @@ from icl.theory.quadratic import EPSILON
 SIGMAS_OF_SIX = 3.7653  # a two-sided 99.9 % interval shared among six
 INTEGRATED = 50  # spectra whose integrals are taken term by term
 SEARCH = "the search over step sizes takes minutes"
-LEVEL = "99.9 % of a normal variable, shared among those it is the largest of"
+LEVEL = "99.9 % quantile of a normal variable, shared among those compared"
 REMARKS = [
-    "Section 6 puts it down to training that LSA does not improve beyond four layers. Without a mask part "
-    "of it is structural: the query's own token enters every sum, and no function of S' that layers can "
-    "build, of whatever degree, undoes that. With the mask of the other papers there is no floor. The "
-    "argument is for the family A_l, B_l ~ I, whose updates of y read x alone; clipping and LayerNorm are "
-    "outside it.",
+    "Section 6 explains by training that LSA does not improve beyond four layers. Without a mask, part of "
+    "the effect is structural for scalar layers: the token of the query enters every sum, and no function "
+    "of S' that such layers can build, of any degree, removes it. With the mask of the other papers there "
+    "is no floor. The floor is that of the family with A_l and B_l multiples of I, whose updates of y "
+    "read x alone. It is not a floor of linear attention: heads with free P and Q can have a smaller "
+    "loss, and clipping and LayerNorm are not covered.",
 ]
 
 
@@ -43,10 +44,13 @@ REMARKS = [
 class MaskFloor:
     """Settings: sizes, most layers, number of spectra (`samples`), seed. x and w are N(0, I), no noise."""
 
-    reference = "Section 6, linear regression; eq. (3.1a), which has no mask"
+    reference = (
+        "This project's statement; beside section 6, linear regression, and eq. (3.1a), which has no mask"
+    )
     claim = (
-        "Without a mask no depth of linear attention with A_l, B_l ~ I gets below a floor in the loss; "
-        "with a mask it does."
+        "This project's statement, beside section 6 of giannou: without a mask, scalar layers of linear "
+        "attention (every A_l and B_l a multiple of I) have a loss above a positive floor at every depth; "
+        "with a mask they pass below it."
     )
 
     dim: int = integer(5, 1, 50, SEARCH)
@@ -85,35 +89,45 @@ class MaskFloor:
         traces_z = max(trace_z(lambda_BD, n, tokens) for lambda_BD, tokens in spectra)
         return finding(
             [
-                sampled(floor_lower=lower).above(0.0, "the claim: a floor is above 0"),
+                sampled(floor_lower=lower)
+                .means("lower end of the 99.9 % interval of the least loss of scalar layers at any depth")
+                .above(0.0, "the claim"),
                 compare_integrals(fresh_BD[:INTEGRATED], n, generator(self.seed, "control", 1)),
                 compare_with_tokens(self.dim, n, generator(self.seed, "control")),
-                sampled(trace_z=traces_z).at_most(SIGMAS_OF_SIX, LEVEL, otherwise="undecided"),
-                sampled(floor_z=floor_z).at_most(SIGMAS, LEVEL, otherwise="undecided"),
+                sampled(trace_z=traces_z)
+                .means("largest deviation of E tr S and E tr S^2 from their closed forms, in standard errors")
+                .at_most(SIGMAS_OF_SIX, LEVEL, otherwise="undecided"),
+                sampled(floor_z=floor_z)
+                .means(
+                    "loss of the best function minus the least loss of the layers found, in standard errors"
+                )
+                .at_most(SIGMAS, LEVEL, otherwise="undecided"),
                 # in one dimension the two are the same function
-                sampled(floor=float(floor_B.mean())).above(
+                sampled(floor=float(floor_B.mean()))
+                .means("loss of the best function of an eigenvalue")
+                .above(
                     least - EPSILON * (self.dim + 16) * 64,
-                    "rounding below the least risk of any function of the whole spectrum",
+                    "the least risk of any function of the whole spectrum, minus rounding",
                     otherwise="undecided",
                 ),
                 sampled(floor_stderr=attention.stderr(floor_B)),
                 sampled(
                     unmasked_lowest=float(lowest_B.mean()), unmasked_lowest_stderr=attention.stderr(lowest_B)
-                ),
+                ).means(unmasked_lowest="least loss of unmasked scalar layers found at any depth"),
                 _means("unmasked_by_layers", unmasked),
                 _means("masked_by_layers", masked),
             ],
             Control(
-                f"the masked family's loss at {len(masked)} layers: below the floor",
+                f"the loss of masked scalar layers at depth {len(masked)}, which must be below the floor",
                 float(deepest_B.mean()),
                 float(deepest_B.mean()) + SIGMAS * attention.stderr(deepest_B) < lower,
             ),
             notes=[
-                "Losses are divided by d, Sigma = I. floor: the best function of an eigenvalue, fitted on "
-                "other spectra; floor_lower: any function of the whole spectrum. The query's own part is "
-                "integrated exactly.",
-                "masked_by_layers, unmasked_by_layers: best step sizes found, so upper bounds of each "
-                "depth's optimum.",
+                "Losses are divided by d, and Sigma = I. The lower bound holds for every function of the "
+                "whole spectrum; the floor is the loss of the best function of an eigenvalue, fitted on "
+                "other spectra. The part of the query is integrated exactly.",
+                "The losses by depth are those of the best step sizes found, and therefore upper bounds "
+                "of the optimum at each depth.",
             ],
             remarks=REMARKS,
         )
@@ -122,4 +136,8 @@ class MaskFloor:
 def _means(name: str, risks_LB: list[Tensor]) -> Numbers:
     """Return mean risks and their standard errors."""
     errors = [attention.stderr(risk_B) for risk_B in risks_LB]
-    return sampled(**{name: [float(risk_B.mean()) for risk_B in risks_LB], f"{name}_stderr": errors})
+    kind = name.partition("_")[0]
+    means = {name: [float(risk_B.mean()) for risk_B in risks_LB], f"{name}_stderr": errors}
+    return sampled(**means).means(
+        **{name: f"loss of {kind} scalar layers with the best step sizes found, by depth"}
+    )

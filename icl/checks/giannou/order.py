@@ -27,8 +27,8 @@ from icl.errors import InputError, real
 from icl.random import generator
 
 REMARKS = [
-    "The identity holds for any X_0 and A, whatever the order, singular A included; that X_t converges needs "
-    "the spectral radius of I - X_0 A below 1, which X_0 = alpha A^T has for alpha < 2 / lambda_max(A^T A).",
+    "The identity holds for every X_0, A and order, also for singular A. Convergence of X_t requires a "
+    "spectral radius of I - X_0 A below 1, which X_0 = alpha A^T has for alpha < 2 / lambda_max(A^T A).",
     "With the authors' alpha = 1 / (s_1^2 + s_d^2) order k needs log_k(log(1/eps) / log(1 + 1/kappa^2)) "
     "steps, about 2 log_k(kappa) + log_k log(1/eps).",
 ]
@@ -39,7 +39,10 @@ class Order:
     """Settings: order k, dimension, condition of A, steps, number of random A (`samples`), accuracy, seed."""
 
     reference = "Section 3.2.1, eqs. (3.3) and (3.4)"
-    claim = "The iteration (3.4) of order k has I - X_t A = (I - X_0 A)^{k^t}."
+    claim = (
+        "After t steps the iteration (3.4) of order k has the residual I - X_t A = (I - X_0 A)^{k^t}: it "
+        "converges with order k."
+    )
 
     order: int = integer(3, 2, 8)
     dim: int = integer(5, 1, MAX_DIM, TOO_LONG)
@@ -65,20 +68,30 @@ class Order:
         by_condition, off = steps_by_condition(k, self.dim, self.accuracy)
         return finding(
             [
-                tried(max_error=self._error(A_BDD, k)).at_most(bound, PATH),
-                exact(exact_mismatches=mismatches).at_most(0.5, "rational arithmetic"),
-                exact(steps_off_formula=off).at_most(0.5, "the formula for the steps"),
+                tried(max_error=self._error(A_BDD, k))
+                .means("largest difference of I - X_t A from (I - X_0 A)^(k^t), relative to its terms")
+                .at_most(bound, PATH),
+                exact(exact_mismatches=mismatches)
+                .means("number of entries in which the identity is false in rational arithmetic")
+                .at_most(0.5, "rational arithmetic"),
+                exact(steps_off_formula=off)
+                .means("largest difference of the number of steps from its formula")
+                .at_most(0.5, "the formula for the steps"),
                 exact(
                     steps_by_condition=by_condition,
                     steps_by_accuracy=steps_by_accuracy(k, self.dim, self.condition),
                     order=k,
+                ).means(
+                    steps_by_condition="number of steps to the accuracy, by condition number of A",
+                    steps_by_accuracy="number of steps at the given condition number, by accuracy",
+                    order="order k of the iteration",
                 ),
             ],
-            least_wrong("error against the powers of a wrong order", wrong, bound),
+            least_wrong("the error against the powers of a wrong order", wrong, bound),
             notes=[
-                "max_error: the residual's distance from its power by an eigendecomposition, as a share "
-                "of the sizes of the terms rounded, earlier steps' carried along by the derivative of the "
-                "power; exact_mismatches: the same identity in rational arithmetic."
+                "The power of the residual is computed by an eigendecomposition. Errors are relative to "
+                "the rounded terms, where the errors of earlier steps are propagated by the derivative of "
+                "the power. The identity is also tested in rational arithmetic."
             ],
             remarks=REMARKS,
         )

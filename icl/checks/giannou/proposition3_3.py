@@ -22,11 +22,12 @@ from icl.random import generator
 TOO_LONG = "the search over points takes minutes"
 
 REMARKS = [
-    "The proposition makes two claims. |phi'''| <= 2 M (phi'')^{3/2} with M = 1/sqrt(mu) is what "
-    "Definition 3.1 makes of the first; f/(4 mu) standard self-concordant is M = 1/(2 sqrt(mu)), twice as "
-    "strong. Both hold and neither is sharp: the supremum of |phi'''| / (phi'')^{3/2} is 2 / (3 sqrt(3) "
-    "sqrt(mu) (1 + 4 mu)), attained at p (1 - p) = 2 mu / (1 + 12 mu). So f / (27 mu (1 + 4 mu)^2) is "
-    "standard already, and damped Newton on it takes longer steps than on f / (4 mu).",
+    "The proposition makes two claims. By Definition 3.1 the first is |phi'''| <= 2 M (phi'')^{3/2} with "
+    "M = 1/sqrt(mu). The second, that f/(4 mu) is standard self-concordant, is the same with M = 1/(2 "
+    "sqrt(mu)), and twice as strong. Both are true and neither is sharp: the supremum of |phi'''| / "
+    "(phi'')^{3/2} is 2 / (3 sqrt(3) sqrt(mu) (1 + 4 mu)), attained at p (1 - p) = 2 mu / (1 + 12 mu). So "
+    "f / (27 mu (1 + 4 mu)^2) is standard self-concordant, and damped Newton on it takes longer steps "
+    "than on f / (4 mu).",
 ]
 
 
@@ -35,7 +36,10 @@ class Proposition3_3:
     """Settings: mu, size of the random problems searched, their number (`samples`), seed."""
 
     reference = "Proposition 3.3, Definition 3.1"
-    claim = "For |a_i| <= 1 the regularised logistic loss has M_f = 1/sqrt(mu), and f/(4 mu) is standard."
+    claim = (
+        "For |a_i| <= 1 the regularised logistic loss f is self-concordant with M_f = 1/sqrt(mu), and "
+        "f/(4 mu) is standard self-concordant."
+    )
 
     mu: float = 0.1
     dim: int = integer(3, 1, 20, TOO_LONG)
@@ -56,22 +60,36 @@ class Proposition3_3:
         below = 0.99 * supremum
         return finding(
             [
-                exact(supremum=supremum).at_most(
-                    standard, "f/(4 mu) standard: 2 M with M = 1/(2 sqrt(mu))", half_width=rounding
+                exact(supremum=supremum)
+                .means("supremum of |phi'''| / (phi'')^(3/2) over all points and directions")
+                .at_most(
+                    standard, "the claim for f/(4 mu), 2 M with M = 1/(2 sqrt(mu))", half_width=rounding
                 ),
-                exact(off_closed_form=abs(attained - supremum)).at_most(rounding, source),
-                searched(largest_excess=max(largest, attained) - supremum).at_most(rounding, source),
-                searched(largest_found_by_search=largest),
+                exact(off_closed_form=abs(attained - supremum))
+                .means("difference of the supremum from its value at one repeated point")
+                .at_most(rounding, source),
+                searched(largest_excess=max(largest, attained) - supremum)
+                .means("amount by which a search exceeds the supremum")
+                .at_most(rounding, source),
+                searched(largest_found_by_search=largest).means(
+                    "largest ratio found by a search over problems"
+                ),
                 exact(
                     supremum_times_sqrt_mu=supremum * self.mu**0.5,
                     attained=attained,
                     claim_M_f=2 / self.mu**0.5,
                     claim_standard=standard,
                     worst_p_one_minus_p=q,
+                ).means(
+                    supremum_times_sqrt_mu="supremum times sqrt(mu)",
+                    attained="ratio at one repeated point",
+                    claim_M_f="bound 2 M_f of the first claim",
+                    claim_standard="bound of the second claim, f/(4 mu) standard self-concordant",
+                    worst_p_one_minus_p="p (1 - p) at which the supremum is attained",
                 ),
             ],
             Control(
-                "a constant of 0.99 times the supremum: largest ratio in its units",
+                "the largest ratio to a constant of 0.99 times the supremum",
                 attained / below,
                 attained > below,
             ),

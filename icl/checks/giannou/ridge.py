@@ -9,8 +9,8 @@ from icl.checks.verdict import Finding
 from icl.errors import real
 
 REMARKS = [
-    "mu I comes in with the head that takes the identities away: no further layer, head or row. The "
-    "iteration starts from epsilon (A^T A + mu I), epsilon < 2 / (lambda_max(A^T A) + mu)^2."
+    "The head that removes the identities also adds mu I, so no further layer, head or row is needed. The "
+    "iteration starts from epsilon (A^T A + mu I) with epsilon < 2 / (lambda_max(A^T A) + mu)^2."
 ]
 
 
@@ -19,7 +19,10 @@ class Ridge(Regressions):
     """Settings: those of Theorem 4.2 and the ridge `mu` > 0."""
 
     reference = "Remark 4.4"
-    claim = "The construction of Theorem 4.2 extends to ridge regression: the inverse of A^T A + mu I."
+    claim = (
+        "The construction of Theorem 4.2 extends to ridge regression: the layers compute the inverse of "
+        "A^T A + mu I by Newton's iteration."
+    )
 
     mu: float = 0.1
 

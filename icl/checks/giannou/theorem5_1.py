@@ -23,10 +23,11 @@ from icl.random import generator
 from icl.theory.logistic import damped_newton
 
 REMARKS = [
-    "Width is O(d (1+mu)^6 / (eps^4 mu^8)) here and O(d (1+mu)^8 / (eps^4 mu^10)) in Theorem 5.2, from "
-    "which this one is said to follow; the error analysis of appendix C gives the latter, with C for 1.",
-    "The distance is far below sqrt(eps (1+mu)/(4 mu)): it is proportional to eps, as the quadratic phase "
-    "ends at lambda ~ eps and not at its root (distance_over_eps).",
+    "The width is O(d (1+mu)^6 / (eps^4 mu^8)) here and O(d (1+mu)^8 / (eps^4 mu^10)) in Theorem 5.2, "
+    "from which this theorem is said to follow. The error analysis of appendix C gives the latter, with a "
+    "constant C for 1.",
+    "The distance is far below sqrt(eps (1+mu)/(4 mu)): it is proportional to eps, because the quadratic "
+    "phase ends at lambda ~ eps and not at lambda ~ sqrt(eps) (distance_over_eps).",
 ]
 
 
@@ -37,8 +38,8 @@ class Theorem5_1(NewtonSteps):
 
     reference = "Theorem 5.1; Appendix C.1"
     claim = (
-        "T (11 + 2k) layers end within sqrt(eps (1+mu)/(4 mu)) of the minimum of the regularised logistic "
-        "loss, eps being the largest error of a step."
+        "T (11 + 2k) layers compute a point within sqrt(eps (1+mu)/(4 mu)) of the minimum of the "
+        "regularised logistic loss, where eps is the largest error of a step."
     )
 
     steps: int | None = None
@@ -71,35 +72,45 @@ class Theorem5_1(NewtonSteps):
         unknown = "undecided"
         return finding(
             [
-                tried(distance_over_bound=share).at_most(
-                    1.0, "the claim, its constant taken to be 1", otherwise=unknown
-                ),
-                tried(final_decrement=last.decrement).at_most(
-                    1 / 6, "phase two, from which the claim is", otherwise=unknown
-                ),
-                tried(step_error=last.eps).at_most(
-                    small, "Theorem 5.4's condition on eps", otherwise=unknown
-                ),
-                tried(distance_over_certificate=certified).at_most(
-                    1.0, "2 lambda / (1 - lambda), and rounding"
-                ),
-                tried(step_off=step_off(loss, start_BD)).at_most(1.0, TWO_WAYS),
+                tried(distance_over_bound=share)
+                .means("distance of the last step from the minimum, over the stated bound")
+                .at_most(1.0, "the claim, with the constant 1", otherwise=unknown),
+                tried(final_decrement=last.decrement)
+                .means("Newton decrement at the last step")
+                .at_most(1 / 6, "phase two, to which the claim applies", otherwise=unknown),
+                tried(step_error=last.eps)
+                .means("largest error of a constructed Newton step")
+                .at_most(small, "Theorem 5.4's condition on eps", otherwise=unknown),
+                tried(distance_over_certificate=certified)
+                .means("largest distance from the minimum over 2 lambda / (1 - lambda), 0 where lambda >= 1")
+                .at_most(1.0, "2 lambda / (1 - lambda), plus rounding"),
+                tried(step_off=step_off(loss, start_BD))
+                .means("largest difference of a Newton step computed in two ways, over its rounding error")
+                .at_most(1.0, TWO_WAYS),
                 tried(
                     final_distance_to_optimum=last.distance,
                     distance_over_eps=last.distance / last.eps,
                     by_width=by_width,
+                ).means(
+                    final_distance_to_optimum="distance of the last step from the minimum",
+                    distance_over_eps="that distance over the largest error of a step",
+                    by_width="largest error of a step and final distance, by width",
                 ),
-                exact(steps=steps, layers=steps * len(step.layers), neurons=step.neurons),
+                exact(steps=steps, layers=steps * len(step.layers), neurons=step.neurons).means(
+                    steps="number of Newton steps",
+                    layers="number of layers",
+                    neurons="number of neurons of a step",
+                ),
             ],
             Control(
-                "steps whose gradient lacks mu x (step 7's third head missing): the least distance, over "
-                "the bound",
+                "the least ratio of the distance to the bound for steps whose gradient lacks mu x, the "
+                "third head of step 7 missing",
                 wrong,
                 wrong > 1,
             ),
             notes=[
-                "distance_over_certificate: the distance as a share of 2 lambda / (1 - lambda), which bounds "
-                "it for lambda < 1 at the last step, as Hess g >= 1/4; 0 where lambda is not below 1.",
+                "For lambda < 1 at the last step, 2 lambda / (1 - lambda) is an upper bound of the "
+                "distance, because Hess g >= 1/4.",
                 *self._what_decides(steps, needed, last.eps, small, share <= 1 and last.decrement < 1 / 6),
             ],
             remarks=REMARKS,
@@ -109,12 +120,13 @@ class Theorem5_1(NewtonSteps):
         self, steps: int, needed: int, eps: float, small: float, arrived: bool
     ) -> Iterator[str]:
         if not arrived and steps < needed:
-            yield f"undecided: exact steps take {needed}; check.steps=null takes as many."
+            yield f"undecided: exact Newton steps need {needed} steps; check.steps=null takes as many."
         elif not arrived:
-            yield "undecided: the constant of the O(.) is not known."
+            yield "undecided: the paper does not give the constant of its O(.)."
         if eps > small and self.k < inversion_steps(self.mu):
-            yield "undecided: steps are not exact enough; check.inversion=null inverts as far as mu takes."
+            yield "undecided: the steps are not exact enough; check.inversion=null takes as many inversion "
+            "steps as mu needs."
         elif eps > small:
             # the error falls with the square of the width
             width = math.ceil(1.2 * self.width * (eps / small) ** 0.5 / 100) * 100
-            yield f"undecided: steps are to be within {small:.1e}; check.width={width} would be."
+            yield f"undecided: the error of a step must be below {small:.1e}; check.width={width} suffices."

@@ -35,19 +35,18 @@ from icl.random import generator
 from icl.theory.logistic import LogisticLoss, damped_newton
 
 REMARKS = [
-    "(C.2) is declared (7d+5) x n; the rows listed there are 6d+4, as Remark 5.3 says. The block of zeros is "
-    "what Lemma 4.1's two layers need. One layer would do for each step of inversion: X <- 2 X - X B^T X, "
-    "from X = alpha B as layer 3 leaves it, goes to the inverse's transpose, which step 8 can read "
-    "transposed. Depth would be 10 + k in place of 11 + 2k.",
-    "Depth is 11 + 2k for k steps of inversion; section 6 says 13 per Newton step, which is k = 1, and "
-    "counts no more.",
-    "The width of the main text, O(d (1+mu)^8 / (eps^4 mu^10)), differs from Theorem 5.1's, O(d (1+mu)^6 / "
-    "(eps^4 mu^8)). Piecewise linear ReLU layers need eps^{-1/2} neurons: the error falls as N^{-2}. The "
-    "proof's step functions need eps^{-1}, and lose a square root in the step size that is not there, as "
-    "lambda multiplies it.",
-    "Steps 3 and 7 need three heads. H_{2k+4} shows the identity in block 2, but nothing puts it there: "
-    "the last head of the inversion can. Step 6's ReLU layer is not needed: y p = sigma(-z) + (y - 1)/2 "
-    "is linear in y.",
+    "(C.2) is declared as (7d+5) x n, but lists 6d+4 rows, as in Remark 5.3. The two layers of Lemma 4.1 "
+    "need the block of zeros. One layer per inversion step would suffice: X <- 2 X - X B^T X, started at "
+    "X = alpha B as layer 3 leaves it, converges to the transpose of the inverse, which step 8 can read "
+    "transposed. The depth would be 10 + k instead of 11 + 2k.",
+    "The depth is 11 + 2k for k inversion steps. Section 6 counts 13 layers per Newton step, which is k = 1.",
+    "The width of the main text, O(d (1+mu)^8 / (eps^4 mu^10)), differs from Theorem 5.1's, O(d (1+mu)^6 "
+    "/ (eps^4 mu^8)). Piecewise linear ReLU layers need eps^{-1/2} neurons, because the error decreases "
+    "as N^{-2}. The step functions of the proof need eps^{-1}, and the proof loses a square root in the "
+    "step size, which is not necessary because lambda multiplies it.",
+    "Steps 3 and 7 need three heads. H_{2k+4} has the identity in block 2, but no layer writes it there; "
+    "the last head of the inversion can. The ReLU layer of step 6 is not needed, because y p = sigma(-z) "
+    "+ (y - 1)/2 is linear in y.",
     "Step 7 writes u_4 for the u_3 of step 5.",
 ]
 
@@ -58,9 +57,9 @@ class Theorem5_2(NewtonSteps):
 
     reference = "Theorem 5.2; Appendix C"
     claim = (
-        "11 + 2k layers of linear attention and ReLU take one damped Newton step on the regularised "
-        "logistic loss, any number in a row, with an error that any width N ~ eps^{-4} makes as small as "
-        "eps."
+        "11 + 2k layers of linear attention and ReLU take one step of damped Newton on the regularised "
+        "logistic loss, and any number of steps in a row, with an error of eps if the width is of order "
+        "eps^{-4}."
     )
 
     steps: int = integer(12, 1, MAX_STEPS)
@@ -81,18 +80,21 @@ class Theorem5_2(NewtonSteps):
         return finding(
             [
                 *self._steps(step, loss, x_BD),
-                tried(layer_over_rounding=layers.over_rounding()).at_most(
-                    1.0, "rounding of the layer's terms"
-                ),
+                tried(layer_over_rounding=layers.over_rounding())
+                .means(
+                    "largest difference of a layer from the operation stated for it, over its rounding error"
+                )
+                .at_most(1.0, "rounding of the layer's terms"),
                 *compare_functions(by, setting),
                 rate,
             ],
-            least_wrong("a wrong head's error in its own layer, over rounding", dict(layers.wrong()), 1.0),
+            least_wrong(
+                "the error of a wrong head in its own layer, over rounding", dict(layers.wrong()), 1.0
+            ),
             notes=[
-                "layer_over_rounding: the largest difference of a layer from the operation stated for it, on "
-                "the rows as they come to it, as a share of what rounding makes of its terms. "
-                "interpolation_off: the ReLU layers' functions between their knots, against relu_errors. "
-                "knots_end_off: how far knots end from the largest margin and short of the largest lambda^2.",
+                "Every layer is compared with the operation that is stated for it, on its own input. The "
+                "functions of the ReLU layers are compared between their knots with their error bounds "
+                "(relu_errors).",
                 *([] if rate.verdict == "holds" or not self._few_inversions else [self._what_decides()]),
             ],
             remarks=REMARKS,
@@ -110,23 +112,36 @@ class Theorem5_2(NewtonSteps):
         stated = (11 + 2 * self.k, 3, 6 * self.dim + 4, stated_neurons)
         optimum_BD = damped_newton(loss, torch.zeros_like(x_BD)).x_BD
         return [
-            tried(error_over_bound=or_infinite(float(np.max(errors_T / np.array(allowed))))).at_most(
-                1.0, "the ReLU layers' and the inversion's errors carried through each step, and rounding"
+            tried(error_over_bound=or_infinite(float(np.max(errors_T / np.array(allowed)))))
+            .means("largest error of a constructed Newton step over its bound")
+            .at_most(
+                1.0,
+                "errors of the ReLU layers and of the inversion, propagated through each step, plus rounding",
             ),
-            exact(sizes_off=int((len(step.layers), step.heads, step.width, neurons) != stated)).at_most(
-                0.5, "11 + 2k layers, 3 heads, 6d + 4 rows, d N + 2 neurons"
-            ),
-            exact(rows_off=rows_off(step, its.H_BPM, loss, x_BD)).at_most(
-                rounding(setting, self.width), "rounding: as for a step"
-            ),
+            exact(sizes_off=int((len(step.layers), step.heads, step.width, neurons) != stated))
+            .means("number, 0 or 1, that is 1 if layers, heads, rows or neurons differ from those stated")
+            .at_most(0.5, "the claim"),
+            exact(rows_off=rows_off(step, its.H_BPM, loss, x_BD))
+            .means("largest change of the rows that must not change")
+            .at_most(rounding(setting, self.width), "rounding: as for a step"),
             tried(
                 step_error=or_infinite(float(errors_T.max())),
                 error_by_step=errors_T.tolist(),
                 bound_by_step=allowed,
                 final_distance_to_optimum=float((its.x_TBD[-1] - optimum_BD).norm()),
+            ).means(
+                step_error="largest error of a constructed Newton step",
+                error_by_step="error of a constructed Newton step, by step",
+                bound_by_step="bound of that error, by step",
+                final_distance_to_optimum="distance of the last step from the minimum",
             ),
-            exact(layers=len(step.layers), inversion=self.k, heads=step.heads, width=step.width),
-            exact(neurons=step.neurons),
+            exact(layers=len(step.layers), inversion=self.k, heads=step.heads, width=step.width).means(
+                layers="number of layers of a step",
+                inversion="number of inversion steps k",
+                heads="number of heads",
+                width="number of rows",
+            ),
+            exact(neurons=step.neurons).means("number of neurons of a step"),
         ]
 
     def _rate(self, loss: LogisticLoss, x_BD: Tensor) -> Numbers:
@@ -137,13 +152,23 @@ class Theorem5_2(NewtonSteps):
         bounds = [float(step_error_bound(setting, width, loss, x_BD)) for width in widths]
         by_inversion = [error_of_step(self.setting(1.0, k), narrow, loss, x_BD) for k in ks]
         # With fewer inversion steps than width asks for, their error hides that of the width.
-        slope = tried(slope=fitted_slope(setting, widths, errors)).at_most(
-            -0.25, "the claim: width ~ eps^-4", otherwise="undecided" if self._few_inversions else "fails"
+        slope = (
+            tried(slope=fitted_slope(setting, widths, errors))
+            .means("slope of the log error of a step in the log width")
+            .at_most(
+                -0.25,
+                "the claim, a width of order eps^-4",
+                otherwise="undecided" if self._few_inversions else "fails",
+            )
         )
         described = tried(
             error_by_width={"widths": widths, "errors": errors},
             bound_by_width={"widths": widths, "bounds": bounds},
             error_by_inversion={"steps": [float(k) for k in ks], "errors": by_inversion},
+        ).means(
+            error_by_width="error of a step, by width",
+            bound_by_width="bound of that error, by width",
+            error_by_inversion="error of a step, by number of inversion steps",
         )
         return Numbers([*slope, *described])
 
@@ -153,6 +178,6 @@ class Theorem5_2(NewtonSteps):
 
     def _what_decides(self) -> str:
         return (
-            f"undecided: {self.k} steps of inversion leave an error that hides that of the width; "
-            "check.inversion=null takes as many as mu does."
+            f"undecided: the error of {self.k} inversion steps hides the error that depends on the width; "
+            "check.inversion=null takes as many inversion steps as mu needs."
         )

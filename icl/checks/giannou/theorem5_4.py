@@ -28,18 +28,18 @@ from icl.errors import whole
 from icl.random import generator
 
 UNSETTLED = (
-    "undecided: not every problem has reached lambda < 1/6; check.steps=null takes as many steps as that "
-    "needs."
+    "undecided: not every problem has reached lambda < 1/6; check.steps=null takes as many steps as needed."
 )
 REMARKS = [
-    "delta_t^2 is printed with the inverse of the Hessian in eps^T Hess g eps, and bounded by eps^2 / 4: "
-    "the bound is eps^2 (1 + mu) / (4 mu). G_t lacks a bracket: it is Hess g(x_t + s Delta) - (1 + "
+    "delta_t^2 is printed with the inverse of the Hessian in eps^T Hess g eps and with the bound eps^2 / "
+    "4; the bound is eps^2 (1 + mu) / (4 mu). A bracket is missing in G_t = Hess g(x_t + s Delta) - (1 + "
     "lambda) Hess g(x_t).",
-    "Telescoping is printed lambda' - alpha <= 3 lambda^2 + C' eps + alpha = 3 (lambda - alpha)^2, which "
-    "is no identity. That lambda <= C'' sqrt(eps) in the end is weak: the iteration settles at lambda ~ "
-    "C' eps, and g - g* below .6 (C' eps)^2, far below the eps of the statement.",
-    "Phase one is true with .01 for a reason that appendix E.1 does not give: the error's part is at most "
-    "lambda eps sqrt((1/4 + mu)/(4 mu)), as p (1 - p) <= 1/4; guaranteed_decrease is what follows.",
+    "The telescoping step lambda' - alpha <= 3 lambda^2 + C' eps + alpha = 3 (lambda - alpha)^2 is not an "
+    "identity. The final bound lambda <= C'' sqrt(eps) is weak: the iteration settles at lambda ~ C' eps "
+    "and g - g* below .6 (C' eps)^2, far below the eps of the statement.",
+    "Phase one is true with .01, but for a reason that appendix E.1 does not give: the contribution of "
+    "the error is at most lambda eps sqrt((1/4 + mu)/(4 mu)), because p (1 - p) <= 1/4 "
+    "(guaranteed_decrease).",
 ]
 
 
@@ -50,8 +50,9 @@ class Theorem5_4(LogisticProblems):
 
     reference = "Theorem 5.4, Appendix B.2; Section 3.2.2"
     claim = (
-        "Damped Newton with small errors lowers g by .01 a step while lambda >= 1/6 (without errors by "
-        ".02 while lambda >= 1/4), then has lambda' <= 3 lambda^2 + C' eps, and ends with g - g* <= eps."
+        "Damped Newton with errors of at most eps decreases g by at least .01 per step while lambda >= "
+        "1/6 (without errors by .02 while lambda >= 1/4); after that lambda' <= 3 lambda^2 + C' eps, and "
+        "finally g - g* <= eps."
     )
 
     steps: int | None = None
@@ -65,41 +66,60 @@ class Theorem5_4(LogisticProblems):
     def measure(self) -> Finding:
         (its, off), (wrong, _) = self._run(1.0), self._run(10.0)
         drops, guaranteed = its.rounding_of_decrease, guaranteed_decrease(self.mu)
-        certificate = searched(guaranteed_decrease=guaranteed).at_most(
-            its.min_decrease_phase1 + drops,
-            "the least decrease seen: it may not be below what is guaranteed",
+        certificate = (
+            searched(guaranteed_decrease=guaranteed)
+            .means("guaranteed decrease of g in a step of phase one, for every problem with this mu")
+            .at_most(
+                its.min_decrease_phase1 + drops,
+                "the least decrease measured",
+            )
         )
         if certificate.verdict == "holds":
             certificate = certificate.above(0.01, "the claim, for any problem", otherwise="undecided")
         return finding(
             [
-                tried(min_decrease_phase1=its.min_decrease_phase1).above(0.01, "the claim", half_width=drops),
-                tried(min_decrease_exact=its.min_decrease_exact).above(0.02, "the claim", half_width=drops),
-                tried(max_ratio_phase2=its.max_ratio_phase2).at_most(
-                    1.0, "the claim, with C' of the module's derivation", half_width=its.rounding_of_ratio
+                tried(min_decrease_phase1=its.min_decrease_phase1)
+                .means("least decrease of g in a step of phase one, over problems")
+                .above(0.01, "the claim", half_width=drops),
+                tried(min_decrease_exact=its.min_decrease_exact)
+                .means("least decrease of g in an exact step while lambda >= 1/4, over problems")
+                .above(0.02, "the claim", half_width=drops),
+                tried(max_ratio_phase2=its.max_ratio_phase2)
+                .means("largest lambda' / (3 lambda^2 + C' eps) in phase two, over problems")
+                .at_most(
+                    1.0,
+                    "the claim, with C' = sqrt((1+mu)/(4 mu)) / (1-e)^2, e = eps sqrt((1+mu)/(4 mu))",
+                    half_width=its.rounding_of_ratio,
                 ),
-                tried(final_gap_over_eps=its.final_gap_over_eps).at_most(
-                    1.0, "the claim", half_width=its.rounding_of_gap
-                ),
+                tried(final_gap_over_eps=its.final_gap_over_eps)
+                .means("largest final g - g* over eps, over problems")
+                .at_most(1.0, "the claim", half_width=its.rounding_of_gap),
                 certificate,
-                tried(step_off=off).at_most(1.0, TWO_WAYS),
+                tried(step_off=off)
+                .means("largest difference of a Newton step computed in two ways, over its rounding error")
+                .at_most(1.0, TWO_WAYS),
                 tried(
                     steps_of_phase1=its.steps_of_phase1,
                     steps_in_phase1=its.steps_in_phase1,
                     steps_in_phase2=its.steps_in_phase2,
+                ).means(
+                    steps_of_phase1="largest number of steps of phase one",
+                    steps_in_phase1="number of steps measured in phase one",
+                    steps_in_phase2="number of steps measured in phase two",
                 ),
             ],
             Control(
-                "errors ten times eps: largest lambda' / (3 lambda^2 + C' eps)",
+                "the largest lambda' / (3 lambda^2 + C' eps) with errors of ten times eps",
                 wrong.max_ratio_phase2,
                 wrong.max_ratio_phase2 > 1 + wrong.rounding_of_ratio,
             ),
             notes=[
-                "At each step the worst of five errors of norm eps: along the gradient after the step, "
-                "along and against the Hessian's top eigenvector, random, none; worst for g in phase one, "
-                "for lambda after.",
-                "guaranteed_decrease: a lower bound for any problem with this mu, on a grid of lambda >= "
-                "1/6.",
+                "Each step takes the worst of five errors of norm at most eps: along the gradient after "
+                "the step, along and against the top eigenvector of the Hessian, random, and zero. The "
+                "worst error is the one with the largest g in phase one and with the largest lambda in "
+                "phase two.",
+                "guaranteed_decrease is a lower bound for every problem with this mu, on a grid of lambda "
+                ">= 1/6.",
                 *([UNSETTLED] if np.isnan(its.final_gap_over_eps) else []),
             ],
             remarks=REMARKS,

@@ -22,17 +22,27 @@ from icl.checks.verdict import Control, Finding
 from icl.random import generator
 
 REMARKS = [
-    "(21)'s R = diag(0, I) is no shift: it only erases the first column, and every head h >= 2 would copy "
-    "y_t itself, but for y_1. A right shift has ones above the diagonal.",
-    "With a shift, the printed heads give the first T - s rows if the input's y_T is set to 0; with y_T "
-    "itself the query already holds the answer. The s rows below are not zero: they hold what is left of y.",
-    "Lemma 3.1's zeros are T - s - 1 rows of s columns; there are s rows, of s + 1 columns. (22)'s W_V needs "
-    "s + 1 columns, and a head's output ends in h - 1 rows of zeros, not h.",
-    "What holds: the same heads with W_Q = [0; I] on the positions 1 .. T - s only (1 .. T - s - 1 in the "
-    "last head) give exactly the matrix of the lemma, from y_1 .. y_T as they are.",
-    "Heads h >= 2 read y_{t+h-1} at position t: the causal mask of section 3 forbids it, and the residual "
-    "stream, the softmax and 1/tau have to go as well.",
+    "R = diag(0, I) in (21) is not a shift. It only erases the first column, so every head h >= 2 would "
+    "copy y_t itself, except y_1. A right shift has ones above the diagonal.",
+    "With a shift, the printed heads give the first T - s rows if y_T is set to 0 in the input; otherwise "
+    "the query already contains the answer. The s rows below are not zero: they contain the rest of y.",
+    "Lemma 3.1 states T - s - 1 rows of zeros with s columns; the matrix has s rows with s + 1 columns. "
+    "W_V in (22) needs s + 1 columns, and the output of head h ends in h - 1 rows of zeros, not h.",
+    "The repaired statement is true: the same heads with W_Q = [0; I] on the positions 1 .. T - s only (1 "
+    ".. T - s - 1 in the last head) give exactly the matrix of the lemma from y_1 .. y_T.",
+    "Heads h >= 2 read y_{t+h-1} at position t, which the causal mask of section 3 forbids. The residual "
+    "stream, the softmax and 1/tau must be omitted as well.",
 ]
+
+MEANINGS = {
+    "repaired_error": "largest difference of the repaired heads' output from the matrix of the lemma",
+    "printed_error": "largest difference of the printed heads' output from the matrix of the lemma",
+    "shifted_error": "largest difference of the output with a shift in place of R from the matrix of the "
+    "lemma",
+    "shifted_error_first_rows": "largest difference in the first T - s rows, with a shift and y_T set to 0",
+    "shifted_error_rows_below": "largest difference in the rows below, with a shift and y_T set to 0",
+    "masked_error": "largest difference of the repaired heads' output under a causal mask",
+}
 
 
 @dataclass(eq=False)
@@ -41,8 +51,8 @@ class Lemma31(Windows):
 
     reference = "Lemma 3.1; Appendix C.1, eqs. (21) and (22)"
     claim = (
-        "A linear attention layer of s + 1 heads with one-hot positions turns y_1 .. y_T into the AR(s) "
-        "tokens (7), the query's last entry and all rows below being 0."
+        "One layer of linear attention with s + 1 heads and one-hot positions maps y_1 .. y_T to the AR(s) "
+        "tokens (7); the last entry of the query and all rows below it are 0."
     )
 
     samples: int = 64
@@ -70,12 +80,24 @@ class Lemma31(Windows):
         off = heads.entries_off(repaired_BTH, expected_BTH) + heads.entries_off(
             printed_BTH[:, :rows], expected_BTH[:, :rows]
         )
-        exact = "counted; float64 is exact: factors are 0 and 1, and of each sum one term is not zero"
+        exact = (
+            "a count; float64 is exact here, because factors are 0 and 1 and each sum has one nonzero term"
+        )
         wrong = min(errors["printed_error"], errors["shifted_error"], errors["masked_error"])
         return finding(
-            [tried(entries_off=off).at_most(0.5, exact), tried(**errors)],
+            [
+                tried(entries_off=off)
+                .means(
+                    "number of entries in which the repaired heads, and the first rows of the shifted "
+                    "ones, are wrong"
+                )
+                .at_most(0.5, exact),
+                tried(**errors).means(**MEANINGS),
+            ],
             Control(
-                "least error of the heads as printed, with a shift, and under a causal mask", wrong, wrong > 0
+                "the least error of the heads as printed, with a shift, and under a causal mask",
+                wrong,
+                wrong > 0,
             ),
             remarks=REMARKS,
         )

@@ -36,7 +36,9 @@ class Lemma41(Windows):
     """Settings: setting, window s, length T, dim, seed, samples (drawn systems in c and d)."""
 
     reference = "Lemma 4.1, eqs. (11) to (13); Appendix D.3"
-    claim = "With weights of pattern (13) both sides of (11) vanish on the same checkerboard, (12)."
+    claim = (
+        "If the weights have pattern (13), both sides of (11) vanish at the entries of the checkerboard (12)."
+    )
 
     window: int = integer(3, 1, 5, "the searches take minutes")
     samples: int = 4000
@@ -55,14 +57,26 @@ class Lemma41(Windows):
         of_weights = "tried" if population.exact else "sampled"
         return finding(
             [
-                of_kind(of_weights, **{f"left_{sides.unit}": left}).at_most(bound, source),
-                of_kind(population.kind, **{f"right_{sides.unit}": sides.right()}).at_most(bound, source),
+                of_kind(of_weights, **{f"left_{sides.unit}": left})
+                .means(f"largest entry of the left side of (11) on the checkerboard, {sides.scale}")
+                .at_most(bound, source),
+                of_kind(population.kind, **{f"right_{sides.unit}": sides.right()})
+                .means(f"largest entry of the right side of (11) on the checkerboard, {sides.scale}")
+                .at_most(bound, source),
                 evidence.grid_error(self.law, self.seed),
-                exact(forced_zeros=int(forced_zeros(self.window).sum())),
-                searched(**gradients),
+                exact(forced_zeros=int(forced_zeros(self.window).sum())).means(
+                    "number of entries of the checkerboard"
+                ),
+                searched(**gradients).means(
+                    gradient_in_X_at_best_head="norm of the gradient in X_k at the best head of (13), "
+                    "over that at 0",
+                    gradient_in_weights_at_best_head="norm of the gradient in b and a_k there, over that "
+                    "in X_k at 0",
+                ),
             ],
             Control(
-                f"largest left {sides.unit} of {DRAWS} draws of weights without the pattern",
+                f"the largest entry of the left side for {DRAWS} random weights without the pattern, "
+                f"{sides.scale}",
                 control,
                 control > bound,
             ),
@@ -83,14 +97,13 @@ class Lemma41(Windows):
 
 def _remarks(in_X: float) -> list[str]:
     remarks = [
-        "Y_0 Y_0^T in (10) to (12) stands for the sum over the context, without the query's column: "
-        "(38). (46) sums p from 0; it is from 1. (36) and (10) drop the 1/2 of (9).",
-        "(51) prints b = (b_1, 0, b_2, ...): its third entry is b_3.",
+        "Y_0 Y_0^T in (10) to (12) means the sum over the context without the column of the query, as in "
+        "(38). The sum over p in (46) must start at 1, not 0. (36) and (10) omit the 1/2 of (9).",
+        "(51) prints b = (b_1, 0, b_2, ...); the third entry is b_3.",
     ]
     if in_X > 1e-6:
         remarks.append(
-            "(11) is sufficient, not necessary: at the best head of the pattern the gradients in b and "
-            "a_k vanish, that in X_k does not "
-            f"({in_X:.2g} of its norm at 0)."
+            "(11) is sufficient and not necessary: at the best head of the pattern the gradients in b and "
+            f"a_k vanish, but the gradient in X_k does not ({in_X:.2g} of its norm at 0)."
         )
     return remarks

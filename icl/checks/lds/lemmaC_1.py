@@ -24,12 +24,13 @@ from icl.random import generator
 from icl.tasks.dynamical_system import SETTINGS
 from icl.theory.quadratic import EPSILON
 
-SOURCE = "rounding: 2^-52 d times the largest singular value, what a zero one would be computed as"
+SOURCE = "rounding of a zero singular value: 2^-52 d times the largest one"
 REMARKS = [
-    "In (a) c = (1, ..., 1) is no draw from a density (Assumption 3.2); E.1 covers it: the "
-    "eigenvalues alone are enough, O is then Vandermonde's matrix.",
-    "Almost sure is not well conditioned: O's singular values span many orders already at d = 5, "
-    "and an estimate of the states from d observations would be useless.",
+    "In setting (a), c = (1, ..., 1) is not drawn from a density, as Assumption 3.2 requires. Appendix "
+    "E.1 covers this case: distinct eigenvalues suffice, because O is then a Vandermonde matrix.",
+    "Observability with probability one does not mean a well-conditioned O: its singular values span many "
+    "orders of magnitude already at d = 5, so that the states cannot be estimated from d observations in "
+    "practice.",
 ]
 
 
@@ -38,7 +39,10 @@ class LemmaC1:
     """Settings: dim, drawn systems of each setting (`samples`), seed; setting null is all four."""
 
     reference = "Lemma C.1; Assumptions 3.1 and 3.2, eq. (5); Appendix E.1"
-    claim = "A system drawn by Assumption 3.2 is observable with probability one: O has rank d."
+    claim = (
+        "A system (A, c) drawn under Assumption 3.2 is observable with probability one: the observability "
+        "matrix has rank d."
+    )
 
     setting: str | None = None
     dim: int = integer(5, 1, 8, "O's smallest singular value is lost in rounding")
@@ -60,16 +64,27 @@ class LemmaC1:
             hautus[name] = float(hautus_ratio(A_QDD, c_QD).min())
             off[name] = systems_off(name, generator(self.seed, "check"), A_QDD, c_QD)
         zero = self.dim * EPSILON
-        ranks = tried(least_ratio=min(ratios.values()), least_hautus=min(hautus.values()))
+        ranks = tried(least_ratio=min(ratios.values()), least_hautus=min(hautus.values())).means(
+            least_ratio="least ratio of the smallest to the largest singular value of O, over all systems",
+            least_hautus="least such ratio of [A - v I; c^T] over all systems and eigenvalues v",
+        )
         return finding(
             [
                 ranks.above(zero, SOURCE, otherwise="undecided"),
-                tried(systems_off=max(off.values())).at_most(1.0, "rounding, of the systems by LAPACK"),
-                tried(least_ratio_by_setting=ratios, least_hautus_by_setting=hautus),
-                exact(systems=self.samples),
+                tried(systems_off=max(off.values()))
+                .means("largest difference of the drawn systems from LAPACK's, over its rounding error")
+                .at_most(1.0, "rounding of the LAPACK routines"),
+                tried(least_ratio_by_setting=ratios, least_hautus_by_setting=hautus).means(
+                    least_ratio_by_setting="least ratio of singular values of O, by setting",
+                    least_hautus_by_setting="least ratio of singular values of [A - v I; c^T], by setting",
+                ),
+                exact(systems=self.samples).means("number of drawn systems of each setting"),
             ],
             self._control(zero),
-            notes=["A full rank in every drawn system is evidence, no proof: a null set is never drawn."],
+            notes=[
+                "Full rank of every drawn system is evidence and not a proof, because a null set is "
+                "never drawn."
+            ],
             remarks=REMARKS,
         )
 
@@ -84,4 +99,4 @@ class LemmaC1:
             v_QD[:, 1] = v_QD[:, 0]
             ratio_Q, text = rank_ratio(observability(torch.diag_embed(v_QD), c_QD)), "a repeated eigenvalue"
         largest = float(ratio_Q.max())
-        return Control(f"largest ratio of 1000 systems with {text}", largest, largest <= zero)
+        return Control(f"the largest ratio over 1000 systems with {text}", largest, largest <= zero)

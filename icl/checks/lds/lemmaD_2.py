@@ -41,7 +41,7 @@ class LemmaD2(NoisySequences):
     """Settings: setting, length T, dim, seed, samples (systems simulated), noise levels."""
 
     reference = "Lemma D.2, eq. (26)"
-    claim = "E[y_i y_j] is eq. (26)."
+    claim = "The second moments E[y_i y_j] of the observations are given by eq. (26)."
 
     samples: int = integer(8000, 100, 10**8)
 
@@ -51,29 +51,43 @@ class LemmaD2(NoisySequences):
 
     def measure(self) -> Finding:
         T = self.law.length
-        mean = exact(mean_error=closed_form_error(self.law)) if self.law.has_independent_modes else exact()
+        mean = (
+            exact(mean_error=closed_form_error(self.law)).means(
+                "largest difference of the mean of (26) over systems by quadrature from the closed form"
+            )
+            if self.law.has_independent_modes
+            else exact()
+        )
         control = self._compare(LEFT, "control")
         return finding(
             [
-                tried(recursion_error=self._recursion_error()).at_most(
+                tried(recursion_error=self._recursion_error())
+                .means(
+                    "largest difference of (26) from the recursion of the state covariance, relative to "
+                    "its terms"
+                )
+                .at_most(
                     EPSILON * 8 * T * self.law.states,
-                    "rounding: 2^-52 times 8 T d operations an entry, shares of the norms of its terms",
+                    "rounding: 2^-52 times 8 T d operations per entry, relative to its terms",
                 ),
                 mean.at_most(
                     EPSILON * (12 * T + 64),
-                    "rounding: 2^-52 times 12 T operations and 64 of a rule's weight, shares of the terms",
+                    "rounding: 2^-52 times 12 T operations and 64 of a quadrature weight, relative to the "
+                    "terms",
                 ),
-                self._compare(1.0, "eval").numbers("sampled"),
+                self._compare(1.0, "eval").numbers("sampled", "the scaled second moments of (26)"),
             ],
             Control(
-                f"the same for (26) with a quarter of {self._largest}, its largest term, in standard errors",
+                f"the deviation in standard errors with a quarter of {self._largest}, the largest term of "
+                "(26)",
                 control.z,
                 control.verdict == "fails",
             ),
             notes=[
-                f"(26) is written out for {SYSTEMS} systems; all that are simulated have C by the recursion."
+                f"Eq. (26) is written out for {SYSTEMS} systems; the covariances of the simulated ones "
+                "come from the recursion of the state covariance."
             ],
-            remarks=["(26) counts from y_0; a sequence y_1 .. y_T has its entries i, j >= 1."],
+            remarks=["Eq. (26) starts at y_0; a sequence y_1 .. y_T has the entries i, j >= 1."],
         )
 
     @cached_property

@@ -36,7 +36,10 @@ class LemmaD3(Sequences):
     """Settings: setting, length T, dim, seed, samples (drawn systems)."""
 
     reference = "Lemma D.3; Assumption 3.2"
-    claim = "E[y_i y_j], E[y_i y_j y_k y_l] and the sixth moments are 0 where the sum of the indices is odd."
+    claim = (
+        "The moments of the observations of order 2, 4 and 6 are zero where the sum of the indices is "
+        "odd: E[y_i y_j] = 0 for odd i + j, and likewise for four and six indices."
+    )
 
     samples: int = integer(2000, 100, 10**8)
 
@@ -51,25 +54,32 @@ class LemmaD3(Sequences):
         return finding(
             [
                 self._exact(tuples) if self.law.has_independent_modes else exact(),
-                self._compare(self.law, tuples, "eval", self.samples).numbers("sampled"),
+                self._compare(self.law, tuples, "eval", self.samples).numbers(
+                    "sampled", "0, the stated moment,"
+                ),
             ],
             Control(
-                "eigenvalues uniform on [0, 1]: largest deviation from 0, in standard errors",
+                "the deviation in standard errors for eigenvalues that are uniform on [0, 1]",
                 control.z,
                 control.verdict == "fails",
             ),
-            notes=[f"{TUPLES} index tuples of each order, drawn at random among those of odd sum."],
+            notes=[f"For each order, {TUPLES} index tuples with an odd sum are drawn at random."],
             remarks=[
-                "Only the symmetry of A is used: A and -A of the same law. So the moments vanish given |c|, "
-                "given any even function of A, and without any of the lemma's other assumptions.",
+                "The proof needs only that A and -A have the same law. Therefore the moments also vanish "
+                "given c and given any even function of A, without the other assumptions of the lemma.",
             ],
         )
 
     def _exact(self, tuples: dict[int, Tensor]) -> Numbers:
         covariances = covariances_of_independent_modes(**self.law.mode_arguments())
         shares = {f"exact_order_{order}": largest_share(covariances, K) for order, K in tuples.items()}
-        source = "rounding: 64 * 2^-52, shares of the terms' sizes, the rules' weights of both signs"
-        return tried(**shares).at_most(64 * EPSILON, source)
+        source = "rounding: 64 * 2^-52, relative to the terms, negative quadrature weights included"
+        meanings = {
+            f"exact_order_{order}": f"largest moment of order {order} with an odd index sum, relative to "
+            "its terms"
+            for order in tuples
+        }
+        return tried(**shares).means(**meanings).at_most(64 * EPSILON, source)
 
     def _compare(
         self, law: DynamicalSystemLaw, tuples: dict[int, Tensor], role: str, systems: int

@@ -1,4 +1,4 @@
-"""lds, which single head on AR(s) tokens is the best for s >= 2, one of pattern (13) or not.
+"""lds, the best single head on AR(s) tokens for s >= 2, of pattern (13) or not: a statement of this project.
 
 Section 4 leaves it open, and what more heads would gain.
 
@@ -29,14 +29,36 @@ from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.theory.quadratic import EPSILON
 
+MEANINGS = {
+    "best_single_head": "least risk found for one head",
+    "best_of_pattern": "least risk found for one head of pattern (13)",
+    "best_of_other_checkerboard": "least risk found for one head of the other checkerboard",
+    "off_support": "largest entry of the best head outside (13), as a share of the largest of its matrix",
+    "two_heads": "least risk found for two heads",
+    "gain_of_second_head": "relative decrease of the risk by a second head",
+    "excess_over_bound": "relative excess of one head over the convex bound for any number of heads",
+    "two_heads_excess_over_bound": "relative excess of two heads over that bound",
+    "hessian_smallest": "smallest eigenvalues of the Hessian at the best head, as shares of the largest",
+    "W_V_last_column": "last column of W_V of the best head",
+    "W_QK": "rows of W_QK of the best head",
+    "pattern_W_V_last_column": "last column of W_V of the best head of (13)",
+    "pattern_W_QK": "rows of W_QK of the best head of (13)",
+    "values_of_restarts": "risks at which the starts for one head end",
+}
+
 
 @dataclass(eq=False)
 class OptimumS(Windows):
     """Settings: setting, window s (2 to 5), length T, dim, seed, samples (drawn systems in c and d), restarts
     of each search."""
 
-    reference = "Section 4, eqs. (11) and (13); Section 6, first limitation"
-    claim = "The best single linear attention head on AR(s) tokens, s >= 2, is of pattern (13)."
+    reference = (
+        "This project's statement; beside section 4, eqs. (11) and (13), and section 6, first limitation"
+    )
+    claim = (
+        "This project's statement, beside section 4 of lds: for s >= 2 the best single head of linear "
+        "attention on AR(s) tokens has pattern (13)."
+    )
 
     window: int = integer(2, 2, 5, "the searches take minutes")
     samples: int = 4000
@@ -59,14 +81,17 @@ class OptimumS(Windows):
         if population.exact and excess > rounding and self._all_above(heads, heads.single.value):
             verdict = "fails"
         source = (
-            "rounding of the form's least value twice and of a risk"
+            "rounding of two least values and of a risk"
             if population.exact
-            else f"rounding; drawn systems add a 99.9 % interval of +- {CONFIDENCE * heads.excess_stderr:.2g}"
+            else "rounding; the drawn systems add a 99.9 % interval of +- "
+            f"{CONFIDENCE * heads.excess_stderr:.2g}"
         )
         found = "searched" if population.exact else "sampled"
         return finding(
             [
-                of_kind(found, pattern_excess=excess).judged(verdict, "<", rounding, source),
+                of_kind(found, pattern_excess=excess)
+                .means("risk of the best head of (13) found minus the risk of the best head found")
+                .judged(verdict, "<", rounding, source),
                 evidence.grid_error(self.law, self.seed),
                 evidence.means_error(self.law, self.seed) if self.law.has_independent_modes else exact(),
                 of_kind(
@@ -74,16 +99,21 @@ class OptimumS(Windows):
                     convex_bound=bound.value,
                     zero_risk=risk.constant,
                     condition=bound.condition,
+                ).means(
+                    convex_bound="least value of the convex form, a lower bound for any number of heads",
+                    zero_risk="risk of the prediction 0",
+                    condition="condition number of the convex form",
                 ),
-                of_kind(found, **heads.describe()),
+                of_kind(found, **heads.describe()).means(**MEANINGS),
             ],
             self._control(heads, rounding, verdict),
             notes=[population.note, self._how_decided(verdict)],
             remarks=[
                 *self._on_pattern(heads.off > SUPPORT and excess > rounding, excess / heads.single.value),
                 *self._on_one_head(heads.single.value - bound.value > rounding, heads.gains),
-                "Sums of y_t y_(t+k) over shifted windows differ at their ends only, so the risk is nearly "
-                f"flat along such shifts: the form's condition is {bound.condition:.2g}.",
+                "Sums of y_t y_(t+k) over shifted windows differ only at their ends, so the risk is "
+                "nearly flat along such shifts: the condition number of the quadratic form is "
+                f"{bound.condition:.2g}.",
             ],
         )
 
@@ -95,36 +125,41 @@ class OptimumS(Windows):
     def _control(self, heads: BestHeads, rounding: float, verdict: str) -> Control:
         if verdict == "fails":
             attained = not self._all_above(heads, heads.pattern.value)
-            text = "the same of a level above the head of (13) that was found"
+            text = "the same certificate at a level above the head of (13) that was found"
             return Control(text, heads.excess / 2, attained)
         other = heads.other.value - heads.pattern.value
-        text = "risk of the best head of the other checkerboard (b on the parity of s) minus that of (13)"
+        text = "the risk of the best head of the other checkerboard, b on the parity of s, minus that of (13)"
         return Control(text, other, abs(other) > rounding)
 
     def _how_decided(self, verdict: str) -> str:
         if verdict == "fails":
-            return "No head of (13) has a risk as low as the head found: for all of them, by eigenvalues."
+            return (
+                "A certificate by eigenvalues shows that every head of (13) has a larger risk than the "
+                "head found."
+            )
         if verdict == "holds":
-            return "A head of (13) attains the convex bound: no layer is better."
+            return "A head of (13) attains the convex lower bound, so no layer is better."
         return (
-            f"Best of {self.restarts} starts of each search: evidence, no proof. A larger check.restarts may "
-            "find a head below all of (13)'s, which refutes; that there is none takes a bound over all b."
+            f"undecided: the heads are the best of {self.restarts} starts per search, which is no proof. "
+            "With more starts (check.restarts) a head below every head of (13) may be found, which would "
+            "refute the statement; to prove it takes a bound over all b."
         )
 
     def _on_pattern(self, beaten: bool, relative: float) -> list[str]:
         if not beaten:
             return []
         return [
-            f"At s = {self.window} pattern (13) is not optimal: the best head found has b on the entries of "
-            f"the other parity, one step earlier, and {relative:.2g} of the risk less. Restricting "
-            "the search to (13) excludes it; the two differ by a shift of the window."
+            f"At s = {self.window} pattern (13) is not optimal: the best head found has b on the entries "
+            f"of the other parity, one step earlier, and a risk that is lower by {relative:.2g} of it. A "
+            "search restricted to (13) excludes this head; the two differ by a shift of the window."
         ]
 
     def _on_one_head(self, beaten: bool, gains: dict[str, float]) -> list[str]:
         if not beaten:
             return []
         return [
-            f"One head is not enough: the bound is {gains['excess_over_bound']:.3g} below it "
-            f"relatively, two heads come within {gains['two_heads_excess_over_bound']:.2g}. So (11) "
-            "cannot be solved by one head here: it is sufficient for optimality, not necessary."
+            "One head does not suffice: its relative excess over the convex bound is "
+            f"{gains['excess_over_bound']:.3g}, that of two heads "
+            f"{gains['two_heads_excess_over_bound']:.2g}. So one head cannot solve (11) here, which is "
+            "sufficient for optimality and not necessary."
         ]

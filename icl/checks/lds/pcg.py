@@ -33,9 +33,17 @@ from icl.theory.quadratic import EPSILON
 
 LEAST_SAMPLES = 320
 BEATEN = (
-    "the median distance from one gradient step, which the reading must beat: 99.9 % intervals of "
-    "both medians, between order statistics"
+    "the median distance from one gradient step: 99.9 % intervals of both medians, between order statistics"
 )
+
+METHODS = {"pcg": "two PCG steps", "gd": "one gradient step", "plain_cg": "two plain CG steps"}
+MEANINGS = {
+    "predictor_error": "largest difference of the layer from w = P H q + ..., relative to its terms",
+    "gamma_error": "largest difference of the layer from (17) with Gamma + P, relative to its terms",
+    "e3_error": "largest difference of the layer from (17) with the P' of E.3, relative to its terms",
+    "expansion_error": "largest difference of two PCG steps from the expansion of E.2, relative to its terms",
+    "printed_17_error": "largest difference of the layer from (17) as printed, relative to its terms",
+}
 
 
 @dataclass(eq=False)
@@ -45,9 +53,9 @@ class Pcg(Windows):
 
     reference = "Section 5, eqs. (15) to (17); Appendices E.2 and E.3"
     claim = (
-        "A layer of pattern (13), s >= 2, predicts by (17) and resembles two steps of preconditioned "
-        "conjugate gradients on L_AR(s), preconditioner P^-1, first direction q: it is nearer to them than "
-        "to one gradient step."
+        "For s >= 2 a layer of pattern (13) predicts by (17), and its predictions are closer to two steps "
+        "of preconditioned conjugate gradients on L_AR(s), with preconditioner P^-1 and first direction "
+        "q, than to one step of gradient descent."
     )
 
     window: int = integer(2, 2, 5, "the searches take minutes")
@@ -73,30 +81,44 @@ class Pcg(Windows):
         distances, intervals = distances_from_layer(population, y_RBT, (b_P, a_KP), eta)
         # Each side sums N products a Gram entry and s an entry of H q, P H q or a quotient: four such sums.
         bound = EPSILON * 8 * (self.law.context + 4 * self.window)
-        source = "rounding: 2^-52 times 8 (N + 4 s), errors as shares of the sizes of all terms"
+        source = "rounding: 2^-52 times 8 (N + 4 s), relative to the terms"
         errors, printed = identity_errors(y_RBT[:, :64], b_P, a_KP)
         kalman = compare_kalman(self.law, systems)
         # The identities are the algebra of the claim; where they stand, the distances are what it says.
         return finding(
             [
-                sampled(distance_pcg=distances["pcg"]).judged(
-                    _is_nearer(intervals["pcg"], intervals["gd"]), "<", distances["gd"], BEATEN
-                ),
-                tried(identity_error=max(errors.values())).at_most(bound, source),
+                sampled(distance_pcg=distances["pcg"])
+                .means("median distance of the layer from two PCG steps, over the layer's root mean square")
+                .judged(_is_nearer(intervals["pcg"], intervals["gd"]), "<", distances["gd"], BEATEN),
+                tried(identity_error=max(errors.values()))
+                .means("largest error of the three identities, relative to its terms")
+                .at_most(bound, source),
                 kalman,
-                tried(**errors, printed_17_error=printed),
+                tried(**errors, printed_17_error=printed).means(**MEANINGS),
                 *risks(population, coefficients(b_P, a_KP), eta),
-                sampled(distance_gd=distances["gd"], distance_plain_cg=distances["plain_cg"]),
-                sampled(**{f"distance_{name}_interval": ends for name, ends in intervals.items()}),
+                sampled(distance_gd=distances["gd"], distance_plain_cg=distances["plain_cg"]).means(
+                    distance_gd="median distance of the layer from one gradient step, over the layer's "
+                    "root mean square",
+                    distance_plain_cg="median distance of the layer from two plain CG steps, over the "
+                    "layer's root mean square",
+                ),
+                sampled(**{f"distance_{name}_interval": ends for name, ends in intervals.items()}).means(
+                    **{
+                        f"distance_{name}_interval": "99.9 % interval of the median distance from "
+                        f"{METHODS[name]}"
+                        for name in intervals
+                    }
+                ),
             ],
             Control(
-                "(17) as printed, (Gamma H + P) H q + ..., against the layer, as a share of the terms' sizes",
+                "the error of (17) as printed, (Gamma H + P) H q + ..., relative to its terms",
                 printed,
                 printed > bound,
             ),
             notes=[
                 population.note,
-                f"Distances: {self.samples} simulated sequences, the best head of (13) that a search found.",
+                f"Distances are medians over {self.samples} simulated sequences, for the best head of (13) "
+                "that a search found.",
             ],
             remarks=_remarks(kalman[1].value, distances),
         )
@@ -109,15 +131,16 @@ def _is_nearer(one: list[float], other: list[float]) -> str:
 def _remarks(ratio: float, distances: dict[str, float]) -> list[str]:
     return [
         "(17) as printed is wrong: with P' = Gamma H the term c_N g0 p is not P' H q but Gamma H q. The "
-        "right form is (Gamma + P) H q + ...; E.3's P', another matrix, does satisfy P' H q = c_N g0 p.",
-        "In (15) and (60) the vector called the gradient of L_AR(s) at 0 is minus the gradient; f in E.2 "
-        "has + b^T w where r_0 = b - A w_0 belongs to - b^T w.",
-        "Algorithm 1's step size must divide by d_i^T z_i, not d_0^T z_0. That P' is invertible, as "
-        "Section 5 assumes, can only be meant of P: Gamma and P' have rank one.",
-        "(2)'s gain needs sigma_v^2 where it prints sigma_v: the filter so printed has "
+        "correct form is (Gamma + P) H q + ...; the other matrix P' of appendix E.3 does satisfy P' H q = "
+        "c_N g0 p.",
+        "In (15) and (60) the vector called the gradient of L_AR(s) at 0 is minus the gradient. In E.2, f "
+        "has + b^T w, but r_0 = b - A w_0 belongs to - b^T w.",
+        "The step size in Algorithm 1 must divide by d_i^T z_i, not by d_0^T z_0. Section 5 assumes that "
+        "P' is invertible; this can only refer to P, because Gamma and P' have rank one.",
+        "The gain in (2) needs sigma_v^2 instead of sigma_v: the filter as printed has "
         f"{ratio:.3f} times the squared error.",
-        f"A resemblance, no identity: half of the sequences are more than {distances['pcg']:.2g} "
-        "of the layer's root mean square away from the two steps, and more than "
-        f"{distances['gd']:.2g} from one step of descent. (17) is quadratic in the Gram matrix, "
-        "the steps divide by it.",
+        "The layer resembles the two steps but does not equal them. Half of the sequences differ by more "
+        f"than {distances['pcg']:.2g} of the layer's root mean square from the two steps, and by more than "
+        f"{distances['gd']:.2g} from one gradient step: (17) is quadratic in the Gram matrix, whereas the "
+        "steps divide by it.",
     ]

@@ -49,11 +49,12 @@ class Theorem41(NoisySequences):
 
     reference = "Theorem 4.1, eq. (14); Appendix D.4"
     claim = (
-        "On AR(1) tokens eq. (14) minimises the loss of a single linear attention layer over all W_V and "
-        "W_QK, and its forward pass is one step of gradient descent on L_AR(1) from 0."
+        "On AR(1) tokens eq. (14) is a global minimum of the population risk of one layer of linear "
+        "attention over all W_V and W_QK, and its forward pass is one step of gradient descent on L_AR(1) "
+        "from 0."
     )
 
-    claim_of_weights = "These weights predict as eq. (14) does."
+    claim_of_weights = "These weights make the predictions of eq. (14)."
 
     spectrum: str | list[float] = "uniform"
     samples: int = 4000
@@ -94,11 +95,11 @@ class Theorem41(NoisySequences):
             [eq14.row_against_14(population, x_KS / 2) for x_KS in points],
             Bound(
                 DISTANCE,
-                "root mean square difference of the predictions from those of (14), as a share of theirs, "
-                f"with the tolerance of ahn's figures; and the risk within {EXCESS:.0%} of (14)'s",
+                "the tolerance of ahn's figures, of the relative root mean square difference of the "
+                f"predictions from those of (14); and the risk within {EXCESS:.0%} of that of (14)",
                 "distance",
             ),
-            "distance of the same weights with W_QK halved",
+            "the distance of the same weights with W_QK halved",
             notes=[population.note],
             kinds=dict.fromkeys(COLUMNS, population.kind),
         )
@@ -109,7 +110,13 @@ class Theorem41(NoisySequences):
         off_B = eq14.predictions(prompt, c) - GradientDescent(c, 1).predict(prompt)[0]
         sizes_B = eq14.predictions(evidence.absolute(prompt), abs(c))
         bound = path_rounding(2 * (self.law.context + 8))
-        return tried(gd_error=float((off_B / sizes_B).abs().max())).at_most(bound, PATH)
+        return (
+            tried(gd_error=float((off_B / sizes_B).abs().max()))
+            .means(
+                "largest difference of the layer of eq. (14) from one gradient step, relative to its terms"
+            )
+            .at_most(bound, PATH)
+        )
 
     def _formulas(self, population: Population, c: float) -> list[Numbers]:
         """Compare Isserlis with a grid of tokens, losses with simulated tokens, and the mean over systems
@@ -118,13 +125,16 @@ class Theorem41(NoisySequences):
         points = [(b_P, factor * c * a_P[None]) for factor in (0.0, 1.0, 3.0)]
         systems = max(200, self.samples // 4)
         tokens = evidence.losses_on_tokens(self.law, points, self.seed, systems)
-        numbers = [evidence.grid_error(self.law, self.seed), tokens.numbers("tokens")]
+        numbers = [
+            evidence.grid_error(self.law, self.seed),
+            tokens.numbers("tokens", "the risk given the system"),
+        ]
         if self.law.has_independent_modes:
             numbers.append(evidence.means_error(self.law, self.seed))
         if population.exact:
             points_KS = [coefficients(*point) for point in points]
             drawn = risks_over_systems(population, points_KS, self.seed, systems)
-            numbers.append(drawn.numbers("systems"))
+            numbers.append(drawn.numbers("systems", "the exact risk"))
         return numbers
 
     def _control(self, population: Population, x_KS: Tensor) -> Control:
@@ -133,32 +143,34 @@ class Theorem41(NoisySequences):
         part = population.moments
         if not population.exact:
             z = float(eq14.moments_z(population, [1])[0])
-            text = "odd_moments_z of an even moment of the same systems, E[y_(T-1)^2 G_12^2]"
+            text = "the same deviation of an even moment of the same systems, E[y_(T-1)^2 G_12^2]"
             return Control(text, z, z > quantile(4))
         off_KS = x_KS.clone()
         off_KS[0, 1] += float((part.constant / part.form_KSKS[0, 1, 0, 1]).sqrt())
         norm = float(eq14.gradient(part, off_KS).norm())
-        text = "gradient norm at (14) plus the weight that predicts y_T's size"
+        text = "the gradient norm at eq. (14) plus a weight of the size of y_T"
         return Control(text, norm, norm > 64 * EPSILON * eq14.size_of_gradient(population, off_KS))
 
     def _remarks(self, population: Population, c: float) -> list[str]:
         remarks = [
-            "Optimal up to rescaling and up to exchanging b (W_V's last column) with a (the first row of "
-            "W_QK): <G, b a^T> = <G, a b^T>. The mirror image, W_V = [[0, 1], [0, 0]] and W_QK = "
-            "[[0, c], [0, 0]], is another optimum that the theorem does not list; training finds either.",
-            "The indices of (14) start at y_1 = c^T x_1 + v_1; Lemmas D.2 and D.3 start at y_0.",
+            "The optimum is unique only up to rescaling and up to exchanging b, the last column of W_V, "
+            "with a, the first row of W_QK, because <G, b a^T> = <G, a b^T>. The mirror image, W_V = [[0, "
+            "1], [0, 0]] and W_QK = [[0, c], [0, 0]], is another optimum, which the theorem does not "
+            "list; training finds either.",
+            "The indices in (14) start at y_1 = c^T x_1 + v_1; those of Lemmas D.2 and D.3 start at y_0.",
         ]
         if c == 0:
             remarks.append(
-                "The constant of (14) is 0 here: y_t y_(t+1) has no mean in common with what is to be "
-                "predicted, and every layer with W_QK = 0 is as good."
+                "The constant of (14) is 0 here: y_t y_(t+1) is uncorrelated with the target, and every "
+                "layer with W_QK = 0 has the same risk."
             )
         if population.exact:
             longer = Population(self.longer, self.samples, self.seed)
             plus, later, right = eq14.printed_denominators(population, longer)
             remarks.append(
-                "Appendix D.4 prints the denominator of (14) in two other ways, and both are zero by Lemma "
-                f"D.3: with '+' for the product of the two sums it is {plus:.2g}, with y_(T-1) y_T for "
-                f"y_(T-1)^2 it is {later:.2g} (against {right:.4g}). The main text's is right."
+                "Appendix D.4 prints the denominator of (14) in two other ways, both of which are zero by "
+                f"Lemma D.3: with '+' instead of the product of the two sums it is {plus:.2g}, with "
+                f"y_(T-1) y_T instead of y_(T-1)^2 it is {later:.2g} (the correct value is {right:.4g}). "
+                "The main text is right."
             )
         return remarks

@@ -25,10 +25,7 @@ from icl.theory.dynamical_system import covariance_of_modes, gram_moments, pairs
 
 GROWTH = 1.2  # of the control's one state: unstable
 FASTER = 0.5  # ends that do not grow give 1/N, products of independent errors only 1/sqrt(N)
-SOURCE = (
-    "between 1/N and no decay: the exponent must exceed 1/2, which a Gram matrix with independent errors of "
-    "order 1/sqrt(N) in each entry would have"
-)
+SOURCE = "the exponent of a Gram matrix whose entries have independent errors of order 1/sqrt(N)"
 
 
 @dataclass(eq=False)
@@ -36,7 +33,7 @@ class Toeplitz(Windows):
     """Settings: setting, window s, the shortest length T, dim, seed, samples (drawn systems in c and d)."""
 
     reference = "Section 5, eq. (15)"
-    claim = "The normalised Gram matrix of AR(s) tokens tends to a Toeplitz matrix as T grows."
+    claim = "As T grows, the normalised Gram matrix of the AR(s) tokens converges to a Toeplitz matrix."
 
     length: int = integer(30, 1, 50, "sequences four times as long fill the memory")
     dim: int = integer(5, 1, 20, "systems of long sequences take minutes")
@@ -56,9 +53,9 @@ class Toeplitz(Windows):
         control = self._control()
         return finding(
             [
-                of_kind(kind, exponent=self._exponent(distances, 0, -1)).above(
-                    FASTER, SOURCE, half_width=spread
-                ),
+                of_kind(kind, exponent=self._exponent(distances, 0, -1))
+                .means("exponent of the decay of the distance from Toeplitz in the number of tokens")
+                .above(FASTER, SOURCE, half_width=spread),
                 of_kind(
                     kind,
                     exponent_error=spread,
@@ -66,17 +63,21 @@ class Toeplitz(Windows):
                     exponents_between_lengths=[self._exponent(distances, i, i + 1) for i in range(2)],
                     distances=list(distances),
                     distances_stderr=list(errors),
+                ).means(
+                    exponent_error="half-width of the 99.9 % interval of the exponent",
+                    exponents_between_lengths="exponents between T and 2 T and between 2 T and 4 T",
+                    distances="relative distance of the Gram matrix from Toeplitz at T, 2 T and 4 T",
                 ),
-                exact(lengths=self.lengths),
+                exact(lengths=self.lengths).means("sequence lengths T, 2 T and 4 T"),
             ],
             Control(
-                f"exponent for one unstable state, |v| = {GROWTH}: its last products outweigh all others",
+                f"the exponent for one unstable state, |v| = {GROWTH}, where the last products dominate",
                 control,
                 control < FASTER,
             ),
             remarks=[
-                "The exponent is that of the ends over the sum: two products of about N on every diagonal.",
-                "(15)'s last column is minus the gradient of L_AR(s) at 0, in (60) likewise; see lds/pcg.",
+                "Neighbours on a diagonal differ by two of about N products, which gives the exponent 1.",
+                "The last column of (15), and of (60), is minus the gradient of L_AR(s) at 0; see lds/pcg.",
             ],
         )
 

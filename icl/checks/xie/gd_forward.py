@@ -24,10 +24,11 @@ from icl.checks.xie.support.yq_lsa import path_length
 from icl.errors import real, reals
 
 REMARKS = [
-    "(8) holds for any guess: the layer answers y_q plus -eta <grad R(w*), x_q>. It is the step's prediction "
-    "only if y_q = <w*, x_q>; with y_q = 0, as in 5.1.1 and 5.1.2, it is <w*, x_q> short of it.",
-    'Signs and factors behind "the gradient of the least-squares loss": to y_q is added minus eta times the '
-    "gradient of half the mean square over the C context tokens, the query masked.",
+    "Eq. (8) holds for every guess: the output is y_q - eta <grad R(w*), x_q>. This is the prediction "
+    "after the step only if y_q = <w*, x_q>; with y_q = 0, as in sections 5.1.1 and 5.1.2, <w*, x_q> is "
+    "missing.",
+    'Signs and factors of "the gradient of the least-squares loss": the layer adds to y_q minus eta times '
+    "the gradient of half the mean square over the C context tokens, without the query.",
 ]
 
 
@@ -39,7 +40,10 @@ class GDForward(AroundPrior):
     samples: int = integer(64, 1)
 
     reference = "Section 4.1, eqs. (7)-(10); Appendix B.1"
-    claim = "With y_q = <w*, x_q> the layer (7) is one step of gradient descent from w*, for any eta and C."
+    claim = (
+        "If y_q = <w*, x_q>, the output of the layer (7) is the prediction after one step of gradient "
+        "descent from w*, for every step size eta and every C."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,16 +70,26 @@ class GDForward(AroundPrior):
         least = float(np.min([error[name] for error in errors for name in rejected]))
         return finding(
             [
-                tried(max_error=max_error).at_most(bound, PATH),
+                tried(max_error=max_error)
+                .means(
+                    "largest difference of the layer's output from the gradient step, relative to its terms"
+                )
+                .at_most(bound, PATH),
                 tried(
                     max_error_tokens=parts["tokens"],
                     max_error_gram=parts["gram"],
                     max_error_trained_guess=parts["v"],
+                ).means(
+                    max_error_tokens="largest difference by the token path",
+                    max_error_gram="largest difference by the Gram path",
+                    max_error_trained_guess="largest difference of y_q-LSA with v = w*",
                 ),
-                exact(contexts=self.contexts, eta=self.etas),
+                exact(contexts=self.contexts, eta=self.etas).means(
+                    contexts="context lengths C", eta="step sizes"
+                ),
             ],
             Control(
-                f"error against {', '.join(rejected)}: the smallest at any C and eta", least, least > bound
+                f"the smallest error against {', '.join(rejected)}, over C and eta", least, least > bound
             ),
             remarks=REMARKS,
         )

@@ -35,8 +35,8 @@ class GdLowerBound(AroundPrior):
 
     reference = "Section 5.1.1; Figure 2 (b)"
     claim = (
-        "For w* != 0 and y_q = 0 the risk of one gradient step from w*, at its best eta, is strictly below "
-        "that of multi-head LSA, whatever its weights and number of heads."
+        "For w* != 0 and y_q = 0, the risk of one gradient step from w* with the best step size is "
+        "strictly less than the risk of multi-head LSA, for any weights and any number of heads."
     )
     needs_training = False  # true of any weights
 
@@ -64,22 +64,42 @@ class GdLowerBound(AroundPrior):
         ]
         return finding(
             [
-                exact(gap=case.gap).judged(
-                    strict_verdict(case.gap, case.gap_rounding), ">", case.gap_rounding, OF_THE_GAP
+                exact(gap=case.gap)
+                .means("least risk of multi-head LSA minus the risk of the gradient step")
+                .judged(strict_verdict(case.gap, case.gap_rounding), ">", case.gap_rounding, OF_THE_GAP),
+                exact(gap_error=error)
+                .means("difference of the gap from 2 |w*|^2 / (d C + 2)")
+                .at_most(case.gap_rounding, OF_THE_GAP),
+                exact(risks_error=off)
+                .means("largest difference of the two risks from their closed forms")
+                .at_most(case.rounding, SOURCE),
+                tried(largest_undercut=undercut)
+                .means("amount by which random weights near the best ones have a smaller risk than these")
+                .at_most(case.rounding, SOURCE),
+                exact(excess_of_the_step=excess)
+                .means(
+                    "excess of the step over the least risk of any heads, where the step is one of the heads"
+                )
+                .at_most(of_excess, OF_EXCESSES),
+                exact(gd_risk=case.descent_risk, lsa_risk=case.least.value, predicted_gap=predicted).means(
+                    gd_risk="risk of one gradient step from w* with the best step size",
+                    lsa_risk="least risk of multi-head LSA",
+                    predicted_gap="closed form 2 |w*|^2 / (d C + 2) of the gap",
                 ),
-                exact(gap_error=error).at_most(case.gap_rounding, OF_THE_GAP),
-                exact(risks_error=off).at_most(case.rounding, SOURCE),
-                tried(largest_undercut=undercut).at_most(case.rounding, SOURCE),
-                exact(excess_of_the_step=excess).at_most(of_excess, OF_EXCESSES),
-                exact(gd_risk=case.descent_risk, lsa_risk=case.least.value, predicted_gap=predicted),
-                exact(relative_gap=case.gap / case.descent_risk, best_eta=step),
-                exact(eta_from=step - reach, eta_to=step + reach),
-                tried(least_excess_around_best_weights=around),
+                exact(relative_gap=case.gap / case.descent_risk, best_eta=step).means(
+                    relative_gap="gap over the risk of the step", best_eta="best step size"
+                ),
+                exact(eta_from=step - reach, eta_to=step + reach).means(
+                    eta_from="least step size at which the step has a smaller risk than any LSA",
+                    eta_to="largest step size at which the step has a smaller risk than any LSA",
+                ),
+                tried(least_excess_around_best_weights=around).means(
+                    "least excess over the step of random weights near the best ones"
+                ),
             ],
             Control(
-                "smallest of what must be seen, over its bound: the gap, beside the excess of the step where "
-                "it is among the heads (w* = 0, or y_q = <w*, x_q>); and errors of 1e-10 in it and in the "
-                "risks' terms",
+                "the smallest ratio to its bound of the gap, where the step is among the heads (w* = 0, "
+                "or y_q = <w*, x_q>), and of errors of 1e-10 in the gap and in the terms of the risks",
                 min(
                     case.gap / max(rounding for _, rounding in none),
                     BLUR * predicted / case.gap_rounding,
@@ -88,10 +108,11 @@ class GdLowerBound(AroundPrior):
                 all(seen),
             ),
             remarks=[
-                "The paper has it from trained models only. It is exact: the least risk over all heads is "
-                "the minimum of a convex form, and exceeds the step's by 2 |w*|^2 / (d C + 2).",
-                f"The step needs its best eta: outside {step - reach:.4g} < eta < {step + reach:.4g} the "
-                "saturated model is better than the gradient step.",
+                "The paper concludes this from trained models. It is exact: the least risk over all heads "
+                "is the minimum of a convex form, and exceeds the risk of the step by 2 |w*|^2 / (d C + "
+                "2).",
+                f"The step size matters: outside {step - reach:.4g} < eta < {step + reach:.4g} multi-head "
+                "LSA with enough heads is better than the gradient step.",
             ],
         )
 

@@ -28,16 +28,17 @@ from icl.theory.xie.initial_guess import gap, gd_risk, optimal_matrices
 MAX_HEADS = 1000
 PAIRS = 32
 SOURCE = (
-    "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed it, and "
-    "agree with d + |w*|^2 less the closed form of the risk at the points"
+    "rounding of a risk, 2^-52 times the number and size of its terms. The violation must also agree with "
+    "d + |w*|^2 minus the closed form of the risk at the points"
 )
 REMARKS = [
-    'A.4 argues that a bilinear function is "known to be not convex", hence neither is its composition with '
-    "a convex one. That does not follow: if the outer function is constant, the composition is convex. The "
-    "two points do prove the lemma, for every H and every law under which attention is of any use.",
-    "The lemma does not leave global optimality open, as the paper has it: in X_k = sum_h b_h a_hk^T the "
-    "risk is a convex quadratic form, so weights that attain its minimum are global minimisers, and from "
-    "H = d on there are some.",
+    'A.4 argues that a bilinear function is "known to be not convex", so its composition with a convex '
+    "function is not convex either. This does not follow: if the outer function is constant, the "
+    "composition is convex. The two points prove the lemma, for every H and for every law under which "
+    "attention reduces the risk.",
+    "The lemma does not leave global optimality open, as the paper says: in X_k = sum_h b_h a_hk^T the "
+    "risk is a convex quadratic form, so weights that attain its minimum are global minimisers, and such "
+    "weights exist for H >= d.",
 ]
 
 
@@ -48,7 +49,7 @@ class Lemma1(AroundPrior):
     heads: int = integer(11, 1, MAX_HEADS, "more only cost memory")
 
     reference = "Lemma 1; Appendix A.4"
-    claim = "The ICL risk of multi-head LSA is not convex in (P_h, Q_h), whatever the number of heads."
+    claim = "For every number of heads, the risk of multi-head LSA is not convex in (P_h, Q_h)."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,19 +67,31 @@ class Lemma1(AroundPrior):
         return finding(
             [
                 # two points without it prove nothing
-                exact(violation=measured).above(bound, SOURCE, otherwise="undecided"),
-                exact(violation_error=wrong).at_most(bound, SOURCE),
+                exact(violation=measured)
+                .means(
+                    "amount by which the risk at the midpoint exceeds the mean of the risks at the two points"
+                )
+                .above(bound, SOURCE, otherwise="undecided"),
+                exact(violation_error=wrong)
+                .means("difference of that amount from its closed form")
+                .at_most(bound, SOURCE),
                 exact(
                     predicted_violation=nothing - expected,
                     risk_at_points=[float(layer(*point)) for point in points],
                     risk_at_midpoint=float(layer(0 * P_HPP, 0 * Q_HPP)),
                     least_risk=least.value,
                     smallest_eigenvalue_in_X=eigenvalue,
+                ).means(
+                    predicted_violation="closed form of that amount",
+                    risk_at_points="risks at the two points (P, Q) and (-P, -Q)",
+                    risk_at_midpoint="risk at the midpoint, zero weights",
+                    least_risk="least risk of any heads",
+                    smallest_eigenvalue_in_X="smallest eigenvalue of the risk as a quadratic form in X_k",
                 ),
             ],
             Control(
-                "largest violation between random X_k, in which the same risk is convex: none above "
-                "rounding, nor a negative eigenvalue",
+                "the largest violation between random X_k, in which the risk is convex; neither a "
+                "violation above rounding nor a negative eigenvalue may be found there",
                 in_X,
                 in_X <= bound and eigenvalue > -rounding,
             ),

@@ -26,14 +26,14 @@ from icl.theory.xie.initial_guess import gd_risk
 
 PAIRS = 32
 SOURCE = (
-    "rounding of a risk: 2^-52 times the number and size of its terms. The violation must exceed it, and "
-    "agree with d, the risk at the midpoint, less that of one step of descent"
+    "rounding of a risk, 2^-52 times the number and size of its terms. The violation must also agree with "
+    "d, the risk at the midpoint, minus the risk of one gradient step"
 )
 REMARKS = [
     "In v alone the risk is convex, at any P and Q: a quadratic function of v whose second derivative is "
     "2 E (1 + <G, X_p>)^2 I, the same at every v.",
-    "The lemma does not make the global optimum undecidable, as section 4.2 has it: every y_q-LSA is a point "
-    "(X_k + v_k X_p, v) of a convex quadratic form, and one step of gradient descent attains its minimum "
+    "The lemma does not leave the global optimum open, as section 4.2 says: every y_q-LSA is a point (X_k "
+    "+ v_k X_p, v) of a convex quadratic form, and one step of gradient descent attains its minimum "
     "(xie/theorem4).",
 ]
 
@@ -43,7 +43,7 @@ class Lemma2(AroundPrior):
     """Settings: sizes, prior mean w* (or its norm), seed of the control's points."""
 
     reference = "Lemma 2; Appendix B.4"
-    claim = "The ICL risk of y_q-LSA is not convex in (P, Q, v)."
+    claim = "The risk of y_q-LSA is not convex in (P, Q, v)."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,18 +61,38 @@ class Lemma2(AroundPrior):
         return finding(
             [
                 # two points without it prove nothing
-                exact(violation=measured).above(bound, SOURCE, otherwise="undecided"),
-                exact(violation_error=wrong).at_most(bound, SOURCE),
+                exact(violation=measured)
+                .means(
+                    "amount by which the risk at the midpoint exceeds the mean of the risks at the two points"
+                )
+                .above(bound, SOURCE, otherwise="undecided"),
+                exact(violation_error=wrong)
+                .means(
+                    "largest difference of that amount, and of the risk at the midpoint, from their "
+                    "closed forms"
+                )
+                .at_most(bound, SOURCE),
                 exact(
                     predicted_violation=predicted,
                     risk_at_points=[float(self._risk(*point)) for point in points],
                     risk_at_midpoint=midpoint,
+                ).means(
+                    predicted_violation="closed form of that amount",
+                    risk_at_points="risks at the two points (P, Q, w*) and (-P, -Q, w*)",
+                    risk_at_midpoint="risk at the midpoint (0, 0, w*)",
                 ),
-                tried(violation_in_v=in_v, violation_in_X_and_v=in_X, smallest_eigenvalue_in_v=curvature),
+                tried(
+                    violation_in_v=in_v, violation_in_X_and_v=in_X, smallest_eigenvalue_in_v=curvature
+                ).means(
+                    violation_in_v="largest such amount between random points that differ in v alone",
+                    violation_in_X_and_v="largest such amount between random points in (X_k, v)",
+                    smallest_eigenvalue_in_v="least second derivative of the risk in v",
+                ),
             ],
             Control(
-                "largest violation between random points that differ in v alone, and in (X_k, v): none above "
-                "rounding, nor a negative second derivative in v",
+                "the largest violation between random points that differ in v alone, or in (X_k, v), "
+                "where the risk is convex; neither a violation above rounding nor a negative second "
+                "derivative may be found there",
                 max(in_v, in_X),
                 max(in_v, in_X) <= bound and curvature > 0,
             ),

@@ -1,4 +1,4 @@
-"""xie, Lemma 3: every y_q-LSA is a linear transformer block (30); and the converse, of which no word is said.
+"""xie, Lemma 3: every y_q-LSA is a linear transformer block (30); and the converse, which the paper omits.
 
 The block is one head, then a linear MLP; its query token ends in 0. Of W2^T W1 only the last row enters the
 prediction, and its first d entries are a guess v: one hidden unit is enough, and every block, of any width,
@@ -26,13 +26,20 @@ from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 
 REMARKS = [
-    "The converse holds too, at any hidden width: the classes are equal, and one hidden unit is enough. The "
-    "proof's invertible matrix (31) is not needed.",
-    "So section 4.2 cannot have both: if the optimum of LTB is a Newton step, it is that of y_q-LSA as well. "
-    "For x ~ N(0, I) the best preconditioner is a multiple of I: at the common optimum, of risk "
-    "d (d + 1)/(C + d + 1), the two steps are the same, and LTB closes the gap exactly as y_q-LSA does.",
-    "What is true: y_q-LSA has fewer parameters, by hidden (2d + 2) - d, for the same functions.",
+    "The converse is also true, at every hidden width: the two classes are equal, and one hidden unit "
+    "suffices. The invertible matrix (31) of the proof is not needed.",
+    "Section 4.2 contradicts this: if the optimum of LTB is a Newton step, it is the optimum of y_q-LSA "
+    "as well. For x ~ N(0, I) the best preconditioner is a multiple of I, so at the common optimum, of "
+    "risk d (d + 1)/(C + d + 1), the Newton step is the gradient step, and LTB closes the gap as y_q-LSA "
+    "does.",
+    "y_q-LSA has fewer parameters for the same functions, by hidden (2d + 2) - d.",
 ]
+
+MEANINGS = {
+    "least_risk": "least risk over all (X_k, v)",
+    "risk_yq_lsa": "risk of the gradient step as y_q-LSA",
+    "risk_block": "risk of the gradient step as a block",
+}
 
 
 @dataclass(eq=False)
@@ -43,7 +50,7 @@ class Lemma3(AroundPrior):
     samples: int = integer(64, 1, 100_000)
 
     reference = "Lemma 3; Appendix B.2, eqs. (30) and (31)"
-    claim = "Every y_q-LSA is a linear transformer block."
+    claim = "Every y_q-LSA is a linear transformer block, eq. (30)."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,16 +70,34 @@ class Lemma3(AroundPrior):
         control = float(np.min([error(lsa, wrong, prompt) for wrong in wrong_blocks(lsa)]))
         return finding(
             [
-                tried(max_error=max_error).at_most(rounding, PATH),
-                tried(max_error_converse=converse).at_most(rounding, PATH),
-                exact(largest_risk_difference=spread).at_most(risk_bound, ROUNDING_OF_RISKS),
-                exact(hidden=self.hidden, hidden_needed=block.hidden),
-                exact(rank_of_given_block=mlp_rank(given), rank_needed=mlp_rank(block)),
-                exact(**risks, risk_bound=risk_bound),
+                tried(max_error=max_error)
+                .means(
+                    "largest difference of a random y_q-LSA and its block on drawn prompts, relative to "
+                    "its terms"
+                )
+                .at_most(rounding, PATH),
+                tried(max_error_converse=converse)
+                .means(
+                    "largest difference of a random block and its y_q-LSA on drawn prompts, relative to "
+                    "its terms"
+                )
+                .at_most(rounding, PATH),
+                exact(largest_risk_difference=spread)
+                .means("largest difference of the least risks of both classes and of their convex bound")
+                .at_most(risk_bound, ROUNDING_OF_RISKS),
+                exact(hidden=self.hidden, hidden_needed=block.hidden).means(
+                    hidden="hidden width of the given block",
+                    hidden_needed="hidden width of the constructed block",
+                ),
+                exact(rank_of_given_block=mlp_rank(given), rank_needed=mlp_rank(block)).means(
+                    rank_of_given_block="rank of W_2^T W_1 of the given block",
+                    rank_needed="rank of W_2^T W_1 of the constructed block",
+                ),
+                exact(**risks, risk_bound=risk_bound).means(**MEANINGS),
             ],
             Control(
-                "error of the block that leaves the guess out of its keys, and of the one that leaves it out "
-                "of its MLP, the smaller",
+                "the smaller of the errors of two wrong blocks, without the guess in the keys and without "
+                "the guess in the MLP",
                 control,
                 control > rounding,
             ),

@@ -35,8 +35,8 @@ class Ltb(AroundPrior):
 
     reference = "Section 4.2; Appendix B.2, eq. (30)"
     claim = (
-        "The optimum of the linear transformer block is a Newton step and no gradient step, and does not "
-        "close the gap between one-step gradient descent and single-head LSA."
+        "The global optimum of the linear transformer block is a Newton step and not a step of gradient "
+        "descent, and it does not close the gap between one-step gradient descent and single-head LSA."
     )
 
     def __post_init__(self) -> None:
@@ -71,18 +71,34 @@ class Ltb(AroundPrior):
         verdict = "fails" if refuted else "holds" if open_gap else "undecided"
         return finding(
             [
-                exact(gap_left_by_block=left).judged(verdict, ">", of_left, ROUNDING_OF_EXCESSES),
-                exact(gap_of_lsa=case.gap, risk_block=value, least_risk_block=least.value, risk_error=off),
-                exact(gd_risk=case.descent_risk, error_bound=of_outputs, eta=eta),
-                tried(error_against_gradient_step=error),
+                exact(gap_left_by_block=left)
+                .means("excess of the best block over the risk of the gradient step")
+                .judged(verdict, ">", of_left, ROUNDING_OF_EXCESSES),
+                exact(
+                    gap_of_lsa=case.gap, risk_block=value, least_risk_block=least.value, risk_error=off
+                ).means(
+                    gap_of_lsa="least risk of multi-head LSA minus the risk of the gradient step",
+                    risk_block="risk of the block that makes the step",
+                    least_risk_block="least risk of any block",
+                    risk_error="largest difference of the block's risk from the step's and from the least "
+                    "risk",
+                ),
+                exact(gd_risk=case.descent_risk, error_bound=of_outputs, eta=eta).means(
+                    gd_risk="risk of one gradient step from w* with the best step size", eta="best step size"
+                ),
+                tried(error_against_gradient_step=error).means(
+                    "largest difference of the block from the gradient step on drawn prompts, relative to "
+                    "its terms"
+                ),
             ],
             Control(
-                "gap that the same block leaves with no guess in its MLP", blind, blind > of_blind + of_left
+                "the gap left by the same block without a guess in its MLP", blind, blind > of_blind + of_left
             ),
             remarks=[
-                f"The best block closes the gap, {case.gap:.4g} for LSA of any number of heads, to rounding: "
-                "it is one gradient step from w* on every prompt. With x ~ N(0, I) the Newton step that the "
-                "text cites has a multiple of I for a preconditioner, and is the same step.",
-                "What the text may count against LTB is parameters, not risk.",
+                f"The best block closes the gap, {case.gap:.4g} for LSA with any number of heads, up to "
+                "rounding: on every prompt it is one gradient step from w*. For x ~ N(0, I) the "
+                "preconditioner of the Newton step in the text is a multiple of I, so the Newton step is "
+                "that gradient step.",
+                "The disadvantage of LTB is its number of parameters, not its risk.",
             ],
         )

@@ -31,8 +31,9 @@ class PriorGap(WithGuess):
 
     reference = "Sections 5.1.2 and 5.1.3; Figures 3 (b) and 4"
     claim = (
-        "The least risk of multi-head LSA exceeds that of one gradient step from w*, at its best eta, in "
-        "proportion to |w*|^2 (y_q = 0), and with w* = 0 to |v|^2 and to b^2 of the guess y_q = <v, x_q> + b."
+        "The gap between the least risk of multi-head LSA and the risk of one gradient step from w* with "
+        "the best step size is proportional to |w*|^2 for y_q = 0, and, for w* = 0 and y_q = <v, x_q> + "
+        "b, to |v|^2 and to b^2."
     )
 
     def __post_init__(self) -> None:
@@ -50,8 +51,8 @@ class PriorGap(WithGuess):
         given = mean, vector, bias = [Saturation(law) for law in laws]
         grid = gaps.grid(self.dim, self.context, generator(self.seed, "check"))
         cases = [*grid, *(case for law in laws for case in gaps.line(law)), *given]
-        of_gaps = f"share of {ROUNDING_OF_GAPS} (at these settings {mean.gap_rounding:.2g})"
-        of_risks = f"largest share of {ROUNDING_OF_RISKS} (at these settings {mean.rounding:.2g})"
+        of_gaps = f"{ROUNDING_OF_GAPS} (at these settings {mean.gap_rounding:.2g})"
+        of_risks = f"{ROUNDING_OF_RISKS} (at these settings {mean.rounding:.2g})"
         largest = float(np.max([gaps.share(case) for case in cases]))
         risks = float(np.max([gaps.share_of_risks(case) for case in cases]))
         smallest = float(np.min([case.gap / case.gap_rounding for case in given]))
@@ -63,37 +64,58 @@ class PriorGap(WithGuess):
         on_tokens = gaps.gaps_on_tokens(laws, generator(self.seed, "check", 1))
         return finding(
             [
-                tried(largest_error_over_rounding=largest).at_most(1.0, f"worst {of_gaps}"),
-                exact(largest_risk_error_over_rounding=risks).at_most(1.0, of_risks),
-                exact(least_gap_over_rounding=smallest).above(1.0, of_gaps, otherwise="undecided"),
+                tried(largest_error_over_rounding=largest)
+                .means("largest error of the closed form of the gap, over its rounding error")
+                .at_most(1.0, of_gaps),
+                exact(largest_risk_error_over_rounding=risks)
+                .means("largest error of the risks' closed forms and difference, over their rounding error")
+                .at_most(1.0, of_risks),
+                exact(least_gap_over_rounding=smallest)
+                .means("least of the three gaps at w*, v and b, over its rounding error")
+                .above(1.0, of_gaps, otherwise="undecided"),
                 *tokens.numbers(on_tokens, "gaps"),
-                exact(gd_risk=mean.descent_risk, lsa_risk=mean.least.value, gap_rounding=mean.gap_rounding),
-                exact(**gaps.slopes(mean), guess_vector=gaps.slopes(vector), guess_bias=gaps.slopes(bias)),
+                exact(
+                    gd_risk=mean.descent_risk, lsa_risk=mean.least.value, gap_rounding=mean.gap_rounding
+                ).means(
+                    gd_risk="risk of one gradient step from w* with the best step size",
+                    lsa_risk="least risk of multi-head LSA at y_q = 0",
+                    gap_rounding="rounding error of the gap at w*",
+                ),
+                exact(
+                    **gaps.slopes(mean), guess_vector=gaps.slopes(vector), guess_bias=gaps.slopes(bias)
+                ).means(
+                    gap="gap at w* and y_q = 0",
+                    slope="gap over |w*|^2",
+                    predicted_slope="closed form 2 / (d C + 2) of the slope",
+                    guess_vector="gap and its slope in |v|^2, for w* = 0 and b = 0",
+                    guess_bias="gap and its slope in b^2, for w* = 0 and v = 0",
+                ),
                 tried(
                     grid={
                         "dims": sorted({case.dim for case in grid}),
                         "contexts": sorted({case.context for case in grid}),
                         "worst_relative_error": max(map(gaps.relative_error, grid)),
                     }
-                ),
+                ).means("relative error of the closed form on a grid of d and C"),
             ],
             Control(
-                "error over rounding with the slope 2 / (d C) instead, with one 1e-10 larger, and with the "
-                "risks' terms that far off, the least of the three gaps at w*, v and b as given",
+                "the smallest ratio of error to rounding with the slope 2 / (d C), with a slope 1e-10 too "
+                "large, and with terms of the risks 1e-10 too large, over the gaps at w*, v and b",
                 float(np.min(rivals)),
                 float(np.min(rivals)) > 1.0,
             ),
             notes=[
-                "The closed form is verified on a grid of (d, C) that includes C < d. The gap is the least "
-                "E(1 - <G, Y>)^2 times |w* - v|^2 + b^2; that risks are as far apart is verified at 0, 1/4, "
-                "1/2, 3/4 and 1 times w*, v and b, each of size 1 at least.",
-                f"{tokens.note(self.law)} gaps_on_tokens: at w*, v and b, of size 1 at least, the loss of d "
-                "heads less that of the step on the same prompt.",
+                "The closed form is verified on a grid of (d, C) that includes C < d. The gap is the "
+                "least E(1 - <G, Y>)^2 times |w* - v|^2 + b^2; it is compared with the difference of the "
+                "two risks at 0, 1/4, 1/2, 3/4 and 1 times w*, v and b, each scaled to a norm of at least "
+                "1.",
+                f"{tokens.note(self.law)} The gap there is the loss of d heads minus the loss of the step "
+                "on the same prompt.",
             ],
             remarks=[
-                "Closed form: gap = 2 (|w* - v|^2 + b^2) / (d C + 2) for w*, v and b together. The paper "
-                "reports the proportionality as an observation, without a slope.",
-                "The gap closes like 2 |w*|^2 / (d C) as C grows, as fast as the risk of the gradient step, "
-                "d (d + 1) / (C + d + 1), itself: gap over risk tends to 2 |w*|^2 / (d^2 (d + 1)).",
+                "The gap has the closed form 2 (|w* - v|^2 + b^2) / (d C + 2), for w*, v and b together. "
+                "The paper reports the proportionality as an observation, without a slope.",
+                "As C grows the gap decreases like 2 |w*|^2 / (d C), at the same rate as the risk d (d + "
+                "1) / (C + d + 1) of the gradient step; their ratio converges to 2 |w*|^2 / (d^2 (d + 1)).",
             ],
         )

@@ -38,7 +38,8 @@ OF_CERTIFICATES = (
     "rounding of the two least E(1 - <G, Y>)^2: 2^-52 times the number and size of their terms, plus their "
     "residuals squared over the least eigenvalue"
 )
-GUESSES = ("", "_linear_guess", "_bias")  # y_q = 0, y_q = <v, x_q>, y_q = <v, x_q> + b
+AT_GUESS = {"": "y_q = 0", "_linear_guess": "y_q = <v, x_q>", "_bias": "y_q = <v, x_q> + b"}
+GUESSES = tuple(AT_GUESS)
 
 
 @dataclass(eq=False)
@@ -50,8 +51,8 @@ class Theorem1(WithGuess):
     restarts: int = search_starts(2)
 
     reference = "Theorem 1; Appendix A.1"
-    claim = "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1."
-    claim_of_weights = "These weights have the least ICL risk of all numbers of heads."
+    claim = "The least risk of multi-head LSA is the same for every number of heads H >= d + 1."
+    claim_of_weights = "The risk at these weights is the least risk over all numbers of heads."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,20 +82,38 @@ class Theorem1(WithGuess):
         return finding(
             [
                 *(
-                    exact(**{f"largest_difference_beyond_d{name}": difference}).at_most(rounding, OF_EXCESSES)
+                    exact(**{f"largest_difference_beyond_d{name}": difference})
+                    .means(
+                        "largest excess of d + 1, d + 2 and d + 3 heads over the least risk, "
+                        f"{AT_GUESS[name]}"
+                    )
+                    .at_most(rounding, OF_EXCESSES)
                     for name, (difference, rounding) in zip(GUESSES, map(largest_beyond, cases), strict=True)
                 ),
-                exact(least_risk_error=wrong[0]).at_most(wrong[1], ROUNDING_OF_RISKS),
-                exact(largest_certificate_excess=undercut[0]).at_most(undercut[1], OF_EXCESSES),
-                exact(largest_certificate_error=off[0]).at_most(off[1], OF_CERTIFICATES),
+                exact(least_risk_error=wrong[0])
+                .means("largest difference of the least risks from their closed form")
+                .at_most(wrong[1], ROUNDING_OF_RISKS),
+                exact(largest_certificate_excess=undercut[0])
+                .means("amount by which the certified lower bound exceeds the least risk found")
+                .at_most(undercut[1], OF_EXCESSES),
+                exact(largest_certificate_error=off[0])
+                .means("error of the certificates against their closed form")
+                .at_most(off[1], OF_CERTIFICATES),
                 *tokens.numbers(risks_on_tokens(self.law, self.biased, self.seed), "risks"),
                 exact(
                     **{
                         f"least_risk{name}": case.least.value
                         for name, case in zip(GUESSES, cases, strict=True)
                     }
+                ).means(
+                    **{
+                        f"least_risk{name}": f"least risk over any heads, {at}"
+                        for name, at in AT_GUESS.items()
+                    }
                 ),
-                searched(risk_by_heads=[bound + excess for excess in excesses]),
+                searched(risk_by_heads=[bound + excess for excess in excesses]).means(
+                    "least risk found, by number of heads"
+                ),
                 exact(
                     heads=list(range(1, len(by_heads) + 1)),
                     excess_by_heads=excesses.tolist(),
@@ -105,12 +124,25 @@ class Theorem1(WithGuess):
                     saturates_at_bias=others[1],
                     gd_risk=zero.descent_risk,
                     risk_of_no_heads=zero.risk.constant,
+                ).means(
+                    heads="numbers of heads",
+                    excess_by_heads="excess of the least risk found over the least risk of any heads, by "
+                    "number of heads",
+                    certified_excess_by_heads="certified lower bound of that excess for all weights, by "
+                    "number of heads",
+                    certified_lower_bound_by_heads="certified lower bound of the risk for all weights, by "
+                    "number of heads",
+                    saturates_at="smallest number of heads with the least risk, y_q = 0",
+                    saturates_at_linear_guess="smallest number of heads with the least risk, y_q = <v, x_q>",
+                    saturates_at_bias="smallest number of heads with the least risk, y_q = <v, x_q> + b",
+                    gd_risk="risk of one gradient step from w* with the best step size",
+                    risk_of_no_heads="risk of the guess alone",
                 ),
             ],
             Control(
-                f"best risk found with H = {enough - 1} minus the bound; certified to be at least "
-                f"{certified:.4g} for all weights. Rejected with d + 1 heads whose keys, and "
-                "risks whose terms, are off by 1e-10",
+                f"the excess of H = {enough - 1} heads over the least risk, certified to be at least "
+                f"{certified:.4g} for all weights; errors of 1e-10 in the keys of d + 1 heads and in the "
+                "terms of the risks are rejected, too",
                 float(fewer),
                 certified > 0 and fewer > of_fewer and all(seen),
             ),
@@ -125,26 +157,29 @@ class Theorem1(WithGuess):
     def _notes(self) -> list[str]:
         v, b = float(self.biased.guess_RD[0].norm()), self.biased.guess_bias
         return [
-            f"least_risk is at y_q = 0, least_risk_linear_guess at y_q = <v, x_q>, |v| = {v:.4g}, and "
-            f"least_risk_bias at y_q = <v, x_q> + b, b = {b:.4g}: the theorem is measured at each.",
-            f"Below H = d each risk is the best of {self.restarts} restarts and one continued from H - 1 "
-            f"heads, of up to {ITERATIONS} rounds: an upper bound. certified_lower_bound_by_heads holds for "
-            "all weights: it is the least risk over X_k that vanish where fewer heads force them to.",
-            f"{tokens.note(self.law)} risks_on_tokens: of d heads at y_q = 0, the least; and of d + 1 at "
-            "y_q = <v, x_q> + b, the last one random, of a size that adds a quarter to the least.",
+            f"The theorem is measured at three guesses: y_q = 0, y_q = <v, x_q> with |v| = {v:.4g}, and "
+            f"y_q = <v, x_q> + b with b = {b:.4g}.",
+            f"For H < d each risk is the best of {self.restarts} restarts and of one start that continues "
+            f"from H - 1 heads, with up to {ITERATIONS} rounds, and therefore an upper bound. The "
+            "certified lower bound holds for all weights: it is the least risk over X_k with the zeros "
+            "that H heads force.",
+            f"{tokens.note(self.law)} The risks there are that of the best d heads at y_q = 0, and that of "
+            "d + 1 heads at y_q = <v, x_q> + b, where the last head is random and adds a quarter to the "
+            "least risk.",
         ]
 
     def _remarks(self, saturate_at: list[int], fewer: float, certified: float) -> list[str]:
         remarks = []
         if max(saturate_at) <= self.dim:
             remarks.append(
-                f"Not tight: H = {max(saturate_at)} is enough for each of the three guesses (d = "
-                f"{self.dim}). The optimal X_k have no entry at (y, y), so A.1's head for that row, b = "
-                "e_(d+1), has nothing to do."
+                f"The theorem is not tight: H = {max(saturate_at)} heads suffice for each of the three "
+                f"guesses (d = {self.dim}). The optimal X_k have no entry at (y, y), so the head of A.1 "
+                "for that row, b = e_(d+1), is not needed."
             )
         if self.dim > 1 and saturate_at[0] == self.dim:
             remarks.append(
-                f"d - 1 heads do not suffice: at y_q = 0 the best found is {fewer:.6g} above the bound, and "
-                f"no weights get closer than {certified:.6g}. With v = w* and b = 0 one head is enough."
+                f"d - 1 heads do not suffice: at y_q = 0 the best weights found are {fewer:.6g} above the "
+                f"least risk, and all weights are at least {certified:.6g} above it. With v = w* and b = 0 "
+                "one head suffices."
             )
         return remarks

@@ -29,9 +29,7 @@ from icl.errors import InputError
 from icl.random import generator
 
 SOURCE = "rounding: 2^-52 times the summands and the size of the gradient's terms, E|G|^2 |X| (|P| + |Q|)"
-SHARE = (
-    "largest share, over the contexts, of what rounding can make of it; the excess is over the convex bound"
-)
+SHARE = "rounding, the largest ratio over the contexts"
 RISK_SOURCE = "rounding: 2^-52 times the summands and the size of the risk's terms"
 LIMIT = 2**60  # 1/C is lost beside 1: these are the moments, and the weights, of C -> infinity
 
@@ -49,8 +47,8 @@ class Theorem2:
 
     reference = "Theorem 2; Appendices A.2 and A.3"
     claim = (
-        "As C grows without bound, for w* != 0, the gradient of multi-head LSA's ICL risk vanishes at no "
-        "weights but trivial ones."
+        "For w* != 0, in the limit C -> infinity, the risk of multi-head LSA has no non-trivial stationary "
+        "point."
     )
 
     def __post_init__(self) -> None:
@@ -85,12 +83,24 @@ class Theorem2:
         largest_excess = float(np.max(excess))
         return finding(
             [
-                exact(gradient_norm_in_the_limit=gradient).at_most(bound, SOURCE),
-                exact(risk_in_the_limit=risk).at_most(risk_bound, RISK_SOURCE),
-                exact(one_head_gradient_norm_in_the_limit=one_gradient).at_most(one_bounds[1], SOURCE),
-                exact(one_head_risk_in_the_limit=one_risk).at_most(one_bounds[0], RISK_SOURCE),
-                exact(largest_gradient_of_minimisers=largest_gradient).at_most(1.0, SHARE),
-                exact(largest_excess_of_minimisers=largest_excess).at_most(1.0, SHARE),
+                exact(gradient_norm_in_the_limit=gradient)
+                .means("norm of the gradient at d heads with fixed weights in the limit C -> infinity")
+                .at_most(bound, SOURCE),
+                exact(risk_in_the_limit=risk)
+                .means("risk of these d heads in the limit")
+                .at_most(risk_bound, RISK_SOURCE),
+                exact(one_head_gradient_norm_in_the_limit=one_gradient)
+                .means("norm of the gradient at one head, eq. (7) with w* = 0 and eta = 1, in the limit")
+                .at_most(one_bounds[1], SOURCE),
+                exact(one_head_risk_in_the_limit=one_risk)
+                .means("risk of that head in the limit")
+                .at_most(one_bounds[0], RISK_SOURCE),
+                exact(largest_gradient_of_minimisers=largest_gradient)
+                .means("largest gradient at the minimisers of finite C, over its rounding error")
+                .at_most(1.0, SHARE),
+                exact(largest_excess_of_minimisers=largest_excess)
+                .means("largest excess of these minimisers over the convex bound, over its rounding error")
+                .at_most(1.0, SHARE),
                 exact(
                     contexts=self.contexts,
                     risk_by_context=risks,
@@ -105,13 +115,31 @@ class Theorem2:
                     factorised_gradient_norm=factorised,
                     factorised_least_gradient_in_X=least_factorised,
                     risk_of_control=control_risk,
+                ).means(
+                    contexts="context lengths C",
+                    risk_by_context="risk of the d heads with fixed weights, by C",
+                    gradient_norm_by_context="norm of the gradient at these weights, by C",
+                    risk_slope="slope of that risk in log C",
+                    gradient_norm_slope="slope of that gradient norm in log C",
+                    one_head_risk_by_context="risk of the one head, by C",
+                    weights_norm="norm of the weights of the d heads",
+                    gradient_norm_at_minimiser_by_context="norm of the gradient at the minimiser of each C",
+                    risk_at_minimiser_by_context="risk at the minimiser of each C",
+                    gradient_norm_at_zero_weights="norm of the gradient at zero weights in the limit",
+                    factorised_gradient_norm="norm of the gradient at the d heads with the factorised "
+                    "moment of A.2",
+                    factorised_least_gradient_in_X="least norm of the gradient in X_k with the factorised "
+                    "moment",
+                    risk_of_control="risk at the control's weights in the limit",
                 ),
-                tried(gradient_norm_at_random_weights=at_drawn),
+                tried(gradient_norm_at_random_weights=at_drawn).means(
+                    "norm of the gradient at random weights in the limit"
+                ),
             ],
             Control(
-                "gradient norm in the limit at eq. (7) with y_q = 0, eta = 1, where the risk is "
-                f"{control_risk:.6g} (|w*|^2 = {float(limit.w_star_D.square().sum()):.6g}); rejected with "
-                "random weights",
+                "the gradient norm in the limit at eq. (7) with y_q = 0 and eta = 1, where the risk is "
+                f"{control_risk:.6g} (|w*|^2 = {float(limit.w_star_D.square().sum()):.6g}); random weights "
+                "are rejected, too",
                 control,
                 seen,
             ),
@@ -130,18 +158,17 @@ def _log_slope(contexts: Sequence[int], values: Sequence[float]) -> float:
 
 def _remarks(dim: int, risk_by_C: float, norm_by_C: float, factorised: float, least: float) -> list[str]:
     return [
-        f"The counterexample: {dim} heads with fixed weights have risk "
-        f"{risk_by_C:.4g} / C and a gradient of norm {norm_by_C:.4g} / C. In the limit both are 0: a risk "
-        "that is never negative has its minimum there.",
-        "A.2 takes E[G_ab G_ce] to E[G_ab] E[G_ce] as C grows. The tokens share w, so G tends to "
-        "M(w) = E[z z^T | w] and the limit is E[M_ab M_ce]. With the factorised moment the gradient at these "
-        f"weights has norm {factorised:.4g}, and no X brings it below {least:.4g}: that is what the proof "
-        "shows. But E[t' q_k G] is no multiple of E[G], so the form with that moment is unbounded below: it "
-        "is no mean square.",
-        "Nor are the stationary points that A.3 grants at finite C mere plateaus: at every C measured there "
-        "is one, the global minimum. The gap to gradient descent is real at every C and closes like 1 / C.",
-        "Nor does it take d heads: eq. (7) with w* = 0, eta = 1 and y_q = 0 is one head of risk "
-        "(d + 1) (d + |w*|^2) / C, in the limit 0. Whatever the number of heads, let the others be zero. "
-        "All-zero weights are stationary too, but trivially: "
-        "every gradient is a product with P_h or Q_h.",
+        f"Counterexample: {dim} heads with fixed weights have risk {risk_by_C:.4g} / C and a gradient of "
+        f"norm {norm_by_C:.4g} / C. Both vanish in the limit: a risk is never negative, so it has its "
+        "minimum there.",
+        "A.2 replaces E[G_ab G_ce] by E[G_ab] E[G_ce] as C grows. But all tokens share w, so G converges "
+        "to M(w) = E[z z^T | w] and the limit is E[M_ab M_ce]. With the factorised moment the gradient at "
+        f"these weights has norm {factorised:.4g}, and no X has a smaller gradient than {least:.4g}; this "
+        "is what the proof shows. With that moment the form is not a mean square: E[t' q_k G] is no "
+        "multiple of E[G], so the form is unbounded below.",
+        "The stationary points at finite C, which A.3 admits, are not mere plateaus: at every C measured the "
+        "global minimum is one. The gap to gradient descent is positive at every C and decreases like 1 / C.",
+        "One head suffices: eq. (7) with w* = 0, eta = 1 and y_q = 0 has risk (d + 1) (d + |w*|^2) / C, "
+        "which vanishes in the limit; further heads may be zero. All-zero weights are a trivial "
+        "stationary point, because every gradient is a product with P_h or Q_h.",
     ]

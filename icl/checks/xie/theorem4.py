@@ -34,16 +34,17 @@ SOURCE = (
     "rounding: 2^-52 times the number of terms and the gradient with all its terms made positive, at the "
     "context where the error is the largest share of it"
 )
-SLOPE_SOURCE = "the slope's share of the rounding of the gradients' norms at eta = 1"
+SLOPE_SOURCE = "rounding of the gradient norms at eta = 1, carried over to the slope"
 REMARKS = [
-    "No limit is needed: at any finite C the gradient is zero at the best step eta = C/(C + d + 1). Section "
-    "4.2 and A.3 explain plateaus and biases by a residual gradient of order 1/C; but that is the one at "
-    "eta = 1, and a trained eta leaves none. At any eta but 1, (7) is not stationary as C grows.",
-    "Section 4.2's conjecture holds: at the best step the point is the global minimum of y_q-LSA, and of "
-    "multi-head LSA with any guess <v, x_q> and any number of heads. Proof: its error is e = "
-    "x_q^T (eta S - I) u with u = w - w*, S = (1/C) sum x x^T, and E[S^2] = I / eta gives E[e x_k] = 0 and "
-    "E[e x_k G] = 0: the derivatives, in v and X_k, of a risk that is convex in them. Its value is "
-    "d (d + 1)/(C + d + 1).",
+    "No limit is needed: at every finite C the gradient is zero at the best step size eta = C/(C + d + "
+    "1). Section 4.2 and A.3 explain plateaus and biases by a residual gradient of order 1/C. That is the "
+    "gradient at eta = 1; at a trained eta there is none. For every other fixed eta, eq. (7) is not "
+    "stationary as C grows.",
+    "The conjecture of section 4.2 is true: with the best step size the point is the global minimum of "
+    "y_q-LSA, and of multi-head LSA with any guess <v, x_q> and any number of heads. Proof: the error is "
+    "e = x_q^T (eta S - I) u with u = w - w* and S = (1/C) sum x x^T, and E[S^2] = I / eta gives E[e x_k] "
+    "= 0 and E[e x_k G] = 0. These are the derivatives in v and X_k of a risk that is convex in them. The "
+    "risk is d (d + 1)/(C + d + 1).",
 ]
 
 
@@ -55,9 +56,12 @@ class Theorem4(AroundPrior):
     seed: int = field(default=0, init=False)  # nothing is drawn
 
     reference = "Theorem 4; section 4.2, Appendices A.3 and B.3"
-    claim = "At eq. (7) with v = w* and eta = 1 the gradient of y_q-LSA's risk vanishes like 1/C."
+    claim = (
+        "The gradient of the risk of y_q-LSA at eq. (7) with v = w* and eta = 1 is O(1/C): the point is "
+        "stationary in the limit C -> infinity."
+    )
 
-    claim_of_weights = "These weights are one step of gradient descent from w*, at the best step size."
+    claim_of_weights = "These weights are one step of gradient descent from w* with the best step size."
 
     def measure(self) -> Finding:
         D, w_star_D, contexts = self.dim, self.law.mean_RD[0], [k * self.context for k in CONTEXTS]
@@ -74,16 +78,45 @@ class Theorem4(AroundPrior):
         largest_norm, largest_error = worst(at_best), worst(off)
         return finding(
             [
-                exact(gradient_norm_best_eta=largest_norm[0]).at_most(largest_norm[1], SOURCE),
-                exact(gradient_error_unit_eta=largest_error[0]).at_most(largest_error[1], SOURCE),
-                exact(slope_error=abs(slope + 1)).at_most(slope_error, SLOPE_SOURCE),
-                exact(risk_error=risk_error).at_most(2 * least.rounding, ROUNDING_OF_RISKS),
-                exact(slope=slope, slope_bound=slope_error, contexts=contexts, best_eta=best[0]),
+                exact(gradient_norm_best_eta=largest_norm[0])
+                .means(
+                    "norm of the gradient at the best step size, at the C where it is largest over rounding"
+                )
+                .at_most(largest_norm[1], SOURCE),
+                exact(gradient_error_unit_eta=largest_error[0])
+                .means(
+                    "error of the closed form of the gradient norm at eta = 1, at the C where it is "
+                    "largest over rounding"
+                )
+                .at_most(largest_error[1], SOURCE),
+                exact(slope_error=abs(slope + 1))
+                .means("difference of the slope of the gradient norm at eta = 1 from -1")
+                .at_most(slope_error, SLOPE_SOURCE),
+                exact(risk_error=risk_error)
+                .means(
+                    "largest difference of the risk at the best step size from the convex bound and from "
+                    "the closed form"
+                )
+                .at_most(2 * least.rounding, ROUNDING_OF_RISKS),
+                exact(slope=slope, slope_bound=slope_error, contexts=contexts, best_eta=best[0]).means(
+                    slope="slope of the gradient norm at eta = 1 in log C",
+                    contexts="context lengths C",
+                    best_eta="best step size C / (C + d + 1)",
+                ),
                 exact(
                     gradient_norm_by_context=[norm for norm, _ in at_one],
                     gradient_norm_best_eta_by_context=[norm for norm, _ in at_best],
+                ).means(
+                    gradient_norm_by_context="norm of the gradient at eta = 1, by C",
+                    gradient_norm_best_eta_by_context="norm of the gradient at the best step size, by C",
                 ),
-                exact(risk=at_claim, gd_risk=gd, global_bound=least.value, risk_bound=2 * least.rounding),
+                exact(
+                    risk=at_claim, gd_risk=gd, global_bound=least.value, risk_bound=2 * least.rounding
+                ).means(
+                    risk="risk at the best step size",
+                    gd_risk="closed form d (d + 1) / (C + d + 1) of that risk",
+                    global_bound="least value of the convex form in (X_k, v)",
+                ),
             ],
             self._control(risks, contexts, 2 * least.rounding),
             remarks=REMARKS,
@@ -103,9 +136,10 @@ class Theorem4(AroundPrior):
             norms.append(at_best[0])
             slopes.append(decide(abs(slope + 1), slope_error) == "fails")
             rejected &= decide(*at_best) == "fails" and BLUR * risks[0].size(model) > at_best[1]
-        described = "at twice the best eta" + (", and at v = 0, the smaller" if len(wrong) > 1 else "")
+        described = "at twice the best eta" + (", or at v = 0, the smaller" if len(wrong) > 1 else "")
         return Control(
-            f"gradient norm {described}; rejected with the former's slope and errors of 1e-10 of all terms",
+            f"the gradient norm {described}; its slope there, and errors of 1e-10 in all terms, are "
+            "rejected, too",
             min(norms),
             rejected and slopes[0],
         )

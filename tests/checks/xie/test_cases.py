@@ -177,7 +177,7 @@ def theorem1_holds_and_d_heads_are_enough_but_not_fewer(check, finding):
     assert check.linear.guess_bias == 0 and torch.equal(check.linear.guess_RD, check.biased.guess_RD)
     error = float((check.biased.guess_RD[0] - w_star).square().sum()) + check.biased.guess_bias**2
     assert measured["least_risk_bias"] == pytest.approx(least(d, C, error), rel=1e-12)
-    assert any("Not tight" in remark for remark in finding.remarks)
+    assert any("not tight" in remark for remark in finding.remarks)
 
 
 def trivial(right, case):

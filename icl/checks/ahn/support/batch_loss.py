@@ -46,9 +46,19 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> list[Numbers]:
     near_risk = _moved(point, near.x).value()
     distance = float(np.linalg.norm(near.x - start_V) / np.linalg.norm(start_V))
     return [
-        sampled(batch_loss_20000=here, risk_over_batch_loss=point.value() / here),
-        sampled(nearby_batch_loss_20000=there, nearby_risk_over_batch_loss=near_risk / there),
-        exact(nearby_risk=near_risk, nearby_distance=distance),  # of the point that was found
+        sampled(batch_loss_20000=here, risk_over_batch_loss=point.value() / here).means(
+            batch_loss_20000="loss on one batch of 20000 prompts at the minimum on S",
+            risk_over_batch_loss="exact risk over that batch loss",
+        ),
+        sampled(nearby_batch_loss_20000=there, nearby_risk_over_batch_loss=near_risk / there).means(
+            nearby_batch_loss_20000="loss on the same batch at a nearby point of S where the batch loss is "
+            "lower",
+            nearby_risk_over_batch_loss="exact risk over batch loss at the nearby point",
+        ),
+        exact(nearby_risk=near_risk, nearby_distance=distance).means(
+            nearby_risk="exact risk at the nearby point",
+            nearby_distance="relative distance of the nearby point from the minimum",
+        ),  # of the point that was found
     ]
 
 

@@ -180,9 +180,11 @@ def track_starts(starts: range) -> Iterator[int]:
 
 def no_minimum(**settings: Any) -> Finding:
     """Return an undecided finding: no start of the search ended at a local minimum."""
-    why = "no local minimum was reached"
-    found = searched(found=0).judged("undecided", ">", 0.0, why)
-    return finding([found, exact(**settings)], Control(f"none: {why}", 0.0, False))
+    why = "the search reached no local minimum"
+    found = searched(found=0).means("number of local minima found on S").judged("undecided", ">", 0.0, why)
+    given = exact(**settings).means("number of starts of the search")
+    note = f"undecided: {why}; more starts may (check.starts)."
+    return finding([found, given], Control(f"none: {why}", 0.0, False), notes=[note])
 
 
 def directions(points: Sequence[Point], W_RDD: Tensor) -> Deviation:

@@ -54,14 +54,12 @@ def judge_against_optimum(weights: Weights, seed: int, samples: int) -> Finding:
         [row_against_optimum((orbits.tilted(A), B), law, seed, samples) for (A, B), law in seeds],
         Bound(
             DISTANCE,
-            f"Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within {EXCESS:.0%} "
-            "of the optimum on S",
+            f"the tolerance of Dist(Sigma^1/2 A_l Sigma^1/2, I), all layers and seeds; exact risk within "
+            f"{EXCESS:.0%} of the optimum on S",
             "distance",
         ),
         *_control_of(weights),
-        notes=[
-            "gradient_norm is that of the population risk at the weights: exact where its standard error is 0"
-        ],
+        notes=["The gradient norm is exact where its standard error is 0."],
         kinds={
             **dict.fromkeys(("risk", "risk_excess", "risk_excess_error"), off_s),
             **dict.fromkeys(("gradient_norm", "gradient_norm_stderr"), off_s),
@@ -85,16 +83,15 @@ def judge_against_minima(weights: Weights, starts: int, seed: int, samples: int)
         control_rows,
         Bound(
             DISTANCE,
-            "Dist(Sigma^1/2 A_l Sigma^1/2, I) and Dist(B_l, I), all layers and seeds; exact risk of the "
-            f"nearest point of S within {EXCESS:.0%} of the local minimum below it",
+            "the tolerance of Dist(Sigma^1/2 A_l Sigma^1/2, I) and Dist(B_l, I), all layers and seeds; "
+            f"exact risk of the nearest point of S within {EXCESS:.0%} of the local minimum below it",
             "distance",
         ),
         *_control_of(weights),
         notes=[
-            "risk is exact, at the nearest point of S (whitened traces); risk_shift is what the "
-            "weights themselves add on the same prompts, sampled, and heavy-tailed.",
-            f"risk_excess_over_best compares with the best of {starts} starts; Theorem 4 does not "
-            "claim that minimum.",
+            "The risk is exact, at the nearest point of S (whitened traces). The difference of the "
+            "weights' own risk from it is sampled, and has a heavy tail.",
+            f"The lowest minimum is that of {starts} starts; Theorem 4 does not say that it is reached.",
         ],
         kinds={
             **dict.fromkeys(("risk", "risk_excess", "risk_excess_error"), "projected"),
@@ -108,8 +105,8 @@ def judge_against_minima(weights: Weights, starts: int, seed: int, samples: int)
 def _control_of(weights: Weights) -> tuple[str, str]:
     """Return what the control measures, and its column."""
     return (
-        "the same weights with A_0 doubled along one whitened axis: distance to S, or excess "
-        "risk in one dimension",
+        "the distance to S, or in one dimension the excess risk, of the same weights with A_0 doubled along "
+        "one whitened axis",
         "distance" if weights.law.dim > 1 else "risk_excess",
     )
 

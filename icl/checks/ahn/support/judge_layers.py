@@ -40,11 +40,11 @@ def judge_layers(weights: Weights, dims: tuple[int, int, str]) -> Finding:
         [linear_row(*seed) for seed in zip(layers, P_RPP, Q_RPP / 2, strict=True)],
         Bound(
             DISTANCE,
-            "distance |X - X of (6)| / |X of (6)|, the tolerance of ahn's figures; and the exact risk "
+            "the tolerance of ahn's figures, of |X - X of (6)| / |X of (6)|; and the exact risk "
             f"within {EXCESS:.0%} of the optimum",
             "distance",
         ),
-        "distance of the same weights with Q halved",
+        "the distance of the same weights with Q halved",
     )
 
 
@@ -77,10 +77,10 @@ def judge_relu_layers(weights: Weights) -> Finding:
         [relu_row(risk, b_P, 0.5 * A_DD) for risk, b_P, A_DD in seeds],
         Bound(
             EXCESS,
-            f"exact risk over the minimum, all seeds; Dist(A, I) and |b_0| / |b| at most {DISTANCE}",
+            f"the tolerance of the exact risk, all seeds; Dist(A, I) and |b_0| / |b| at most {DISTANCE}",
             "risk_excess",
         ),
-        "the same weights with A halved, excess risk",
+        "the excess risk of the same weights with A halved",
         "risk_excess",
     )
 

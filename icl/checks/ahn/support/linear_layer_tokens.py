@@ -43,12 +43,19 @@ def numbers_on_tokens(law: LinearRegressionLaw, rng: np.random.Generator) -> tup
     risks = compare_risks(law, A_DD, rng)
     families = {"sparse_paths_error": SparseA(law.dim, 1), "paths_error": Full(law.dim, 1)}
     paths = [
-        tried(**{name: error}).at_most(bound, PATHS)
+        tried(**{name: error})
+        .means("largest difference of the library's predictions from attention written out, relative")
+        .at_most(bound, PATHS)
         for name, family in families.items()
         for error, bound in [paths_error(family, law, rng)]
     ]
-    note = f"The risk's formula is held to tokens at context {context}: longer prompts are too dear."
-    numbers = [*paths, *(comparison.numbers(prefix) for prefix, comparison in risks.items())]
+    note = (
+        f"The formula of the risk is compared with tokens at context {context}: longer prompts take too long."
+    )
+    numbers = [
+        *paths,
+        *(comparison.numbers(prefix, "the exact risk") for prefix, comparison in risks.items()),
+    ]
     return numbers, [note] if context < wanted else []
 
 

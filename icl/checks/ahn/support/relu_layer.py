@@ -111,8 +111,12 @@ def library_numbers(
         error = max(error, float(((found_B - expected_B).abs() / sizes_B).max()))
     rounding = 2 * EPSILON * (3 * (D + 1) + N + 3)
     return [
-        tried(effect_of_a=effect).at_most(0, "exact: a meets the query's label, which is 0"),
-        tried(prediction_error=error).at_most(rounding, PREDICTION),
+        tried(effect_of_a=effect)
+        .means("largest effect of the last column of Q on a prediction, over drawn prompts")
+        .at_most(0, "exact: a meets the query's label, which is 0"),
+        tried(prediction_error=error)
+        .means("largest difference of the library's prediction from ReLU attention written out, relative")
+        .at_most(rounding, PREDICTION),
     ]
 
 

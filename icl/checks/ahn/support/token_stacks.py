@@ -55,13 +55,18 @@ def numbers_on_tokens(point: Point, rng: np.random.Generator) -> list[Numbers]:
     layers = len(point.a_L)
     family = SparseAB(point.law.dim, layers) if point.risk.with_b else SparseA(point.law.dim, layers)
     attention = attention_error(off, point.law, rng)
-    by_attention = tried(attention_error=attention.value)
+    by_attention = tried(attention_error=attention.value).means(
+        "largest relative difference of the loss by attention over tokens and by the whitened formula"
+    )
     means = critical_point.on_tokens(hold(point, off, off_risk, rng), context)
     error, bound = paths_error(family, point.law, rng)
     return [
         critical_point.relative(by_attention, attention.bound, critical_point.ATTENTION, attention.blind),
         means,
-        tried(paths_error=error).at_most(bound, critical_point.PATHS).with_bounds(),
+        tried(paths_error=error)
+        .means("largest difference of the library's predictions from attention written out, relative")
+        .at_most(bound, critical_point.PATHS)
+        .with_bounds(),
     ]
 
 

@@ -25,7 +25,7 @@ from icl.theory.quadratic import EPSILON
 
 PAIRS = 64  # random symmetric pairs on which the proof's steps are measured
 ACCURACY = (
-    "what another Newton step could gain, |gradient|^2 / (2 least Hessian eigenvalue), plus rounding of the "
+    "possible gain of another Newton step, |gradient|^2 / (2 least Hessian eigenvalue), plus rounding of the "
     "risk, 2^-52 times its operations times the sum of the sizes of its terms"
 )
 ROUNDED = "rounding: 2^-52 times the operations of one term, as a share of the sum of the sizes of all terms"
@@ -101,6 +101,14 @@ def numbers_on_tokens(dim: int, context: int, seed: int) -> tuple[list[Numbers],
     token = compare_eq_8(law, [A_LDD], [layers.scalar.risk], rng, PRECISION)
     free = compare_eq_8(law, [free_LDD], [float(layers.risk(free_LDD))], rng, 4 * PRECISION)
     error, bound = paths_error(SparseA(dim, 2), law, rng)
-    note = f"The risk's formulas are held to tokens at context {used}: longer prompts are too dear."
-    paths = tried(paths_error=error).at_most(bound, ROUNDED)
-    return [paths, token.numbers("token"), free.numbers("free")], [note] if used < context else []
+    note = (
+        f"The formulas of the risk are compared with tokens at context {used}: longer prompts take too long."
+    )
+    paths = (
+        tried(paths_error=error)
+        .means("largest difference of the library's predictions from attention written out, relative")
+        .at_most(bound, ROUNDED)
+    )
+    return [paths, token.numbers("token", "the exact risk"), free.numbers("free", "the exact risk")], [
+        note
+    ] if used < context else []

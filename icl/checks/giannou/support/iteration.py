@@ -144,20 +144,37 @@ def compare_with_iteration(problems: list[Regression], steps: int, remarks: list
     wrong = _wrong(stack, stack.every_layer(first.prompt(stack)), its)
     return finding(
         [
-            tried(max_error=max(largest["X"], largest["answer"])).at_most(bound, PATH),
-            exact(sizes_off=sizes_off).at_most(0.5, "the claim: 3 + T layers, 2 heads, width 4 d + 3"),
+            tried(max_error=max(largest["X"], largest["answer"]))
+            .means(
+                "largest difference of X_t or of the prediction from Newton's iteration, relative to its "
+                "terms"
+            )
+            .at_most(bound, PATH),
+            exact(sizes_off=sizes_off)
+            .means("number, 0 or 1, that is 1 if layers, heads or width differ from those stated")
+            .at_most(0.5, "the claim"),
             tried(
                 max_error_X=largest["X"],
                 max_error_answer=largest["answer"],
                 max_relative_error=largest["relative"],
                 distance_to_least_squares=distance,
+            ).means(
+                max_error_X="largest difference of X_t from Newton's iteration, relative to its terms",
+                max_error_answer="difference of the prediction from that of the iteration, relative to its "
+                "terms",
+                max_relative_error="difference of the prediction from that of the iteration, relative to "
+                "the prediction",
+                distance_to_least_squares="relative difference of the iteration's prediction from least "
+                "squares",
             ),
-            exact(layers=len(stack.layers), heads=stack.heads, width=stack.width),
+            exact(layers=len(stack.layers), heads=stack.heads, width=stack.width).means(
+                layers="number of layers", heads="number of heads", width="width"
+            ),
         ],
-        least_wrong("error of a wrong stack where it first shows", wrong, bound),
+        least_wrong("the error of a wrong stack at the layer where it appears", wrong, bound),
         notes=[
-            "Errors are shares of the terms' sizes, those of earlier steps carried along by the iteration's "
-            "own derivative; max_relative_error is the answer's, as a share of the answer."
+            "Errors are relative to the terms; the errors of earlier steps are propagated by the "
+            "derivative of the iteration."
         ],
         remarks=remarks,
         details=describe(stack),

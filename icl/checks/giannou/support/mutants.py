@@ -30,7 +30,7 @@ def with_layer(stack: ColumnStack, number: int, layer: Layer) -> ColumnStack:
 def least_wrong(what: str, wrong: Mapping[str, float], bound: float) -> Control:
     """Return the control that every one of them exceeds the bound; it shows the one nearest to it."""
     nearest = min(wrong, key=lambda name: wrong[name])
-    text = f"{what}; the least of {len(wrong)}: {nearest}"
+    text = f"{what}, the least of {len(wrong)} mutants: {nearest}"
     return Control(text, wrong[nearest], wrong[nearest] > bound)
 
 

@@ -29,12 +29,20 @@ def numbers_of_bounds(
     them."""
     outside = max(outside_bounds(loss, at_BD) for at_BD in points)
     numbers = [
-        tried(step_off=step_off(loss, x_BD)).at_most(1.0, TWO_WAYS, otherwise=otherwise),
-        tried(outside_bounds=outside).at_most(1.0, "rounding of a step", otherwise=otherwise),
-        exact(bend_off=bend_off()).at_most(1e-8, "the grid's spacing, 1e-4, squared", otherwise=otherwise),
+        tried(step_off=step_off(loss, x_BD))
+        .means("largest difference of a Newton step computed in two ways, over its rounding error")
+        .at_most(1.0, TWO_WAYS, otherwise=otherwise),
+        tried(outside_bounds=outside)
+        .means("largest distance of a step from its proved bounds, over its rounding error")
+        .at_most(1.0, "rounding of a step", otherwise=otherwise),
+        exact(bend_off=bend_off())
+        .means("difference of the largest bend of the logistic function from its value on a grid")
+        .at_most(1e-8, "the grid's spacing, 1e-4, squared", otherwise=otherwise),
     ]
     if constant is not None:
-        off = exact(constant_off=constant_off(loss.mu, loss.mu**2, constant))
+        off = exact(constant_off=constant_off(loss.mu, loss.mu**2, constant)).means(
+            "relative difference of the constant C from its value by another way"
+        )
         numbers.append(off.at_most(16 * EPSILON, "rounding: 16 * 2^-52", otherwise=otherwise))
     return numbers
 

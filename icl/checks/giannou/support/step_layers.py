@@ -178,13 +178,13 @@ def compare_functions(by: Approximations, setting: StepSetting) -> list[Numbers]
         "step size": by.step_size.error,
     }
     return [
-        tried(interpolation_off=interpolation_off(by, setting.mu, setting.context)).at_most(
-            1.0, "from a quarter to all of relu_errors"
-        ),
-        tried(knots_end_off=knots_end_off(by, setting.mu, setting.start)).at_most(
-            64 * EPSILON, "rounding: 64 * 2^-52"
-        ),
-        exact(relu_errors=errors),
+        tried(interpolation_off=interpolation_off(by, setting.mu, setting.context))
+        .means("largest error of a ReLU layer's function between its knots, over its error bound")
+        .at_most(1.0, "from a quarter to all of relu_errors"),
+        tried(knots_end_off=knots_end_off(by, setting.mu, setting.start))
+        .means("relative distance of the last knots from the ends of the functions' domains")
+        .at_most(64 * EPSILON, "rounding: 64 * 2^-52"),
+        exact(relu_errors=errors).means("error bounds of the functions that the ReLU layers approximate"),
     ]
 
 

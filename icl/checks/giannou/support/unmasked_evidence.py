@@ -29,11 +29,21 @@ def compare_integrals(lambda_BD: Tensor, context: int, rng: np.random.Generator)
     allowed_B = rounding_B * largest_B.square()
     least_off_B = (risk_B.detach() - attention.least_by_spectrum(lambda_BD, n)).abs()
     integrals_off_B = (attention.unmasked_risk(g_BD, lambda_BD, n) - by_terms_B).abs()
-    return tried(
-        integrals_off=or_infinite(float((integrals_off_B / rounding_B).max())),
-        least_off=or_infinite(float((least_off_B / allowed_B).max())),
-        gradient_off=or_infinite(float((gradient_BD.norm(dim=-1) / allowed_B).max())),
-    ).at_most(1.0, "rounding")
+    return (
+        tried(
+            integrals_off=or_infinite(float((integrals_off_B / rounding_B).max())),
+            least_off=or_infinite(float((least_off_B / allowed_B).max())),
+            gradient_off=or_infinite(float((gradient_BD.norm(dim=-1) / allowed_B).max())),
+        )
+        .means(
+            integrals_off="largest difference of the loss from its integrals term by term, over its rounding "
+            "error",
+            least_off="largest difference of the least loss of a spectrum computed in two ways, over its "
+            "rounding error",
+            gradient_off="largest gradient of the loss at its least value, over its rounding error",
+        )
+        .at_most(1.0, "rounding")
+    )
 
 
 def compare_with_tokens(dim: int, context: int, rng: np.random.Generator) -> Numbers:
@@ -56,7 +66,11 @@ def compare_with_tokens(dim: int, context: int, rng: np.random.Generator) -> Num
     error = float((got - expected).abs() / (w_D.norm() * x_D.norm()))
     # three layers, each of whose updates adds over n + 1 columns and D rows, in shares of |w| |x_q|
     bound = EPSILON * layers * 4 * (n + D + 8)
-    return tried(token_error=error).at_most(bound, "rounding of sums over columns")
+    return (
+        tried(token_error=error)
+        .means("difference of the formula for the error from the transformer's own, relative")
+        .at_most(bound, "rounding of sums over columns")
+    )
 
 
 def trace_z(lambda_BD: Tensor, context: int, tokens: int) -> float:

@@ -38,6 +38,11 @@ class Checkerboard:
         """`share` or `z`."""
         return "share" if self.population.exact else "z"
 
+    @property
+    def scale(self) -> str:
+        """The unit in words."""
+        return "relative to its terms" if self.population.exact else "in standard errors"
+
     def bound(self, heads: int) -> tuple[float, str]:
         """Return the bound for so many heads, and its source."""
         if self.population.exact:

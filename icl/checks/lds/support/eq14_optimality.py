@@ -17,7 +17,7 @@ from icl.theory.dynamical_system import conditional_moments, half_squared_error
 from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON
 
-ROUNDING = "rounding: 64 * 2^-52 times the sizes of all terms, the rules' negative weights among them"
+ROUNDING = "rounding: 64 * 2^-52 times the sizes of all terms, negative quadrature weights included"
 
 
 def gradient_and_gap(population: Population, x_KS: Tensor) -> list[Numbers]:
@@ -41,8 +41,12 @@ def moments_in_z(population: Population, x_KS: Tensor) -> list[Numbers]:
     off_E, odd_E = z_of_parts(torch.stack(gradients)), eq14.moments_z(population, [0, 2])
     risk_stderr = population.stderr(lambda part: eq14.half_risk_at(part, x_KS))
     return [
-        sampled(off_pattern_z=float(off_E.abs().max())).at_most(quantile(len(off_E)), LEVEL),
-        sampled(odd_moments_z=float(odd_E.abs().max())).at_most(quantile(len(odd_E)), LEVEL),
+        sampled(off_pattern_z=float(off_E.abs().max()))
+        .means("largest entry of the gradient at eq. (14) for y_t^2 and y_(t+1)^2, in standard errors")
+        .at_most(quantile(len(off_E)), LEVEL),
+        sampled(odd_moments_z=float(odd_E.abs().max()))
+        .means("largest odd moment in the gradient at eq. (14), in standard errors")
+        .at_most(quantile(len(odd_E)), LEVEL),
         *_at_14(population, x_KS),
         sampled(constant_stderr=population.stderr(eq14.constant), optimal_risk_stderr=risk_stderr),
     ]
@@ -52,8 +56,12 @@ def _at_14(population: Population, x_KS: Tensor) -> list[Numbers]:
     part, bound, kind = population.moments, population.risk.convex_bound(), population.kind
     risk = eq14.half_risk_at(part, x_KS)
     return [
-        of_kind(kind, gradient_norm=float(eq14.gradient(part, x_KS).norm())),
-        of_kind(kind, risk_gap=risk - bound.value),
+        of_kind(kind, gradient_norm=float(eq14.gradient(part, x_KS).norm())).means(
+            "norm of the gradient of the population risk at eq. (14)"
+        ),
+        of_kind(kind, risk_gap=risk - bound.value).means(
+            "population risk at eq. (14) minus the least value of the convex form"
+        ),
         of_kind(
             kind,
             constant=eq14.constant(part),
@@ -61,6 +69,12 @@ def _at_14(population: Population, x_KS: Tensor) -> list[Numbers]:
             risk_at_claim=risk,
             zero_risk=float(part.constant) / 2,
             condition=bound.condition,
+        ).means(
+            constant="constant of eq. (14)",
+            optimal_risk="least value of the convex form",
+            risk_at_claim="population risk at eq. (14)",
+            zero_risk="population risk of the prediction 0",
+            condition="condition number of the convex form",
         ),
     ]
 
@@ -72,13 +86,18 @@ def best_head(population: Population, c: float, rng: np.random.Generator) -> lis
         return []  # drawn systems have an optimum of their own; and of the prediction 0 any b is as good
     best = search_values(population.risk, 1, rng, restarts=3)
     b_P, a_KP = eq14.canonical(*balance(best, 1))
-    described = searched(best_single_head=best.value, best_head_constant=float(b_P[1] * a_KP[0, 0]))
+    described = searched(best_single_head=best.value, best_head_constant=float(b_P[1] * a_KP[0, 0])).means(
+        best_single_head="least risk of one head that a search finds",
+        best_head_constant="constant of that head",
+    )
     if bound.rank < 3:
         return [described]
     least = float(torch.linalg.eigvalsh(population.moments.form_KSKS[0, :, 0] / 2).min())
     error = torch.stack([b_P[0] / b_P[1], a_KP[0, 1] / a_KP[0, 0], b_P[1] * a_KP[0, 0] / c - 1])
     return [
-        searched(best_head_error=float(error.abs().max())).at_most(
+        searched(best_head_error=float(error.abs().max()))
+        .means("largest relative difference of that head's weights from eq. (14)")
+        .at_most(
             4 * (best.gap / least) ** 0.5 / min(1.0, abs(c)) + 64 * EPSILON * bound.condition,
             "root of its gap over the form's least eigenvalue; 2^-46 times the form's condition",
         ),

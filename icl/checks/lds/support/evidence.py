@@ -100,7 +100,11 @@ def grid_error(law: DynamicalSystemLaw, seed: int) -> Numbers:
     error = max(float(part.max()) for part in (form_error, linear_error, constant_error))
     # A chain of products of six, each y a sum of T terms with a root's entries; 4^T addends.
     source = "rounding of a product of six sums over the grid"
-    return tried(grid_error=error).at_most(EPSILON * 64 * T * NODES, source)
+    return (
+        tried(grid_error=error)
+        .means("largest difference of the moments by formula and by Gauss rules over tokens, relative")
+        .at_most(EPSILON * 64 * T * NODES, source)
+    )
 
 
 def means_error(law: DynamicalSystemLaw, seed: int) -> Numbers:
@@ -121,8 +125,14 @@ def means_error(law: DynamicalSystemLaw, seed: int) -> Numbers:
         ))  # fmt: skip
         written = _mean_of_product(law, [(row[0], row[1]), (row[2], row[3]), (row[4], row[5])])
         error = max(error, float(abs(found - written) / size))
-    source = "rounding: 2^-52 times 36 T operations and 256 of the rules' weights, shares of the terms' sizes"
-    return tried(means_error=error).at_most(EPSILON * (36 * law.length + 256), source)
+    source = "rounding: 2^-52 times 36 T operations and 256 of the quadrature weights, relative to the terms"
+    return (
+        tried(means_error=error)
+        .means(
+            "largest difference of the mean moments by quadrature and in closed form, relative to their terms"
+        )
+        .at_most(EPSILON * (36 * law.length + 256), source)
+    )
 
 
 def _mean_of_product(law: DynamicalSystemLaw, entries: list[tuple[int, int]]) -> float:

@@ -37,5 +37,16 @@ def compare_kalman(law: DynamicalSystemLaw, systems: Systems) -> Numbers:
     size_Q = C_QTT[:, -1, -1] * torch.linalg.cond(past_QXX)
     off_Q = torch.maximum((right_Q - least_Q).abs(), (variance_Q - least_Q).abs()) / size_Q
     source = "rounding: 2^-52 times 8 T d, as a share of E[y_T^2] and the condition of the past's covariance"
-    error = tried(kalman_error=float(off_Q.max())).at_most(EPSILON * 8 * T * law.states, source)
-    return Numbers([*error, *tried(kalman_ratio_printed_2=float(printed_Q.mean() / right_Q.mean()))])
+    error = (
+        tried(kalman_error=float(off_Q.max()))
+        .means("largest difference of the Kalman filter's risk from that of conditioning, relative")
+        .at_most(EPSILON * 8 * T * law.states, source)
+    )
+    return Numbers(
+        [
+            *error,
+            *tried(kalman_ratio_printed_2=float(printed_Q.mean() / right_Q.mean())).means(
+                "risk of the filter (2) as printed over the risk of the Kalman filter"
+            ),
+        ]
+    )

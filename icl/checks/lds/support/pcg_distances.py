@@ -30,9 +30,13 @@ def risks(population: Population, layer_KS: Tensor, eta: float) -> list[Numbers]
     """Return the risks of the layer and of one gradient step of the best size."""
     part, kind = population.moments, population.kind
     return [
-        of_kind(kind, risk_layer=float(half_squared_error(part, layer_KS))),
-        of_kind(kind, risk_gd=float(half_squared_error(part, eta * _step(population.law.window)))),
-        sampled(gd_step_size=eta),
+        of_kind(kind, risk_layer=float(half_squared_error(part, layer_KS))).means(
+            "population risk of the layer"
+        ),
+        of_kind(kind, risk_gd=float(half_squared_error(part, eta * _step(population.law.window)))).means(
+            "population risk of one gradient step"
+        ),
+        sampled(gd_step_size=eta).means("step size of least risk of one gradient step"),
     ]
 
 

@@ -29,7 +29,7 @@ from icl.theory.quadratic import HeadsOptimum, QuadraticRisk
 
 PARTS = 32  # of the drawn systems, for standard errors
 CONFIDENCE = 3.2905  # of a two-sided 99.9 % interval
-LEVEL = "99.9 % of Student's t over the parts of the drawn systems, shared among the entries"
+LEVEL = "99.9 % quantile of Student's t over parts of the drawn systems, shared among the entries"
 
 
 def require_systems(samples: int, length: int) -> None:
@@ -106,7 +106,9 @@ class Population:
     def note(self) -> str:
         """Return the sentence that says how the mean over systems is taken."""
         if self.law.pool is not None:
-            return f"The mean over systems is that of the law's own {len(self.parts[0].weight_Q)}."
+            return (
+                f"The mean over systems is taken over the {len(self.parts[0].weight_Q)} systems of the law."
+            )
         if self.law.has_listed_modes:
             return "The mean over systems is exact: A and -A; in (b) by rules in |c|^2 and c's direction."
         if self.exact:

@@ -55,11 +55,11 @@ def judge_step(weights: Weights) -> Finding:
         [row_of(law.replica(r), halved[r]) for r in seeds],
         Bound(
             DISTANCE,
-            "distance of (v, X_k) from (w*, X_k of the best step), relative, with the tolerance of ahn's "
-            f"figures; and the exact risk within {EXCESS:.0%} of the step's, d (d + 1)/(C + d + 1)",
+            "the tolerance of ahn's figures, of the relative distance of (v, X_k) from (w*, X_k of the best "
+            f"step); and the exact risk within {EXCESS:.0%} of the step's, d (d + 1)/(C + d + 1)",
             "distance",
         ),
-        "distance of the same weights with Q halved",
+        "the distance of the same weights with Q halved",
     )
 
 

@@ -23,16 +23,16 @@ MAX_DIM = 40
 LARGEST = 1e6
 SMALLEST = 1e-100  # of which the square has all its digits
 ROUNDING_OF_RISKS = (
-    "rounding of the risks: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 times the number "
-    "and size of their terms, twice"
+    "rounding of the risks: twice |gradient / 2|^2 over the least eigenvalue of the form, plus 2^-52 times "
+    "the number and size of their terms"
 )
 ROUNDING_OF_GAPS = (
     "rounding of the gap, in proportion to it: 2^-52 times the number and size of the terms of the least "
     "E(1 - <G, Y>)^2 for each unit of |w* - v|^2 + b^2, plus its residual squared over the least eigenvalue"
 )
 ROUNDING_OF_EXCESSES = (
-    "rounding of |x - x_best|_M^2, the excess over the least risk: the square of what rounding makes of x "
-    "and x_best, 2^-52 times the terms of an entry of M x and their size, over its least eigenvalue's root"
+    "rounding of the excess |x - x_best|_M^2: the square of the rounding errors of x and x_best, 2^-52 times "
+    "the number and size of the terms of an entry of M x, over the root of the least eigenvalue of M"
 )
 TOO_LARGE = "the fourth moments take (dim + 1)^4 numbers, and their spectrum (dim^2 / 2)^3 operations"
 Vector = Sequence[float] | None

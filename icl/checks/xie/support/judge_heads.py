@@ -14,6 +14,21 @@ from icl.errors import InputError
 from icl.theory.xie.initial_guess import fewest_heads
 from icl.verdicts import decide, joint
 
+MEANINGS = {
+    "risk_excess": "excess of the risk at the weights over the least risk of any heads, relative, over seeds",
+    "gradient_norm": "norm of the gradient of the population risk at the weights, the largest over seeds",
+    "risk_excess_by_seed": "relative excess of the risk over the least risk of any heads, by seed",
+    "risk_by_seed": "population risk at the weights, by seed",
+    "bound_by_seed": "least risk of any heads, by seed",
+    "gd_risk_by_seed": "risk of one gradient step from w*, by seed",
+    "excess_over_gd_by_seed": "risk at the weights minus the risk of the step, by seed",
+    "least_excess_over_gd_by_seed": "least risk of any heads minus the risk of the step, by seed",
+    "gradient_norm_by_seed": "norm of the gradient of the population risk at the weights, by seed",
+    "least_excess_with_fewer_heads_by_seed": "certified relative excess of one head fewer than suffice, by "
+    "seed",
+    "heads": "number of heads of the weights",
+}
+
 
 def judge_saturated(weights: Weights) -> Finding:
     """Theorem 1: compare weights of at least as many heads as saturate with the saturated risk."""
@@ -45,17 +60,17 @@ def judge_saturated(weights: Weights) -> Finding:
     }
     bound = Bound(
         EXCESS,
-        f"exact risk within {EXCESS:.0%} of the least risk over all numbers of heads",
+        f"the tolerance: exact risk within {EXCESS:.0%} of the least risk over all numbers of heads",
         "risk_excess",
     )
     near = [decide(excess, EXCESS) for excess in excesses]
     verdict, elsewhere = about_the_theorem(near, measured, bound)
-    numbers = {name: exact(**{name: value}) for name, value in measured.items()}
+    numbers = {name: exact(**{name: value}).means(MEANINGS[name]) for name, value in measured.items()}
     numbers[bound.of] = numbers[bound.of].judged(verdict, "<", bound.value, bound.source)
     return finding(
         numbers.values(),
         Control(
-            "risk excess of the same weights with Q halved",
+            "the relative excess risk of the same weights with Q halved",
             float(np.min(halved)),
             all(decide(excess, EXCESS) == "fails" for excess in halved),
         ),
@@ -75,18 +90,23 @@ def judge_above_the_step(weights: Weights) -> Finding:
     verdicts = [strict_verdict(*pair) for pair in zip(excesses, roundings, strict=True)]
     return finding(
         [
-            exact(least_excess_over_gd=float(np.min(excesses))).judged(
-                joint(verdicts), ">", max(roundings), ROUNDING_OF_RISKS
-            ),
+            exact(least_excess_over_gd=float(np.min(excesses)))
+            .means("least excess of the risk at the weights over the risk of the gradient step, over seeds")
+            .judged(joint(verdicts), ">", max(roundings), ROUNDING_OF_RISKS),
             exact(
                 excess_over_gd_by_seed=excesses,
                 least_possible_excess_by_seed=[law.gap for law in laws],
                 gd_risk_by_seed=[law.descent_risk for law in laws],
                 heads=P_RHPP.shape[1],
+            ).means(
+                excess_over_gd_by_seed="risk at the weights minus the risk of the step, by seed",
+                least_possible_excess_by_seed="least risk of any heads minus the risk of the step, by seed",
+                gd_risk_by_seed="risk of one gradient step from w*, by seed",
+                heads="number of heads of the weights",
             ),
         ],
         Control(
-            "excess over the step of the weights of least risk where y_q = <w*, x_q>",
+            "the excess over the step of the weights of least risk for y_q = <w*, x_q>",
             float(np.max(np.abs([excess for excess, _ in controls]))),
             all(strict_verdict(*pair) != "holds" for pair in controls),
         ),

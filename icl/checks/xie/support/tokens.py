@@ -1,4 +1,4 @@
-"""Exact risks of one layer, held to prompts drawn as tokens with attention written out on them.
+"""Exact risks of one layer, compared with prompts drawn as tokens and attention written out on them.
 
 Every prompt is drawn with its mirror image, w reflected in w*: what is odd in u = w - w* cancels. The loss is
 linear in the query, so its mean over x_q is exact. What is left is regressed on `controls`, whose means are
@@ -29,7 +29,7 @@ PILOT = 2000  # prompts from which the controls' coefficients are taken
 OPERATIONS = 4 * 10**9  # of the first sample: seconds
 SEES = 0.02  # a relative error beyond this must not pass unseen; 1 % is aimed at
 PRECISION = 0.0018  # relative standard error at which 1 % is seen
-SOURCE = "Student's quantile, for the deviation from the mean over prompts drawn as tokens in standard errors"
+SOURCE = "Student's quantile: the deviation from the mean over prompts drawn as tokens, in standard errors"
 
 Heads = tuple[Tensor, Tensor]  # P_HPP, Q_HPP
 
@@ -91,24 +91,31 @@ def compare_with_tokens(quantities: Sequence[Quantity], rng: np.random.Generator
 
 def numbers(comparison: Comparison, of: str) -> list[Numbers]:
     """Compare the quantities called `of` with their formulas; the sample must be precise enough to say so."""
-    sees = sampled(tokens_sees=float(comparison.sees_K.max()))
+    sees = sampled(tokens_sees=float(comparison.sees_K.max())).means(
+        f"relative error of the exact {of} that a sample of this size detects 39 times out of 40"
+    )
     return [
-        comparison.decides("tokens_z", SOURCE),
-        sees.at_most(SEES, "relative error that would be seen", otherwise="undecided"),
+        comparison.decides("tokens_z", f"the exact {of}", SOURCE),
+        sees.at_most(SEES, "the largest error that may go unseen", otherwise="undecided"),
         sampled(
             **{
                 f"{of}_on_tokens": comparison.mean_K.tolist(),
                 f"{of}_on_tokens_stderr": comparison.stderr_K.tolist(),
             }
+        ).means(**{f"{of}_on_tokens": f"means of the {of} over prompts drawn as tokens"}),
+        exact(tokens_samples=comparison.samples, tokens_rounds=comparison.rounds).means(
+            tokens_samples="number of prompts of the last round", tokens_rounds="number of rounds of sampling"
         ),
-        exact(tokens_samples=comparison.samples, tokens_rounds=comparison.rounds),
     ]
 
 
 def note(law: LinearRegressionLaw) -> str:
     C, drawn = law.context_R[0], cut(law).context_R[0]
-    at = "" if drawn == C else f" of {drawn} tokens: at given weights the risk is affine in 1 / C"
-    return f"tokens_*: prompts drawn token by token{at}, each with w mirrored in w*; attention written out."
+    at = f" of {drawn} tokens (at given weights the risk is affine in 1 / C)" if drawn < C else ""
+    return (
+        f"The exact values are compared with attention written out on prompts{at} that are drawn token by "
+        "token, each with w reflected in w*."
+    )
 
 
 def controls(tokens: Tokens) -> Tensor:
