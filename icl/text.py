@@ -108,7 +108,7 @@ def verdict_sentence(document: Mapping[str, Any], changed: Sequence[str] = ()) -
     if document["verdict"] == "undecided":
         notes = [str(note) for note in document["notes"]]
         reasons = [note.removeprefix(_REASON).rstrip(".") for note in notes if note.startswith(_REASON)]
-        evidence = "; ".join([evidence, *reasons[:1]])
+        evidence = "; ".join([evidence, *(reasons[:1] or ["the measurement does not decide it"])])
     return f"{subject} {verb}{_where(document, changed)}: {evidence}."
 
 
@@ -188,7 +188,8 @@ def _evidence(document: Mapping[str, Any]) -> str:
     words = {"<": "below", ">": "above"}
     value, limit = _distinct(compared.value, compared.bound, brief, (3, 6, 12, 15))
     source = short_source(document["bound"]["source"])
-    measured = f"{meaning} is {value}{f' ({kind})' if kind else ''}"
+    comma = "," if "," in meaning else ""
+    measured = f"{meaning}{comma} is {value}{f' ({kind})' if kind else ''}"
     if not is_number(compared.value):
         return f"{measured}; its bound is {limit}{source and f' ({source})'}"
     return f"{measured}, {words.get(compared.sign, 'equal to')} {limit}{source and f' ({source})'}"

@@ -205,6 +205,13 @@ MEASURED_THERE = "the gradient of the exact risk at eq. (6) is 3e-15 (exact), be
             "(rounding of risk).",
         ),
         (
+            verdict(verdict="undecided", settings={}, meanings={"gradient_norm": "gradient, whitened"}),
+            (),
+            "Theorem 1 is undecided: the gradient, whitened, is 3e-15 (exact), below 2e-13 (rounding of "
+            "risk); "
+            "the measurement does not decide it.",
+        ),
+        (
             verdict(title="mine/good", check="mine/good", settings={}, bound=bound(1e-9, "steps")),
             (),
             "Statement mine/good holds: the steps is [1]; its bound is 1e-09 (rounding of risk).",

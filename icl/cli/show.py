@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ def check(document: Mapping[str, Any], *, verbose: bool = False) -> None:
     expected = "" if document["verdict"] == document["expected"] else f" Expected: {document['expected']}."
     console.print(_indented(document["sentence"] + expected), style=_colour(document))
     console.print(_indented(document["control_sentence"]))
-    console.print(_indented(f"Claim ({document['reference']}): {document['claim']}"), style="dim")
+    console.print(_indented(f"Claim: {document['claim']} ({document['reference']})"), style="dim")
     if verbose:
         _numbers(console, document)
         console.print(_indented(f"Bound: {document['bound']['source']}."))
@@ -110,27 +111,38 @@ def _colour(claim: Mapping[str, Any]) -> str:
 
 
 def _numbers(console: Any, document: Mapping[str, Any]) -> None:
-    """Print every number that has a value: with its bound, its kind and its meaning."""
+    """Print every number that has a value, with its bound and kind, and its meaning beside it or below."""
     from rich.table import Table
-    from rich.text import Text
 
-    rows = list(numbers(document))
-    wide = console.width >= WIDE
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", max_width=WIDE // 2 if wide else None)
-    if wide:
-        table.add_column(overflow="fold")
-    for row in rows:
-        value = f"{row.value} ({row.kind})".strip() if row.kind else row.value
-        meaning = Text(row.meaning, style="dim")
-        if wide:
-            table.add_row(f"  {row.name}", value, meaning)
-        else:
-            table.add_row(f"  {row.name}", Text.assemble(value, "\n", meaning) if row.meaning else value)
-        for name, entry in row.entries:
-            table.add_row(f"    {name}", entry)
-    console.print(table, highlight=False, markup=False)
+    rows = [
+        (f"  {row.name}", f"{row.value} ({row.kind})".strip() if row.kind else row.value, row)
+        for row in numbers(document)
+    ]
+    if console.width >= WIDE:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold", max_width=WIDE // 2)
+        table.add_column(overflow="fold", style="dim")
+        for name, value, row in rows:
+            table.add_row(name, value, row.meaning)
+            for entry in row.entries:
+                table.add_row(*_entry(entry))
+        console.print(table, highlight=False, markup=False)
+        return
+    columns = max((len(name) for name, *_ in rows), default=0) + 2
+    indent = " " * columns
+    for name, value, row in rows:
+        line = textwrap.fill(f"{name:<{columns}}{value}", console.width, subsequent_indent=indent)
+        console.print(line, highlight=False, markup=False)
+        console.print(_indented(row.meaning, 6), style="dim")
+        for entry in row.entries:
+            name, text = _entry(entry)
+            console.print(f"{name:<{columns}}{text}", highlight=False, markup=False)
+
+
+def _entry(entry: tuple[str, str]) -> tuple[str, str]:
+    """Return the row of a table's entry, with its name indented below the table's own."""
+    return f"    {entry[0]}", entry[1]
 
 
 def _indented(text: str, columns: int = 2) -> Any:

@@ -44,13 +44,11 @@ REMARKS = [
 class MaskFloor:
     """Settings: sizes, most layers, number of spectra (`samples`), seed. x and w are N(0, I), no noise."""
 
-    reference = (
-        "This project's statement; beside section 6, linear regression, and eq. (3.1a), which has no mask"
-    )
+    reference = "icl, beside section 6, linear regression, and eq. (3.1a) without a mask"
     claim = (
-        "This project's statement, beside section 6 of giannou: without a mask, scalar layers of linear "
-        "attention (every A_l and B_l a multiple of I) have a loss above a positive floor at every depth; "
-        "with a mask they pass below it."
+        "This project's statement: without a mask, scalar layers of linear attention, with every A_l and "
+        "B_l a multiple of I, have a loss above a positive floor at every depth; with a mask they pass "
+        "below it."
     )
 
     dim: int = integer(5, 1, 50, SEARCH)

@@ -52,12 +52,10 @@ class OptimumS(Windows):
     """Settings: setting, window s (2 to 5), length T, dim, seed, samples (drawn systems in c and d), restarts
     of each search."""
 
-    reference = (
-        "This project's statement; beside section 4, eqs. (11) and (13), and section 6, first limitation"
-    )
+    reference = "icl, beside section 4, eqs. (11) and (13), and section 6, first limitation"
     claim = (
-        "This project's statement, beside section 4 of lds: for s >= 2 the best single head of linear "
-        "attention on AR(s) tokens has pattern (13)."
+        "This project's statement: for s >= 2 the best single head of linear attention on AR(s) tokens "
+        "has pattern (13)."
     )
 
     window: int = integer(2, 2, 5, "the searches take minutes")
