@@ -41,10 +41,16 @@ class SignRisk:
         control = abs(mean - isotropic_risk(self.dim, self.context)) / stderr
         return finding(
             [
-                sampled(standard_errors_off=off).at_most(Z, "a 99.9 % interval of the mean"),
-                sampled(sampled_risk=mean, sampled_risk_stderr=stderr),
+                sampled(standard_errors_off=off)
+                .means("deviation of the sampled risk from the formula, in standard errors")
+                .at_most(Z, "a 99.9 % interval of the mean"),
+                sampled(sampled_risk=mean, sampled_risk_stderr=stderr).means("mean loss over drawn prompts"),
             ],
-            Control("the formula of Gaussian inputs, d (d + 1) / (n + d + 1)", control, control > Z),
+            Control(
+                "the deviation from the formula of Gaussian inputs, d (d + 1) / (n + d + 1)",
+                control,
+                control > Z,
+            ),
         )
 
     def judge(self, weights: Weights) -> Finding:
@@ -60,6 +66,10 @@ class SignRisk:
         excess = float(risk(transformer).detach().max()) / least - 1
         at_zero = weights.law.dim / least - 1
         return finding(
-            [exact(worst_excess=excess).at_most(0.02, "the tolerance of the papers' figures")],
-            Control("weights that are zero", at_zero, at_zero > 0.02),
+            [
+                exact(worst_excess=excess)
+                .means("largest excess of the exact risk over the least risk, relative, over seeds")
+                .at_most(0.02, "the tolerance of the papers' figures")
+            ],
+            Control("the same excess of weights that are zero", at_zero, at_zero > 0.02),
         )

@@ -23,7 +23,7 @@ def test_the_paper_sizes():
     assert measured["optimal_risk"] == pytest.approx(0.06048354, rel=1e-6)
     assert measured["zero_risk"] == pytest.approx(0.07246926, rel=1e-6)
     assert measured["gradient_norm"] < 1e-15
-    assert any("both are zero" in remark for remark in finding.remarks)
+    assert any("both of which are zero" in remark for remark in finding.remarks)
 
 
 @pytest.mark.parametrize(
