@@ -26,6 +26,7 @@ from icl.verdicts import KINDS
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
 _SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.) ")
+_SAYS_FALSE = re.compile(r"\b(false|counterexample)\b")
 _WHY_UNDECIDED = re.compile(r"undecided\b|.*\bscale=paper\b", re.IGNORECASE)
 _PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
@@ -88,8 +89,10 @@ class Statement:
 
     @property
     def reason(self) -> str:
-        """The reason in one sentence: the first remark, else the measurement."""
-        return first_sentence(self.remarks[0]) if self.remarks else self.inequality
+        """The reason in one sentence: what a remark says is false, else its first sentence, else the
+        measurement."""
+        every = [sentence for remark in self.remarks for sentence in _SENTENCE_END.split(remark)]
+        return next(filter(_SAYS_FALSE.search, every), every[0] if every else self.inequality)
 
     @property
     def panels(self) -> tuple[str, ...]:

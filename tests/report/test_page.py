@@ -120,6 +120,11 @@ def test_what_is_false_says_so_in_words_where_it_is_listed(tmp_path: Path, figur
     summary, other = (" ".join(line.split()) for line in lines)
     assert summary == "✗ known false Theorem 1 Two is one. Two is two."
     assert "divides" not in other
+    later = check("one/b", "fails", remarks=["The proof divides by 0.", "It is so. It is false for x > 1."])
+    assert (
+        "It is false for x &gt; 1.</span></span></summary>"
+        in write_report(tmp_path, content(later)).read_text()
+    )
     (claim,) = re.findall(r'<li class="claim-row"[^>]*data-kind="fails".*?<details>', html, re.DOTALL)
     assert "0.1336" in claim, "a claim without a remark says what was measured"
 
