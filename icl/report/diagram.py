@@ -13,8 +13,9 @@ from xml.etree import ElementTree
 Column = tuple[str, str, str, Mapping[str, str], Sequence[str]]
 LETTERS = {"value": "v", "key": "k", "query": "q"}
 LEGEND = (
-    "A line is a block of rows, a column a head of the layer above it. v, k, q: read for values, keys, "
-    "queries; filled: written to; dashed: a ReLU layer, which reads r."
+    "Each line is a block of rows, and each column is a head of the layer named above it. v, k and q mark "
+    "the blocks that the head reads as values, keys and queries. A filled cell is written to. A dashed "
+    "column is a ReLU layer, which reads the blocks marked r."
 )
 LANE, HEAD, CELL, GAP = 26, 40, 32, 14  # between lines, columns, width of a cell, between layers
 LINE, LETTER, LETTERS_A_LINE, LEAST = 13, 7, 17, 108  # height and width of text, width of a layer
@@ -30,7 +31,7 @@ def svg(account: Mapping[str, Any], name: str) -> str:
     drawing.add(
         "desc",
         f"{layers} layer{'s' if layers != 1 else ''} over {len(rows)} blocks of rows: {', '.join(rows)}. "
-        f"{account['attention']}. The text after the drawing says the same in words.",
+        f"{account['attention']}. The text after the diagram has the same content.",
         id=f"{name}-desc",
     )
     drawing.draw()

@@ -45,6 +45,10 @@ class Figure:
         return _sentence(count(self.statements, []))
 
     @property
+    def untrue(self) -> list[Statement]:
+        return [statement for statement in self.statements if statement.verdict == "fails"]
+
+    @property
     def sources(self) -> list[tuple[str, list[str], dict[str, Any]]]:
         """Names, records and settings that this figure is drawn from: what all its records share stands
         first, then what is each one's own."""
@@ -156,7 +160,7 @@ def _sections(folder: Path, content: ReportContent) -> list[Section]:
 
 
 def _section(folder: Path, paper: Paper, content: ReportContent) -> Section:
-    entries = [entry for entry in content.entries if entry.paper == paper.id]
+    entries = sorted((entry for entry in content.entries if entry.paper == paper.id), key=_natural)
     of_entry = {id(entry): list(statements(ReportContent(content.scale, [], [entry]))) for entry in entries}
     every = [statement for entry in entries for statement in of_entry[id(entry)]]
     figures = [e for e in entries if e.group == "figure"]
@@ -169,6 +173,11 @@ def _section(folder: Path, paper: Paper, content: ReportContent) -> Section:
         shown for highlight in paper.highlights for shown in _highlight(highlight, entries, checks, drawn)
     ]
     return Section(paper, checks, drawn, waiting, count(every, entries), highlights)
+
+
+def _natural(entry: ReportEntry) -> list[str | int]:
+    """Return a key that sorts Figure 2 before Figure 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", entry.id)]
 
 
 def _figure(folder: Path, entry: ReportEntry, found: Sequence[Statement], page: str) -> Figure:

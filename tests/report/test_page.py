@@ -129,6 +129,19 @@ def test_what_is_false_says_so_in_words_where_it_is_listed(tmp_path: Path, figur
     assert "0.1336" in claim, "a claim without a remark says what was measured"
 
 
+def test_a_figures_line_says_which_claims_are_false_and_figures_are_in_their_order(
+    tmp_path: Path, figure: Make
+) -> None:
+    untrue = [{"claim": f"claim {i} of x_0", "verdict": "fails", "expected": "fails"} for i in range(4)]
+    entries = [figure("one/fig10", untrue), figure("one/fig9"), check("one/b10"), check("one/b9")]
+    html = write_report(tmp_path / "report", content(*entries)).read_text()
+    parts = html.split('data-title="Figure 1"')[1:]
+    lines = [Page(part.partition("<summary>")[2].partition("</summary>")[0]).flat for part in parts]
+    assert "false: claim 0" in lines[1] and "and 2 more" in lines[1] and "claim 2" not in lines[1]
+    places = [html.index(f'id="{id}"') for id in ("check-one-b9", "check-one-b10", "figure-one-fig9")]
+    assert places == sorted(places) and places[-1] < html.index('id="figure-one-fig10"')
+
+
 def test_the_list_of_misprints_has_the_papers_decided_statements_only(tmp_path: Path, figure: Make) -> None:
     entries = [
         check("one/a", remarks=["Printed wrong. Twice."], notes=[]), check("one/b", remarks=[]),
