@@ -63,8 +63,8 @@
       const said = row.querySelector(":scope > summary") || row;
       return {
         row, figure, title: (row.dataset.title || "").toLowerCase(),
-        line: plain(row.matches(".row") ? said : row.querySelector(".claim") || row).toLowerCase(),
-        text: plain(row.matches(".figure") ? row.querySelector(".caption") || said : row).toLowerCase(),
+        line: plain(row.matches(".figure") ? said.querySelector(".title") : row.matches(".row") ? said : row.querySelector(".claim") || row).toLowerCase(),
+        text: plain(row.matches(".figure") ? row.querySelector(".caption") || said.querySelector(".title") : row).toLowerCase(),
         shown: `${figure ? figure.dataset.title.split(":")[0] + ": " : ""}${row.dataset.title || plain(row.querySelector(".claim") || row)}`,
       };
     });
