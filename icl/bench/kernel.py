@@ -1,9 +1,10 @@
 """Rows of `icl bench bench=train`: a whole training step by torch and by the compiled kernel in turn, by
-torch.compile where it runs, and the share of the machine's multiply-add rate that the kernel reaches.
+torch.compile where it runs, and the share of the machine's multiply-add rate that the kernel reaches. On a
+GPU: by torch, and with the risk as a CUDA graph.
 
-Drawing is no part of a step. Ratios are of CPU time, which counts all threads. A product of n x k by k x m
-is nmk multiply-adds and its two gradients twice as many; the rate is that of a matrix product of torch in the
-same precision with the same threads.
+Drawing is no part of a step; `draw_ms` is the CPU time of drawing the step's prompts. Ratios are of CPU time,
+which counts all threads. A product of n x k by k x m is nmk multiply-adds, its two gradients twice as many;
+the rate is that of a matrix product of torch in the same precision with the same threads.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
@@ -57,6 +59,7 @@ CASES: dict[str, tuple[str, Callable[[], Law], Callable[[], Parametrization]]] =
 
 def rows(repeats: int) -> Iterator[dict[str, Any]]:
     """Compare eager and compiled steps: each case in double precision, the first in single and by threads."""
+    yield from device_rows(repeats)
     if (reason := library.why_none()) is not None:
         yield {"name": "the compiled kernel", "target": "", "met": True, "skipped": reason}
         return
@@ -89,6 +92,7 @@ def _row(case: str, dtype: torch.dtype, threads: int, repeats: int, compiled: bo
         "multiply_adds": work,
         "share_of_rate": work / (found["second_ms"] / 1e3) / rate,
         "rate": rate,
+        "draw_ms": statistics.median(_seconds(tile.redraw, repeats, time.process_time)) * 1e3,
     }
     if compiled and shutil.which("g++") and threads == torch.get_num_threads():
         found |= _by_torch_compile(case, dtype, repeats)
@@ -107,22 +111,54 @@ def _by_torch_compile(case: str, dtype: torch.dtype, repeats: int) -> dict[str, 
     return {"compile_ms": statistics.median(_seconds(step.take, repeats)) * 1e3, "compile_seconds": seconds}
 
 
+def device_rows(repeats: int) -> Iterator[dict[str, Any]]:
+    """Compare, on a GPU, a step that launches each product with one of CUDA graphs; beside them what it takes
+    to copy the prompts there, from memory that is pinned and that is not."""
+    if not torch.cuda.is_available():
+        name = "a step on a GPU, eager / CUDA graphs"
+        yield {"name": name, "target": "", "met": True, "skipped": "there is no CUDA device here"}
+        return
+    for case in CASES:
+        for dtype in (torch.float64, torch.float32):
+            eager, graphs = (FamilyStep(case, dtype, device="cuda") for _ in range(2))
+            graphs.risk = torch.compile(graphs.risk, mode="reduce-overhead")
+            graphs.has_graphs = True
+            name = f"{case}, {dtype}, GPU".replace("torch.", "")
+            found = asdict(compare(name, ("eager", eager.take), ("CUDA graphs", graphs.take), repeats))
+            there = {k: tensor.cpu() for k, tensor in eager.draw.items()}
+            pinned = {k: tensor.pin_memory() for k, tensor in there.items()}
+            for key, tensors in (("copy_ms", there), ("pinned_copy_ms", pinned)):
+                found[key] = statistics.median(_seconds(partial(_copy, tensors), repeats)) * 1e3
+            yield found
+
+
+def _copy(tensors: dict[str, torch.Tensor]) -> None:
+    for tensor in tensors.values():
+        tensor.to("cuda", non_blocking=True)
+    torch.cuda.synchronize()
+
+
 class FamilyStep:
     """One optimizer step of an ensemble: risk, gradient, clip, Adam."""
 
-    def __init__(self, case: str, dtype: torch.dtype, batch: int = BATCH) -> None:
+    has_graphs = False
+
+    def __init__(self, case: str, dtype: torch.dtype, batch: int = BATCH, device: str = "cpu") -> None:
         estimator, law, family = CASES[case]
         self.law, parametrization = law(), family()
         parametrization.initialise(SEEDS, dtype)
-        self.model = LinearTransformer(parametrization)
-        self.estimator = make_estimator(estimator, self.model, self.law).to(dtype)
+        self.model = LinearTransformer(parametrization).to(device)
+        self.estimator = make_estimator(estimator, self.model, self.law).to(device, dtype)
         weights = dict(parametrization.named_parameters())
         spec = OptimizerSpec(torch.optim.Adam, {"lr": 1e-4}, Constant())
         self.optimizer = ReplicaOptimizer(spec, weights, [0.01] * len(SEEDS))
-        streams = [generator(seed, "train", 0) for seed in SEEDS]
-        self.draw = {k: v.to(dtype) for k, v in self.estimator.draw(streams, batch).items()}
+        self.batch = batch
+        self.draw = {k: v.to(device, dtype) for k, v in self.redraw().items()}
         self.risk: Risk = self.estimator.risk
         self.pieces = self.estimator.pieces(self.draw)
+
+    def redraw(self) -> dict[str, torch.Tensor]:
+        return self.estimator.draw([generator(seed, "train", 0) for seed in SEEDS], self.batch)
 
     def use_kernel(self) -> None:
         """Compute the risk by the compiled kernel, which takes the prompts in one piece."""
@@ -132,11 +168,15 @@ class FamilyStep:
 
     def take(self) -> None:
         self.optimizer.clear_gradients()
+        if self.has_graphs:
+            torch.compiler.cudagraph_mark_step_begin()
         for share, piece in self.pieces:
             (self.risk(self.model, piece) * share).sum().backward()
         self.optimizer.attach_gradients()
         self.optimizer.clip()
         self.optimizer.engine.step()
+        if next(iter(self.draw.values())).is_cuda:
+            torch.cuda.synchronize()
 
 
 def _regression() -> Law:
@@ -149,11 +189,13 @@ def _multiply_adds_a_second(dtype: torch.dtype, repeats: int) -> float:
     return SQUARE**3 / min(_seconds(lambda: left @ right, 3 * repeats))
 
 
-def _seconds(work: Callable[[], object], repeats: int) -> list[float]:
+def _seconds(
+    work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     work()
     taken = []
     for _ in range(repeats):
-        started = time.perf_counter()
+        started = clock()
         work()
-        taken.append(time.perf_counter() - started)
+        taken.append(clock() - started)
     return taken

@@ -12,6 +12,7 @@
 #define DECLARE(NAME) \
     namespace NAME { \
     extern const Runner of_double, of_single; \
+    extern const Normals normals; \
     }
 DECLARE(baseline)
 #ifdef WITH_X86
@@ -27,18 +28,19 @@ const double WORTH_A_THREAD = 200000;  // multiplications
 struct Instructions {
     const char* name;
     const Runner *of_double, *of_single;
+    Normals normals;
     int64_t bytes;
 };
 
 int available(Instructions* found) {
     int n = 0;
-    found[n++] = {"baseline", &baseline::of_double, &baseline::of_single, 16};
+    found[n++] = {"baseline", &baseline::of_double, &baseline::of_single, baseline::normals, 16};
 #ifdef WITH_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        found[n++] = {"avx2", &avx2::of_double, &avx2::of_single, 32};
+        found[n++] = {"avx2", &avx2::of_double, &avx2::of_single, avx2::normals, 32};
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        found[n++] = {"avx512", &avx512::of_double, &avx512::of_single, 64};
+        found[n++] = {"avx512", &avx512::of_double, &avx512::of_single, avx512::normals, 64};
 #endif
     return n;
 }
@@ -85,6 +87,12 @@ int icl_kernel_instructions(const char** names, int most) {
     const int n = std::min(available(found), most);
     for (int i = 0; i < n; i++) names[i] = found[i].name;
     return n;
+}
+
+void icl_kernel_normals(int instructions, double* first, double* second, int64_t n) {
+    Instructions known[3];
+    available(known);
+    known[instructions].normals(first, second, n);
 }
 
 // Mean risk over the prompts of each replica and, where `gradients` is not null, its gradient: (replicas,

@@ -51,6 +51,7 @@ def library() -> ctypes.CDLL:
     found.icl_kernel_run.argtypes = [
         ctypes.POINTER(Header), *[ctypes.c_int] * 3, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 3
     ]  # fmt: skip
+    found.icl_kernel_normals.argtypes = [ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_int64]
     return found
 
 

@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#if BYTES > 16
+#include <immintrin.h>
+#endif
+
 #include "tiles.h"
 
 #define INLINE inline __attribute__((always_inline))
@@ -383,7 +387,74 @@ struct Tiles {
 
 }  // namespace
 
+namespace {
+
+typedef double D __attribute__((vector_size(BYTES), may_alias));
+typedef int64_t I __attribute__((vector_size(BYTES)));
+typedef uint64_t U __attribute__((vector_size(BYTES)));
+const int64_t LANES = BYTES / 8;
+const double TO_INTEGER = 0x1.8p52;  // added, it leaves the nearest integer in the lowest bits
+
+INLINE D square_root(D x) {
+#if BYTES == 64
+    return (D)_mm512_sqrt_pd((__m512d)x);
+#elif BYTES == 32
+    return (D)_mm256_sqrt_pd((__m256d)x);
+#else
+    for (int64_t i = 0; i < LANES; i++) x[i] = __builtin_sqrt(x[i]);
+    return x;
+#endif
+}
+
+// Of 0 < x <= 1, normal numbers. The polynomials here and below are those of Sun's fdlibm.
+INLINE D logarithm(D x) {
+    const U from_root = (U)x - 0x3fe6a09e667f3bcdULL + (1024ULL << 52);  // x = 2^k m, 1/sqrt(2) <= m < sqrt(2)
+    const I k = (I)(from_root >> 52) - 1024;
+    const D exponent = (D)((I)(D{} + TO_INTEGER) + k) - TO_INTEGER;
+    const D f = (D)((U)x - ((U)k << 52)) - 1.0, s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
+    const D series = z * (6.666666666666735130e-01 + z * (3.999999999940941908e-01 + z * (2.857142874366239149e-01 +
+        z * (2.222219843214978396e-01 + z * (1.818357216161805012e-01 + z * (1.531383769920937332e-01 +
+        z * 1.479819860511658591e-01))))));
+    return exponent * 6.93147180369123816490e-01 -
+           ((half - (s * (half + series) + exponent * 1.90821492927058770002e-10)) - f);
+}
+
+INLINE void normals_of(D& first, D& second) {
+    const D radius = square_root(-2.0 * logarithm(1.0 - first));
+    const D turned = 4.0 * second + TO_INTEGER;  // quarters of a turn
+    const I quarter = (I)turned;
+    const D x = (second - 0.25 * (turned - TO_INTEGER)) * 6.283185307179586, z = x * x;
+    const D sine = x + x * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 +
+        z * (-1.98412698298579493134e-04 + z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 +
+        z * 1.58969099521155010221e-10)))));
+    const D cosine = 1.0 - (0.5 * z - z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 +
+        z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 +
+        z * -1.13596475577881948265e-11))))));
+    const I odd = -(quarter & 1), along = ((I)cosine & ~odd) | ((I)sine & odd), across = ((I)sine & ~odd) | ((I)cosine & odd);
+    first = radius * (D)(along ^ (((quarter + 1) & 2) << 62));
+    second = radius * (D)(across ^ ((quarter & 2) << 62));
+}
+
+INLINE void some_normals(double* first, double* second, size_t bytes) {
+    D one = {}, other = {};
+    memcpy(&one, first, bytes);
+    memcpy(&other, second, bytes);
+    normals_of(one, other);
+    memcpy(first, &one, bytes);
+    memcpy(second, &other, bytes);
+}
+
+void all_normals(double* first, double* second, int64_t n) {
+    const int64_t whole = n / LANES * LANES;
+    for (int64_t i = 0; i < whole; i += LANES) some_normals(first + i, second + i, sizeof(D));
+    if (whole < n) some_normals(first + whole, second + whole, sizeof(double) * (n - whole));
+}
+
+}  // namespace
+
 namespace NAMESPACE {
 extern const Runner of_double, of_single;
 const Runner of_double = Tiles<double>::runner(), of_single = Tiles<float>::runner();
+extern const Normals normals;
+const Normals normals = all_normals;
 }  // namespace NAMESPACE

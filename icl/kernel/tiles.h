@@ -59,3 +59,6 @@ struct Runner {
     void (*release)(void* plan);
     void (*run)(const void* plan, const Program&, const Block&);
 };
+
+// Box and Muller's formula, in place: of two uniform numbers in [0, 1) each, two independent normal ones.
+typedef void (*Normals)(double* first, double* second, int64_t n);

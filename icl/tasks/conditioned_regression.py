@@ -22,11 +22,12 @@ import torch
 from torch import Tensor
 
 from icl.errors import InputError, one_of, real, reals, whole
+from icl.kernel.normal import Array, standard_normal
 from icl.tasks.estimators import SampledGram, SampledTokens
 from icl.tasks.law import Draw, Estimator, Generators, Model
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.token_law import TokenLaw
-from icl.tasks.wishart import draw_wishart
+from icl.tasks.wishart import bartlett_factor, squares
 
 COVARIANCES = ("prompt", "batch")
 MAX_DIM = 512
@@ -105,7 +106,7 @@ class ConditionedRegressionLaw(TokenLaw):
         if self.condition == 1:  # a multiple of the identity in any basis
             F_BDD = np.sqrt(lambda_BD)[:, :, None] * np.eye(self.dim)
         else:
-            Q_BDD, R_BDD = np.linalg.qr(rng.standard_normal((count, self.dim, self.dim)))
+            Q_BDD, R_BDD = np.linalg.qr(standard_normal(rng, (count, self.dim, self.dim)))
             sign_BD = np.sign(np.diagonal(R_BDD, axis1=1, axis2=2))
             F_BDD = Q_BDD * (sign_BD * np.sqrt(lambda_BD))[:, None]
         return np.broadcast_to(F_BDD, (batch, self.dim, self.dim))
@@ -123,7 +124,7 @@ class ConditionedRegressionLaw(TokenLaw):
             raise InputError(f"task.context={list(self.context_R)}: token prompts need one length for all")
         F_RBDD, w_RBD, x_RBD = self._draw_queries(generators, batch)
         n, E = self.context_R[0], self.dim + (self.label_noise > 0)
-        u_RBNE = torch.from_numpy(np.stack([rng.standard_normal((batch, n, E)) for rng in generators]))
+        u_RBNE = torch.from_numpy(np.stack([standard_normal(rng, (batch, n, E)) for rng in generators]))
         x_RBND = u_RBNE[..., : self.dim] @ F_RBDD.mT
         y_RBN = (x_RBND @ w_RBD[..., None])[..., 0]
         if self.label_noise > 0:
@@ -159,32 +160,44 @@ class ConditionedRegressionLaw(TokenLaw):
 
     def _draw_queries(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """F, w and the query's x, shapes (R, B, D, D), (R, B, D), (R, B, D)."""
-        F_RBDD = torch.from_numpy(np.stack([self.roots(rng, batch) for rng in generators]))
-        normal = np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators])
-        w_RBD, u_RBD = torch.from_numpy(normal).unbind(2)
-        w_RBD = w_RBD.clone()
-        w_RBD[..., self.active :] = 0
-        return F_RBDD, w_RBD, (F_RBDD @ u_RBD[..., None])[..., 0]
+        F_RDDB = torch.from_numpy(
+            np.stack([np.moveaxis(self.roots(rng, batch), 0, -1) for rng in generators])
+        )
+        normal = np.stack([standard_normal(rng, (2, self.dim, batch)) for rng in generators])
+        w_RDB, u_RDB = torch.from_numpy(normal).unbind(1)
+        w_RDB = w_RDB.clone()
+        w_RDB[:, self.active :] = 0
+        x_RDB = torch.from_numpy(np.einsum("rijb,rjb->rib", F_RDDB.numpy(), u_RDB.numpy()))
+        return F_RDDB.movedim(-1, 1), w_RDB.movedim(-1, 1), x_RDB.movedim(-1, 1)
 
     def _grams(self, generators: Generators, F_RBDD: Tensor, w_RBD: Tensor) -> Tensor:
-        """Return the Gram matrices of tokens J (u, 1): with a mean to know of, u is Wishart of N - 1 around
-        it."""
-        R, B, D = w_RBD.shape
+        """Return the Gram matrices of tokens (x, y) or (x, y, 1) from factors of them."""
+        per_replica = zip(generators, self.context_R, F_RBDD, w_RBD, strict=True)
+        grams = [
+            self._gram_PPB(rng, n, F.movedim(0, -1).numpy(), w.T.numpy()) for rng, n, F, w in per_replica
+        ]
+        return torch.from_numpy(np.stack(grams)).movedim(-1, 1)
+
+    def _gram_PPB(self, rng: np.random.Generator, n: int, F_DDB: Array, w_DB: Array) -> Array:
+        """Return one replica's. With a constant the mean of u is seen: it is one more column of the factor,
+        and the rest is Wishart of N - 1 around it."""
+        D, B = w_DB.shape
         E, C = D + (self.label_noise > 0), int(self.constant)
-        M = np.empty((R, B, E + C, E + C))
-        for r, (rng, n) in enumerate(zip(generators, self.context_R, strict=True)):
-            M[r, :, :E, :E] = draw_wishart(rng, n - C, E, B) / n
-            if self.constant:
-                mean_BE = rng.standard_normal((B, E)) / n**0.5
-                M[r, :, :E, :E] += mean_BE[:, :, None] * mean_BE[:, None]
-                M[r, :, :E, E] = M[r, :, E, :E] = mean_BE
-                M[r, :, E, E] = 1
-        J_RBPE = torch.zeros(R, B, D + 1 + C, E + C, dtype=torch.float64)
-        J_RBPE[:, :, :D, :D] = F_RBDD
-        J_RBPE[:, :, D, :D] = (w_RBD[..., None, :] @ F_RBDD)[..., 0, :]
-        J_RBPE[:, :, D, D:E] = self.label_noise**0.5
-        J_RBPE[:, :, D + 1 :, E:] = 1
-        return J_RBPE @ torch.from_numpy(M) @ J_RBPE.mT
+        factor_EKB = bartlett_factor(rng, n - C, E, B)
+        if self.constant:
+            factor_EKB = np.concatenate([factor_EKB, standard_normal(rng, (E, 1, B))], axis=1)
+        factor_EKB /= n**0.5
+        tokens_IKB = np.empty((D + 1, *factor_EKB.shape[1:]))
+        np.einsum("ijb,jkb->ikb", F_DDB, factor_EKB[:D], out=tokens_IKB[:D])
+        np.einsum("ib,ikb->kb", w_DB, tokens_IKB[:D], out=tokens_IKB[D])
+        if self.label_noise > 0:
+            tokens_IKB[D] += self.label_noise**0.5 * factor_EKB[D]
+        if not self.constant:
+            return squares(tokens_IKB)
+        gram_PPB = np.ones((D + 2, D + 2, B))
+        gram_PPB[:-1, :-1] = squares(tokens_IKB)
+        gram_PPB[:-1, -1] = gram_PPB[-1, :-1] = tokens_IKB[:, -1]
+        return gram_PPB
 
     def estimators(self, model: Any) -> Mapping[str, Callable[[], Estimator]]:
         """Integrate the query out with a mask: a linear stack is then linear in it."""

@@ -25,14 +25,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from icl.errors import InputError, one_of, real, reals, whole
+from icl.kernel.normal import Array, standard_normal
 from icl.random import generator
 from icl.tasks.estimators import SampledGram, SampledTokens
 from icl.tasks.law import Draw, Estimator, Model, RiskFunction
@@ -48,8 +49,6 @@ from icl.theory.dynamical_system import (
     quadratic_risk,
 )
 from icl.theory.quadratic import QuadraticRisk
-
-Array = npt.NDArray[np.float64]
 
 SETTINGS = ("a", "b", "c", "d")
 SPECTRA = ("uniform", "sphere", "ball", "positive")
@@ -326,18 +325,23 @@ class DynamicalSystemLaw(TokenLaw):
 
     def _observe(self, A_DDB: Array, c_DB: Array, root_w_DD: Array, rng: np.random.Generator) -> Array:
         """y_1 .. y_T, (T, B). Only time is a loop: what takes the time are the normal numbers."""
-        x_DB = self.initial_variance**0.5 * rng.standard_normal(c_DB.shape)
-        x_TDB = rng.standard_normal((self.length, *c_DB.shape))  # becomes x_1 .. x_T
+        x_TDB = standard_normal(rng, (self.length + 1, *c_DB.shape))  # becomes x_0 .. x_T
+        x_TDB[0] *= self.initial_variance**0.5
         if self.setting == "d":
-            x_TDB = root_w_DD @ x_TDB
+            x_TDB[1:] = root_w_DD @ x_TDB[1:]
         else:
-            x_TDB *= self.process_noise**0.5
+            x_TDB[1:] *= self.process_noise**0.5
         diagonal_DB = np.ascontiguousarray(A_DDB.diagonal().T)
-        for next_DB in x_TDB:
-            next_DB += diagonal_DB * x_DB if self.setting == "a" else np.einsum("ijb,jb->ib", A_DDB, x_DB)
-            x_DB = next_DB
-        y_TB = np.einsum("ib,tib->tb", c_DB, x_TDB)
-        y_TB += self.observation_noise**0.5 * rng.standard_normal(y_TB.shape)
+        moved_DB = np.empty_like(diagonal_DB)
+        for x_DB, next_DB in pairwise(x_TDB):
+            if self.setting == "a":
+                np.multiply(diagonal_DB, x_DB, out=moved_DB)
+            else:
+                np.einsum("ijb,jb->ib", A_DDB, x_DB, out=moved_DB)
+            next_DB += moved_DB
+        y_TB = standard_normal(rng, (self.length, c_DB.shape[1]))
+        y_TB *= self.observation_noise**0.5
+        y_TB += np.einsum("ib,tib->tb", c_DB, x_TDB[1:])
         return y_TB
 
     def _systems(self, rng: np.random.Generator, B: int) -> tuple[Array, Array]:
@@ -377,12 +381,13 @@ def token_prompts(y_RBT: Tensor, window: int) -> TokenPrompt:
 
 def gram_prompts(y_RBT: Tensor, window: int) -> GramPrompt:
     """Return the same prompts through G_ab = (1/N) sum_t y_{t+a} y_{t+b}, without making the tokens."""
-    N = y_RBT.shape[-1] - window - 1
-    y_TRB = y_RBT.permute(2, 0, 1)
-    gram_RBPP = torch.empty(*y_RBT.shape[:2], window + 1, window + 1, dtype=y_RBT.dtype)
+    N, y_RTB = y_RBT.shape[-1] - window - 1, y_RBT.mT.numpy()
+    gram_RPPB = np.empty((len(y_RTB), window + 1, window + 1, y_RTB.shape[-1]))
     for a in range(window + 1):
         for b in range(a, window + 1):
-            gram_RBPP[..., a, b] = gram_RBPP[..., b, a] = (y_TRB[a : a + N] * y_TRB[b : b + N]).mean(0)
+            summed_RB = np.einsum("rtb,rtb->rb", y_RTB[:, a : a + N], y_RTB[:, b : b + N])
+            gram_RPPB[:, a, b] = gram_RPPB[:, b, a] = summed_RB / N
+    gram_RBPP = torch.from_numpy(gram_RPPB).movedim(-1, 1)
     return GramPrompt(gram_RBPP, _tokens(y_RBT, window)[1], y_RBT[..., -1], 1, (N,) * len(y_RBT))
 
 
@@ -400,7 +405,7 @@ def _eigenvalues(rng: np.random.Generator, spectrum: str | tuple[float, ...], B:
         return rng.choice([-1.0, 1.0], (B, 1)) * np.array(spectrum)
     if spectrum in ("uniform", "positive"):
         return rng.uniform(-1.0 if spectrum == "uniform" else 0.0, 1.0, (B, D))
-    v_BD = rng.standard_normal((B, D))
+    v_BD = standard_normal(rng, (B, D))
     v_BD /= np.linalg.norm(v_BD, axis=1, keepdims=True)
     return v_BD if spectrum == "sphere" else v_BD * rng.random((B, 1)) ** (1 / D)
 
@@ -412,7 +417,7 @@ def _with_eigenvalues(v_DB: Array, Q_DDB: Array) -> Array:
 
 def _orthogonal(rng: np.random.Generator, B: int, D: int) -> Array:
     """Haar matrices (D, D, B): Q of a normal matrix's QR with R's diagonal made positive."""
-    Q_DDB, R_DDB = _qr(rng.standard_normal((D, D, B)))
+    Q_DDB, R_DDB = _qr(standard_normal(rng, (D, D, B)))
     return Q_DDB * np.sign(R_DDB[range(D), range(D)])
 
 

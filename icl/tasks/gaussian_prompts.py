@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from icl.errors import InputError
+from icl.kernel.normal import standard_normal
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.tilted import draw_tilted
 from icl.tasks.token_law import TokenLaw
-from icl.tasks.wishart import draw_wishart
+from icl.tasks.wishart import bartlett_factor, squares
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,9 @@ class GaussianPrompts(TokenLaw):
         """S = (1/N) sum u u^T, with shape (R, B, E, E)."""
         grams = []
         for rng, n, root_EE in zip(generators, self.context_R, self.u_root_REE.numpy(), strict=True):
-            W_BEE = draw_wishart(rng, n, root_EE.shape[0], batch)
-            grams.append(root_EE @ W_BEE @ root_EE.T / n)
-        return torch.from_numpy(np.stack(grams))
+            F_EKB = bartlett_factor(rng, n, root_EE.shape[0], batch)
+            grams.append(squares(np.tensordot(root_EE / n**0.5, F_EKB, 1)))
+        return torch.from_numpy(np.stack(grams)).movedim(-1, 1)
 
     def tilted_grams(
         self,
@@ -147,7 +148,8 @@ class GaussianPrompts(TokenLaw):
         """Prompts by Bartlett's decomposition: no token is ever drawn."""
         S_RBEE = self.covariate_grams(generators, batch)
         query_RBP, target_RB, w_RBD = self._query_and_task(generators, batch)
-        return GramPrompt(self._gram(S_RBEE, w_RBD), query_RBP, target_RB, self.read_out, self.context_R)
+        gram_RBPP = self._gram(S_RBEE, w_RBD.movedim(1, -1))
+        return GramPrompt(gram_RBPP, query_RBP, target_RB, self.read_out, self.context_R)
 
     def gram_tasks(self, generators: Sequence[np.random.Generator], batch: int) -> tuple[Tensor, Tensor]:
         """(G, w) with shapes (R, B, P, P) and (R, B, D): a context and its task, without a query."""
@@ -157,18 +159,23 @@ class GaussianPrompts(TokenLaw):
         self, S_RBEE: Tensor, generators: Sequence[np.random.Generator]
     ) -> tuple[Tensor, Tensor]:
         """(G, w) of contexts with these S."""
-        size = (S_RBEE.shape[1], self.dim)
-        normal_RBD = torch.from_numpy(np.stack([rng.standard_normal(size) for rng in generators]))
-        w_RBD = normal_RBD @ self.task_root_RDD.mT + self.mean_RD[:, None]
-        return self._gram(S_RBEE, w_RBD), w_RBD
+        w_RDB = self._tasks(generators, S_RBEE.shape[1])
+        return self._gram(S_RBEE, w_RDB), w_RDB.movedim(-1, 1)
 
-    def _gram(self, S_RBEE: Tensor, w_RBD: Tensor) -> Tensor:
-        R, B, E, D = *S_RBEE.shape[:3], self.dim
-        J_RBPE = torch.zeros(R, B, D + 1, E, dtype=torch.float64)
-        J_RBPE[:, :, :D, :D] = torch.eye(D)
-        J_RBPE[:, :, D, :D] = w_RBD
-        J_RBPE[:, :, D, D:] = 1  # the noise's column, where there is one
-        return J_RBPE @ S_RBEE @ J_RBPE.mT
+    def _tasks(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
+        """Return w, (R, D, B)."""
+        return self.task_root_RDD @ _normal(generators, self.dim, batch) + self.mean_RD[..., None]
+
+    def _gram(self, S_RBEE: Tensor, w_RDB: Tensor) -> Tensor:
+        """Return the Gram matrices (R, B, P, P) of tokens (x, <v, u>), v = w, or (w, 1) with noise."""
+        S_REEB, D = S_RBEE.movedim(1, -1), self.dim
+        v_REB = torch.nn.functional.pad(w_RDB, (0, 0, 0, S_REEB.shape[1] - D), value=1.0)
+        y_REB = torch.from_numpy(np.einsum("reb,refb->rfb", v_REB.numpy(), S_REEB.numpy()))
+        G_RPPB = torch.empty(len(S_REEB), D + 1, D + 1, S_REEB.shape[-1], dtype=torch.float64)
+        G_RPPB[:, :D, :D] = S_REEB[:, :D, :D]
+        G_RPPB[:, D, :D] = G_RPPB[:, :D, D] = y_REB[:, :D]
+        G_RPPB[:, D, D] = (v_REB * y_REB).sum(1)
+        return G_RPPB.movedim(-1, 1)
 
     def token_prompts(self, generators: Sequence[np.random.Generator], batch: int) -> TokenPrompt:
         """Prompts token by token."""
@@ -177,7 +184,7 @@ class GaussianPrompts(TokenLaw):
                 f"task.context={list(self.context_R)}: token prompts need one length for all seeds"
             )
         n, E = self.context_R[0], self.u_root_REE.shape[-1]
-        normal_RBNE = torch.from_numpy(np.stack([rng.standard_normal((batch, n, E)) for rng in generators]))
+        normal_RBNE = torch.from_numpy(np.stack([standard_normal(rng, (batch, n, E)) for rng in generators]))
         u_RBNE = normal_RBNE @ self.u_root_REE[:, None].mT
         query_RBP, target_RB, w_RBD = self._query_and_task(generators, batch)
         x_RBND = u_RBNE[..., : self.dim]
@@ -196,13 +203,16 @@ class GaussianPrompts(TokenLaw):
     def _query_and_task(
         self, generators: Sequence[np.random.Generator], batch: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        draws_RB2D = torch.from_numpy(
-            np.stack([rng.standard_normal((batch, 2, self.dim)) for rng in generators])
-        )
-        w_RBD = draws_RB2D[:, :, 0] @ self.task_root_RDD.mT + self.mean_RD[:, None]
-        x_RBD = draws_RB2D[:, :, 1] @ self.root_RDD.mT
-        query_RBP = torch.cat([x_RBD, self._guess(x_RBD)[..., None]], dim=-1)
-        return query_RBP, (w_RBD * x_RBD).sum(-1), w_RBD
+        w_RDB = self._tasks(generators, batch)
+        x_RDB = self.root_RDD @ _normal(generators, self.dim, batch)
+        guess_R1B = self._guess(x_RDB.movedim(1, -1))[:, None]
+        query_RPB = torch.cat([x_RDB, guess_R1B], dim=1)
+        return query_RPB.movedim(-1, 1), (w_RDB * x_RDB).sum(1), w_RDB.movedim(-1, 1)
+
+
+def _normal(generators: Sequence[np.random.Generator], *shape: int) -> Tensor:
+    """Return normal numbers of this shape for each replica."""
+    return torch.from_numpy(np.stack([standard_normal(rng, shape) for rng in generators]))
 
 
 def _border(root_RDD: Tensor, corner: float) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from icl.errors import InputError, real, whole
+from icl.kernel.normal import standard_normal
 from icl.tasks.law import Draw, Estimator, Generators
 from icl.tasks.linear_regression import MAX_DIM
 from icl.tasks.prompts import TokenPrompt
@@ -62,9 +63,9 @@ class LogisticRegressionLaw(TokenLaw):
     def points(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor]:
         """Return (a, y) with shapes (R, B, M, D) and (R, B, M); the last is the query."""
         size = (batch, self.context_R[0] + 1, self.dim)
-        a_RBMD = torch.from_numpy(np.stack([rng.standard_normal(size) for rng in generators]))
+        a_RBMD = torch.from_numpy(np.stack([standard_normal(rng, size) for rng in generators]))
         a_RBMD /= a_RBMD.norm(dim=-1).amax(-1)[..., None, None]
-        w_RBD = torch.from_numpy(np.stack([rng.standard_normal((batch, self.dim)) for rng in generators]))
+        w_RBD = torch.from_numpy(np.stack([standard_normal(rng, (batch, self.dim)) for rng in generators]))
         y_RBM = torch.where((a_RBMD @ w_RBD[..., None])[..., 0] >= 0, 1.0, -1.0).double()
         return a_RBMD, y_RBM
 

@@ -33,9 +33,9 @@ from icl.training.interrupts import Interrupts
 from icl.training.module import EnsembleModule, divergence_message
 from icl.training.plan import RunPart, TrainingPlan, TrainResult
 from icl.training.recorder import Recorder
-from icl.training.settings import make_trainer
+from icl.training.settings import CUDA, make_trainer
 from icl.training.stream import PromptStream
-from icl.training.threads import threads
+from icl.training.threads import matmul_precision, threads
 
 if TYPE_CHECKING:
     from icl.runs.record import RunRecord
@@ -54,7 +54,8 @@ def train(
     plan = ensemble.plan
     start = join_checkpoints(checkpoints) if checkpoints else None
     first_step = int(start["step"]) if start else 0
-    with threads(start["threads"] if start else plan.trainer.threads):
+    count = start["threads"] if start else plan.trainer.threads
+    with threads(count), matmul_precision(plan.trainer.matmul_precision):
         module = build_module(plan, start, process_group)
         _build_recorders(parts, plan, checkpoints)
         columns = parts[0].recorder.columns(module)
@@ -84,7 +85,8 @@ def train(
 
 def train_as_worker(plan: TrainingPlan, start: Mapping[str, Any], process_group: ProcessGroup) -> None:
     """Train a worker's share of a run that rank 0 keeps, from the state of rank 0."""
-    with threads(start["threads"]), Interrupts() as interrupts:
+    precision = matmul_precision(plan.trainer.matmul_precision)
+    with threads(start["threads"]), precision, Interrupts() as interrupts:
         module = build_module(plan, start, process_group)
         stream = Ensemble.of_one(plan).stream(module, start["step"])
         callbacks = [*plan.callbacks, Stop(interrupts, process_group)]
@@ -219,7 +221,8 @@ def build_module(
     plan.model.parametrization.initialise(plan.seeds, trainer.dtype)
     parts = plan.model, plan.law, plan.train, plan.optimizer, plan.seeds
     plain = trainer.compile is None and trainer.precision != "bf16-mixed"
-    module = EnsembleModule(*parts, trainer.dtype, trainer.compile, trainer.kernel if plain else "eager")
+    kernel = trainer.kernel if plain else "eager"
+    module = EnsembleModule(*parts, trainer.dtype, trainer.compile, kernel, trainer.compile_mode)
     module.process_group = process_group or ProcessGroup()
     if start is not None:
         module.load(start["parameters"])
@@ -240,12 +243,16 @@ def fit(
     group = module.process_group
     for callback in plan.callbacks:  # the first prompts are drawn before any hook that sees the stream
         stream.lesson = getattr(callback, "lesson", stream.lesson)
+    stream.pinned = plan.trainer.chosen_accelerator in CUDA
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="pytorch_lightning")
         trainer = make_trainer(plan.trainer, callbacks, loggers, root, group)
         taken = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total
         taken.ready = taken.completed = stream.first_step  # so that `trainer.global_step` goes on counting
-        trainer.fit(module, DataLoader(stream, batch_size=None))
+        try:
+            trainer.fit(module, DataLoader(stream, batch_size=None))
+        finally:
+            stream.close()
     group.assert_identical_weights(list(module.trained.values()))
 
 

@@ -30,7 +30,7 @@ from icl.random import generator
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.distributed import ProcessGroup
-from icl.training.estimators import make_estimator
+from icl.training.estimators import POPULATION, make_estimator
 from icl.training.optimizers import OptimizerSpec, PerReplicaOptimizer, ReplicaOptimizer
 from icl.training.settings import TrainSettings
 from icl.training.stream import PromptStream
@@ -122,8 +122,8 @@ class LawCache:
 class EnsembleModule(LawCache, pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
-    It begins with the weights that `model` has. `backend`: of torch.compile, for the risk. `kernel`: auto
-    until there are prompts, then tile or eager.
+    It begins with the weights that `model` has. `backend` and `mode`: of torch.compile, for the risk.
+    `kernel`: auto until there are prompts, then tile or eager.
     """
 
     def __init__(
@@ -136,6 +136,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         dtype: torch.dtype,
         backend: str | None = None,
         kernel: str = "eager",
+        mode: str | None = None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -150,9 +151,9 @@ class EnsembleModule(LawCache, pl.LightningModule):
         risks: list[Risk] = [estimator.risk for estimator in made]
         self.estimate, *self.estimate_replica = risks
         if backend is not None:
-            self.estimate = torch.compile(self.estimate, backend=backend)
+            self.estimate = torch.compile(self.estimate, backend=backend, mode=mode)
         self._fused: Callable[..., Tensor] | None = None  # the estimate through icl.kernel
-        self.kernel = kernel
+        self.kernel, self.mode = kernel, mode
         self.clip_R, self.total_steps = settings.clip_for(len(seeds)), settings.steps
         self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
@@ -192,6 +193,12 @@ class EnsembleModule(LawCache, pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         self.trained_on = str(self.device)
+        device = next(iter(self.trained.values())).device.type
+        if self.settings.estimator == POPULATION and device != "cpu":
+            logging.getLogger(__name__).warning(
+                "train.estimator=population: the exact risk is computed on the CPU, so every step copies "
+                "the weights there and the gradient back; trainer.accelerator=cpu does without"
+            )
         stacks = {name: self.trained[name] for name in self.model.parametrization.shapes()}
         self.replicas = ReplicaOptimizer(self.spec, stacks, self.clip_R)
         if self.saved_optimizer is not None:
@@ -345,6 +352,8 @@ class EnsembleModule(LawCache, pl.LightningModule):
 
         def take(step: int) -> None:
             self.replicas.clear_gradients()
+            if self.mode is not None:  # CUDA graphs write each step's results to the same memory
+                torch.compiler.cudagraph_mark_step_begin()
             losses = []
             for share, piece in pieces:
                 loss_R = self.estimate(self._model(), piece) * share

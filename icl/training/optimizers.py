@@ -42,6 +42,13 @@ class OptimizerSpec:
     def needs_per_replica_step(self) -> bool:
         return issubclass(self.cls, torch.optim.LBFGS)
 
+    def validate_accelerator(self, accelerator: str) -> None:
+        """Refuse on the CPU what only a GPU has."""
+        if self.options.get("capturable") and accelerator == "cpu":
+            raise InputError(
+                "optimizer.capturable=true: is of a GPU's optimizers; set it to false on the CPU"
+            )
+
     def per_replica(self, replicas: int) -> list[dict[str, Any]]:
         """Return the options of each replica; the constructor's own complaints become input errors."""
         options = [
@@ -60,6 +67,8 @@ class OptimizerSpec:
     def _validate_options(self, chosen: Mapping[str, Any]) -> None:
         """Try the options in three steps on one number: torch checks some of them only then."""
         known = inspect.signature(self.cls).parameters
+        if chosen.get("capturable") is True:  # no CPU has it, on which the steps below are
+            chosen = {key: value for key, value in chosen.items() if key != "capturable"}
         for key, value in chosen.items():
             if isinstance(value, bool) and type(known[key].default) in (int, float):
                 raise InputError(f"optimizer.{key}={value}: must be a number")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ DTYPES = dict(zip(PRECISIONS, (torch.float32, torch.float64, torch.float32), str
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
 STRATEGIES = ("auto", "ddp")
 KERNELS = ("auto", "tile", "eager")
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MATMUL_PRECISIONS = ("highest", "high", "medium")
+CUDA = ("gpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -84,17 +88,23 @@ class TrainSettings:
                 f"none of {processes} processes sees; use expected or sampled"
             )
 
-    def validate_memory(self, model: Transformer, replicas: int) -> None:
-        """Refuse a batch whose Gram matrices do not fit in this machine's memory."""
-        if self.batch is None or not hasattr(os, "sysconf"):
+    def validate_memory(self, model: Transformer, replicas: int, trainer: TrainerSettings) -> None:
+        """Refuse a batch whose Gram matrices do not fit in this machine's memory, where they are drawn in
+        double precision, or in that of the GPU, where they are trained on."""
+        if self.batch is None:
             return
-        needed = 8 * replicas * self.batch * model.parametrization.dim**2
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if needed > there:
-            raise InputError(
-                f"train.batch={self.batch}: one batch takes {needed / 2**30:,.0f} GiB, "
-                f"this machine has {there / 2**30:,.0f}"
-            )
+        numbers = replicas * self.batch * model.parametrization.dim**2
+        device, machine = trainer.free_device_bytes(), math.inf
+        if hasattr(os, "sysconf"):
+            machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        own = math.inf if device is None else device
+        memories = (("this machine has", 8, machine), ("this GPU has free", trainer.dtype.itemsize, own))
+        for words, size, there in memories:
+            if size * numbers > there:
+                raise InputError(
+                    f"train.batch={self.batch}: one batch takes {size * numbers / 2**30:,.0f} GiB, "
+                    f"{words} {there / 2**30:,.0f}"
+                )
 
     def maps(self, model: Transformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
         """Return the maps of icl.models.coordinates, by matrix of the model."""
@@ -114,8 +124,9 @@ class TrainSettings:
 class TrainerSettings:
     """`trainer.*`: where and how it runs. Only the precision and the number of processes, of which each draws
     prompts of its own, belong to the science. `compile`: a backend of torch.compile that the risk then goes
-    through. `kernel`: whether it goes through the compiled one of icl.kernel; a run keeps what it began with.
-    `options` are handed to pl.Trainer as they are."""
+    through, in its mode `compile_mode`. `kernel`: whether it goes through that of icl.kernel; a run
+    keeps what it began with. `matmul_precision`: of torch.set_float32_matmul_precision. `options` are handed
+    to pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
@@ -124,6 +135,8 @@ class TrainerSettings:
     strategy: str = "auto"
     threads: int | None = None
     compile: str | None = None
+    compile_mode: str | None = None
+    matmul_precision: str = "highest"
     kernel: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -142,8 +155,15 @@ class TrainerSettings:
             whole("trainer.threads", self.threads, 1, 4096)
         if self.compile is not None:
             one_of("trainer.compile", self.compile, torch.compiler.list_backends(exclude_tags=()))
+        if self.compile_mode is not None:
+            one_of("trainer.compile_mode", self.compile_mode, COMPILE_MODES)
+            if self.compile != "inductor":
+                raise InputError(
+                    f"trainer.compile_mode={self.compile_mode}: is inductor's; set trainer.compile=inductor"
+                )
+        one_of("trainer.matmul_precision", self.matmul_precision, MATMUL_PRECISIONS)
         chosen = self.chosen_accelerator
-        missing = chosen in ("gpu", "cuda") and not torch.cuda.is_available()
+        missing = chosen in CUDA and not torch.cuda.is_available()
         if missing or (chosen == "mps" and not torch.backends.mps.is_available()):
             raise InputError(f"trainer.accelerator={self.accelerator}: no such device here; use auto or cpu")
         if self.precision == "64-true" and chosen == "mps":
@@ -160,6 +180,13 @@ class TrainerSettings:
         if self.accelerator == "gpu" and not torch.cuda.is_available() and torch.backends.mps.is_available():
             return "mps"
         return self.accelerator
+
+    def free_device_bytes(self) -> int | None:
+        """Return the free memory of the GPU that is trained on; None on the CPU, which has the machine's."""
+        if self.chosen_accelerator not in CUDA:
+            return None
+        index = None if isinstance(self.devices, int) else self.devices[0]
+        return torch.cuda.mem_get_info(index)[0]
 
     @property
     def dtype(self) -> torch.dtype:

@@ -2,7 +2,8 @@
 
 A set is a function of (seed, role, first step of the set) alone, so a run that resumes in the middle of a set
 draws the same prompts again and takes only the steps that are left. Of several processes each draws its share
-of the set, a function of its rank as well.
+of the set, a function of its rank as well. Another thread draws the next set while one is trained on; the
+numbers are those that this thread would draw.
 
 A stream that a trainer of Lightning's reads has no position to save: the steps taken are in the trainer's own
 checkpoint, and the module skips the prompts of earlier steps (`skip_to`).
@@ -11,6 +12,7 @@ checkpoint, and the module skips the prompts of earlier steps (`skip_to`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -39,18 +41,37 @@ class PromptStream(IterableDataset):
         self.steps_per_batch, self.total_steps, self.first_step = steps_per_batch, total_steps, first_step
         self.rank, self.processes = share
         self._next_step = first_step
+        self._thread: ThreadPoolExecutor | None = None
+        self.pinned = False  # in memory from which a GPU copies while it computes
         # The law to draw from at a step; none: always its own.
         self.lesson: Callable[[int, Any], Any] | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        self._next_step = self.first_step
-        start = self.first_step - self.first_step % self.steps_per_batch
-        for set_start in range(start, self.total_steps, self.steps_per_batch):
-            stop = min(set_start + self.steps_per_batch, self.total_steps)
-            if stop <= self._next_step:
-                continue
-            steps = list(range(max(set_start, self._next_step), stop))
-            yield {"steps": steps, "draw": self.draw(set_start)}
+        self._next_step, set_start = self.first_step, 0
+        ahead: tuple[int, Future[dict[str, torch.Tensor]]] | None = None
+        # Torch counts threads for each thread, and how many there are decides how a product is rounded.
+        count = torch.get_num_threads()
+        thread = ThreadPoolExecutor(1, "prompts", initializer=torch.set_num_threads, initargs=(count,))
+        self._thread = thread
+        try:
+            while self._next_step < self.total_steps:
+                set_start = max(set_start, self._next_step - self._next_step % self.steps_per_batch)
+                if set_start >= self.total_steps:
+                    return
+                if ahead is None or ahead[0] != set_start:
+                    ahead = set_start, thread.submit(self.draw, set_start)
+                drawn, stop = ahead[1], min(set_start + self.steps_per_batch, self.total_steps)
+                ahead = (stop, thread.submit(self.draw, stop)) if stop < self.total_steps else None
+                steps = list(range(max(set_start, self._next_step), stop))
+                yield {"steps": steps, "draw": drawn.result()}
+                set_start = stop
+        finally:
+            thread.shutdown(cancel_futures=True)
+
+    def close(self) -> None:
+        """End the thread that draws, in an iteration that was left."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
 
     def skip_to(self, step: int) -> None:
         """Skip to this step in the running iteration: prompts of earlier steps are not drawn."""
@@ -63,4 +84,5 @@ class PromptStream(IterableDataset):
         if self.lesson is not None:
             estimator = estimator.of(self.lesson(set_start, estimator.law))  # type: ignore[operator]
         draw = estimator.draw(generators, self.batch // self.processes)
-        return {name: tensor.to(self.dtype) for name, tensor in draw.items()}
+        converted = {name: tensor.to(self.dtype) for name, tensor in draw.items()}
+        return {k: tensor.pin_memory() for k, tensor in converted.items()} if self.pinned else converted

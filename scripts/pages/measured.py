@@ -60,12 +60,28 @@ def inputs() -> str:
 
 def bench(name: str) -> str:
     document = stored("bench", name)
-    rows = _hours(document["rows"]) if "core_hours" in document["rows"][0] else _seconds(document["rows"])
-    machine = document["machine"]
+    table = next(of for key, of in KINDS.items() if any(key in row for row in document["rows"]))
+    rows, machine = table(document["rows"]), document["machine"]
     where = (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads, torch {machine['torch']}"
     )
-    return "\n".join([*rows, "", f"*`icl bench bench={document['bench']}`, on {where}.*"])
+    load = f"; load average at the start {machine['load']:.1f}" if "load" in machine else ""
+    return "\n".join([*rows, "", f"*`icl bench bench={document['bench']}`, on {where}{load}.*"])
+
+
+def _steps(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the rows that the kernel has a share in: CPU time of a step."""
+    head = [
+        "| step | torch, ms | kernel, ms | ratio | target | share of the multiply-add rate | drawing, ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return head + [
+        f"| {row['name']} | {row['first_cpu_ms']:.3g} | {row['second_cpu_ms']:.3g} | {row['ratio']:.1f} | "
+        f"{row['target']}{'' if row['met'] else ', **missed**'} | {row['share_of_rate']:.0%} | "
+        f"{row['draw_ms']:.3g} |"
+        for row in rows
+        if "share_of_rate" in row
+    ]
 
 
 def _seconds(rows: list[dict[str, Any]]) -> list[str]:
@@ -88,4 +104,9 @@ def _hours(rows: list[dict[str, Any]]) -> list[str]:
     return [*head, "", f"Hours of a GPU that multiplies at ten teraflops, by counted products: {hours}."]
 
 
+KINDS: dict[str, Callable[[list[dict[str, Any]]], list[str]]] = {
+    "share_of_rate": _steps,
+    "core_hours": _hours,
+    "peak_mb": _seconds,
+}
 TABLES: dict[str, Callable[..., str]] = {"bench": bench, "faults": faults, "inputs": inputs}

@@ -103,7 +103,7 @@ def test_the_risk_is_that_of_the_algorithms_own_predictions(fewer_starts, precon
 def test_preconditioned_steps_against_the_exact_optimum(layers, context):
     """Compare with the optimum: risk at steps found on a draw exceeds it to second order in the draw's
     error."""
-    law, contexts = draw(20_000, context)
+    law, contexts = draw(60_000, context)
     exact = InvariantRisk(5, context, layers)
     best = exact.optimum()
     found = search_gd(contexts, layers, law.Sigma_RDD)

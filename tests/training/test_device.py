@@ -1,6 +1,7 @@
 """Tests of a device without float64, as Apple's GPU: all that leaves it is cast on the CPU."""
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,15 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from icl.callbacks import WeightHeatmaps
+from icl.errors import InputError
 from icl.tasks.estimators import PopulationRisk
+from icl.training.ensemble import Ensemble
+from icl.training.loop import build_module
+from icl.training.optimizers import OptimizerSpec
+from icl.training.schedules import Constant
 from icl.training.settings import TrainerSettings
-from tests.training.conftest import train_one
+from icl.training.stream import PromptStream
+from tests.training.conftest import stopped_at, train_one
 
 
 class OnDevice(Tensor):
@@ -127,3 +134,119 @@ def test_auto_is_cuda_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TrainerSettings(accelerator="auto", precision="64-true").dtype == torch.float64
     for accelerator in ("mps", "gpu"):
         assert TrainerSettings(accelerator=accelerator).chosen_accelerator == "mps"
+
+
+def test_prompts_are_pinned_for_a_gpu(make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tensor of every set, by the thread that draws it."""
+    plan, pinned = make_plan(), []
+    stream = Ensemble.of_one(plan).stream(build_module(plan), 0)
+    monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: pinned.append(tensor.shape) or tensor)
+    plain = [batch["draw"] for batch in stream]
+    assert not pinned
+    stream.pinned = True
+    again = [batch["draw"] for batch in stream]
+    assert pinned == [tensor.shape for draw in plain for tensor in draw.values()]
+    assert all(torch.equal(a[name], b[name]) for a, b in zip(plain, again, strict=True) for name in a)
+
+
+def test_population_on_a_device_says_what_it_costs(
+    make_plan: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    for there in (False, True):
+        module = build_module(make_plan(train={"estimator": "population", "batch": None}))
+        if there:
+            module_to_device(SimpleNamespace(model=module.float()))
+        module.configure_optimizers()
+        said = [line for line in caplog.messages if "train.estimator=population" in line]
+        assert len(said) == there and all("every step copies the weights" in line for line in said)
+
+
+def test_the_memory_asked_is_the_devices(
+    monkeypatch: pytest.MonkeyPatch, make_plan: Callable[..., Any]
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index=None: asked.append(index) or (1000, 10**15))
+    plan = make_plan()
+    trainers = [
+        TrainerSettings(accelerator=name, devices=ids)
+        for name, ids in (("cpu", 1), ("gpu", 1), ("cuda", [3]))
+    ]
+    assert [trainer.free_device_bytes() for trainer in trainers] == [None, 1000, 1000] and asked == [None, 3]
+    settings = plan.train
+    settings.validate_memory(plan.model, len(plan.seeds), trainers[0])
+    with pytest.raises(InputError, match=r"train\.batch=\d+: one batch takes 0 GiB, this GPU has free 0"):
+        settings.validate_memory(plan.model, len(plan.seeds), trainers[1])
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index=None: (10**15, 10**15))
+    settings.validate_memory(plan.model, len(plan.seeds), trainers[1])
+
+
+def test_capturable_is_for_a_gpu() -> None:
+    spec = OptimizerSpec(torch.optim.Adam, {"lr": 0.1, "capturable": True}, Constant())
+    assert [options["capturable"] for options in spec.per_replica(2)] == [True, True]
+    spec.validate_accelerator("cuda")
+    with pytest.raises(InputError, match=r"optimizer\.capturable=true"):
+        spec.validate_accelerator("cpu")
+
+
+def test_cuda_graphs_are_told_where_a_step_begins(
+    make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mode reaches torch.compile, and gradients of one step are gone before the next."""
+    modes, marks, compiled = [], [], torch.compile
+    monkeypatch.setattr(
+        torch,
+        "compile",
+        lambda f, backend, mode: modes.append((backend, mode)) or compiled(f, backend="aot_eager"),
+    )
+    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: marks.append(1))
+    trainer = {"compile": "inductor", "compile_mode": "reduce-overhead"}
+    found = train_one(make_plan(trainer=trainer)).record
+    assert modes == [("inductor", "reduce-overhead")] and len(marks) == found.run["steps"]
+    plain = train_one(make_plan(name="plain", trainer={"kernel": "eager"})).record
+    np.testing.assert_allclose(found.weights["A"], plain.weights["A"], rtol=1e-6)
+    for settings, key in (
+        ({"compile_mode": "fast"}, "compile_mode=fast"),
+        ({"compile_mode": "default"}, "is inductor's"),
+    ):
+        with pytest.raises(InputError, match=key):
+            TrainerSettings(**settings)
+
+
+@pytest.mark.parametrize("name", ["highest", "high", "medium"])
+def test_the_precision_of_products_is_a_runs_own(
+    make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    before, seen = torch.get_float32_matmul_precision(), set()
+    draw = PromptStream.draw
+    look = torch.get_float32_matmul_precision
+    monkeypatch.setattr(PromptStream, "draw", lambda self, step: seen.add(look()) or draw(self, step))
+    train_one(make_plan(trainer={"matmul_precision": name}))
+    assert seen == {name} and look() == before
+    with pytest.raises(InputError, match=r"trainer\.matmul_precision=tf32: must be"):
+        TrainerSettings(matmul_precision="tf32")
+
+
+ON_GPU = {
+    "plain": ({}, 1e-6),
+    "CUDA graphs": ({"compile": "inductor", "compile_mode": "reduce-overhead"}, 1e-6),
+    "TF32": ({"precision": "32-true", "matmul_precision": "high"}, 2e-2),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", ON_GPU)
+def test_a_gpu_trains_the_weights_of_the_cpu(make_plan: Callable[..., Any], name: str) -> None:
+    """And one that was interrupted those of one that was not, bit for bit."""
+    trainer, bound = ON_GPU[name]
+    on_gpu = {"accelerator": "gpu", **trainer}
+    whole = train_one(make_plan(trainer=on_gpu, name="whole")).record
+    on_cpu = train_one(make_plan(trainer={"kernel": "eager"}, name="cpu")).record
+    scale = np.abs(on_cpu.weights["A"]).max()
+    assert whole.run["device"].startswith("cuda")
+    assert np.abs(whole.weights["A"] - on_cpu.weights["A"]).max() <= bound * scale
+    with stopped_at(7):
+        train_one(make_plan(trainer=on_gpu, name="stopped"))
+    resumed = train_one(make_plan(trainer=on_gpu, name="stopped")).record
+    assert np.array_equal(resumed.weights["A"], whole.weights["A"])

@@ -111,7 +111,7 @@ def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family:
     exact = train_one(
         make_plan(name="exact", train=steps | {"estimator": "population", "batch": None}, **common)
     ).record
-    for estimator, batch in (("sampled", 3000), ("expected", 1000)):
+    for estimator, batch in (("sampled", 12_000), ("expected", 4000)):
         train = steps | {"estimator": estimator, "batch": batch, "steps_per_batch": 1}
         sampled = train_one(make_plan(name=estimator, train=train, **common)).record
         ends = [run.run["metrics"]["exact_risk"]["by_seed"] for run in (exact, sampled)]

@@ -68,7 +68,7 @@ def test_a_checkpoint_of_lightnings_continues(
 def test_prompts_of_steps_already_taken_are_not_drawn(
     make_plan: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Draw only what Lightning asks for before it says how far it is."""
+    """Draw only what Lightning asks for before it says how far it is, and the set after that."""
     plan = make_plan(train={"steps": 100})
     trainer = trainer_of(max_steps=70)
     trainer.fit(module_of(plan))
@@ -77,7 +77,7 @@ def test_prompts_of_steps_already_taken_are_not_drawn(
     draw = PromptStream.draw
     monkeypatch.setattr(PromptStream, "draw", lambda self, step: drawn.append(step) or draw(self, step))
     trainer_of().fit(module_of(plan), ckpt_path=tmp_path / "stopped.ckpt", weights_only=False)
-    assert drawn == [0, 5, *range(70, 100, 5)]
+    assert drawn == [0, 5, 10, *range(70, 100, 5)]
 
 
 def test_a_loader_serves_two_trainings(make_plan: Callable[..., Any], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,11 +39,11 @@ def run_benchmarks(request: BenchRequest, report: Callable[[dict[str, Any]], Non
 
     if request.threads is not None:
         torch.set_num_threads(request.threads)
-    started = time.monotonic()
+    started, load = time.monotonic(), os.getloadavg()[0]
     rows: list[dict[str, Any]] = []
     for row in importlib.import_module(f"icl.bench.{request.name}").run(request.repeats):
         rows.append(row)
         report(row)
     threads_and_torch = {"threads": torch.get_num_threads(), "torch": torch.__version__}
-    machine = {name: hardware()[name] for name in ("cpu", "cores")} | threads_and_torch
+    machine = {name: hardware()[name] for name in ("cpu", "cores")} | threads_and_torch | {"load": load}
     return {"bench": request.name, "rows": rows, "machine": machine, "seconds": time.monotonic() - started}

@@ -213,12 +213,13 @@ class TrainRequest:
 
         law, model, optimizer, train = parts.law, parts.model, parts.optimizer, parts.train
         replicas = len(self.seeds)
+        optimizer.validate_accelerator(parts.trainer.chosen_accelerator)
         optimizer.per_replica(replicas)
         if train.clip_for(replicas) is not None and optimizer.needs_per_replica_step:
             raise InputError(
                 "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
             )
-        train.validate_memory(model, replicas)
+        train.validate_memory(model, replicas, parts.trainer)
         estimator = make_estimator(train.estimator, model, law)
         train.validate_for_processes(estimator.reliability_names, self.processes)
         if self.processes > 1 and optimizer.needs_per_replica_step:
@@ -311,6 +312,8 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
     config["train"] = {**config["train"], **instead}
     science = {key: by_content(config[key]) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
+    if (products := config["trainer"].get("matmul_precision", "highest")) != "highest":
+        science["matmul_precision"] = products
     count = processes(config["trainer"].get("devices", 1), config["trainer"].get("num_nodes", 1))
     science |= {"callbacks": shaping} if (shaping := _training_callbacks(config["callbacks"])) else {}
     roots = (*targets({**{key: config[key] for key in SCIENCE}, "callbacks": shaping}), *TRAINING)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.kernel.normal import standard_normal
 from icl.theory.quadratic import EPSILON
 
 
@@ -29,7 +30,7 @@ def systems_off(setting: str, rng: np.random.Generator, A_QDD: Tensor, c_QD: Ten
     if setting == "a":
         P_QDD = np.broadcast_to(np.eye(D), (Q, D, D))
     else:
-        draw = rng.uniform(-1.0, 1.0, (D, D, Q)) if setting == "c" else rng.standard_normal((D, D, Q))
+        draw = rng.uniform(-1.0, 1.0, (D, D, Q)) if setting == "c" else standard_normal(rng, (D, D, Q))
         M_QDD = draw.transpose(2, 0, 1)
         condition_Q = np.linalg.cond(M_QDD)
         P_QDD, R_QDD = np.linalg.qr(M_QDD)
