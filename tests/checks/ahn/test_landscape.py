@@ -67,10 +67,10 @@ def test_an_end_below_the_best_is_seen(monkeypatch, mutate, minima):
 
 def test_training_lowers_every_start_s_own_risk(monkeypatch):
     """Compare with the same starts untrained, which are far from S."""
-    starts = Landscape(**SMALL | {"starts": 3}).random_starts
-    trained = [starts.end(k, *stack, 1000) for k, stack in enumerate(starts.train())]
+    starts = Landscape(**SMALL | {"starts": 3, "prompts": 3000}).random_starts
+    trained = [starts.end(k, *stack, 10_000) for k, stack in enumerate(starts.train())]
     monkeypatch.setattr(random_starts, "descend_each", lambda risk, start, *_: (start, None))
-    untrained = [starts.end(k, *stack, 1000) for k, stack in enumerate(starts.train())]
+    untrained = [starts.end(k, *stack, 10_000) for k, stack in enumerate(starts.train())]
     for after, before in zip(trained, untrained, strict=True):
         assert after.risk < 0.1 * before.risk and after.distance < 0.5 * before.distance
 
