@@ -1,0 +1,70 @@
+"""looped: the second derivative of the risk at the best multiple of Sigma^-1, exact in any dimension.
+
+Along every antisymmetric direction it is the same number, a polynomial in a (icl.theory.looped.equal_steps).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from icl.checks.looped.support.settings import LoopedSettings
+from icl.checks.numbers import exact, finding
+from icl.checks.settings import MOST_DRAWN, integer
+from icl.checks.verdict import Control, Finding
+from icl.progress import track
+from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.looped.polynomials import value
+
+VERDICTS = {-1: "holds", 1: "fails", 0: "undecided"}
+SOURCE = "0, by the sign of a polynomial on a rational interval that has the best a"
+
+
+@dataclass(eq=False)
+class ScalarIsSaddle(LoopedSettings):
+    """Settings: of LoopedSettings; `most`, the longest context at which the sign is looked for."""
+
+    dim: int = integer(2, 2, 20, "a search on draws takes minutes")
+    context: int = integer(20, 1, MOST_DRAWN)
+    layers: int = integer(2, 1, 8)
+    most: int = integer(60, 1, 1000)
+
+    reference = "statement 2"
+    claim = (
+        "The best multiple of Sigma^-1 is a saddle: an antisymmetric part lowers the risk to second order."
+    )
+
+    def measure(self) -> Finding:
+        steps = self.steps
+        a, least = Fraction(steps.best), Fraction(steps.least_risk)
+        downward = float(value(steps.antisymmetric_curvature, a) / least)
+        upward = float(value(steps.symmetric_curvature, a) / least)
+        signs = {
+            n: EqualSteps(self.dim, n, self.layers).curvature_sign()
+            for n in track(range(1, self.most + 1), "context lengths", self.most)
+        }
+        saddles = [n for n, sign in signs.items() if sign < 0]
+        first = saddles[0] if saddles else None
+        return finding(
+            [
+                exact(curvature=downward)
+                .means("coefficient of b^2 along an antisymmetric matrix of norm 1, over the risk")
+                .judged(VERDICTS[steps.curvature_sign()], "<", 0.0, SOURCE),
+                exact(symmetric_curvature=upward).means("the same along a symmetric matrix of trace 0"),
+                exact(scalar_step=steps.best, scalar_risk=steps.least_risk).means(
+                    "the best multiple, in whitened coordinates, and its risk"
+                ),
+                exact(first_context=first).means(f"least context length up to {self.most} with a saddle"),
+                exact(saddle_from_there_on=first is not None and len(saddles) == self.most + 1 - first).means(
+                    "whether every longer context up to there has one, too"
+                ),
+            ],
+            Control(
+                "the coefficient along a symmetric matrix of trace 0, over the risk: it must be positive",
+                upward,
+                upward > 0,
+            ),
+            notes=[
+                "The coefficient is the same for every antisymmetric matrix: the eigenvectors of G are Haar."
+            ],
+        )
