@@ -38,6 +38,7 @@ def show(document: Mapping[str, Any]) -> None:
             names = dict.fromkeys(row["interval"] for row in document["summary"] if row["interval"])
             if names:
                 console.print(f"in brackets: {', '.join(names)} over seeds", highlight=False)
+    console.print(f"sweep: {document['name']}", soft_wrap=True, markup=False, highlight=False)
     counts = [f"{count} {state}" for state, count in document["states"].items() if count]
     console.print(f"{document['jobs']} jobs: {', '.join(counts)}", highlight=False)
     best = document["best"]

@@ -34,6 +34,7 @@ class Session:
     on_event: Listener = quiet
     group: str = ""  # of W&B's, of all jobs of a sweep; else each has its own
     figure: str = ""  # that trains its own runs
+    overrides: tuple[str, ...] = field(default=(), compare=False)  # as they were typed
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
     def info(self, line: str) -> None:
@@ -61,7 +62,8 @@ def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: Co
     outputs, logger = _outputs(settings["paths"]), settings.get("logger", {"mode": "none"})  # ~logger
     if not isinstance(logger, dict):
         raise InputError(f"logger={logger}: must be one of {', '.join(configs.options('logger'))}")
-    return Session(outputs, logger_of(logger), settings["force"], configs)
+    force, typed = settings["force"], composed.overrides
+    return Session(outputs, logger_of(logger), force, configs, overrides=typed)
 
 
 def _outputs(paths: Any) -> Path:

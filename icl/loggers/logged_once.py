@@ -67,12 +67,14 @@ class LoggedOnce:
 
 @dataclass(frozen=True)
 class DocumentLogger:
-    """Logger of a check's or a figure's document, in W&B's `group` or that of its paper and scale."""
+    """Logger of the document of a check, a figure or a sweep, in W&B's `group` or that of its paper and
+    scale."""
 
     logger: LoggerSettings
     outputs: Path
-    kind: str  # check | figure
+    kind: str  # check | figure | sweep
     id: str
+    name: str
     scale: str
     identity: str
     document: Mapping[str, Any] = field(repr=False)
@@ -99,7 +101,7 @@ class DocumentLogger:
                 group=self.group or f"{paper}-{self.scale}",
                 job_type=self.kind,
                 run_id=marker.run_id,
-                name=f"{self.id} {self.scale}",
+                name=self.name,
                 config=dict(config),
                 notify=notify,
                 tags=(paper, self.scale),

@@ -34,7 +34,17 @@ SEEDS = ("seed", "seeds")
 STATES = ("done", "running", "interrupted", "failed", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
 # Keys of a config that no number depends on.
-KEYS_WITHOUT_EFFECT = ("format", "force", "verbose", "paths", "logger", "hydra", "cluster", "best_by")
+KEYS_WITHOUT_EFFECT = (
+    "format",
+    "force",
+    "verbose",
+    "paths",
+    "logger",
+    "hydra",
+    "cluster",
+    "best_by",
+    "sweep",
+)
 
 Row = dict[str, Any]
 
@@ -81,6 +91,7 @@ class StoredSweep:
     kind: str
     jobs: tuple[SweptJob, ...]
     metric: str | None = None  # that a search goes by
+    name: str = ""  # that the user gave it
 
     @property
     def outputs(self) -> Path:
@@ -89,7 +100,7 @@ class StoredSweep:
     def write(self) -> None:
         """Write the list of jobs."""
         plan = {
-            "schema": layout.SCHEMA, "kind": self.kind, "metric": self.metric,
+            "schema": layout.SCHEMA, "kind": self.kind, "metric": self.metric, "name": self.name,
             "jobs": [asdict(job) for job in self.jobs],
         }  # fmt: skip
         with atomic.writing(self.outputs):
@@ -171,7 +182,7 @@ class StoredSweep:
         return self.folder / WANDB
 
     def summary(self, outcomes: Sequence[Outcome], wanted: Container[str] | None = None) -> list[Row]:
-        """Mean and interval over seeds, of each metric (that is `wanted`) of each configuration.
+        """Mean, interval and number of seeds of each metric (that is `wanted`), by configuration.
 
         What is not done yet does not count; where a seed has failed there is no mean: it is not averaged out.
         """
@@ -183,8 +194,9 @@ class StoredSweep:
             own = [o for o in self.own_overrides(self.jobs[members[0]]) if _key(o) not in SEEDS]
             names = dict.fromkeys(name for i in members for name in outcomes[i].metrics)
             for name in names if wanted is None else filter(wanted.__contains__, names):
-                interval = interval_fields(self._by_seed(name, members, outcomes))
-                found.append({"overrides": own, "metric": name, **interval})
+                values = self._by_seed(name, members, outcomes)
+                count = sum(value is not None for value in values)
+                found.append({"overrides": own, "metric": name, **interval_fields(values), "count": count})
         return found
 
     def _by_seed(
@@ -242,7 +254,7 @@ def read_sweep(path: str | Path) -> StoredSweep:
         SweptJob(**{**job, "overrides": tuple(job["overrides"]), "seeds": tuple(job["seeds"])})
         for job in plan["jobs"]
     )
-    return StoredSweep(folder, plan["kind"], jobs, plan["metric"])
+    return StoredSweep(folder, plan["kind"], jobs, plan["metric"], plan.get("name", ""))
 
 
 def stored_sweeps(outputs: Path) -> list[Path]:
@@ -288,6 +300,9 @@ def _key(override: str) -> str:
 def _values(overrides: Sequence[str]) -> dict[str, str]:
     pairs = (override.partition("=") for override in overrides)
     named = {key.lstrip("+"): value for key, _, value in pairs}
-    return {
-        k: v for k, v in named.items() if k.partition(".")[0].partition("/")[0] not in KEYS_WITHOUT_EFFECT
-    }
+    return {key: value for key, value in named.items() if not has_no_effect(key)}
+
+
+def has_no_effect(key: str) -> bool:
+    """Return whether no number depends on a config key, such as paths.outputs or hydra/launcher."""
+    return key.partition(".")[0].partition("/")[0] in KEYS_WITHOUT_EFFECT

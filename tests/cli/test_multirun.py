@@ -7,6 +7,7 @@ import signal
 import time
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_the_document(tiny: Run, outputs: Path) -> None:
     assert result.code == 0 and set(document) >= KEYS
     assert [document[key] for key in ("jobs", "done", "cached", "failed")] == [4, 4, 0, 0]
     row = document["summary"][0]
-    assert set(row) == {"overrides", "metric", "mean", "low", "high"}
+    assert set(row) == {"overrides", "metric", "mean", "low", "high", "count"}
     assert row["overrides"] == ["model.layers=1"] and row["metric"] == "loss"  # over both seeds
     assert row["low"] < row["mean"] < row["high"]
     assert len(list(outputs.glob("runs/ahn/theorem3/*/run.json"))) == 4
@@ -89,35 +90,64 @@ def test_settings_of_a_check(icl: Run) -> None:
 
 def test_wandb_runs_are_separate_and_closed_and_of_one_group(tiny: Run, outputs: Path) -> None:
     made = tiny("-m", "train.log_every=1", "format=json", *DIVERGES, logger="wandb_offline").json
-    told = told_to_wandb(outputs)
-    assert sorted(bool(code) for _, code in told) == [False, True]  # both closed, one as failed
-    assert len({run["run_id"] for run, _ in told}) == 2
-    assert {run["run_group"] for run, _ in told} == {Path(made["sweep"]).name}
+    logged = [(run, code) for run, code in told_to_wandb(outputs) if run.job_type == "train"]
+    assert sorted(bool(code) for _, code in logged) == [False, True]  # both closed, one as failed
+    assert len({run.run_id for run, _ in logged}) == 2
+    assert {run.run_group for run, _ in logged} == {group_of(made)}
 
 
 @pytest.mark.parametrize("launcher", ["joblib", "vectorized"])
-def test_group_of_a_sweep(launcher: str, tiny: Run, outputs: Path) -> None:
-    """Group also a run that was there before and is logged now; a single run is grouped with other seeds."""
-    alone = tiny("seed=0", "format=json", logger="wandb_offline").json
+def test_names_in_wandb(launcher: str, tiny: Run, outputs: Path) -> None:
+    """Name runs by what was typed; group a sweep, with a run that was there before and is logged now."""
+    alone = tiny("seed=0", "optimizer.lr=0.03", "format=json", logger="wandb_offline").json
     ((run, _),) = told_to_wandb(outputs)
-    assert run["run_group"] == json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
-    tiny("seed=1")
-    swept = ["-m", "seed=0,1,2", "format=json", f"hydra/launcher={launcher}"]
+    group = json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
+    assert " lr=0.03" in run.display_name and " seed=0" in run.display_name
+    assert run.run_group == f"{run.display_name.replace(' seed=0', '')} ({group[:4]})"
+    tiny("seed=1", "optimizer.lr=0.03")
+    swept = ["-m", "seed=0,1,2", "optimizer.lr=0.03", "format=json", f"hydra/launcher={launcher}"]
     swept += ["hydra.launcher.n_jobs=1"] if launcher == "joblib" else []
-    made = tiny(*swept, logger="wandb_offline").json
-    assert made["done"] == 3
-    others = [run for run, _ in told_to_wandb(outputs) if alone["fingerprint"] not in run["run_id"]]
-    assert [run["run_group"] for run in others] == [Path(made["sweep"]).name] * 2
+    made = tiny(*swept, "sweep.name=of seeds", logger="wandb_offline").json
+    assert made["done"] == 3 and made["name"] == "of seeds" and group_of(made).startswith("of seeds (")
+    others = [run for run, _ in told_to_wandb(outputs) if alone["fingerprint"] not in run.run_id]
+    assert [run.run_group for run in others] == [group_of(made)] * 3
+    assert sorted(run.job_type for run in others) == ["sweep", "train", "train"]
+    (table,) = outputs.glob("wandb/*sweep-*/files/media/table/*.table.json")
+    found = json.loads(table.read_text())
+    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["data"]]
+    (loss,) = (row for row in made["summary"] if row["metric"] == "loss")
+    assert [row for row in rows if row["metric"] == "loss"] == [
+        {"configuration": "all", **{key: value for key, value in loss.items() if key != "overrides"}}
+    ]
+    assert loss["count"] == 3 and loss["low"] < loss["mean"] < loss["high"]
+    again = tiny(*swept, logger="wandb_offline").json
+    assert again["name"] == "of seeds" and len(told_to_wandb(outputs)) == 4, "the same, logged once"
 
 
-def told_to_wandb(outputs: Path) -> list[tuple[dict, int]]:
-    """Return the group and exit code of each run that was logged to W&B offline."""
+def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
+    swept = ["-m", "seed=0", "optimizer.lr=0.03,0.04", "format=json"]
+    assert tiny(*swept).json["name"] == "ahn/theorem3 over lr"
+    named = tiny(*swept, "sweep.name=rates").json
+    assert (named["name"], named["cached"]) == ("rates", 2), "no number depends on it"
+    assert icl("sweep", "sweep=rates", "format=json").json["sweep"] == named["sweep"]
+    for wrong in ("sweep.name=1", "sweep.name=a,b", "sweep.name=''", "sweep.name='token=hunter2hunter2'"):
+        refused = tiny("-m", "seed=0", wrong)
+        assert refused.code == 2 and "sweep.name" in refused.err, refused.err
+
+
+def group_of(document: dict) -> str:
+    """Return W&B's group of a sweep."""
+    return f"{document['name']} ({Path(document['sweep']).name[:4]})"
+
+
+def told_to_wandb(outputs: Path) -> list[tuple[Any, int]]:
+    """Return each run that was logged to W&B offline, and its exit code."""
     found = []
     for log in sorted(outputs.glob("wandb/offline-run-*/run-*.wandb")):
         told = list(records(log))
         (run,) = (record.run for record in told if record.HasField("run"))
         (code,) = (record.exit.exit_code for record in told if record.HasField("exit"))
-        found.append(({"run_id": run.run_id, "run_group": run.run_group}, code))
+        found.append((run, code))
     return found
 
 

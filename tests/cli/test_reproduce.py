@@ -319,7 +319,7 @@ def test_wandb_has_one_project_grouped_by_paper_and_scale(
     assert all(check["cached"] for check in again.json["checks"])
     whole = sorted(logs() - before, key=lambda path: path.name)
     runs = [next(record.run for record in records(log) if record.HasField("run")) for log in whole]
-    assert [run.display_name for run in runs] == ["ahn/lemma1 smoke", "ahn/theorem1 smoke"]
+    assert [run.display_name for run in runs] == ["ahn/lemma1 scale=smoke", "ahn/theorem1 scale=smoke"]
     for run in runs:
         assert (run.project, run.run_group, run.job_type) == ("lab", "ahn-smoke", "check")
         assert list(run.tags) == ["ahn", "smoke"]

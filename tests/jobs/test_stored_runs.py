@@ -63,7 +63,7 @@ def test_a_sweep_with_its_best_and_its_members(tmp_path: Path) -> None:
     (tmp_path / "sweeps" / ("b" * 12)).mkdir()
     (tmp_path / "sweeps" / ("b" * 12) / "sweep.json").write_text("{ torn")
     (sweep,) = stored_runs.stored_sweeps_for_report(tmp_path)
-    assert sweep.name == "train mine/first" and set(sweep.members) == {
+    assert sweep.name == "mine/first over lr" and set(sweep.members) == {
         f"runs/mine/first/{name}" for name in NAMES
     }
     assert sweep.states == {"done": 3} and sweep.best == "optimizer.lr=0.2"

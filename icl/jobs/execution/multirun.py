@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl.config.compose import Composed
+from icl.config.logger import LoggerSettings, under_agent
 from icl.config.search_path import TORCHRUN, ConfigDirs
 from icl.config.session import Session, keep_caches_in, parse_session
 from icl.config.values import processes
@@ -21,10 +23,17 @@ from icl.jobs.execution.hydra_multirun import Result
 from icl.jobs.exit_codes import FAILED, exit_code
 from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
-from icl.jobs.stored.sweep_status import sweep_document
+from icl.jobs.stored.run_names import grouped
+from icl.jobs.stored.sweep_status import sweep_document, title
+from icl.loggers.logged_once import DocumentLogger
+from icl.loggers.run_log import DocumentLog
+from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint
+from icl.runs.metric_kinds import of_one_matrix
+from icl.runs.redact import redact
 from icl.runs.sweeps import (
     KEYS_WITHOUT_EFFECT,
+    PLAN,
     SWEEPS,
     Outcome,
     StoredSweep,
@@ -33,6 +42,8 @@ from icl.runs.sweeps import (
 )
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
+_MOST_ROWS = 10_000  # of a table in W&B
+LONGEST_NAME = 100  # of a sweep, in characters
 MANY = 1000  # jobs: of more of them no document is kept whole
 
 
@@ -48,6 +59,7 @@ class Job:
     scale: str
     place: tuple[Path, str]
     metric: str | None
+    name: str
     result: Result | None
 
 
@@ -69,6 +81,9 @@ class Sweep:
     form: str = "text"
     metric: str | None = None
     best_by: Any = None
+    name: str = ""  # sweep.name
+    scale: str = ""
+    logger: LoggerSettings = field(default_factory=lambda: LoggerSettings(mode="none"))
     launcher: str = "basic"
     places: tuple[int, int] = (1, 1)  # tasks on each node, and nodes, of a job
     jobs: list[SweptJob] = field(default_factory=list)
@@ -81,31 +96,38 @@ class Sweep:
 
     @property
     def stored(self) -> StoredSweep:
-        return StoredSweep(self.folder, self.kind, tuple(self.jobs), self.metric)
+        return StoredSweep(self.folder, self.kind, tuple(self.jobs), self.metric, self.name)
+
+    @functools.cached_property
+    def group(self) -> str:
+        """W&B's group of all jobs, also of those that a search adds."""
+        return grouped(title(self.stored), self.fingerprint)
 
     def grid(self, jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> list[Result | None]:
         found = [self._validated(job, one, len(jobs)) for job, one in zip(jobs, composed, strict=True)]
         if not found:
             raise InputError("-m: a range or a glob without a value leaves no job")
-        if len({(*job.place, job.metric) for job in found}) != 1:
-            raise InputError("paths.outputs, format, optimized_metric: must be the same in all jobs")
+        if len({(*job.place, job.metric, job.name) for job in found}) != 1:
+            raise InputError(
+                "paths.outputs, format, optimized_metric, sweep.name: must be the same in all jobs"
+            )
         swept = [job.swept for job in found]
         if len({(job.swept.id, job.swept.fingerprint, job.scale) for job in found}) < len(found):
             raise InputError(f"-m: two jobs are one and the same {self.kind}")
-        self.jobs, self.metric = swept, found[0].metric
+        self.jobs, self.metric, self.name = swept, found[0].metric, found[0].name
         grouping_keys(self.best_by, self.stored.keys)
         self._settle(*found[0].place, {"jobs": [job.fingerprint for job in swept]})
         return [job.result for job in found]
 
     def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
         name = composed.choices.get("hydra/sweeper")
-        self.metric = _objective_name(composed)
+        self.metric, self.name = _objective_name(composed), _name(composed)
         if name in OPTIMISERS and self.metric is None:
             raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
-        outputs = parse_session(self.kind, OWN[self.kind], composed, self.configs).outputs
+        session = parse_session(self.kind, OWN[self.kind], composed, self.configs)
         given = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in KEYS_WITHOUT_EFFECT)
         given = [o for o in given if not o.startswith("search.trials=")]  # more of them continue a search
-        self._settle(outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": given})
+        self._settle(session.outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": given})
 
     def validate_job(self, job: Sequence[str], composed: Composed) -> Result | None:
         found = self._validated(job, composed, len(self.jobs))
@@ -118,7 +140,7 @@ class Sweep:
         self.stored.write()
 
     def bind_sweep(self, job: JobFunction) -> JobFunction:
-        return replace(job, group=self.fingerprint)
+        return replace(job, group=self.group)
 
     def failed_validation(self, job: Sequence[str], error: InputError) -> Result:
         result = _failure(error)
@@ -149,7 +171,7 @@ class Sweep:
 
         pending = [self._pending.pop(tuple(job)) for job in jobs]
         requests: Any = [one.request for one in pending]
-        session = replace(pending[0].session, group=self.fingerprint)
+        session = replace(pending[0].session, group=self.group)
         found = run_vectorized(requests, session, max_replicas)
         return [
             _failed(document, one.composed)
@@ -195,6 +217,7 @@ class Sweep:
         if session.outputs not in self._known:  # asks for many files
             keep_caches_in(session.outputs)
             self._known[session.outputs] = True
+        self.logger, self.scale = session.logger, composed.settings["scale"]
         document = lookup_or_validate(request, session)
         if document is None:
             self._pending[tuple(job)] = PendingJob(request, session, composed)
@@ -205,11 +228,14 @@ class Sweep:
             scale=composed.settings["scale"],
             place=(session.outputs, composed.settings["format"]),
             metric=_objective_name(composed),
+            name=_name(composed),
             result=None if document is None else _brief(_success(document, composed), count),
         )
 
     def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
         self.outputs, self.form, self.fingerprint = outputs, form, fingerprint(about)
+        if not self.name:  # the one that it was given before
+            self.name = (read_record(self.folder / PLAN) or {}).get("name", "")
 
 
 @dataclass(frozen=True)
@@ -219,7 +245,7 @@ class JobFunction:
     kind: str
     configs: ConfigDirs
     pid: int
-    group: str = ""  # the sweep's fingerprint, once it is known
+    group: str = ""  # W&B's group of the sweep, once it is known
 
     def __call__(self, composed: Composed) -> Result:
         with requeue_on_timeout():
@@ -277,6 +303,16 @@ def _objective_name(composed: Composed) -> str | None:
     return composed.settings.get("optimized_metric")
 
 
+def _name(composed: Composed) -> str:
+    """Return the name that the user gives a sweep, "" if there is none."""
+    name = (composed.settings.get("sweep") or {}).get("name")
+    if not isinstance(name, str | None) or (name is not None and not 0 < len(name.strip()) <= LONGEST_NAME):
+        raise InputError(f"sweep.name={name}: must be a text of 1 to {LONGEST_NAME} characters")
+    if redact(name) != name:
+        raise InputError("sweep.name: holds what looks like a password or a key; W&B's group is named so")
+    return (name or "").strip()
+
+
 def _objective(document: Document, metric: str | None) -> float | None:
     """Return the mean over seeds of the metric that a sweeper optimizes."""
     if metric is None:
@@ -295,12 +331,35 @@ def summarize(sweep: Sweep, results: Sequence[Result], seconds: float) -> Docume
     stored = sweep.stored
     outcomes = [_outcome(stored, job, result) for job, result in zip(stored.jobs, results, strict=True)]
     own = [stored.own_overrides(job) for job in stored.jobs]
+    document = sweep_document(stored, outcomes, grouping_keys(sweep.best_by, stored.keys))
+    _log(sweep, document)
     return {
-        **sweep_document(stored, outcomes, grouping_keys(sweep.best_by, stored.keys)),
+        **document,
         "cached": sum(bool(result["document"].get("cached")) for result in results),
         "seconds": seconds,
         "results": [{"overrides": job, **result} for job, result in zip(own, results, strict=True)],
     }
+
+
+def _log(sweep: Sweep, document: Document) -> None:
+    """Log the table of a sweep to W&B: a row for each configuration and metric. A run of W&B's own sweep has
+    no sweep of its own."""
+    if under_agent():
+        return
+    numbers = [row for row in document["summary"] if not of_one_matrix(row["metric"])][:_MOST_ROWS]
+    columns = ["configuration", "metric", "mean", "low", "high", "count"]
+    rows = [[" ".join(row["overrides"]) or "all", *(row[name] for name in columns[1:])] for row in numbers]
+    content = {"states": document["states"], "rows": rows}
+    id = next((job.id for job in sweep.jobs if job.id), sweep.kind)
+    about = (id, document["name"], sweep.scale, sweep.fingerprint, content, sweep.group)
+    logger = DocumentLogger(sweep.logger, sweep.outputs, "sweep", *about)
+
+    def write(log: DocumentLog) -> None:
+        log.summary(document["states"])
+        log.table("summary", columns, rows)
+
+    config = {"sweep": sweep.fingerprint, "jobs": document["jobs"]}
+    logger.log(config, write, lambda line: print(line, file=sys.stderr))
 
 
 def _outcome(stored: StoredSweep, job: SweptJob, result: Result) -> Outcome:

@@ -20,6 +20,7 @@ from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.weight_checks import presented, roots_of, verdict_document
 from icl.jobs.stored.catalog import CatalogEntry, entry_of
+from icl.jobs.stored.run_names import name_of_overrides
 from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog
 from icl.progress import listening
@@ -148,7 +149,8 @@ class CheckRequest:
         return presented(document, self.entry, changed=self.changed, inputs=self.inputs, record=record)
 
     def _logger(self, document: Document, session: Session) -> DocumentLogger:
-        about = (self.id, self.scale, self.identity, document, session.group)
+        name = name_of_overrides(self.id, session.overrides)
+        about = (self.id, name, self.scale, self.identity, document, session.group)
         return DocumentLogger(session.logger, session.outputs, "check", *about)
 
 

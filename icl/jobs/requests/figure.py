@@ -28,6 +28,7 @@ from icl.jobs.execution.memory import release_memory
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.requests.train import TrainRequest
+from icl.jobs.stored.run_names import name_of_overrides
 from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog, model_of
 from icl.look import FORMATS, KEYS, Look, drawn_as
@@ -224,7 +225,8 @@ class FigureRequest:
         return {key: value for key, value in own.items() if known.get(key) != value}
 
     def _logger(self, document: Document, session: Session) -> DocumentLogger:
-        about = (self.id, self.scale, self.identity, document, session.group)
+        name = name_of_overrides(self.id, session.overrides)
+        about = (self.id, name, self.scale, self.identity, document, session.group)
         return DocumentLogger(session.logger, session.outputs, "figure", *about)
 
     def _write(self, document: Document, records: Mapping[str, RunRecord], log: DocumentLog) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from icl.config.logger import under_agent
 from icl.config.session import Session
 from icl.config.train_config import Node, TrainConfig
+from icl.jobs.stored.run_names import grouped, name_of_overrides
 from icl.loggers.logged_once import LoggedOnce
 from icl.runs.record import RunRecord
 
@@ -28,6 +29,11 @@ class RunLogs:
     group: str
     scale: str
     config: TrainConfig
+    overrides: Sequence[str] = ()
+
+    def name(self, *, with_seeds: bool = True) -> str:
+        """Return the run's name by what was typed; without its seeds it is that of its group."""
+        return name_of_overrides(self.experiment, self.overrides, with_seeds=with_seeds)
 
     def run_id(self, attempt: int) -> str:
         return f"{self.identity}-{attempt}"
@@ -70,10 +76,10 @@ class RunLogs:
         wandb = open_wandb(
             settings,
             outputs=session.outputs,
-            group=session.group or self.group,
+            group=session.group or grouped(self.name(with_seeds=False), self.group),
             job_type="train",
             run_id=run_id,
-            name=f"{self.experiment} {self.identity}",
+            name=self.name(),
             config=dict(self.config.stored),
             notify=session.info,
             tags=(self.experiment.partition("/")[0], self.scale),

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from icl.training.plan import RunPart, TrainingPlan, TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
-_OF_SWEEPS = ("optimized_metric", "best_by", "search", "cluster")
+_OF_SWEEPS = ("optimized_metric", "best_by", "search", "cluster", "sweep")
 PROCESSES = 128  # up to this number, a run begun by another number of processes is looked up
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
@@ -80,7 +80,8 @@ class TrainRequest:
 
     @property
     def logs(self) -> RunLogs:
-        return RunLogs(self.id, self.identity, self.group, self.scale, self.config)
+        overrides = self.origin.get("overrides", ())
+        return RunLogs(self.id, self.identity, self.group, self.scale, self.config, overrides)
 
     def lookup(self, session: Session) -> Found | None:
         record = self._stored(session)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 from icl.config.values import flatten
 from icl.runs.redact import redact
-from icl.runs.sweeps import KEYS_WITHOUT_EFFECT, SEEDS
+from icl.runs.sweeps import KEYS_WITHOUT_EFFECT, SEEDS, has_no_effect
 
 SYMBOLS = {"task.context": "n", "task.dim": "d"}  # of the papers; else a key's last part
 _NO_DIFFERENCE = {*KEYS_WITHOUT_EFFECT, "name", "seed", "checkpoint"}  # of runs, whatever their values
 _ORDER = ("scale", "model", "task", "optimizer", "train", *SEEDS)  # of a name's keys; others come last
 _MOST = 6  # keys in a name, unless it takes more to tell the runs apart
-_LONGEST = 120  # W&B takes 128 characters
+_LONGEST = 115  # W&B takes 128 characters
 _ENTRIES = 6  # of a list, before it is cut
 _EXACT = 17  # digits of a float
 _TARGET = "_target_"
@@ -95,16 +95,21 @@ def differing_keys(configs: Sequence[Node]) -> list[dict[str, Any]]:
 
 
 def name_of_overrides(experiment: str, overrides: Sequence[str], *, with_seeds: bool = True) -> str:
-    """Return the name of a run by the overrides that its command had: `ahn/theorem3 lr=0.02 n=4`."""
-    left_out = {*KEYS_WITHOUT_EFFECT, "experiment", "name", "checkpoint", *(() if with_seeds else SEEDS)}
+    """Return the name of a run, check or figure by what was typed: `ahn/theorem3 lr=0.02 n=4`."""
+    left_out = {"experiment", "check", "figure", "name", "checkpoint", *(() if with_seeds else SEEDS)}
     pairs = [override.lstrip("+").partition("=")[::2] for override in redact(list(overrides))]
     kept = {
         key: value.strip("'\"")
         for key, value in pairs
-        if key.partition(".")[0].partition("/")[0] not in left_out and not key.startswith("~")
+        if key not in left_out and not key.startswith("~") and not has_no_effect(key)
     }
     short = short_keys(kept)
     return shortened(" ".join([experiment, *(f"{short[key]}={value}" for key, value in kept.items())]))
+
+
+def grouped(name: str, fingerprint: str) -> str:
+    """Return the name of a group in W&B, which no other group has."""
+    return f"{shortened(name)} ({fingerprint[:4]})"
 
 
 def shortened(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from icl.errors import InputError
 from icl.jobs.stored.run_list import ListedRun, listed_runs
+from icl.jobs.stored.sweep_status import title
 from icl.report.content import MetricSummary, ReportedRun, SweptRuns
 from icl.runs.documents import read_record
 from icl.runs.intervals import seed_interval
@@ -62,7 +63,6 @@ def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
     wanted = None if stored.kind != "train" else {*SHOWN, *DEFAULT_METRICS, stored.metric or ""}
     summary = stored.summary(outcomes, wanted)
     best = stored.best(summary)
-    ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
     states = dict(Counter(outcome.state for outcome in outcomes))
     place = _relative(folder, outputs)
     members = [_relative(outcome.path, outputs) for outcome in outcomes]
@@ -70,7 +70,7 @@ def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
     more = max(len(shown) - MOST, 0)
     if best is not None and more:
         shown = _sorted_by(shown, best["metric"])
-    yield SweptRuns(f"{stored.kind} {ids}", place, states, shown[:MOST], _overrides_text(best), members, more)
+    yield SweptRuns(title(stored), place, states, shown[:MOST], _overrides_text(best), members, more)
 
 
 def _configurations(summary: Sequence[Mapping[str, Any]], place: str) -> list[ReportedRun]:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
@@ -13,8 +14,10 @@ from icl.config.session import Session, parse_session
 from icl.config.values import flatten
 from icl.errors import InputError, nearest
 from icl.jobs.requests.request import Document
+from icl.jobs.stored.run_names import short_keys
 from icl.look import FORMATS
-from icl.runs.sweeps import STATES, Outcome, StoredSweep, grouping_keys, read_sweep, stored_sweeps
+from icl.runs.documents import read_record
+from icl.runs.sweeps import PLAN, STATES, Outcome, StoredSweep, grouping_keys, read_sweep, stored_sweeps
 
 OWN = ("sweep", "wandb", "best_by", "x", "y", "hue", "figure")
 _LOOK = {"style": None, "width": None, "formats": list(FORMATS)}
@@ -42,6 +45,8 @@ def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tu
         known = [str(folder) for folder in stored_sweeps(session.outputs)]
         there = f"one of {', '.join(known)}" if known else f"there is none in {session.outputs}"
         raise InputError(f"sweep={'null' if path is None else path}: must be the folder of a sweep: {there}")
+    named = [folder for folder in stored_sweeps(session.outputs) if _name(folder) == path]
+    path = str(named[0]) if len(named) == 1 else path
     try:
         stored = read_sweep(path)
     except InputError as error:
@@ -52,6 +57,10 @@ def parse(composed: Composed, configs: ConfigDirs, *, drawn: bool = False) -> tu
     ), session
 
 
+def _name(folder: Path) -> str | None:
+    return (read_record(folder / PLAN) or {}).get("name")
+
+
 def sweep_status(request: SweepRequest) -> Document:
     """Write the sweep's table again from the stored jobs, and return its document."""
     started, stored = time.monotonic(), request.stored
@@ -60,6 +69,15 @@ def sweep_status(request: SweepRequest) -> Document:
     if request.wandb:
         document["wandb_sweep"] = str(stored.write_wandb())
     return document | {"seconds": time.monotonic() - started}
+
+
+def title(stored: StoredSweep) -> str:
+    """Return the sweep's name: what the user called it, or else what is swept."""
+    if stored.name:
+        return stored.name
+    ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
+    keys = ", ".join(short_keys(stored.keys).values())
+    return f"{ids} over {keys or 'seeds'}" if ids else stored.folder.name
 
 
 def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome], best_by: Sequence[str] = ()) -> Document:
@@ -74,6 +92,7 @@ def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome], best_by: Se
     path = stored.write_table(stored.table(outcomes))
     return {
         "sweep": str(stored.folder),
+        "name": title(stored),
         "jobs": len(stored.jobs),
         "done": states["done"],
         "cached": states["done"],
