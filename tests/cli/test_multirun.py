@@ -27,7 +27,7 @@ def test_the_document(tiny: Run, outputs: Path) -> None:
     assert result.code == 0 and set(document) >= KEYS
     assert [document[key] for key in ("jobs", "done", "cached", "failed")] == [4, 4, 0, 0]
     row = document["summary"][0]
-    assert set(row) == {"overrides", "metric", "mean", "low", "high", "count"}
+    assert set(row) == {"overrides", "metric", "mean", "low", "high", "count", "interval"}
     assert row["overrides"] == ["model.layers=1"] and row["metric"] == "loss"  # over both seeds
     assert row["low"] < row["mean"] < row["high"]
     assert len(list(outputs.glob("runs/ahn/theorem3/*/run.json"))) == 4
