@@ -85,7 +85,7 @@ HANDLERS = {
     "figure": VerbHandler(
         partial(parse, "figure"),
         run_request,
-        lambda document, *_: show.figures([document]),
+        lambda document, _, verbose: show.figures([document], verbose=verbose),
         title=_title,
         is_swept=True,
         example="ahn/fig1",

@@ -153,18 +153,28 @@ def _indented(text: str, columns: int = 2) -> Any:
     return Padding(Text(text), (0, 0, 0, columns), expand=False)
 
 
-def figures(documents: Sequence[Mapping[str, Any]]) -> None:
-    """Print every claim of every figure, and the path of the picture."""
+def figures(documents: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> None:
+    """Print the claims of each figure and the path of its picture. At scale=smoke, expected `undecided` are
+    counted alone, unless `verbose`."""
     from rich.console import Console
 
     console = Console()
     for document in documents:
         how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
-        console.print(f"[bold]{document['figure']}[/] at {document['scale']} ({how})", highlight=False)
+        head = f"[bold]{document['figure']}[/] at {document['scale']} ({how})"
+        console.print(f"{head}: {totals(document['claims'])}", highlight=False)
+        fold = document["scale"] == "smoke" and not verbose
+        folded = [c for c in document["claims"] if fold and c["verdict"] == c["expected"] == "undecided"]
         for claim in document["claims"]:
+            if claim in folded:
+                continue
             text = f"{claim['claim']}: {_of_claim(claim)}"
             console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]", highlight=False)
             console.print(_indented(text, 4))
+        if folded:
+            console.print(
+                "  undecided is expected at scale=smoke, whose training is too short (verbose=true lists)"
+            )
         picture = next(document["files"][name] for name in FORMATS if name in document["files"])
         console.print(f"  {picture}", soft_wrap=True, markup=False, highlight=False)
 
