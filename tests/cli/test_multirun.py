@@ -114,10 +114,11 @@ def test_names_in_wandb(launcher: str, tiny: Run, outputs: Path) -> None:
     assert sorted(run.job_type for run in others) == ["sweep", "train", "train"]
     (table,) = outputs.glob("wandb/*sweep-*/files/media/table/*.table.json")
     found = json.loads(table.read_text())
+    assert found["columns"] == ["configuration", "metric", "mean", "low", "high", "count"]
     rows = [dict(zip(found["columns"], row, strict=True)) for row in found["data"]]
     (loss,) = (row for row in made["summary"] if row["metric"] == "loss")
     assert [row for row in rows if row["metric"] == "loss"] == [
-        {"configuration": "all", **{key: value for key, value in loss.items() if key != "overrides"}}
+        {"configuration": "all", **{name: loss[name] for name in found["columns"][1:]}}
     ]
     assert loss["count"] == 3 and loss["low"] < loss["mean"] < loss["high"]
     again = tiny(*swept, logger="wandb_offline").json
