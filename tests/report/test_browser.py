@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored import catalog
+from icl.jobs.stored.report import papers
 from icl.report.content import Paper, ReportEntry, Term
 from icl.report.page import write_report
 from tests.report.browser import Browser, find
@@ -250,6 +253,20 @@ def test_the_page_never_scrolls_sideways(tab: Browser, path: Path, width: int) -
         f" && e.getBoundingClientRect().right > {width} + 0.5).map((e) => e.outerHTML.slice(0, 80))"
     )
     assert beyond == []
+
+
+@pytest.mark.parametrize("width", [375, 768, 1400])
+def test_no_formula_of_the_papers_is_cut_or_too_wide(tab: Browser, tmp_path: Path, width: int) -> None:
+    ids = catalog.papers(ConfigDirs())
+    shipped = catalog.entries("check", ConfigDirs())
+    entries = [replace(check(item.id, claim=item.title), formula=item.formula) for item in shipped]
+    told = content(*entries, papers=papers(ids, ConfigDirs()))
+    tab.open(write_report(tmp_path / "report", told), width=width)
+    tab.run("document.getElementById('all').click()")
+    assert tab.run("document.querySelectorAll('.formula').length") >= 50
+    cut = "(e) => e.scrollHeight > e.clientHeight"
+    assert tab.run(f"[...document.querySelectorAll('.formula, .terms dd')].filter({cut}).length") == 0
+    assert tab.run("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("dark", [False, True])
