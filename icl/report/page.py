@@ -215,7 +215,7 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
         "content": content,
         "sections": sections,
         "counts": counts,
-        "measured_papers": sum(section.counts.statements > 0 for section in sections),
+        "sources": _sources(sections),
         "sentence": _sentence(counts),
         "decided": counts.holds + counts.fails,
         "closed_forms": [(s.paper, form) for s in sections for form in s.paper.closed_forms],
@@ -230,6 +230,15 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
         "js_digest": _digest(_script()),
         "css_digest": _digest(_file("style.css")),
     }
+
+
+def _sources(sections: Sequence[Section]) -> str:
+    """`4 papers and 1 study of this project`: where the statements are from."""
+    measured = [section for section in sections if section.counts.statements]
+    studies = sum(all(s.is_own for s in section.statements) for section in measured)
+    named = ((len(measured) - studies, "paper", "papers"), (studies, "study", "studies"))
+    parts = [f"{count} {one if count == 1 else many}" for count, one, many in named if count]
+    return " and ".join(parts) + (" of this project" if studies else "")
 
 
 def _sentence(counts: Counts) -> str:

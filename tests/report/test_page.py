@@ -109,6 +109,8 @@ def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, fig
     text = text_of(tmp_path, check(), replace(check("one/own", claim="Own."), origin="icl"))
     paper, _, ours = text.partition("Statements of this project")
     assert "The minimum is at A." in paper and "Own." not in paper and "Own." in ours
+    study = replace(check("two/own", claim="Own."), origin="icl")
+    assert "Of 2 statements on 1 paper and 1 study of this project" in text_of(tmp_path, check(), study)
     _, _, misprints = text.partition("Misprints, gaps and sharper statements")
     assert misprints.lstrip().startswith("· 1"), "a remark on a statement of our own is none"
 
