@@ -112,10 +112,9 @@ class MinimiserSymmetric(LoopedSettings):
                 "positive for every a, and f(a I) less the witness's risk is positive without a real root."
             ]
         if self.dim == 2:
-            return [
-                "No search found an antisymmetric part that lowers the risk; beyond two layers that is no proof."
-            ]
+            return ["No search found an antisymmetric part that lowers the risk; that is no proof."]
         return [
-            "Symmetric matrices that are no multiple of Sigma^-1 are not excluded at d > 2: a search for them is "
-            "looped/symmetric_optimum_is_scalar. Their curvature at the best multiple is positive."
+            "Symmetric matrices that are no multiple of Sigma^-1 are not excluded at d > 2: a search "
+            "for them is looped/symmetric_optimum_is_scalar. Their curvature at the best multiple is "
+            "positive."
         ]

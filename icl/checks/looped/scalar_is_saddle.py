@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.numbers import exact, finding
-from icl.checks.settings import MOST_DRAWN, integer
+from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.progress import track
 from icl.theory.looped.equal_steps import EqualSteps
@@ -25,7 +25,7 @@ class ScalarIsSaddle(LoopedSettings):
     """Settings: of LoopedSettings; `most`, the longest context at which the sign is looked for."""
 
     dim: int = integer(2, 2, 20, "a search on draws takes minutes")
-    context: int = integer(20, 1, MOST_DRAWN)
+    context: int = integer(20, 1)
     layers: int = integer(2, 1, 8)
     most: int = integer(60, 1, 1000)
 
