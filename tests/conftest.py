@@ -5,10 +5,14 @@ terminal.
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 
 import hypothesis
 import pytest
+
+from tests.processes import ROOT
 
 CACHES = (
     "HYPOTHESIS_STORAGE_DIRECTORY",
@@ -42,3 +46,108 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort long tests first, so that the other processes have enough to do meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    return tmp_path / "outputs"
+
+
+@pytest.fixture
+def icl(tmp_path, outputs, capfd, monkeypatch):
+    """Return a function that runs `icl` in an empty working folder, with its own outputs and without W&B."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.hydra_config import HydraConfig
+
+    from icl.cli import main
+    from tests.commands import Result
+
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+
+    def run(verb, *args, logger="none"):
+        runs_something = verb in ("train", "check", "figure", "reproduce")
+        common = [f"paths.outputs={outputs}", *([f"logger={logger}"] if logger and runs_something else [])]
+        capfd.readouterr()
+        code = main([verb, *args, *common])
+        assert not GlobalHydra.instance().is_initialized() and HydraConfig.instance().cfg is None
+        return Result(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def tiny(icl):
+    """Return a function that runs `icl train` for a few steps, with more overrides."""
+    from tests.commands import tiny_argv
+
+    return lambda *more, **options: icl(*tiny_argv(*more), **options)
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Make home, temporary and working folder, all empty."""
+    for name in ("home", "tmp", "cwd"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.chdir(tmp_path / "cwd")
+    return tmp_path
+
+
+@pytest.fixture
+def spawn():
+    """Return `spawn(code, *arguments)`: a Python process of its own, killed when the test ends."""
+    started = []
+
+    def start(code, *arguments):
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True, **pipes)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def hold(spawn):
+    """Return `hold(path)`: a process that holds the lock until it reads a line."""
+    code = """if True:
+        import sys
+        from pathlib import Path
+        from icl.runs.lock import Lock
+        with Lock(Path(sys.argv[1])):
+            print("held", flush=True)
+            sys.stdin.readline()
+    """
+
+    def start(path):
+        holder = spawn(code, path)
+        assert holder.stdout.readline() == "held\n"
+        return holder
+
+    return start
+
+
+@pytest.fixture
+def witness(tmp_path, monkeypatch):
+    """Install the callback of tests/two_processes.py, and return the folder that it writes to."""
+    from tests.two_processes import LAB
+
+    (tmp_path / "witness_lab.py").write_text(f"HERE = {str(tmp_path)!r}\n{LAB}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "witness_lab", raising=False)  # another test's
+    monkeypatch.setenv("ICL_PACKAGES", "witness_lab")
+    return tmp_path
+
+
+@pytest.fixture
+def make_plan(tmp_path):
+    from tests.plans import plan_below
+
+    return plan_below(tmp_path)

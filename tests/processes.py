@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+ICL = "import sys; from icl.cli import main; sys.exit(main())"  # for `python -c`
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     ["icl.cli.dispatch", "icl.jobs.requests.train", "icl.training.run", "tests.processes"]

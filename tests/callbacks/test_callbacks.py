@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from icl.callbacks import CriticalPointGradient, WeightHeatmaps
 from icl.errors import InputError
-from tests.training.conftest import QUIET
+from tests.plans import QUIET
 
 D, STEPS = 3, 20
 SIGMA = torch.diag(torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64))

@@ -12,7 +12,7 @@ import pytest
 
 from icl.checks.verdict import Bound, Control, Finding
 from icl.cli import show
-from tests.cli.conftest import Run, write
+from tests.commands import Run, assert_refused, write
 from tests.processes import Workers
 
 KEYS = {
@@ -154,8 +154,7 @@ def test_a_users_own_package(icl: Run, theirs: tuple[str, str]) -> None:
     good = icl("check", *theirs, "check=mine/good", "format=json")
     assert good.code == 0 and good.json["claim"] == "One is one."
     assert icl("check", *theirs, "check=mine/good", "format=json").json["cached"]
-    wrong = icl("check", *theirs, "check=mine/good", "check.size=0")
-    assert (wrong.code, wrong.out) == (2, "") and "must be at least 1" in wrong.err
+    assert_refused(icl("check", *theirs, "check=mine/good", "check.size=0"), "must be at least 1")
     listed = {item["id"]: item for item in icl("list", *theirs, "format=json").json["checks"]}
     assert listed["mine/good"] == {
         "id": "mine/good",
@@ -233,20 +232,8 @@ def test_weights_in_a_damaged_file(icl: Run, tmp_path: Path, outputs: Path) -> N
     whole = (tmp_path / "hand.npz").read_bytes()
     for damaged in (b"", b"nonsense", whole[:200], whole.replace(b"\0" * 64, b"\1" * 64, 1)):
         (tmp_path / "hand.npz").write_bytes(damaged)
-        result = icl("check", "check=ahn/theorem3", f"check.weights={tmp_path}/hand.npz", "scale=smoke")
-        assert result.code == 2 and "not a readable .npz" in result.err and not outputs.exists()
-
-
-def test_weights_of_a_run(tiny: Run, icl: Run) -> None:
-    run = tiny("format=json").json["run_dir"]
-    for name, verdict in (("ahn/theorem3", "undecided"), ("ahn/lemma1", "holds")):
-        args = ["check", f"check={name}", f"check.weights={run}", "scale=smoke", "format=json"]
-        assert icl(*args).json["verdict"] == verdict
-        assert icl(*args).json["cached"]
-    tiny("force=true")
-    assert icl(*args).json["cached"]  # made once more, it has the same numbers
-    refused = icl("check", "check=ahn/theorem2", f"check.weights={run}")
-    assert refused.code == 2 and "says nothing about given weights" in refused.err
+        refused = icl("check", "check=ahn/theorem3", f"check.weights={tmp_path}/hand.npz", "scale=smoke")
+        assert_refused(refused, "not a readable .npz", outputs)
 
 
 def test_a_given_file_is_named_by_content_and_sets_the_dimension(

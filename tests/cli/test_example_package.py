@@ -10,7 +10,7 @@ import torch
 import icl as package
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
-from tests.cli.conftest import Run
+from tests.commands import Run, assert_refused
 
 SOURCE = Path(__file__).parents[2] / "examples" / "mylab"
 
@@ -91,6 +91,5 @@ def test_wrong_settings_are_said(mylab: Path, icl: Run, outputs: Path) -> None:
         ("check=mylab/sign_risk", "check.dim=0", "check.dim=0: must be an integer of at least 1"),
         ("figure=mylab/by_context", "figure.experiment.contexts=[5]", "contexts=[5]: must be two or more"),
     ):
-        found = icl(group.partition("=")[0], group, override)
-        assert (found.code, found.out) == (2, "") and message in found.err, found.err
+        assert_refused(icl(group.partition("=")[0], group, override), message)
     assert not outputs.exists()

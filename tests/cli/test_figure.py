@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl.cli import main
-from tests.cli.conftest import Run, write
+from tests.commands import Run, write
 from tests.loggers.wandb_file import records
 
 FIG3 = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]

@@ -7,7 +7,7 @@ import pytest
 
 from icl.runs.metrics import read_metrics
 from icl.runs.record import load_run
-from tests.cli.conftest import Run
+from tests.commands import Run
 
 
 def test_a_csv_logger_has_the_records_numbers_once(tiny: Run, outputs: Path) -> None:

@@ -2,23 +2,16 @@
 
 import csv
 import json
-import os
-import signal
-import time
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from icl.runs.lock import is_live
-from tests.cli.conftest import Run, tiny_argv
-from tests.loggers.wandb_file import records
-from tests.processes import ROOT, Command, jobs_are_forked
+from tests.commands import DIVERGES, Run, logged_to_wandb, tiny_argv
+from tests.processes import Command, jobs_are_forked
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
-DIVERGES = ["optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20",
-            "optimizer.lr=1e20,0.01"]  # fmt: skip
 
 
 def test_the_document(tiny: Run, outputs: Path) -> None:
@@ -90,7 +83,7 @@ def test_settings_of_a_check(icl: Run) -> None:
 
 def test_wandb_runs_are_separate_and_closed_and_of_one_group(tiny: Run, outputs: Path) -> None:
     made = tiny("-m", "train.log_every=1", "format=json", *DIVERGES, logger="wandb_offline").json
-    logged = [(run, code) for run, code in told_to_wandb(outputs) if run.job_type == "train"]
+    logged = [(run, code) for run, code in logged_to_wandb(outputs) if run.job_type == "train"]
     assert sorted(bool(code) for _, code in logged) == [False, True]  # both closed, one as failed
     assert len({run.run_id for run, _ in logged}) == 2
     assert {run.run_group for run, _ in logged} == {group_of(made)}
@@ -100,7 +93,7 @@ def test_wandb_runs_are_separate_and_closed_and_of_one_group(tiny: Run, outputs:
 def test_names_in_wandb(launcher: str, tiny: Run, outputs: Path) -> None:
     """Name runs by what was typed; group a sweep, with a run that was there before and is logged now."""
     alone = tiny("seed=0", "optimizer.lr=0.03", "format=json", logger="wandb_offline").json
-    ((run, _),) = told_to_wandb(outputs)
+    ((run, _),) = logged_to_wandb(outputs)
     group = json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
     assert " lr=0.03" in run.display_name and " seed=0" in run.display_name
     assert run.run_group == f"{run.display_name.replace(' seed=0', '')} ({group[:4]})"
@@ -109,7 +102,7 @@ def test_names_in_wandb(launcher: str, tiny: Run, outputs: Path) -> None:
     swept += ["hydra.launcher.n_jobs=1"] if launcher == "joblib" else []
     made = tiny(*swept, "sweep.name=of seeds", logger="wandb_offline").json
     assert made["done"] == 3 and made["name"] == "of seeds" and group_of(made).startswith("of seeds (")
-    others = [run for run, _ in told_to_wandb(outputs) if alone["fingerprint"] not in run.run_id]
+    others = [run for run, _ in logged_to_wandb(outputs) if alone["fingerprint"] not in run.run_id]
     assert [run.run_group for run in others] == [group_of(made)] * 3
     assert sorted(run.job_type for run in others) == ["sweep", "train", "train"]
     (table,) = outputs.glob("wandb/*sweep-*/files/media/table/*.table.json")
@@ -122,7 +115,7 @@ def test_names_in_wandb(launcher: str, tiny: Run, outputs: Path) -> None:
     ]
     assert loss["count"] == 3 and loss["low"] < loss["mean"] < loss["high"]
     again = tiny(*swept, logger="wandb_offline").json
-    assert again["name"] == "of seeds" and len(told_to_wandb(outputs)) == 4, "the same, logged once"
+    assert again["name"] == "of seeds" and len(logged_to_wandb(outputs)) == 4, "the same, logged once"
 
 
 def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
@@ -139,76 +132,3 @@ def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
 def group_of(document: dict) -> str:
     """Return W&B's group of a sweep."""
     return f"{document['name']} ({Path(document['sweep']).name[:4]})"
-
-
-def told_to_wandb(outputs: Path) -> list[tuple[Any, int]]:
-    """Return each run that was logged to W&B offline, and its exit code."""
-    found = []
-    for log in sorted(outputs.glob("wandb/offline-run-*/run-*.wandb")):
-        told = list(records(log))
-        (run,) = (record.run for record in told if record.HasField("run"))
-        (code,) = (record.exit.exit_code for record in told if record.HasField("exit"))
-        found.append((run, code))
-    return found
-
-
-HELD = """
-import os, time
-
-class Held:
-    # Told slowly until a file says go, so that no run can end before it is interrupted. Says it began.
-    def rate(self, base, step):
-        if step and not os.path.exists(os.environ["HELD_GO"]):
-            open(os.environ["HELD_GO"] + f"-wanted-{os.getpid()}", "w").close()
-            time.sleep(0.05)
-        return base
-"""
-
-
-@pytest.mark.parametrize(
-    ("launcher", "signum", "code", "seeds", "begun"),
-    [
-        ("basic", signal.SIGINT, 130, "0,1", 1),
-        ("joblib", signal.SIGTERM, 143, "0,1", 2),
-        ("joblib", signal.SIGKILL, -9, "0", 1),
-        ("submitit_local", signal.SIGINT, 130, "0", 1),
-    ],
-)
-def test_interrupted_and_continued(
-    launcher: str,
-    signum: signal.Signals,
-    code: int,
-    seeds: str,
-    begun: int,
-    tiny: Run,
-    outputs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (outputs.parent / "held_lab.py").write_text(HELD)
-    monkeypatch.syspath_prepend(str(outputs.parent))
-    for name, value in {"ICL_PACKAGES": "held_lab", "HELD_GO": str(outputs.parent / "go")}.items():
-        monkeypatch.setenv(name, value)
-    held = ["~optimizer.schedule", "+optimizer.schedule._target_=held_lab.Held", "train.steps=200"]
-    argv = tiny_argv(*held, "-m", f"seed={seeds}", "format=json")
-    launched = [f"hydra/launcher={launcher}", "logger=none", f"paths.outputs={outputs}"]
-    launched += ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(outputs.parent)])}
-    # Whoever is forked from a starter holds its locks, too: that it is killed shows in others alone.
-    prepare = None if signum == signal.SIGKILL else jobs_are_forked
-    command = Command([*argv, *launched], outputs.parent, environment, prepare)
-    folder = outputs / "runs" / "ahn" / "theorem3"
-    command.until(lambda: len(list(outputs.parent.glob("go-wanted-*"))) == begun)
-    command.send(signum)
-    ended = command.end()
-    while any(map(is_live, folder.glob("*/lock"))):  # of jobs whose starter was killed
-        time.sleep(0.05)
-    assert (ended, command.out) == (code, ""), command.err
-    if signum != signal.SIGKILL:
-        assert "interrupted; the same command continues" in command.err and "Traceback" not in command.err
-        assert not list(outputs.glob("sweeps/*/.launcher-*"))
-    states = [json.loads(p.read_text())["status"] for p in folder.glob("*/run.json")]
-    assert set(states) == {"interrupted"}
-    (outputs.parent / "go").touch()
-    again = tiny(*argv[1:])
-    assert again.code == 0 and again.json["done"] == len(seeds.split(","))
-    assert sum(found["document"]["resumed"] for found in again.json["results"]) == len(states)

@@ -1,6 +1,5 @@
 """Tests of the verbs that start no run: list, clean, completion, and Python."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 from icl.cli import VERBS, main
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import KINDS, StoredResult, stored_results
-from tests.cli.conftest import Run, tiny_argv
+from tests.commands import Run, tiny_argv
 from tests.processes import ROOT
 from tests.records import write_sealed
 
@@ -88,22 +87,6 @@ def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
         assert stored_results(outputs, kind, "ahn/global_optimum", configs) == [
             StoredResult(scales, ("undecided",))
         ]
-
-
-def test_clean_removes_what_failed_and_keeps_what_is_done(icl: Run, tiny: Run, outputs: Path) -> None:
-    good = Path(tiny("format=json").json["run_dir"])
-    tiny("optimizer=sgd", "~optimizer.betas", "optimizer.lr=1e20", "train.clip=null", "train.steps=20")
-    icl("check", "check=ahn/lemma1", "check.samples=4")
-    (stored,) = outputs.glob("checks/ahn/lemma1/*.json")
-    bad = next(path for path in good.parent.iterdir() if path != good)
-    shown = icl("clean", "format=json", "yes=false")
-    assert [entry["path"] for entry in shown.json["found"]] == [str(bad)] and shown.json["removed"] == []
-    assert bad.exists()
-    assert icl("clean", "yes=true").code == 0
-    assert not bad.exists() and good.exists() and stored.exists()
-    record = json.loads(stored.read_text())
-    stored.write_text(json.dumps(record | {"digest": "0" * 16}))
-    assert [entry["path"] for entry in icl("clean", "format=json").json["found"]] == [str(stored)]
 
 
 COMPLETED = {

@@ -9,7 +9,7 @@ import torch
 
 import icl as package
 from icl.errors import InputError
-from tests.cli.conftest import Run, write
+from tests.commands import Run, assert_refused, write
 
 CODE = '''
 import numpy as np
@@ -138,9 +138,8 @@ def test_it_trains_is_stored_watched_judged_and_restored(icl: Run, lab: list[str
 
 
 def test_an_estimator_it_has_not_says_which_it_has(icl: Run, lab: list[str], outputs: Path) -> None:
-    found = icl("train", *(arg.replace("=sampled", "=expected") for arg in lab))
-    assert (found.code, found.out) == (2, "") and "use train.estimator=sampled" in found.err
-    assert not outputs.exists()
+    refused = icl("train", *(arg.replace("=sampled", "=expected") for arg in lab))
+    assert_refused(refused, "use train.estimator=sampled", outputs)
 
 
 def test_pictures_of_a_law_without_sigma(icl: Run, lab: list[str], outputs: Path) -> None:
@@ -150,8 +149,8 @@ def test_pictures_of_a_law_without_sigma(icl: Run, lab: list[str], outputs: Path
 
 
 def test_what_is_no_task_is_refused(icl: Run, lab: list[str]) -> None:
-    found = icl("train", *lab, "task._target_=signs_lab.all.Corner", "~task.context")
-    assert found.code == 2 and "must be a task: something with dim and law(seeds)" in found.err
+    refused = icl("train", *lab, "task._target_=signs_lab.all.Corner", "~task.context")
+    assert_refused(refused, "must be a task: something with dim and law(seeds)")
 
 
 def test_own_data_in_the_sign_of_the_labels(icl: Run) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from icl.config import allowed_packages
 from icl.config.search_path import ConfigDirs
-from tests.cli.conftest import Run, write
+from tests.commands import Run, write
 
 CODE = '''
 from icl.checks.verdict import Bound, Control, Finding

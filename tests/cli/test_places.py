@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TINY
+from tests.commands import TINY
 from tests.processes import ROOT, Command
 
 CACHED = ("MPLCONFIGDIR", "TORCHINDUCTOR_", "TRITON_", "XDG_", "WANDB_")  # places that the tests have chosen

@@ -14,7 +14,7 @@ from icl.jobs.stored import report
 from icl.jobs.stored.catalog import papers
 from icl.report.mathematics import formulas
 from icl.runs.documents import digest, read_json, write_record
-from tests.cli.conftest import Run, write
+from tests.commands import Run, assert_refused, write
 
 LEMMA = ("check", "check=ahn/lemma1", "scale=smoke", "format=json")
 
@@ -152,8 +152,7 @@ def test_a_third_partys_paper(
     html = (outputs / "report/smoke.html").read_text()
     assert "elsewhere.Two: must be in one of" in html and "not run" in html
     write(conf, {"paper/other.yaml": "name: wrong\n"})
-    wrong = icl("report", "only=[other]", *flags)
-    assert wrong.code == 2 and "must have title" in wrong.err
+    assert_refused(icl("report", "only=[other]", *flags), "must have title")
 
 
 def test_every_paper_that_is_shipped_is_described() -> None:
@@ -166,5 +165,4 @@ def test_every_paper_that_is_shipped_is_described() -> None:
 def test_a_folder_that_cannot_be_written_is_one_line(icl: Run, outputs: Path) -> None:
     outputs.mkdir()
     (outputs / "report").write_text("a file")
-    result = icl("report", "scale=smoke")
-    assert result.code == 2 and "cannot be written" in result.err
+    assert_refused(icl("report", "scale=smoke"), "cannot be written")

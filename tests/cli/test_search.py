@@ -12,8 +12,7 @@ from icl.errors import InputError
 from icl.jobs.execution import search
 from icl.jobs.execution.multirun import Sweep
 from icl.jobs.execution.search import Dimension
-from tests.cli.conftest import Run
-from tests.cli.test_multirun import DIVERGES
+from tests.commands import DIVERGES, Run
 
 SEARCH = ["-m", "hydra/sweeper=search", "format=json", "seed=0", "train.steps=2"]
 SPACE = ["optimizer.lr=tag(log,interval(0.001,0.1))", "model.layers=1,2"]

@@ -13,8 +13,7 @@ import pytest
 import icl as package
 from icl.runs import code
 from icl.runs.documents import read_json
-
-from .conftest import Run
+from tests.commands import Run
 
 Edit = Callable[[str, str, str], None]
 

@@ -18,8 +18,7 @@ from icl.errors import Unavailable
 from icl.jobs.execution import multirun
 from icl.jobs.execution.multirun import Sweep
 from icl.runs.sweeps import read_sweep
-from tests.cli.conftest import Run, write
-from tests.cli.test_multirun import DIVERGES
+from tests.commands import DIVERGES, Run, write
 
 HEAD = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
 GRID = ["-m", "seed=range(2)", "optimizer.lr=0.01,0.02", "format=json"]
@@ -66,25 +65,6 @@ def test_best_and_failed(tiny: Run, icl: Run) -> None:
     console.print(Watch(sweep).table())
     shown = console.export_text()
     assert "1 done  1 failed" in shown and "optimizer.lr=1e+20" in shown and "Diverged" in shown
-
-
-def test_which_sweeps_there_are(tiny: Run, icl: Run, outputs: Path) -> None:
-    none = icl("sweep")
-    assert none.code == 2 and "there is none in" in none.err and not outputs.exists()
-    folder = tiny(*GRID).json["sweep"]
-    for asked in ("", f"sweep={outputs}", f"sweep={folder[:-1]}"):
-        refused = icl("sweep", *([asked] if asked else []))
-        assert (refused.code, refused.out) == (2, "") and "must be the folder of a sweep" in refused.err
-    assert f"did you mean {folder}?" in refused.err
-
-
-def test_a_swept_key_misspelt(tiny: Run, outputs: Path) -> None:
-    for key in ("model.layes=1,2", "optimiser=adam,sgd"):
-        refused = tiny("-m", "seed=range(2)", key)
-        assert (refused.code, refused.out) == (2, "") and "did you mean" in refused.err
-    late = tiny("-m", "experiment=ahn/theorem3", "optimizer=adam,sgd", "optimizer.momentum=0.1")
-    assert late.code == 2
-    assert not outputs.exists()
 
 
 def test_one_composition_for_values(tiny: Run, monkeypatch: pytest.MonkeyPatch, outputs: Path) -> None:

@@ -11,7 +11,7 @@ from icl.errors import InputError
 from icl.figures.sweep import SweptPlot
 from icl.runs.intervals import seed_interval
 from icl.runs.sweeps import Table
-from tests.cli.conftest import Run
+from tests.commands import Run
 
 GRID = ["-m", "seed=range(2)", "optimizer.lr=0.01,0.02", "model.layers=1,2", "hydra/launcher=vectorized",
         "format=json"]  # fmt: skip

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.jobs.requests import train
 from icl.loggers import wandb_run
-from tests.cli.conftest import TINY, Run
-from tests.cli.test_multirun import told_to_wandb
+from tests.commands import TINY, Run, logged_to_wandb
 
 KEYS = {"run_dir", "fingerprint", "status", "cached", "resumed", "steps", "seconds", "metrics", "verdicts"}
 METRICS = {"loss", "exact_risk", "dist_preconditioned", "dist_plain"}
@@ -34,15 +32,6 @@ def test_the_train_document(tiny: Run, outputs: Path) -> None:
     assert (again["cached"], found["cached"]) == (False, True)
     assert document["metrics"] == again["metrics"] == found["metrics"]
     assert json.loads((Path(document["run_dir"]) / "run.json").read_text())["attempt"] == 2
-
-
-def test_undefined_metrics_are_null(tiny: Run) -> None:
-    """Train softmax attention, which has neither an exact risk nor A."""
-    model = ["model=full", "model.path=tokens", "model.activation=softmax"]
-    document = tiny(*model, "train.estimator=sampled", "format=json").json
-    assert document["metrics"]["loss"]["mean"] > 0
-    for name in ("exact_risk", "dist_preconditioned", "dist_plain"):
-        assert document["metrics"][name]["mean"] is None
 
 
 OTHERWISE = {
@@ -73,18 +62,6 @@ def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
     assert tiny("verbose=true", "callbacks.heatmaps.count=2", "format=json").json["cached"]
 
 
-def test_scale_names_leaves_and_an_override_wins(tiny: Run) -> None:
-    document = tiny("scale=laptop", "seeds=[7]", "format=json").json
-    config = yaml.safe_load((Path(document["run_dir"]) / "config.yaml").read_text())
-    assert config["optimizer"]["schedule"]["every"] == 400
-    assert config["callbacks"]["gradient"]["samples"] == 20000
-    assert config["seeds"] == [7] and config["train"]["steps"] == 4
-    # The same values under another scale's name are the same run.
-    again = tiny("scale=paper", "seeds=[7]", "optimizer.lr=0.05", "optimizer.betas=[0.9,0.99]",
-                 "optimizer.schedule.every=400", "format=json").json  # fmt: skip
-    assert again["cached"] and again["fingerprint"] == document["fingerprint"]
-
-
 def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
     run = tiny("checks=[ahn/lemma1]", "format=json")
     (verdict,) = run.json["verdicts"]
@@ -101,16 +78,6 @@ def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
     assert f"{stored}: is damaged" in again.err
     assert {v["check"]: v["verdict"] for v in again.json["verdicts"]} == given
     assert tiny("format=json").json["verdicts"] == []  # asked for none
-
-
-def test_a_short_run_refutes_no_theorem_and_exits_3(tiny: Run) -> None:
-    run = tiny("checks=[ahn/theorem3]", "scale=laptop", "seeds=[0]", "format=json")
-    (verdict,) = run.json["verdicts"]
-    assert (verdict["verdict"], verdict["expected"], run.code) == ("undecided", "holds", 3)
-    assert verdict["claim"].startswith("These weights are at the best critical point")
-    assert "not where the statement puts them: distance" in verdict["notes"][0]
-    again = tiny("checks=[ahn/theorem3]", "scale=laptop", "seeds=[0]", "format=json")
-    assert (again.code, again.json["cached"]) == (3, True)
 
 
 def test_the_table_has_numbers_at_any_width(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +130,6 @@ def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
     assert shown.code == 4 and "failed: the loss of seeds [4]" in " ".join(shown.out.split())
     for again in ("force=false", "force=true"):  # told from its record, and as it is trained
         tiny(*options, again, logger="wandb_offline")
-    assert [code for _, code in told_to_wandb(outputs)] == [1, 1], "failed there as it is here"
+    assert [code for _, code in logged_to_wandb(outputs)] == [1, 1], "failed there as it is here"
     logs = [path.read_bytes() for path in outputs.glob("wandb/offline-run-*/run-*.wandb")]
     assert all(b"the loss of seeds [4] is not finite" in log for log in logs)

@@ -2,11 +2,8 @@
 alone.
 """
 
-import contextlib
 import json
-import random
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,7 @@ import icl as package
 from icl.jobs.execution import vectorized
 from icl.runs.store import ActiveRun
 from icl.training import loop
-from icl.training.optimizers import ReplicaOptimizer
-from tests.cli.conftest import Run, tiny_argv
-from tests.cli.test_multirun import DIVERGES
-from tests.processes import Command
+from tests.commands import DIVERGES, Run
 
 Elsewhere = Callable[..., dict[str, Any]]
 DOUBLE = ["-m", "trainer.precision=64-true", "format=json"]
@@ -233,47 +227,3 @@ def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: Any = [Request(count) for count in (2, 2, 2, 7, 1)]
     assert vectorized._chunks(requests, None) == [[0, 1], [2], [3], [4]]  # half of it is five replicas
     assert vectorized._chunks(requests, 100) == [[0, 1, 2, 3, 4]]
-
-
-def _slowly() -> None:
-    """Slow training down, so that a kill falls into it."""
-    set_rates = ReplicaOptimizer.set_rates
-
-    def slowly(self: ReplicaOptimizer, step: int) -> None:
-        time.sleep(0.02)
-        set_rates(self, step)
-
-    ReplicaOptimizer.set_rates = slowly  # type: ignore[method-assign]
-
-
-def _touched(outputs: Path, files: str) -> set[tuple[str, int]]:
-    found = set()
-    for path in outputs.glob(f"runs/*/*/*/{files}"):
-        with contextlib.suppress(OSError):
-            found.add((path.name, path.stat().st_mtime_ns))
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("launcher", "times"), [("vectorized", 5), ("basic", 2)])
-def test_killed(
-    launcher: str, times: int, tiny: Run, elsewhere: Elsewhere, tmp_path: Path, outputs: Path
-) -> None:
-    """Kill at random moments: the table at the end is that of a sweep left alone."""
-    args = [*DOUBLE, f"hydra/launcher={launcher}", "train.steps=60", "train.steps_per_batch=7", "seed=0,1",
-            "optimizer.lr=0.01,0.02", "callbacks.checkpoint.seconds=0"]  # fmt: skip
-    whole = elsewhere(*args)
-    moments = random.Random(5)
-    for killed in range(times):
-        argv = [*tiny_argv(*args), "logger=none", f"paths.outputs={outputs}"]
-        files = "checkpoints/*.pt" if killed % 2 == 0 else "*"  # while it trains, and wherever it is
-        before = _touched(outputs, files)
-        command = Command(argv, tmp_path, prepare=_slowly)
-        command.until(lambda: before != _touched(outputs, files))  # noqa: B023
-        time.sleep(moments.uniform(0, 0.3))
-        command.send(signal.SIGKILL)
-        command.end()
-    last = tiny(*args).json
-    assert last["done"] == 4 and any(r["document"]["resumed"] for r in last["results"])
-    texts = [Path(document["sweep"], "sweep.csv").read_bytes() for document in (last, whole)]
-    assert texts[0] == texts[1]

@@ -1,30 +1,14 @@
 """Tests of wrong input that needs files or a finished run: exit 2, one line, nothing written."""
 
-import os
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from icl.cli import main
-from tests.cli.conftest import TINY
+from tests.commands import TINY, contents
 
 T, C = "train experiment=ahn/theorem3 scale=smoke", "check check=ahn/theorem1 scale=smoke"
-
-
-@pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make home, temporary and working folder, all empty."""
-    for name in ("home", "tmp", "cwd"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.chdir(tmp_path / "cwd")
-    return tmp_path
-
-
-def contents(folder: Path) -> list[str]:
-    return sorted(os.path.join(top, name) for top, dirs, files in os.walk(folder) for name in [*dirs, *files])
 
 
 def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -49,13 +33,6 @@ def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1) and said in err, err
     assert contents(places) == before
-
-
-def test_a_finished_run_does_not_excuse_wrong_input(tiny, icl) -> None:
-    assert tiny().code == 0
-    for wrong in ("trainer.accelerator=foo", "callbacks.heatmaps.count=-1", "task.dim=5.0"):
-        result = tiny(wrong)
-        assert (result.code, result.out) == (2, ""), wrong
 
 
 def test_tiny_is_valid(tiny) -> None:

@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ COMMANDS = {
     ],
 }  # fmt: skip
 WHEN = {"seconds", "drawing_seconds", "cached", "resumed", "results", "left"}
+SAYS = "icl: interrupted; the same command continues from what is saved\n"
 ENDED_BY = {signal.SIGKILL: (-9,), signal.SIGTERM: (143, -15), signal.SIGINT: (130,)}
 
 
@@ -124,7 +125,7 @@ def stopped(base: Path, name: str, at: int, signum: int, expected: dict[str, byt
     with fresh(base, name) as place:
         what = f"{name}: {signal.Signals(signum).name} before write {at}"
         ended = call(place.argv, place.outputs, Fault(at, by(signum)))
-        one_line = ended.err.count("\n") == 1 and ended.err.startswith("icl: ")
+        one_line = ended.err.count("\n") == 1 and SAYS in ended.err
         if ended.code not in (*ENDED_BY[signal.Signals(signum)], 0):
             raise Wrong(f"{what}: exit {ended.code}: {ended.err[-500:]}")
         if ended.code in (130, 143) and not (one_line or name == "sweep"):
@@ -259,8 +260,14 @@ def may_mount() -> bool:
     return os.geteuid() == 0 and probe.returncode == 0 and shutil.which("mount") is not None
 
 
-def choose(rng: random.Random, name: str, writes: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
-    """Return a story and its arguments, for a command that writes so often."""
+Drawn = tuple[str, Callable[..., None], tuple[Any, ...], str]
+
+
+def choose(number: int, names: Sequence[str], writes_by_name: Mapping[str, int]) -> Drawn:
+    """Return a command, a story and its arguments, all drawn by the number, and what repeats it."""
+    rng = random.Random(number)
+    name = rng.choice(names)
+    writes = writes_by_name[name]
     kinds: list[Callable[[], tuple[Callable[..., None], tuple[Any, ...]]]] = [
         lambda: (stopped, (rng.randint(1, writes), rng.choice(list(ENDED_BY)))),
         lambda: (stopped, (rng.randint(1, writes), signal.SIGKILL)),
@@ -270,10 +277,38 @@ def choose(rng: random.Random, name: str, writes: int) -> tuple[Callable[..., No
         lambda: (held_and_resumed, (rng.randint(1, writes // 2),)),
         lambda: (no_long_files, (rng.choice([0, 100, 1000, 4000, 20_000]),)),
     ]
-    if (
-        name != "vectorized"
-    ):  # there a job that is made again is made alone: the same to rounding, not to the byte
+    if name != "vectorized":  # a job that is made again is made alone: the same to rounding, not to the byte
         kinds.append(lambda: (harmed, (rng.randrange(1000), rng.choice(list(HARMS)))))
     if may_mount():
         kinds.append(lambda: (no_room, (rng.choice([4, 16, 40, 80, 160]),)))
-    return rng.choice(kinds)()
+    story, told = rng.choice(kinds)()
+    return name, story, told, f"only={number}"
+
+
+# The stories of the tests, by command. A fraction is a write's place among all.
+TABLE: dict[str, list[tuple[Callable[..., None], tuple[Any, ...]]]] = {
+    "train": [
+        *((stopped, (at, signal.SIGKILL)) for at in (0.15, 0.5, 0.95)),
+        (stopped, (0.3, signal.SIGTERM)), (stopped, (0.7, signal.SIGINT)), (stopped_twice, (0.4, 0.3)),
+        (together, (3,)), (beside, ()), (held_and_resumed, (0.3,)),
+        (no_long_files, (1000,)), (no_room, (40,)),
+    ],
+    "check": [
+        *((stopped, (0.6, signum)) for signum in ENDED_BY), (together, (4,)), (held_and_resumed, (0.3,)),
+        *((harmed, (0, harm)) for harm in HARMS), (no_room, (4,)),
+    ],
+    "sweep": [(stopped, (0.6, signal.SIGKILL)), (stopped, (0.5, signal.SIGINT)), (stopped_twice, (0.2, 0.7))],
+    "vectorized": [
+        *((stopped, (at, signal.SIGKILL)) for at in (0.5, 0.95)), (stopped, (0.4, signal.SIGTERM)),
+        (stopped_twice, (0.5, 0.4)),
+    ],
+}  # fmt: skip
+
+
+def tabled(names: Sequence[str], writes: Mapping[str, int]) -> Iterator[Drawn]:
+    """Yield the table's stories of these commands; those of a full disk only where one can be mounted."""
+    for name in names:
+        for number, (story, told) in enumerate(TABLE[name]):
+            if story is not no_room or may_mount():
+                at = [max(1, round(a * writes[name])) if isinstance(a, float) else a for a in told]
+                yield name, story, tuple(at), f"table: {name} {number}"

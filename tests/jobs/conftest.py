@@ -1,21 +1,16 @@
-"""Fixtures of the tests of jobs: the outputs folder, and the command beside the package of the same name."""
-
-from pathlib import Path
+"""Fixture of the tests of jobs."""
 
 import pytest
 
 from icl.cli import main
-from tests.cli.conftest import Result, Run
+from tests.commands import Result
 
 
 @pytest.fixture
-def outputs(tmp_path: Path) -> Path:
-    return tmp_path / "outputs"
+def icl_command(outputs, capfd):
+    """Return a function that runs `icl` beside the package of the same name, in the process as it is."""
 
-
-@pytest.fixture
-def icl_command(outputs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def run(verb: str, *args: str) -> Result:
+    def run(verb, *args):
         capfd.readouterr()
         code = main([verb, *args, f"paths.outputs={outputs}", "logger=none"])
         return Result(code, *capfd.readouterr())

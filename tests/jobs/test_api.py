@@ -23,7 +23,7 @@ from icl.errors import InputError, Unavailable
 from icl.events import Event, ItemProgress, Message, StateChanged
 from icl.jobs.requests.check import CheckRequest
 from icl.notebook import ResultDict
-from tests.cli.conftest import Run
+from tests.commands import Run
 
 OTHERS = ("PYTEST_", "PYTORCH_", "TORCH")  # set by importing them
 TINY: dict[str, Any] = {

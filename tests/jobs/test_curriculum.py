@@ -1,6 +1,6 @@
 """Tests of a run of giannou/lsa from the command line; its curriculum is part of its fingerprint."""
 
-from tests.cli.conftest import Run
+from tests.commands import Run
 
 LINE = (
     "experiment=giannou/lsa", "model.layers=2", "task.condition=10", "task.dim=5", "task.context=25",

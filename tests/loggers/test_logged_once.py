@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TINY
+from tests.commands import TINY
 
 ASKED = {
     "train": ["train", *TINY, "callbacks.heatmaps=null"],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TINY
+from tests.commands import TINY
 from tests.processes import Command
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import TINY
+from tests.commands import TINY
 from tests.loggers.loopback import Loopback
 from tests.loggers.wandb_file import records
 from tests.processes import Command

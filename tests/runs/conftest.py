@@ -1,33 +1,9 @@
-"""Fixtures of other processes, and of runs as small as a run can be."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Fixtures of runs as small as a run can be."""
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENT, FINGERPRINT, DIGEST = "ahn/theorem3", "0123456789ab", "d1"
-
-
-@pytest.fixture
-def spawn():
-    """Return `spawn(code, *arguments)`: a Python process of its own, killed when the test ends."""
-    started = []
-
-    def start(code, *arguments):
-        command = [sys.executable, "-c", code, *map(str, arguments)]
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True, **pipes)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture

@@ -14,11 +14,6 @@ PRINTS = [f"{i:012x}" for i in range(10)]
 
 
 @pytest.fixture
-def outputs(tmp_path):
-    return tmp_path / "outputs"
-
-
-@pytest.fixture
 def store(outputs):
     return RunStore(outputs)
 

@@ -471,37 +471,6 @@ def test_a_waiting_start_gets_what_the_other_finished(store, begin, finish):
     assert len(results) == 1 and f"process {os.getpid()}" in results[0]
 
 
-SESSION = """
-import sys, time
-import numpy as np
-from icl.runs.store import RunStore
-with RunStore(sys.argv[1]).begin("ahn/theorem3", "0123456789ab", {}, "d1") as run:
-    state = run.checkpoint or {"step": 0, "sum": 0}
-    print(run.resumed, run.attempt, state["step"], flush=True)
-    for step in range(state["step"], int(sys.argv[2])):
-        state = {"step": step + 1, "sum": state["sum"] + step}
-        run.save_checkpoint(state)
-        print("saved", flush=True)
-    run.finish(metrics=[], weights={"A": np.array(state["sum"])}, summary={}, steps=state["step"], seeds=[])
-"""
-
-
-def test_a_process_killed_at_an_arbitrary_moment_continues(store, spawn, begin, finish):
-    process = spawn(SESSION, store.outputs, 10**6)
-    assert process.stdout.readline() == "0 1 0\n"
-    for _ in range(20):
-        process.stdout.readline()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert stale(store) == "its status is running"
-    with begin(store) as run:
-        step, total = run.checkpoint["step"], run.checkpoint["sum"]
-        assert (run.attempt, run.resumed) == (1, 1)
-        assert step >= 20 and total == step * (step - 1) // 2
-        finish(run)
-    assert find(store).run["resumed"] == 1
-
-
 def test_who_was_replaced_does_not_write(store, path, begin, finish):
     with pytest.raises(RuntimeError, match="taken this run over"), begin(store) as run:
         (path / "lock").unlink()

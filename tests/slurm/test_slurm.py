@@ -20,7 +20,7 @@ from icl.events import Event, StateChanged
 from icl.jobs.execution.cluster import Cluster
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import run_tasks
-from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401  fixtures
+from tests.commands import Run
 from tests.jobs.test_cluster import Counts
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HELD_GO", str(tmp_path / "go"))
 
 
-def records(outputs: Path) -> dict[str, Any]:  # noqa: F811
+def records(outputs: Path) -> dict[str, Any]:
     return {path.parent.name: package.load_run(path.parent) for path in outputs.glob("runs/*/*/*/run.json")}
 
 
@@ -76,7 +76,7 @@ def assert_same(first: Path, second: Path) -> None:
             assert np.array_equal(array, others[name].weights[key])
 
 
-def test_an_array(tiny: Run, outputs: Path) -> None:  # noqa: F811
+def test_an_array(tiny: Run, outputs: Path) -> None:
     found = tiny(*JOB, *DOUBLE, "seed=range(3)").json
     assert found["done"] == 3 and found["cached"] == 0
     assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
@@ -89,7 +89,7 @@ def test_an_array(tiny: Run, outputs: Path) -> None:  # noqa: F811
     assert_same(elsewhere, outputs)
 
 
-def test_one_run_on_two_nodes(tiny: Run, outputs: Path) -> None:  # noqa: F811
+def test_one_run_on_two_nodes(tiny: Run, outputs: Path) -> None:
     found = tiny(*JOB, *DOUBLE, "trainer.num_nodes=2").json
     assert found["done"] == 1
     outputs.rename(elsewhere := outputs.with_name("elsewhere"))
@@ -98,7 +98,7 @@ def test_one_run_on_two_nodes(tiny: Run, outputs: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("of", [["seed=0,1"], ["trainer.num_nodes=2", "seed=0"]], ids=["array", "two nodes"])
-def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Path) -> None:
     """Save, queue again, and end as if it had had the time."""
     held = ["~optimizer.schedule", "+optimizer.schedule._target_=held_lab.Held", "train.steps=3000",
             "train.steps_per_batch=100", "train.log_every=100",

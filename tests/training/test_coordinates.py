@@ -3,7 +3,7 @@
 import torch
 
 from icl.models import SparseAB
-from tests.training.conftest import MakePlan, train_one
+from tests.plans import MakePlan, train_one
 
 
 def test_where_sigma_is_not_the_identity_the_training_does_not_feel_it(make_plan: MakePlan) -> None:

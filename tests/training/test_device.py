@@ -21,7 +21,7 @@ from icl.training.optimizers import OptimizerSpec
 from icl.training.schedules import Constant
 from icl.training.settings import TrainerSettings
 from icl.training.stream import PromptStream
-from tests.training.conftest import stopped_at, train_one
+from tests.plans import stopped_at, train_one
 
 
 class OnDevice(Tensor):

@@ -13,7 +13,7 @@ from icl.models import Encoder
 from icl.training.load import restored
 from icl.training.plan import TrainingPlan
 from icl.training.settings import TrainerSettings
-from tests.training.conftest import stopped_at, train_one
+from tests.plans import stopped_at, train_one
 
 TASK = {"_target_": "icl.tasks.LinearRegression", "dim": 2, "context": 6, "task_covariance": "inverse"}
 SOFTMAX = {"layers": 2, "width": 4, "heads": 2, "hidden": 6, "init_std": 0.3}

@@ -9,9 +9,9 @@ import torch
 from icl.random import generator
 from icl.training.lightning_checkpoint import TrainedModule
 from icl.training.load import load_run
-from tests.cli.conftest import Run, icl, outputs, tiny  # noqa: F401
+from tests.commands import Run
+from tests.plans import QUIET
 from tests.processes import SERVER
-from tests.training.conftest import QUIET
 
 
 def _reads(checkpoint: str, predicted: str) -> None:
@@ -26,7 +26,7 @@ LBFGS = ("experiment=ahn/theorem4_lbfgs", "train.clip=null", "train.batch=50")
 
 
 @pytest.mark.parametrize("options", [(), WHITENED, LBFGS], ids=["plain", "whitened", "lbfgs"])
-def test_a_fresh_process_reads_it(tiny: Run, tmp_path: Path, options: tuple[str, ...]) -> None:  # noqa: F811
+def test_a_fresh_process_reads_it(tiny: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
     document = tiny("checkpoint=true", "format=json", DOUBLE, *options).json
     reader = SERVER.Process(target=_reads, args=(document["checkpoint"], str(tmp_path / "predicted.npy")))
     reader.start()
@@ -39,7 +39,7 @@ def test_a_fresh_process_reads_it(tiny: Run, tmp_path: Path, options: tuple[str,
     assert np.abs(np.load(tmp_path / "predicted.npy") - expected_RB).max() <= bound
 
 
-def test_it_is_written_when_asked_for_and_once(tiny: Run) -> None:  # noqa: F811
+def test_it_is_written_when_asked_for_and_once(tiny: Run) -> None:
     first = tiny("format=json").json
     path = Path(first["run_dir"]) / "checkpoints" / "lightning.ckpt"
     assert first["checkpoint"] is None and not path.exists()
@@ -58,7 +58,7 @@ def test_it_is_written_when_asked_for_and_once(tiny: Run) -> None:  # noqa: F811
     assert tiny("checkpoint=maybe").code == 2
 
 
-def test_it_trains_on_under_a_stock_trainer(tiny: Run) -> None:  # noqa: F811
+def test_it_trains_on_under_a_stock_trainer(tiny: Run) -> None:
     """Continue from the weights it has, on prompts of its own law."""
     import pytorch_lightning as pl
     from torch.utils.data import DataLoader

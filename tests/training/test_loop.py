@@ -2,8 +2,6 @@
 
 import contextlib
 import math
-import os
-import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -16,12 +14,9 @@ from pytorch_lightning.loggers import CSVLogger
 from icl.callbacks import WeightHeatmaps
 from icl.callbacks.checkpoints import Checkpoints
 from icl.callbacks.run_logger import RunLoggerCallback
-from icl.errors import Interrupted
 from icl.models import Full, MultiHead, SparseA, SparseAB, YqLSA
 from icl.random import generator
-from icl.runs import checkpoint
 from icl.runs.metrics import read_metrics
-from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
 from icl.training import loop
 from icl.training.module import Diverged
@@ -29,7 +24,7 @@ from icl.training.optimizers import ReplicaOptimizer
 from icl.training.plan import TrainingPlan
 from icl.training.schedules import StepHalving
 from icl.training.stream import PromptStream
-from tests.training.conftest import stopped_at, train_one
+from tests.plans import assert_identical, stopped_at, train_one
 
 ADAM, ADAMW, SGD, LBFGS = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.LBFGS
 OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -39,11 +34,6 @@ OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "momentum": (SGD, {"lr": 0.5, "momentum": 0.9}),
     "lbfgs": (LBFGS, {"lr": 1.0, "max_iter": 3, "line_search_fn": "strong_wolfe"}),
 }
-
-
-def assert_identical(record: RunRecord, whole: RunRecord) -> None:
-    assert all(np.array_equal(record.weights[name], whole.weights[name]) for name in whole.weights)
-    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()
 
 
 def assert_same(together: Mapping[str, np.ndarray], r: int, alone: Mapping[str, np.ndarray]) -> None:
@@ -377,50 +367,13 @@ def test_the_judge_sees_the_final_weights(make_plan: Any) -> None:
     assert np.array_equal(seen[0], record.weights["A"])
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("moment", ["in a step", "while prompts are drawn", "in the last step"])
-def test_signals_at_awkward_moments(
-    make_plan: Any, monkeypatch: pytest.MonkeyPatch, signum: int, moment: str
-) -> None:
-    """Save a checkpoint before Lightning, which leaves without one on SIGTERM. In the last step the run is
-    as good as done, and ends."""
-    whole = train_one(make_plan(name="whole")).record
-    set_rates, draw = ReplicaOptimizer.set_rates, PromptStream.draw
-    at = {"in a step": 6, "in the last step": 11}.get(moment)
-
-    def step(self: ReplicaOptimizer, number: int) -> None:
-        if number == at:
-            os.kill(os.getpid(), signum)
-        set_rates(self, number)
-
-    def drawing(self: PromptStream, start: int) -> Any:
-        if at is None and start == 5:
-            os.kill(os.getpid(), signum)
-        return draw(self, start)
-
-    monkeypatch.setattr(ReplicaOptimizer, "set_rates", step)
-    monkeypatch.setattr(PromptStream, "draw", drawing)
-    handlers = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)]
-    if moment != "in the last step":
-        with pytest.raises(Interrupted) as caught:
-            train_one(make_plan())
-        assert caught.value.signum == signum
-        folder = RunStore(make_plan().outputs).path("tests", make_plan().fingerprint)
-        assert '"status": "interrupted"' in (folder / "run.json").read_text()
-        state = checkpoint.load(checkpoint.candidates(folder / "checkpoints")[0])["state"]
-        assert state["step"] == (7 if moment == "in a step" else 1)  # Lightning fetches one set ahead
-        monkeypatch.undo()
-    record = train_one(make_plan()).record
-    assert [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)] == handlers
-    assert record.run["resumed"] == (moment != "in the last step")
-    assert_identical(record, whole)
-
-
 @pytest.mark.parametrize(
     ("name", "precision", "more"),
     [
         *((name, precision, {}) for name in OPTIMIZERS for precision in ("32-true", "64-true")),
         ("adam", "bf16-mixed", {}),
+        ("adam", "32-true", {"estimator": "sampled"}),
+        ("adam", "32-true", {"estimator": "tilted", "coordinates": "whitened"}),
         *((name, "32-true", {"estimator": "population", "batch": None}) for name in ("adam", "lbfgs")),
     ],
 )

@@ -20,7 +20,7 @@ from icl.random import generator
 from icl.training import loop
 from icl.training.module import EACH_STEP
 from icl.training.stream import PromptStream
-from tests.training.conftest import QUIET, stopped_at, train_one
+from tests.plans import QUIET, stopped_at, train_one
 
 ADAM, LBFGS = torch.optim.Adam, torch.optim.LBFGS
 

@@ -18,7 +18,7 @@ from icl.random import generator
 from icl.training import loop
 from icl.training.load import Predictor
 from icl.training.stream import PromptStream
-from tests.training.conftest import QUIET, train_one
+from tests.plans import QUIET, train_one
 
 STEPS = 12  # of conftest's plan, 5 on each set of prompts
 

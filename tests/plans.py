@@ -1,13 +1,13 @@
-"""Fixtures of a training plan as `icl train` would build it, small enough for tests."""
+"""Training plans as `icl train` would build them, small enough for tests."""
 
 import contextlib
 import hashlib
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -17,6 +17,7 @@ from icl.callbacks.checkpoints import Checkpoints
 from icl.callbacks.metrics import CriticalPointGradient, DistanceToSet, ExactRisk
 from icl.errors import Interrupted
 from icl.models import LinearTransformer, Parametrization, SparseA
+from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.training.optimizers import OptimizerSpec
 from icl.training.plan import RunPart, TrainingPlan, TrainResult
@@ -40,13 +41,13 @@ def watching(
 
 @contextlib.contextmanager
 def stopped_at(step: int) -> Iterator[list[tuple[int, int]]]:
-    """Send SIGTERM after this step of the run that the block makes; our steps and the trainer's."""
+    """Interrupt the run of the block after this step, as SIGTERM would; yield our steps and the trainer's."""
     on_step_end, seen = Checkpoints.on_step_end, []
 
     def interrupt(self: Checkpoints, trainer: pl.Trainer, module: Any, now: int) -> None:
         seen.append((now, trainer.global_step))
         if now == step:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None)  # type: ignore[operator, misc, arg-type]
         on_step_end(self, trainer, module, now)
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
@@ -54,8 +55,9 @@ def stopped_at(step: int) -> Iterator[list[tuple[int, int]]]:
         yield seen
 
 
-@pytest.fixture
-def make_plan(tmp_path: Path) -> MakePlan:
+def plan_below(tmp_path: Path) -> MakePlan:
+    """Return what makes plans whose outputs are a folder: the fixture `make_plan`."""
+
     def make(
         seeds: tuple[int, ...] = (0, 1),
         task: dict[str, Any] | None = None,
@@ -100,3 +102,9 @@ def train_one(plan: TrainingPlan, *, force: bool = False, **more: Any) -> TrainR
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def assert_identical(record: RunRecord, whole: RunRecord) -> None:
+    """Assert equality to the bit of all weights and rows."""
+    assert all(np.array_equal(record.weights[name], whole.weights[name]) for name in whole.weights)
+    assert (record.path / "metrics.csv").read_bytes() == (whole.path / "metrics.csv").read_bytes()

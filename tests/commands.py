@@ -1,0 +1,76 @@
+"""`icl ARGS` inside this process, for the fixtures `icl` and `tiny`: as fast as the command allows."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.loggers.wandb_file import records
+
+TINY = [
+    "experiment=ahn/theorem3", "scale=smoke", "checks=[]", "train.steps=4", "train.batch=8",
+    "train.steps_per_batch=2", "train.log_every=2", "callbacks.gradient.count=0",
+]  # fmt: skip
+DIVERGES = ["optimizer=sgd", "~optimizer.betas", "train.clip=null", "train.steps=20",
+            "optimizer.lr=1e20,0.01"]  # fmt: skip
+
+
+def without_repeated(words: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Return all words, of an override that is repeated the last."""
+    keys = {word.partition("=")[0] for word in more if "=" in word}
+    return [*(word for word in words if "=" not in word or word.partition("=")[0] not in keys), *more]
+
+
+def tiny_argv(*more: str) -> list[str]:
+    """Return the arguments of a `train` of a few steps, with more overrides."""
+    return ["train", *without_repeated(TINY, more)]
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write texts by their paths in a folder, and return the folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def contents(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        assert self.out, self.err
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+def assert_refused(result: Result, said: str, outputs: Path | None = None) -> None:
+    """Assert exit code 2 and one line on stderr, with a suggestion a second one, that contain `said`; and
+    that nothing is written."""
+    problem, *suggestions = result.err.splitlines()
+    assert (result.code, result.out) == (2, "") and problem.startswith("icl: "), result
+    assert len(suggestions) <= 1 and all(line.startswith("icl: did you mean ") for line in suggestions), result
+    assert said in result.err, result.err
+    assert outputs is None or not outputs.exists()
+
+
+def logged_to_wandb(outputs: Path) -> list[tuple[Any, int]]:
+    """Return each run that was logged to W&B offline, and its exit code."""
+    found = []
+    for log in sorted(outputs.glob("wandb/offline-run-*/run-*.wandb")):
+        told = list(records(log))
+        (run,) = (record.run for record in told if record.HasField("run"))
+        (code,) = (record.exit.exit_code for record in told if record.HasField("exit"))
+        found.append((run, code))
+    return found

@@ -1,0 +1,239 @@
+"""Tests of `icl reproduce` when a check, a worker or the command itself ends before its time."""
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import write
+from tests.processes import ROOT, Command
+
+CODE = """
+import os, time
+import numpy as np
+from icl.checks.verdict import Bound, Control, Finding
+from icl.errors import Unavailable
+from icl.figures.claims import Claim, exact
+from icl.figures.style import panels
+
+class Good:
+    reference, claim = "Lemma 0", "One is one."
+    def __init__(self, seed: int = 0): self.seed = seed
+    def measure(self):
+        error = float(np.random.default_rng(self.seed).random())
+        bound = Bound(1.0, "by definition", "error")
+        return Finding("holds", {"error": error}, bound, Control("two", 2.0, True))
+
+class Slow(Good):
+    def measure(self):
+        for _ in range(12): time.sleep(0.05)
+        return super().measure()
+
+class Long(Good):
+    def measure(self):
+        for _ in range(1200): time.sleep(0.05)
+
+class Crash(Good):
+    def measure(self): return 1 / 0
+
+class Die(Good):
+    def measure(self):
+        if os.path.exists(os.environ["MYLAB_GO"] + "-alone"): raise RuntimeError("not while alone")
+        os._exit(7)
+
+class Absent(Good):
+    def __init__(self): raise Unavailable("needs a telescope: none is here")
+
+class Held:
+    # Slow until a file says go, so that no run can have ended before it is killed.
+    def rate(self, base, step):
+        if step and not os.path.exists(os.environ["MYLAB_GO"]): time.sleep(0.05)
+        return base
+
+class Trained:
+    def records(self, runner): return {"run": runner.train("mylab/first")}
+
+class Curve:
+    caption = "A loss."
+    def __init__(self, column: str): self.column = column
+    def draw(self, records):
+        figure, axes = panels(1, 1)
+        axes[0, 0].plot(records["run"].metrics[self.column])
+        return figure
+    def table(self, records):
+        return [{"x": i, "y": y} for i, y in enumerate(records["run"].metrics[self.column])]
+    def claims(self, records):
+        last = records["run"].metrics[self.column][-1]
+        small = exact(last).below(1e6, "1e6")
+        return [Claim.of("it ends below one million", {"last": last}, small, trained=False)]
+"""
+FIGURE = """# @package figure
+# paper: mylab
+# reference: Figure {number}
+experiment: {{_target_: mylab.all.Trained}}
+draw: {{_target_: mylab.all.Curve, column: {column}}}
+"""
+COLUMNS = ("loss", "exact_risk")
+FIRST = """# @package _global_
+# paper: mylab
+# reference: Figures 1 and 2
+defaults:
+  - override /task: linear_regression
+name: mylab/first
+seeds: [0, 1]
+task: {dim: 2, context: 4}
+model: {layers: 1}
+train: {steps: 400, batch: 16, steps_per_batch: 10}
+optimizer: {schedule: {_target_: mylab.all.Held}}
+callbacks: {gradient: {count: 0}, checkpoint: {seconds: 0.1}}
+"""
+
+
+def configs(*checks: str, figures: Sequence[str] = ()) -> dict[str, str]:
+    """Return configs of these checks, and of figures of one run that draw a column each."""
+    head = "# @package check\n# paper: mylab\n# reference: Lemma 0\n"
+    return {
+        **{f"check/mylab/{name.lower()}.yaml": f"{head}_target_: mylab.all.{name}\n" for name in checks},
+        **{f"figure/mylab/fig{n}.yaml": FIGURE.format(number=n, column=c) for n, c in enumerate(figures, 1)},
+        "experiment/mylab/first.yaml": FIRST,
+    }
+
+
+class Lab:
+    """A user's package and configs, brought in with --config-dir and ICL_PACKAGES."""
+
+    def __init__(self, folder: Path, files: dict[str, str]) -> None:
+        self.folder = folder
+        write(folder, {"mylab/__init__.py": "", "mylab/all.py": CODE})
+        write(folder / "conf", files)
+        path_variable = os.pathsep.join([str(folder), str(ROOT)])
+        self.go = folder / "go"
+        self.go.touch()
+        own = {"ICL_PACKAGES": "mylab", "PYTHONPATH": path_variable, "MYLAB_GO": str(self.go)}
+        self.environment = {**os.environ, **own}
+
+    def start(self, outputs: Path, *more: str) -> Command:
+        common = ["scale=smoke", "logger=none", "format=json", f"paths.outputs={outputs}"]
+        argv = ["reproduce", "--config-dir", str(self.folder / "conf"), "only=[mylab]", *common, *more]
+        return Command(argv, self.folder, self.environment)
+
+    def run(self, outputs: Path, *more: str) -> tuple[int, Any, str]:
+        command = self.start(outputs, *more)
+        code = command.end()
+        assert command.out, command.err
+        return code, json.loads(command.out), command.err
+
+
+def timeless(node: Any, outputs: Path) -> Any:
+    """Return a document without times, without whether it was cached, and without the outputs folder's
+    name."""
+    if isinstance(node, dict):
+        kept = {k: v for k, v in node.items() if k not in ("seconds", "drawing_seconds", "cached")}
+        return {key: timeless(value, outputs) for key, value in kept.items()}
+    if isinstance(node, list):
+        return [timeless(entry, outputs) for entry in node]
+    return node.replace(str(outputs), "OUTPUTS") if isinstance(node, str) else node
+
+
+def page(outputs: Path) -> str:
+    """Return the report without its times."""
+    text = (outputs / "report" / "index.html").read_text().replace(str(outputs), "OUTPUTS")
+    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d[\d:.+]*( UTC|Z)?", "DATE", text)
+    text = re.sub(r'<td class="num">[\d.]+( × 10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?</td>', "TIME", text)
+    text = re.sub(r"&#34;(drawing_seconds|seconds|cached)&#34;: [\w.+-]+", r"\1", text)
+    return re.sub(r"\b\d+(\.\d+)?( ?s| min| seconds| h)\b", "TIME", text)
+
+
+@pytest.mark.slow
+def test_somebodys_own_checks_and_figures_in_two_workers(tmp_path: Path) -> None:
+    """Skip one check, crash one, and end one worker's process; a run that two figures want is made once,
+    and what is done is found again."""
+    lab, outputs = Lab(tmp_path, configs("Good", "Crash", "Die", "Absent", figures=COLUMNS)), tmp_path / "out"
+    code, document, err = lab.run(outputs, "jobs=2")
+    assert code == 4, err
+    assert set(document) == {"checks", "figures", "failures", "skipped", "report", "seconds"}
+    assert [check["check"] for check in document["checks"]] == ["mylab/good"]
+    assert [figure["figure"] for figure in document["figures"]] == ["mylab/fig1", "mylab/fig2"]
+    crash, die = document["failures"]
+    assert crash == {"group": "check", "id": "mylab/crash", "error": "ZeroDivisionError: division by zero"}
+    assert die["id"] == "mylab/die" and "died (exit code 7)" in die["error"]
+    assert document["skipped"] == [
+        {"group": "check", "id": "mylab/absent", "reason": "needs a telescope: none is here"}
+    ]
+    assert "ahn" not in json.dumps(document)
+    runs = [json.loads(path.read_text()) for path in outputs.glob("runs/mylab/first/*/run.json")]
+    assert [(run["attempt"], run["resumed"]) for run in runs] == [(1, 0)]
+    assert Path(document["report"]) == outputs / "report" / "smoke-mylab.html"
+    assert "mylab/good" in Path(document["report"]).read_text()
+    assert "0 of 6 done already, 6 to run with 2 workers, time unknown" in err
+    assert err.index("check mylab/good") < err.index("figure mylab/fig1")
+
+    lab.go.with_name("go-alone").touch()
+    again, found, err = lab.run(outputs)  # in the process itself
+    assert again == 4 and "3 of 6 done already, 3 to run" in err
+    assert all(part["cached"] for part in [*found["checks"], *found["figures"]])
+    assert found["failures"] == [crash, {**die, "error": "RuntimeError: not while alone"}]
+    assert timeless(found | {"failures": []}, outputs) == timeless(document | {"failures": []}, outputs)
+    assert page(outputs)
+
+
+@pytest.mark.slow
+def test_killed_three_times_it_ends_the_same(tmp_path: Path) -> None:
+    """Send SIGTERM in a check, SIGKILL and, to a worker's parent, SIGINT in training: at moments that
+    differ."""
+    lab = Lab(tmp_path, configs("Slow", figures=COLUMNS))
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    code, expected, err = lab.run(straight)
+    assert code == 0, err
+    lab.go.unlink()
+
+    def kill(signum: int, when: Callable[[], object], jobs: int) -> int:
+        command = lab.start(broken, f"jobs={jobs}")
+        command.until(when)
+        time.sleep(random.uniform(0, 0.1))
+        command.send(signum)
+        code, err = command.end(), command.err
+        assert command.out == "" and (signum == signal.SIGKILL or "interrupted" in err.splitlines()[-1]), err
+        return code
+
+    def training() -> dict[str, Any]:
+        (path,) = broken.glob("runs/mylab/first/*/run.json")
+        return json.loads(path.read_text())
+
+    def checkpoint() -> tuple[str, ...]:
+        """Return the checkpoints that are written whole: nothing continues from a part of one."""
+        return tuple(sorted(path.name for path in broken.glob("runs/mylab/first/*/checkpoints/*.pt")))
+
+    assert kill(signal.SIGTERM, lambda: list(broken.glob("checks/mylab/slow/*.lock")), 1) == 143
+    assert not list(broken.glob("checks/mylab/slow/*.lock"))
+    assert kill(signal.SIGKILL, checkpoint, 1) == -9
+    before = checkpoint()
+    assert kill(signal.SIGINT, lambda: checkpoint() not in (before, ()), 2) == 130
+    assert training()["status"] == "interrupted" and not list(broken.rglob("*.lock"))
+    lab.go.touch()
+    code, document, err = lab.run(broken)
+    assert code == 0, err
+    assert [training()[key] for key in ("status", "attempt", "resumed")] == ["done", 1, 2]
+    assert timeless(document, broken) == timeless(expected, straight)
+    assert page(broken) == page(straight)
+
+
+@pytest.mark.slow
+def test_workers_of_a_killed_starter_end(tmp_path: Path) -> None:
+    """Kill the parent: no worker is left that holds locks for which the next start would have to wait."""
+    lab, outputs = Lab(tmp_path, configs("Good", "Long")), tmp_path / "out"
+    command = lab.start(outputs, "jobs=2")
+    locks: list[Path] = []
+    command.until(lambda: locks.extend(outputs.glob("checks/mylab/long/*.lock")) or locks)
+    worker = json.loads(locks[0].read_text())["pid"]
+    assert worker != command.pid
+    command.kill()
+    while Path(f"/proc/{worker}").exists():
+        time.sleep(0.005)
