@@ -58,9 +58,9 @@ Run = Callable[..., Result]
 def assert_refused(result: Result, said: str, outputs: Path | None = None) -> None:
     """Assert exit code 2 and one line on stderr, with a suggestion a second one, that contain `said`; and
     that nothing is written."""
-    problem, *suggestions = result.err.splitlines()
+    problem, *more = result.err.splitlines()
     assert (result.code, result.out) == (2, "") and problem.startswith("icl: "), result
-    assert len(suggestions) <= 1 and all(line.startswith("icl: did you mean ") for line in suggestions), result
+    assert len(more) <= 1 and all(line.startswith("icl: did you mean ") for line in more), result
     assert said in result.err, result.err
     assert outputs is None or not outputs.exists()
 

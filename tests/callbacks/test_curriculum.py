@@ -13,9 +13,7 @@ from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw, LinearRegression
 from icl.training.plan import TrainingPlan
-from tests.plans import MakePlan, make_plan, train_one
-
-__all__ = ["make_plan"]
+from tests.plans import MakePlan, train_one
 
 
 def law() -> ConditionedRegressionLaw:

@@ -21,7 +21,7 @@ from icl.jobs.execution.cluster import Cluster
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import run_tasks
 from tests.commands import Run
-from tests.jobs.test_cluster import Counts
+from tests.faults.test_launchers import Counts
 
 ROOT = Path(__file__).parents[2]
 FOLDER = os.environ.get("ICL_SLURM")
