@@ -20,7 +20,7 @@ def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     wrong = tiny("tsk.dim=3")
     assert wrong.code == 2 and "ConfigCompositionException" in wrong.err
-    assert wrong.err.splitlines()[-1].startswith("icl: tsk.dim: no such key")
+    assert wrong.err.splitlines()[-2].startswith("icl: tsk.dim: no such key")
     for found in (tiny(*fails), tiny("-m", *fails)):
         assert found.code == 4 and "Traceback" in found.err
 
