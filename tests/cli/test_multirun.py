@@ -4,7 +4,6 @@ import csv
 import json
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
