@@ -169,7 +169,8 @@ def figures(documents: Sequence[Mapping[str, Any]], *, verbose: bool = False) ->
             if claim in folded:
                 continue
             text = f"{claim['claim']}: {_of_claim(claim)}"
-            console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]", highlight=False)
+            why = f" ({claim['reason']})" if claim.get("reason") else ""
+            console.print(f"  [{_colour(claim)}]{outcome(claim)}[/]{why}", highlight=False)
             console.print(_indented(text, 4))
         if folded:
             console.print(

@@ -28,7 +28,8 @@ class Claim:
 
     `trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
     was found about the paper's own text. `whose` sentence it is: the paper's, or one this project adds.
-    `kind`: of the numbers that decide, exact, sampled, ... (icl.verdicts.KINDS).
+    `kind`: of the numbers that decide, exact, sampled, ... (icl.verdicts.KINDS). `reason`: why it is
+    undecided at these settings.
     """
 
     claim: str
@@ -40,6 +41,7 @@ class Claim:
     remarks: Sequence[str] = ()
     whose: str = "paper"
     kind: str = ""
+    reason: str = ""
 
     def __post_init__(self) -> None:
         one_of("whose", self.whose, ("paper", "project"))
@@ -51,6 +53,11 @@ class Claim:
     def of(cls, claim: str, measured: Any, decided: Decision, **more: Any) -> Self:
         """Return the claim that a number, or several, decide; `more` are the fields from `expected` on."""
         return cls(claim, measured, decided.source, decided.verdict, kind=decided.kind, **more)
+
+    @classmethod
+    def undecided(cls, claim: str, reason: str, **more: Any) -> Self:
+        """Return a claim that these settings cannot decide."""
+        return cls(claim, {}, "", "undecided", "undecided", reason=reason, **more)
 
 
 @dataclass(frozen=True)

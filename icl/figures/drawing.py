@@ -119,6 +119,10 @@ class Drawing(ABC):
         """Return the panels, where they depend on the records."""
         return self.layout
 
+    def caption_of(self, records: Records) -> str:
+        """Return the caption, where it depends on the records."""
+        return self.caption
+
     @abstractmethod
     def items(self, records: Records) -> Sequence[Item]:
         """Return everything in the panels, in the order in which it is drawn."""

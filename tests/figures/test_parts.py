@@ -15,6 +15,7 @@ from icl.figures.drawing import Drawing
 from icl.figures.items import Curve, Level, draw_items, metric, table
 from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
 from icl.figures.vector import svg
+from icl.jobs.requests.figure import _claim_document
 from icl.verdicts import KINDS, joint
 from tests.records import record
 
@@ -46,6 +47,25 @@ def test_a_verdict_has_three_values():
         Claim("c", 1.0, "b", "perhaps")
     with pytest.raises(InputError):
         Claim("c", 1.0, "b", "holds", expected="true")
+
+
+@pytest.mark.parametrize(
+    ("scale", "other", "trained", "verdict", "wanted"),
+    [
+        ("laptop", {}, True, "fails", ("fails", "holds", False)),
+        ("laptop", {"steps": 9}, True, "fails", ("undecided", "undecided", True)),
+        ("laptop", {"steps": 9}, True, "holds", ("holds", "holds", False)),
+        ("laptop", {"steps": 9}, False, "fails", ("fails", "holds", False)),
+        ("smoke", {}, True, "holds", ("undecided", "undecided", True)),
+        ("smoke", {}, False, "holds", ("holds", "holds", False)),
+    ],
+)
+def test_a_claim_about_other_training_is_confirmed_or_undecided(scale, other, trained, verdict, wanted):
+    claim = Claim("c", 1.0, "b", verdict, trained=trained)
+    found = _claim_document(claim, scale, other)
+    assert (found["verdict"], found["expected"], "reason" in found) == wanted
+    impossible = _claim_document(Claim.undecided("c", "no exact risk"), "laptop", {})
+    assert (impossible["verdict"], impossible["reason"]) == ("undecided", "no exact risk")
 
 
 def test_the_table_has_what_is_drawn():

@@ -38,11 +38,13 @@ class Fig2:
         prompts: int,
         layernorm_layers: Sequence[int],
         layernorm_steps: int,
+        lr: float | None = None,
     ) -> None:
         whole(f"{KEY}.started_steps", started_steps, 10)
-        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts, started_steps)
+        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts, started_steps, lr=lr)
+        tokens = min(prompts, TOKENS)
         self.layernorm = RegressionSize(
-            dim, context, layernorm_layers, seeds, layernorm_steps, min(prompts, TOKENS), name="layernorm_"
+            dim, context, layernorm_layers, seeds, layernorm_steps, tokens, name="layernorm_", lr=lr
         )
         self.law = PromptLaw(1.0, PUBLISHED_LARGEST, 0.0)
 

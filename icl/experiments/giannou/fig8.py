@@ -23,8 +23,9 @@ class Fig8:
         prompts: int,
         conditions: Sequence[float],
         noises: Sequence[float],
+        lr: float | None = None,
     ) -> None:
-        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts)
+        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts, lr=lr)
         self.laws = laws(numbers("conditions", conditions, 1), numbers("noises", noises, 0))
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:

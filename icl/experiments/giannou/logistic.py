@@ -14,6 +14,7 @@ import torch
 from icl.config import resolve_seeds
 from icl.errors import InputError, whole
 from icl.experiments.runner import Runner
+from icl.experiments.training import KEY, TrainingSettings, different
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.logistic_regression import LogisticRegression, LogisticRegressionLaw
@@ -21,7 +22,6 @@ from icl.theory.logistic import LogisticLoss
 from icl.training.load import restored
 from icl.training.threads import threads
 
-KEY = "figure.experiment"
 MAX_LAYERS, MAX_STEPS = 64, 20
 
 
@@ -43,13 +43,12 @@ class Logistic:
         inversion_steps: int,
         prompts: int,
         decisive: bool = False,
+        steps: int | None = None,
+        lr: float | None = None,
     ) -> None:
-        if isinstance(layers, str) or not isinstance(layers, Sequence) or not layers:
-            raise InputError(f"{KEY}.layers={layers}: must be a list of depths")
-        depths = [whole(f"{KEY}.layers", layer, 1, MAX_LAYERS) for layer in layers]
-        if len(set(depths)) < len(depths):
-            raise InputError(f"{KEY}.layers={list(layers)}: has duplicates")
-        self.layers, self.seeds = sorted(depths), resolve_seeds(seeds, None)
+        self.layers = sorted(different("layers", layers, 1, MAX_LAYERS))
+        self.seeds = resolve_seeds(seeds, None)
+        self.training = TrainingSettings(steps=steps, lr=lr)
         task = LogisticRegression(dim, context, mu, prefix=KEY)
         self.settings = {"dim": task.dim, "context": task.context, "mu": task.mu}
         self.newton_steps = whole(f"{KEY}.newton_steps", newton_steps, 2, MAX_STEPS)
@@ -77,8 +76,12 @@ class Logistic:
         return {**runs, "losses": losses}
 
     def _overrides(self, layers: int) -> dict[str, Any]:
-        own = {f"task.{name}": value for name, value in self.settings.items()}
-        return own | {"seeds": list(self.seeds), "model.layers": layers}
+        own: dict[str, Any] = {f"task.{name}": value for name, value in self.settings.items()}
+        own |= {"seeds": list(self.seeds), "model.layers": layers, **self.training.overrides()}
+        if (steps := self.training.steps) is None:
+            return own
+        warmup = max(1, steps // 10)  # as at every scale
+        return own | {"optimizer.schedule.warmup": warmup, "optimizer.schedule.decay": steps - warmup}
 
     def _losses(self, runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:
         """Means over the same prompts of each seed; differences to the minimum and to Newton's steps pair by

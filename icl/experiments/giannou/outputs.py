@@ -57,8 +57,9 @@ class Outputs:
         contexts: int,
         near: float,
         far: float,
+        lr: float | None = None,
     ) -> None:
-        self.size = RegressionSize(dim, context, layers, seeds, steps, 100)
+        self.size = RegressionSize(dim, context, layers, seeds, steps, 100, lr=lr)
         self.contexts = whole(f"{KEY}.contexts", contexts, CLIPPED, 10**6)
         if contexts % GROUPS:
             raise InputError(f"{KEY}.contexts={contexts}: must be a multiple of {GROUPS}")
@@ -109,10 +110,11 @@ class OutputsLayerNorm:
         layernorm_layers: Sequence[int],
         layernorm_steps: int,
         tokens: int,
+        lr: float | None = None,
     ) -> None:
-        self.plain = Outputs(dim, context, layers, seeds, steps, contexts, near, far)
+        self.plain = Outputs(dim, context, layers, seeds, steps, contexts, near, far, lr)
         self.size = RegressionSize(
-            dim, context, layernorm_layers, seeds, layernorm_steps, 100, name="layernorm_"
+            dim, context, layernorm_layers, seeds, layernorm_steps, 100, name="layernorm_", lr=lr
         )
         self.tokens = whole(f"{KEY}.tokens", tokens, GROUPS, contexts)
         if tokens % GROUPS:

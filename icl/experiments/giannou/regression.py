@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from icl.config import resolve_seeds
-from icl.errors import InputError, whole
+from icl.errors import InputError, real, whole
 from icl.experiments.giannou.scalars import family_best, least_squares_loss, newton_losses
 from icl.experiments.runner import Runner
 from icl.models import LSA, LinearTransformer
@@ -62,7 +62,8 @@ class PromptLaw:
 @dataclass(frozen=True)
 class RegressionSize:
     """d, n, depths, seeds and budgets. `steps`: of training from random weights; `started_steps`: of runs
-    that begin at the family's best point; null: none of these. `name`: what the settings begin with."""
+    that begin at the family's best point; null: none of these. `name`: what the settings begin with. `lr`: of
+    training from random weights, null for the experiment's own."""
 
     dim: int
     context: int
@@ -72,6 +73,7 @@ class RegressionSize:
     prompts: int
     started_steps: int | None = None
     name: str = ""
+    lr: float | None = None
 
     def __post_init__(self) -> None:
         whole(f"{KEY}.dim", self.dim, 1, 64)
@@ -89,6 +91,8 @@ class RegressionSize:
         whole(f"{KEY}.prompts", self.prompts, 100, 10**6)
         if self.started_steps is not None:
             whole(f"{KEY}.started_steps", self.started_steps, 10)
+        if self.lr is not None:
+            real(f"{KEY}.lr", self.lr, 0, open_low=True)
 
     @property
     def depths(self) -> list[int]:
@@ -143,6 +147,7 @@ class RegressionSize:
             "train.log_every": max(1, steps // 20),
             "optimizer.schedule.warmup": warmup,
             "optimizer.schedule.decay": steps - warmup,
+            **({} if self.lr is None else {"optimizer.lr": self.lr}),
         }
 
 

@@ -39,11 +39,14 @@ class Extra:
         systems: int,
         sequences: int,
         fresh: bool = False,
+        lr: float | None = None,
     ) -> None:
         if not isinstance(settings, list | tuple):
             raise InputError(f"{KEY}.settings={settings}: must be a list of settings")
         named = [one_of(f"{KEY}.settings", setting, SETTINGS) for setting in settings]
-        self.sizes = [ProtocolSize(setting, dim, length, seeds, steps, systems, fresh) for setting in named]
+        self.sizes = [
+            ProtocolSize(setting, dim, length, seeds, steps, systems, fresh, lr) for setting in named
+        ]
         allowed = [size.windows(windows) for size in self.sizes]  # by the tables of every setting
         if not allowed or len(windows) < 2:
             raise InputError(

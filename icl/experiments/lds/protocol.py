@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icl.config import resolve_seeds
-from icl.errors import InputError, one_of, whole
+from icl.errors import InputError, one_of, real, whole
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
 from icl.tasks import DynamicalSystem, DynamicalSystemLaw
@@ -50,6 +50,7 @@ class ProtocolSize:
 
     `fresh`: new systems at every step, as the paper trained; else on the population risk, exact in settings
     (a) and (b), of `systems` drawn once in (c) and (d), which is also what weights are judged by there.
+    `lr`: null for the tables'.
     """
 
     setting: str
@@ -59,12 +60,15 @@ class ProtocolSize:
     steps: int
     systems: int
     fresh: bool = False
+    lr: float | None = None
 
     def __post_init__(self) -> None:
         one_of(f"{KEY}.setting", self.setting, SETTINGS)
         whole(f"{KEY}.steps", self.steps, 10)
         whole(f"{KEY}.systems", self.systems, 1, MAX_SYSTEMS)
         resolve_seeds(self.seeds, None)
+        if self.lr is not None:
+            real(f"{KEY}.lr", self.lr, 0, open_low=True)
         if not isinstance(self.fresh, bool):
             raise InputError(f"{KEY}.fresh={self.fresh}: must be true or false")
 
@@ -104,7 +108,7 @@ class ProtocolSize:
             "task.window": window,
             "task.systems": None if self.fresh else self.drawn_once,
             "model.init_std": 1e-5 / (window + 1) ** 0.5,  # Xavier normal, gain 1e-5
-            "optimizer.lr": tuned.lr,
+            "optimizer.lr": tuned.lr if self.lr is None else self.lr,
             "optimizer.betas": list(tuned.betas),
             "optimizer.weight_decay": tuned.weight_decay,
             "optimizer.schedule.warmup": warmup,

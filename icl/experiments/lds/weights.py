@@ -37,8 +37,9 @@ class Weights:
         steps: int,
         systems: int,
         fresh: bool = False,
+        lr: float | None = None,
     ) -> None:
-        self.size = ProtocolSize(setting, dim, length, seeds, steps, systems, fresh)
+        self.size = ProtocolSize(setting, dim, length, seeds, steps, systems, fresh, lr)
         self.windows = self.size.windows(windows)
         for window in self.windows:
             self.size.law(window)  # refuses what no task can be

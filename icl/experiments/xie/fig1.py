@@ -17,8 +17,16 @@ GRID = 25  # points of the exact lines
 class Fig1:
     """records: the runs at every squared norm of w*, and `exact`: final risks and the lines they lie on."""
 
-    def __init__(self, dim: int, context: int, seeds: Sequence[int], squared_norms: Sequence[float]) -> None:
-        self.size = RunSize(dim, context, seeds)
+    def __init__(
+        self,
+        dim: int,
+        context: int,
+        seeds: Sequence[int],
+        squared_norms: Sequence[float],
+        steps: int | None = None,
+        lr: float | None = None,
+    ) -> None:
+        self.size = RunSize(dim, context, seeds, steps, lr)
         self.priors = squares(f"{KEY}.squared_norms", squared_norms, least=2)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:

@@ -28,8 +28,10 @@ class Fig2:
         minibatch_heads: Sequence[int],
         minibatch_steps: int,
         minibatch_size: int,
+        steps: int | None = None,
+        lr: float | None = None,
     ) -> None:
-        self.size = RunSize(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds, steps, lr)
         self.heads = wholes(f"{KEY}.heads", heads, 1, MAX_HEADS, least=2)
         self.prior = real(f"{KEY}.squared_norm", squared_norm, 0)
         self.minibatch = Minibatch(minibatch_steps, minibatch_size)

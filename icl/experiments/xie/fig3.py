@@ -27,8 +27,10 @@ class Fig3:
         minibatch_squared_norms: Sequence[float],
         minibatch_steps: int,
         minibatch_size: int,
+        steps: int | None = None,
+        lr: float | None = None,
     ) -> None:
-        self.size = RunSize(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds, steps, lr)
         self.heads = whole(f"{KEY}.heads", heads, 1, MAX_HEADS)
         self.priors = squares(f"{KEY}.squared_norms", squared_norms, least=2)
         self.minibatch = Minibatch(minibatch_steps, minibatch_size)

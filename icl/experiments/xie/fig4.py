@@ -25,8 +25,10 @@ class Fig4:
         heads: int,
         squared_norms: Sequence[float],
         squared_biases: Sequence[float],
+        steps: int | None = None,
+        lr: float | None = None,
     ) -> None:
-        self.size = RunSize(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds, steps, lr)
         self.heads = whole(f"{KEY}.heads", heads, 1, MAX_HEADS)
         self.guesses = squares(f"{KEY}.squared_norms", squared_norms, least=2)
         self.biases = squares(f"{KEY}.squared_biases", squared_biases, least=2)

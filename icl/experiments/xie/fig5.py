@@ -52,8 +52,10 @@ class Fig5:
         minibatch_size: int,
         alignment_squared_norm: float,
         prompts: int,
+        steps: int | None = None,
+        lr: float | None = None,
     ) -> None:
-        self.size = RunSize(dim, context, seeds)
+        self.size = RunSize(dim, context, seeds, steps, lr)
         self.priors = squares(f"{KEY}.squared_norms", squared_norms)
         self.minibatch = Minibatch(minibatch_steps, minibatch_size)
         self.minibatch_priors = squares(f"{KEY}.minibatch_squared_norms", minibatch_squared_norms, least=0)

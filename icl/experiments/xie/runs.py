@@ -18,6 +18,7 @@ import torch
 from icl.config import resolve_seeds
 from icl.errors import InputError, real, whole
 from icl.experiments.runner import Runner
+from icl.experiments.training import KEY, TrainingSettings
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
@@ -26,19 +27,23 @@ from icl.theory.quadratic import QuadraticRisk
 from icl.training.load import restored
 from icl.training.threads import threads
 
-KEY = "figure.experiment"
+HALVINGS = 6  # of the learning rate, as at laptop scale
 RESTARTS = 2  # of alternating least squares, for each number of heads
 
 
 @dataclass(frozen=True)
 class RunSize:
-    """d, C and the seeds of every run of a figure. Runs with the same settings are shared by figures."""
+    """d, C and the seeds of every run of a figure, steps and learning rate of the long ones, null for the
+    experiment's. Runs with the same settings are shared by figures."""
 
     dim: int
     context: int
     seeds: Sequence[int]
+    steps: int | None = None
+    lr: float | None = None
 
     def __post_init__(self) -> None:
+        self.training.overrides()
         whole(f"{KEY}.dim", self.dim, 1, EXACT_LAYER_DIM)
         whole(f"{KEY}.context", self.context, 1)
         resolve_seeds(self.seeds, None)
@@ -69,7 +74,11 @@ class RunSize:
             "task.guess_bias": bias**0.5,
         }
         found |= {"task.guess_vector_norm": guess**0.5} if guess else {}
-        return found if minibatch is None else found | minibatch.overrides()
+        return found | (self.training.overrides(HALVINGS) if minibatch is None else minibatch.overrides())
+
+    @property
+    def training(self) -> TrainingSettings:
+        return TrainingSettings(steps=self.steps, lr=self.lr)
 
     def risk(self, prior: float = 0.0, guess: float = 0.0, bias: float = 0.0) -> QuadraticRisk:
         """Return the exact risk in the same setting."""

@@ -193,14 +193,15 @@ class FigureRequest:
         from icl.figures.files import save
 
         begun = time.monotonic()
-        claims = [_claim_document(claim, self.scale) for claim in self.drawing.claims(records)]
+        other = self._other_training(session)
+        claims = [_claim_document(claim, self.scale, other) for claim in self.drawing.claims(records)]
         document: Document = {
             "figure": self.id,
             "scale": self.scale,
             "claims": claims,
             "runs": sorted({record.path for record in records.values()}),
             "settings": self.settings,
-            "caption": self.drawing.caption,
+            "caption": self.drawing.caption_of(records),
             "drawn_from": [_source(name, record) for name, record in records.items()],
         }
         stem, rows = folder / self._file_name(session), self.drawing.table(records)
@@ -223,6 +224,15 @@ class FigureRequest:
         shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
         known, own = flatten(shipped, "figure"), flatten(self.settings, "figure")
         return {key: value for key, value in own.items() if known.get(key) != value}
+
+    def _other_training(self, session: Session) -> dict[str, Any]:
+        """Return the settings of the experiment that are not as shipped, but seeds."""
+        changed = self.changed(session)
+        return {
+            key: v
+            for key, v in changed.items()
+            if key.startswith("figure.experiment.") and "seeds" not in key
+        }
 
     def _logger(self, document: Document, session: Session) -> DocumentLogger:
         name = name_of_overrides(self.id, session.overrides)
@@ -330,12 +340,18 @@ class _DryRunner(FigureRunner):
         raise LookupError(request)
 
 
-def _claim_document(claim: Any, scale: str) -> Document:
-    """Return the claim; at smoke scale one about trained weights is undecided, whatever the drawing shows."""
+def _claim_document(claim: Any, scale: str, other: Mapping[str, Any]) -> Document:
+    """Return the claim; one about trained weights is undecided at smoke scale, and at `other` settings than
+    the paper's where they do not confirm it."""
     document = asdict(claim)
-    trained = document.pop("trained")
+    trained, reason = document.pop("trained"), document.pop("reason")
     if trained and scale == "smoke":
-        document |= {"verdict": "undecided", "expected": "undecided"}
+        reason = reason or "training at scale=smoke is too short to decide it"
+    elif trained and other and document["verdict"] != document["expected"]:
+        given = ", ".join(f"{key}={brief(value)}" for key, value in other.items())
+        reason = reason or f"it is about training at other settings than {given}, which can only confirm it"
+    if reason:
+        document |= {"verdict": "undecided", "expected": "undecided", "reason": reason}
     return document
 
 
