@@ -139,7 +139,7 @@ def command(verb: str, args: Sequence[str]) -> int:
             example = f"{verb}={handler.example}, {verb}={paper}/all, {verb}=all"
             raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
         if (verb, which) == ("figure", "sweep"):
-            _refuse(swept, "figure=sweep", "draws a sweep")
+            _refuse(swept, "figure=sweep", "plots a sweep")
             name, handler, overrides = "sweep", SWEEP_FIGURE, _drop_key(verb, overrides)
         elif which == "all" or which.endswith("/all"):
             _refuse(swept, f"{verb}={which}")
@@ -181,9 +181,9 @@ def _drop_key(key: str, overrides: Sequence[str]) -> list[str]:
     return [override for override in overrides if override.partition("=")[0].lstrip("+") != key]
 
 
-def _refuse(wrong: bool, what: str, why: str = "runs many already") -> None:
+def _refuse(wrong: bool, what: str, why: str = "runs several jobs already") -> None:
     if wrong:
-        raise InputError(f"{what}: {why}; -m is for the settings of one")
+        raise InputError(f"{what}: {why}; -m sweeps the settings of one")
 
 
 def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> int:

@@ -13,8 +13,8 @@ from icl.errors import InputError
 # What Hydra's applications take and icl does not, and why.
 _REFUSED = {
     "config_path": "the configs of icl stay where they are; --config-dir DIR adds yours",
-    "config_name": "the verb names the config; --config-dir DIR adds yours",
-    "experimental_rerun": "would run what a pickle says; the same command repeats a run",
+    "config_name": "the verb selects the config; --config-dir DIR adds yours",
+    "experimental_rerun": "would run code from a pickle; the same command repeats a run",
 }
 _SHORT = {"config_path": ("-cp",), "config_name": ("-cn",)}
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -58,7 +58,7 @@ def parse_flags(verb: str, args: Sequence[str]) -> argparse.Namespace:
         raise InputError(f"{' and '.join(given)}: only one of them at a time")
     for name in ("package", "resolve"):
         if getattr(parsed, name) and not parsed.cfg:
-            raise InputError(f"{_flag(name)}: only beside --cfg")
+            raise InputError(f"{_flag(name)}: only with --cfg")
     for override in parsed.overrides:
         if "=" not in override and not override.startswith("~"):
             raise InputError(f"{override}: must have the form KEY=VALUE")

@@ -481,7 +481,7 @@ def _wrap_errors() -> Iterator[None]:
     except Exception as error:
         if str(error).startswith(_NO_OPTION):  # hydra_session knows the options
             raise
-        raise InputError(f"no config can be composed of this ({type(error).__name__}: {error})") from error
+        raise InputError(f"cannot compose a config ({type(error).__name__}: {error})") from error
 
 
 @contextlib.contextmanager

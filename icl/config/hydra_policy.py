@@ -36,7 +36,7 @@ def validate_hydra(config: DictConfig) -> None:
         if OmegaConf.select(config, key) not in (kept, None):
             raise InputError(f"{key}: leave it at {kept}; the run store makes the folders, in paths.outputs")
     if config.hydra.job.name != JobRuntime.instance().get("name"):
-        raise InputError("hydra.job.name: leave it out; a run's name is name=mylab/first")
+        raise InputError("hydra.job.name: leave it out; name=mylab/first names a run")
     if config.hydra.verbose:
         raise InputError("hydra.verbose: leave it at false; verbose=true shows the tracebacks of what fails")
     for name in config.hydra.job.env_set or {}:
@@ -56,7 +56,7 @@ def validate_hydra(config: DictConfig) -> None:
 def _insist(key: str, name: Any) -> None:
     if key in ("hydra.sweeper", "hydra.launcher"):
         if not str(name).startswith(_PLUGINS):
-            raise InputError(f"{key}._target_={name}: is not the hydra_plugins package's")
+            raise InputError(f"{key}._target_={name}: must be in hydra_plugins")
     elif not _SAMPLER.fullmatch(str(name)):
         target_class(key, name)
 

@@ -77,7 +77,7 @@ class LoggerSettings:
         for name in ("name", "group", "job_type", "notes"):
             value = getattr(self, name)
             if not isinstance(value, str | None):
-                raise InputError(f"logger.{name}={value}: must be a text")
+                raise InputError(f"logger.{name}={value}: must be a string")
             object.__setattr__(self, name, value or None)  # an empty variable says nothing
         object.__setattr__(self, "tags", _tags(self.tags))
         for name in ("entity", "project", "name", "group", "job_type", "notes", "tags"):
@@ -99,7 +99,7 @@ def _tags(given: Any) -> tuple[str, ...]:
     """Tags without duplicates, in their order; WANDB_TAGS separates them by commas."""
     tags = given.split(",") if isinstance(given, str) else given or ()
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise InputError(f"logger.tags={given}: must be a list of texts")
+        raise InputError(f"logger.tags={given}: must be a list of strings")
     found = tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
     for tag in found:
         if len(tag) > 64:

@@ -55,7 +55,7 @@ def target_class(key: str, name: Any) -> type:
         raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
     is_part = isinstance(found, type) and not issubclass(found, BaseException)
     if not is_part or not allowed_packages.is_own(name, found.__module__):
-        raise InputError(f"{key}._target_={name}: is not a class of parts")
+        raise InputError(f"{key}._target_={name}: is not a class that a config may build")
     return found
 
 

@@ -269,7 +269,7 @@ def _first_line(error: Exception) -> str:
 def _notify_offline(notify: Notify, reason: str, run: Any, options: str = "") -> Any:
     folder = Path(run.settings.sync_dir)
     notify(
-        f"icl: {reason}: going on offline; upload with: wandb sync {options}{shlex.quote(str(folder))}"
+        f"icl: {reason}: continuing offline; upload with: wandb sync {options}{shlex.quote(str(folder))}"
         f" (later runs: cd {shlex.quote(str(folder.parent.parent))} && wandb sync)"
     )
     return run

@@ -24,9 +24,9 @@ REFUSED = {  # options of pl.Trainer that have no effect here, and what to use i
     **dict.fromkeys(
         ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time", "limit_train_batches",
          "overfit_batches", "fast_dev_run"),
-        "a run is of train.steps optimizer steps; scale=smoke makes it short",
+        "set train.steps instead; scale=smoke makes a run short",
     ),
-    "accumulate_grad_batches": "a gradient is of all of train.batch; larger ones are cut to fit the cache",
+    "accumulate_grad_batches": "a gradient is over all of train.batch, which is split to fit the cache",
     **dict.fromkeys(
         ("gradient_clip_val", "gradient_clip_algorithm"), "train.clip bounds each matrix of each seed"
     ),
@@ -34,13 +34,13 @@ REFUSED = {  # options of pl.Trainer that have no effect here, and what to use i
         ("sync_batchnorm", "use_distributed_sampler"),
         "there is none; of several processes each draws its own share of the prompts",
     ),
-    "plugins": "trainer.precision names it, which is part of what a run is",
-    "logger": "logger=... says it",
-    "callbacks": "callbacks.NAME._target_=... lists one",
+    "plugins": "use trainer.precision, which is part of the fingerprint",
+    "logger": "use logger=...",
+    "callbacks": "use callbacks.NAME._target_=...",
     "default_root_dir": "everything is written below paths.outputs",
-    "enable_checkpointing": "callbacks.checkpoint and checkpoint=true are there for it",
-    "enable_progress_bar": "callbacks.progress is it",
-    "barebones": "callbacks=none logger=none is as bare as a record allows",
+    "enable_checkpointing": "use callbacks.checkpoint and checkpoint=true",
+    "enable_progress_bar": "use callbacks.progress",
+    "barebones": "use callbacks=none logger=none",
     "reload_dataloaders_every_n_epochs": "prompts are drawn afresh every train.steps_per_batch steps",
 }  # fmt: skip
 

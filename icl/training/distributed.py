@@ -86,7 +86,7 @@ class ProcessGroup:
         ends = torch.tensor([number, -number])
         self._finish(dist.all_reduce(ends, dist.ReduceOp.MAX, async_op=True))
         if ends[0] != -ends[1]:
-            raise RuntimeError(f"the weights of {self.size} processes have come to differ")
+            raise RuntimeError(f"the weights differ between the {self.size} processes")
 
     def _finish(self, work: Any) -> None:
         """Wait until all ranks have joined the collective; in Python once a second, so that signals are

@@ -90,8 +90,8 @@ def launched_externally(processes: int, nodes: int) -> bool:
     size = 1 if here is None else here.size
     if processes > 1 and size not in (1, processes):
         raise InputError(
-            f"trainer.devices, trainer.num_nodes: make {processes} processes, and here are {size}; "
-            "start as many (srun --ntasks-per-node=DEVICES, torchrun), or let cluster=slurm do it"
+            f"trainer.devices, trainer.num_nodes: need {processes} processes, {size} were started: "
+            "start as many (srun --ntasks-per-node=DEVICES, torchrun), or use cluster=slurm"
         )
     if processes == 1 < size and TORCHRUN in os.environ:
         raise InputError(

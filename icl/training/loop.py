@@ -150,7 +150,7 @@ def finish(part: RunPart, columns: Sequence[str], module: EnsembleModule) -> Run
     """Write the record of a run whose steps are taken, with its verdicts."""
     plan, recorder = part.plan, part.recorder
     if recorder.final_model is None:
-        raise RuntimeError("training was stopped before train.steps; a record is of all its steps")
+        raise RuntimeError("training stopped before train.steps; only complete runs are recorded")
     diverged = recorder.diverged
     judged = None if part.judge is None or diverged else list(part.judge(recorder.final_model, plan.law))
     warnings = recorder.remarks()

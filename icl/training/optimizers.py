@@ -90,7 +90,7 @@ class OptimizerSpec:
             message = f"{type(error).__name__}: {one_line(error)}"
             raise InputError(f"optimizer: {self.cls.__name__} fails with these options ({message})") from None
         if float(number.detach()) == 0:
-            raise InputError(f"optimizer: with these options {self.cls.__name__} moves nothing")
+            raise InputError(f"optimizer: with these options {self.cls.__name__} does not change the weights")
 
 
 def _option_of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:

@@ -71,7 +71,7 @@ class TrainSettings:
             whole("train.batch", self.batch, 1)
         elif self.batch is not None:
             raise InputError(
-                f"train.batch={self.batch}: must be null where train.estimator=population draws nothing"
+                f"train.batch={self.batch}: must be null with train.estimator=population, which samples nothing"
             )
 
     def validate_for_processes(self, reliability: Sequence[str], processes: int) -> None:
@@ -84,8 +84,8 @@ class TrainSettings:
             )
         if reliability:
             raise InputError(
-                f"train.estimator={self.estimator}: says of a whole draw how far it can be trusted, which "
-                f"none of {processes} processes sees; use expected or sampled"
+                f"train.estimator={self.estimator}: judges its reliability from a whole batch, which "
+                f"none of {processes} processes has; use expected or sampled"
             )
 
     def validate_memory(self, model: Transformer, replicas: int, trainer: TrainerSettings) -> None:

@@ -54,7 +54,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_it_sees_every_hook(tiny: Run, tmp_path: Path, mine: str) -> None:
     first = tiny("format=json").json
     late = tiny(mine, "format=json")
-    assert late.json["cached"] and "callbacks.mine saw nothing of it (force=true repeats)" in late.err
+    assert late.json["cached"] and "so callbacks.mine had no effect (force=true trains again)" in late.err
     again = tiny(mine, "force=true", "format=json").json
     assert again["metrics"] == first["metrics"] and again["fingerprint"] == first["fingerprint"]
     calls = json.loads((tmp_path / "calls.json").read_text())

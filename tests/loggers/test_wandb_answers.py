@@ -65,5 +65,5 @@ def test_the_run_is_made_and_the_copy_kept(answer: tuple[int, bytes] | None, tmp
         )
         assert command.end() == 0 and "Traceback" not in command.err, command.err
     assert json.loads(command.out)["status"] == "done"
-    assert command.err.count("going on offline; upload with: wandb sync ") == 1, command.err
+    assert command.err.count("continuing offline; upload with: wandb sync ") == 1, command.err
     assert list((tmp_path / "outputs" / "wandb").glob("*run-*/*.wandb"))

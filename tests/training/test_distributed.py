@@ -67,7 +67,7 @@ def test_two_processes_of_torchrun(outputs: Path, witness: Path) -> None:
     ("overrides", "said"),
     [
         ([], "trainer.devices=1: torchrun has started 2 processes"),
-        (["trainer.devices=4"], "make 4 processes, and here are 2"),
+        (["trainer.devices=4"], "need 4 processes, 2 were started"),
         (["-m", "trainer.devices=2"], "-m: torchrun starts the processes of one run"),
     ],
 )
@@ -95,7 +95,7 @@ def test_places_that_somebody_else_gave(monkeypatch: pytest.MonkeyPatch) -> None
     assert launched_externally(4, 2) and not launched_externally(
         1, 1
     )  # tasks of srun's may be runs of their own
-    with pytest.raises(ValueError, match="make 2 processes, and here are 4"):
+    with pytest.raises(ValueError, match="need 2 processes, 4 were started"):
         launched_externally(2, 1)
     by_torchrun = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "8", "RANK": "5", "GROUP_RANK": "1",
                    "LOCAL_RANK": "1", "MASTER_ADDR": "10.0.0.2", "MASTER_PORT": "29500"}  # fmt: skip

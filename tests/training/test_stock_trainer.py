@@ -202,7 +202,7 @@ def test_lightnings_other_name() -> None:
     assert target_class("callbacks.stop", name) is EarlyStopping
     for wrong, said in (
         ("lightning.pytorch.callbacks.Stopping", "cannot be imported"),
-        ("lightning.pytorch.cli.LightningCLI", "is not a class of parts"),
+        ("lightning.pytorch.cli.LightningCLI", "is not a class that a config may build"),
         ("lightning.fabric.Fabric", "must be in one of icl"),
     ):
         with pytest.raises(ValueError, match=said) as refused:

@@ -1,4 +1,4 @@
-"""Run all checks or figures, or all of one paper (check=all, figure=ahn/all), each as its config says."""
+"""Run all checks or figures, or all of one paper (check=all, figure=ahn/all), each as configured."""
 
 from __future__ import annotations
 

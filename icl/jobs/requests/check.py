@@ -72,7 +72,7 @@ class CheckRequest:
         if self.weights is None:
             return None
         if not hasattr(self.check, "judge"):
-            raise InputError(f"check.weights: {self.id} says nothing about given weights")
+            raise InputError(f"check.weights: {self.id} cannot be evaluated on given weights")
         return given_weights.load(self.weights, self.check)
 
     @functools.cached_property

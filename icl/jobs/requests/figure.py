@@ -26,7 +26,7 @@ from icl.errors import InputError, nearest
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.execution.memory import release_memory
 from icl.jobs.requests import train
-from icl.jobs.requests.request import Document, Found
+from icl.jobs.requests.request import Document, Found, state_smoke
 from icl.jobs.requests.train import TrainRequest
 from icl.jobs.stored.run_names import name_of_overrides
 from icl.loggers.logged_once import DocumentLogger
@@ -129,6 +129,7 @@ class FigureRequest:
     def execute(self, session: Session) -> Document:
         started = time.monotonic()
         runner = self._dry_run(session)
+        state_smoke(self.scale, session)
         with listening(
             lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
@@ -142,7 +143,7 @@ class FigureRequest:
             stored = stored and _with_current_paths(stored, folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
-                session.info(f"{folder}: {damage}; it is drawn again")
+                session.info(f"{folder}: {damage}; it is plotted again")
             cached = stored is not None and "drawn_from" in stored and not damage
             if stored is None or not cached:
                 stored = self._draw(records, folder, session, started)

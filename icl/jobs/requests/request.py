@@ -76,8 +76,6 @@ def run_request(request: Request, session: Session, *, in_group: bool = False) -
     say_what_is_left_out(request, session)
     if stored is not None:
         return stored
-    if request.kind != "check":
-        state_smoke(request.scale, session)
     try:
         return request.execute(session)
     finally:

@@ -26,7 +26,7 @@ from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests.given_weights import of_model
 from icl.jobs.requests.pending import FINALIZE, PENDING, PendingStep
-from icl.jobs.requests.request import Document, Found, run_request
+from icl.jobs.requests.request import Document, Found, run_request, state_smoke
 from icl.jobs.requests.run_logs import RunLogs
 from icl.jobs.requests.weight_checks import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
 from icl.runs import layout
@@ -101,6 +101,7 @@ class TrainRequest:
             return self._document(result, cached=True, seconds=time.monotonic() - started)
         from icl.training.run import train_runs
 
+        state_smoke(self.scale, session)
         (outcome,) = train_runs([self.part(session)], force=session.force)
         if isinstance(outcome, Exception):
             raise outcome
@@ -111,7 +112,7 @@ class TrainRequest:
         if result.cached and (late := self._ineffective_callbacks(result.record)):
             names = ", ".join(f"callbacks.{name}" for name in late)
             session.info(
-                f"icl: {self.id}: was trained before; {names} saw nothing of it (force=true repeats)"
+                f"icl: {self.id}: was trained before, so {names} had no effect (force=true trains again)"
             )
         record = self._finish(result.record, PENDING if result.cached else FINALIZE, session)
         seconds = 0.0 if started is None else time.monotonic() - started

@@ -75,7 +75,7 @@ def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
     started = time.monotonic()
     check = instantiate("check", question.node)
     if not hasattr(check, "judge"):
-        raise InputError(f"checks={question.check}: says nothing about trained weights")
+        raise InputError(f"checks={question.check}: cannot be evaluated on trained weights")
     finding = check.judge(weights)
     settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
     seconds = time.monotonic() - started
