@@ -71,7 +71,7 @@ class TrainSettings:
             whole("train.batch", self.batch, 1)
         elif self.batch is not None:
             raise InputError(
-                f"train.batch={self.batch}: must be null with train.estimator=population, which samples nothing"
+                f"train.batch={self.batch}: must be null: train.estimator=population samples nothing"
             )
 
     def validate_for_processes(self, reliability: Sequence[str], processes: int) -> None:
