@@ -86,3 +86,18 @@ def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:
     assert {"sweep.csv", "sweep.json", "config.yaml", "hparams.yaml"} <= {path.name for path in files}
     assert [path for path in files if b"hunter2" in path.read_bytes()] == []
     assert "me:<redacted>@db.local" in next(outputs.glob("sweeps/*/sweep.csv")).read_text()
+
+
+def test_training_is_logged_by_default_and_a_check_when_asked(
+    tiny: Run, icl: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    check = ["check", "check=ahn/lemma1", "scale=smoke"]
+    assert icl(*check, logger=None).code == 0 and not (outputs / "wandb").exists()
+    made = tiny("format=json", logger=None).json
+    (folder,) = (outputs / "wandb").glob("offline-run-*")
+    (run,) = icl("runs", "format=json").json["runs"]
+    assert run["run_dir"] == made["run_dir"] and run["wandb"] == str(folder)
+    assert f"W&B: {folder}" in icl("runs", "verbose=true").out
+    assert icl(*check, "format=json", logger="wandb_offline").json["cached"], "its record is logged"
+    assert len(list((outputs / "wandb").glob("offline-run-*check-ahn-lemma1-*"))) == 1

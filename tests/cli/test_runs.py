@@ -1,9 +1,7 @@
 """Tests of `icl runs`, `icl runs compare` and `icl clean run=A`."""
 
 import json
-import os
 import shutil
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ from icl.errors import InputError
 from icl.runs import documents
 from icl.runs.code import current_digest
 from icl.runs.index import INDEX
-from tests.commands import Run
+from icl.runs.lock import Lock
+from tests.cli.conftest import Run
 
 CODE = ["icl.text.brief"]
 PRINTS = ("a1" * 6, "b2" * 6, "c3" * 6, "d4" * 6)
@@ -100,10 +99,21 @@ def test_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[3]["why"] == "ValueError: no" and found[1]["why"] == "the loss of seed 0 is no number"
     assert found[2]["date"] == "2026-01-02T03:04:05+00:00", "it has not ended"
     assert found[1]["risk"] is None
-    lock = tmp_path / "runs/mine/first" / PRINTS[1] / "lock"
-    lock.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": None}))
     shown = text(tmp_path, capsys)
     assert "done, stale" in shown and "stale: made with other code" in shown and "    ValueError: no" in shown
+
+
+def test_a_run_that_is_being_made_is_not_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = put(tmp_path, 0, status="running", means={}, ended=None)
+    lock = Lock(folder / "lock")
+    lock.acquire()
+    try:
+        assert [run["status"] for run in listed(tmp_path, capsys)] == ["running"]
+        assert main(["clean", "run=a1", "yes=true", f"paths.outputs={tmp_path}"]) == 2
+        assert "run=a1: is being made" in capsys.readouterr().err and folder.exists()
+    finally:
+        lock.release()
+    assert [run["status"] for run in listed(tmp_path, capsys)] == ["interrupted"], "from the index"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +215,10 @@ def test_filters_by_stored_values(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["optimizr.lr=1"], "icl: optimizr.lr: no run's config has this key; did you mean optimizer.lr?"),
+        (
+            ["optimizr.lr=1"],
+            "icl: optimizr.lr: no run's config has this key\nicl: did you mean optimizer.lr?",
+        ),
         (["scale=big"], "icl: scale=big: must be one of smoke, laptop, paper"),
         (["format=xml"], "icl: format=xml: must be one of text, json"),
         (["first"], "icl: first: icl runs takes KEY=VALUE, or compare A B"),

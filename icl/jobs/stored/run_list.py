@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from icl.config.values import flatten
-from icl.errors import InputError, Unavailable, nearest
-from icl.jobs.stored.run_names import SYMBOLS, Label, differing_keys, labels_of
+from icl.errors import SYNONYMS, InputError, Unavailable, nearest, nearest_key
+from icl.jobs.stored.run_names import Label, differing_keys, labels_of
 from icl.runs import layout
 from icl.runs.index import StoredRun, stored_runs
 from icl.text import brief
@@ -204,15 +204,15 @@ def _value(run: StoredRun, key: str) -> Any:
 
 
 def _key(given: str, known: Sequence[str]) -> str:
-    """Return the key that was meant: as it is stored, or as the names of runs have it (lr, n)."""
+    """Return the key that was meant: as it is stored, its last part (lr), or a synonym of that (n, d, L)."""
     if given in known:
         return given
-    short = [key for key in known if given in (SYMBOLS.get(key), key.rpartition(".")[2])]
+    short = [key for key in known if key.rpartition(".")[2] in (given, SYNONYMS.get(given))]
     if len(short) == 1:
         return short[0]
     if short:
         raise InputError(f"{given}: must be one of {', '.join(short)}")
-    raise InputError(f"{given}: no run's config has this key{nearest(given, known)}")
+    raise InputError(f"{given}: no run's config has this key{nearest_key(given, known)}")
 
 
 def _same(stored: Any, given: Any) -> bool:
