@@ -1,12 +1,14 @@
 """`icl ARGS` inside this process, for the fixtures `icl` and `tiny`: as fast as the command allows."""
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.loggers.wandb_file import records
+from tests.loggers.wandb_file import Damaged, records
 
 TINY = [
     "experiment=ahn/theorem3", "scale=smoke", "checks=[]", "train.steps=4", "train.batch=8",
@@ -66,11 +68,15 @@ def assert_refused(result: Result, said: str, outputs: Path | None = None) -> No
 
 
 def logged_to_wandb(outputs: Path) -> list[tuple[Any, int]]:
-    """Return each run that was logged to W&B offline, and its exit code."""
+    """Return each run that was logged to W&B offline, and its exit code, once W&B has written it."""
     found = []
     for log in sorted(outputs.glob("wandb/offline-run-*/run-*.wandb")):
-        told = list(records(log))
+        codes: list[int] = []
+        while not codes:
+            with suppress(Damaged):
+                told = list(records(log))
+                codes = [record.exit.exit_code for record in told if record.HasField("exit")]
+            time.sleep(0.02)
         (run,) = (record.run for record in told if record.HasField("run"))
-        (code,) = (record.exit.exit_code for record in told if record.HasField("exit"))
-        found.append((run, code))
+        found.append((run, *codes))
     return found
