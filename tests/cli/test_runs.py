@@ -15,7 +15,7 @@ from icl.runs import documents
 from icl.runs.code import current_digest
 from icl.runs.index import INDEX
 from icl.runs.lock import Lock
-from tests.cli.conftest import Run
+from tests.commands import Run
 
 CODE = ["icl.text.brief"]
 PRINTS = ("a1" * 6, "b2" * 6, "c3" * 6, "d4" * 6)
