@@ -42,16 +42,16 @@ def _check(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"<p><b>{escape(document.get('title', document['check']))}</b> {_pill(document)}<br>"
     yield f"{escape(document.get('sentence') or measurement(document))}<br>"
     yield f"{escape(document.get('control_sentence') or control_sentence(document))}</p>"
-    yield f"<details><summary>Claim, numbers and notes</summary><p>{escape(document['reference'])}: "
-    yield f"{escape(document['claim'])}</p><table>"
+    yield f"<details><summary>Claim, numbers and notes</summary><p>Claim: {escape(document['claim'])} "
+    yield f"({escape(document['reference'])})</p><table style='text-align: left'>"
     for number in numbers(document):
         kind = f" ({number.kind})" if number.kind else ""
         entries = [f"{name}: {value}" for name, value in number.entries]
         value = "<br>".join(escape(text) for text in [f"{number.value}{kind}".strip(), *entries] if text)
         yield f"<tr><th>{escape(number.name)}</th><td>{value}</td><td>{escape(number.meaning)}</td></tr>"
-    yield _row("bound", document["bound"]["source"])
-    yield from (_row("note", note) for note in document["notes"])
-    yield "</table></details>"
+    yield f"</table><p>Bound: {escape(document['bound']['source'])}.</p>"
+    yield from (f"<p>Note: {escape(note)}</p>" for note in document["notes"])
+    yield "</details>"
     if document.get("record"):
         yield f"<p>{escape(document['record'])}</p>"
 

@@ -196,8 +196,13 @@ def _evidence(document: Mapping[str, Any]) -> str:
 
 
 def short_source(source: str) -> str:
-    """Return the first clause of a bound's source."""
-    return re.split(r"[,;:](?= )", source, maxsplit=1)[0]
+    """Return the first clause of a bound's source; a comma within brackets ends none."""
+    depth = 0
+    for place, letter in enumerate(source):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 and letter in ",;:" and source[place + 1 : place + 2] == " ":
+            return source[:place]
+    return source
 
 
 def outcome(claim: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from icl.text import (
     numbers,
     outcome,
     relation,
+    short_source,
     typeset,
     typeset_inequality,
     verdict_sentence,
@@ -230,6 +231,19 @@ MEASURED_THERE = "the gradient of the exact risk at eq. (6) is 3e-15 (exact), be
 )
 def test_a_verdict_in_a_sentence(document: dict[str, Any], changed: tuple[str, ...], text: str) -> None:
     assert verdict_sentence(document, changed) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "clause"),
+    [
+        ("rounding: 2^-52", "rounding"),
+        ("the claim", "the claim"),
+        ("the tolerance of Dist(A, I), all layers", "the tolerance of Dist(A, I)"),
+        ("99.9 %; a mean", "99.9 %"),
+    ],
+)
+def test_the_first_clause_of_a_source(source: str, clause: str) -> None:
+    assert short_source(source) == clause
 
 
 def test_a_control_in_a_sentence() -> None:

@@ -1,4 +1,4 @@
-"""Prompts drawn as tokens, and attention written out on them: what a formula of the risk is held to.
+"""Prompts drawn as tokens, and attention written out on them, with which formulas of the risk are compared.
 
 Independent on purpose of what it tests: x_i, w and the noise are drawn one by one and y_i = <w, x_i> + noise;
 every layer is eq. (4) of ahn, token by token. No Wishart matrix, Gram matrix or moment of icl enters.

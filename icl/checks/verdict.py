@@ -21,7 +21,7 @@ QUANTILE = quantiles.normal((1 - CONFIDENCE) / 2)  # standard errors to either s
 
 @dataclass(frozen=True)
 class Bound:
-    """The number a measurement is held against, and its source (rounding, or a confidence interval).
+    """The number that a measurement is compared with, and its source (rounding, or a confidence interval).
 
     `of` names the measurement, a key of the finding's `measured`; `direction` says on which side of the
     bound the claim puts it, so that a table reads `gradient_norm 3e-15 < 2e-13`.
@@ -98,7 +98,7 @@ class Check(Protocol):
 
 
 class JudgesWeights(Protocol):
-    """A check that can also be asked of given weights. `claim_of_weights` is what it then says of them, where
-    that is not its claim."""
+    """A check that can also judge given weights. `claim_of_weights` is its claim about them, where that
+    differs from `claim`."""
 
     def judge(self, weights: Weights) -> Finding: ...

@@ -15,11 +15,14 @@ from typing import Any
 
 import yaml
 
-from icl.text import brief, measurement
+from icl.config.search_path import ConfigDirs
+from icl.jobs.stored.catalog import entry_of
+from icl.text import brief, control_sentence, measurement
 from icl.verdicts import KINDS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"
+CONFIGS = ConfigDirs()
 _SHAPES = {"holds": "●", "fails": "▲", "undecided": "○", "skipped": "–"}
 
 
@@ -69,14 +72,14 @@ def statements(name: str) -> str:
     paper = records(name)
     rows = ["| statement | verdict | measured, bound and control |", "|---|---|---|"]
     for id, check in sorted(paper["checks"].items(), key=lambda item: _rank(item[1]["reference"])):
-        control = check["control"]
-        outcome = "rejected" if control["rejected"] else "**not rejected**"
-        claim = [f"**{_cell(check['reference'])}**", _cell(check["claim"])]
+        entry = entry_of("check", id, CONFIGS)
+        own = " (a statement of this project)" if entry.origin == "icl" else ""
+        claim = [f"**{_cell(entry.title)}**{own}", f"{_cell(check['claim'])} ({_cell(check['reference'])})"]
         statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
         measured = [
-            _cell(measurement(check)),
+            _cell(check.get("sentence") or measurement(check)),
             f"*Bound:* {_cell(check['bound']['source'])}",
-            f"*Control, {outcome} at {brief(control['measured'], 3)}:* {_cell(control['description'])}",
+            _cell(check.get("control_sentence") or control_sentence(check)),
         ]
         rows.append(f"| {'<br>'.join(statement)} | {_verdict(check)} | {'<br>'.join(measured)} |")
     return _narrow(rows) + _made(paper["checks"], "icl check check=PAPER/all")

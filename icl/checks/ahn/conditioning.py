@@ -5,8 +5,9 @@ the sign of a descent on the covariates. Observation 2 and appendix D: X_2 is be
 which is why the last step is the large one.
 
 On S the Gram matrix of X_l has the eigenvalues s p_l(s)^2 over those s of the first one's, p_{l+1} = p_l (1 -
-beta_l s p_l^2): a condition number for every drawn prompt. That S says what attention does is held to tokens.
-Asked at the local minimum on S that most searches reach, where training often ends; the others are reported.
+beta_l s p_l^2): a condition number for every drawn prompt. The formula is compared with attention
+over tokens. Measured at the local minimum on S that most searches reach, where training often ends; the other
+minima are reported.
 
 A_l = -a_l Sigma^{-1}, B_l = b_l I, beta_l = a_l b_l. B prompts, L layers, D covariates.
 """

@@ -2,7 +2,7 @@
 
 With A_l = -a_l I and B_l = b_l I in (11), every layer takes one gradient step on the least squares of the
 tokens it is given, y_j <- y_j - (a_l / N) <sum_i y_i x_i, x_j>, and moves the covariates of all of them by
-x_j <- x_j - (a_l b_l / N) sum_i x_i <x_i, x_j>, the query's too. Held against that iteration written out,
+x_j <- x_j - (a_l b_l / N) sum_i x_i <x_i, x_j>, the query's too. Compared with that iteration written out,
 token by token and layer by layer.
 
 B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 token width, L layers.

@@ -1,7 +1,7 @@
 """ahn, section 4.3: the parameters at convergence "indeed appear to be globally optimal".
 
-Asked of all A of eq. (8), w ~ N(0, Sigma^{-1}): is the minimum on S = {A_l = a_l Sigma^{-1}} the least risk
-that L layers have? The risk is exact off S as well, by words in S. For L = 1 it is convex in A, and the
+Tested over all A of eq. (8), w ~ N(0, Sigma^{-1}): the minimum on S = {A_l = a_l Sigma^{-1}} as the least
+risk of L layers. The risk is exact off S as well, by words in S. For L = 1 it is convex in A, and the
 minimum on S is the global one. For L = 2 and 3 descents from many random starts, none of them symmetric, look
 for a lower one: finding it would refute the claim, finding none leaves it open. How open a rational lower
 bound over all A says (icl.theory.ahn.equivariant_bound).

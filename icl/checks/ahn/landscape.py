@@ -2,9 +2,9 @@
 
 "It will be interesting to analyze the set of all critical points [...] as well as quantify their
 (sub)optimality": section 5.1 has the parameters converge to a point of S, and the loss to the global minimum.
-Asked of many random small initialisations of several sizes, all trained at once, each on weighted prompts of
-its own that show the risk's tail (icl.tasks.tilted): does each end near S; at which local minimum on S, by
-exact descent from its projection; and does any have a risk below the best known on S?
+Many random small initialisations of several scales are trained at once, each on weighted prompts of its own
+that show the tail of the risk (icl.tasks.tilted). Measured at each end: the distance from S; the local
+minimum on S, by exact descent from the projection; and whether the risk is below the best known on S.
 
 L layers, D covariates.
 """

@@ -4,8 +4,8 @@ approaches Sigma^{-1}.
 In Sigma's eigenbasis (6) has the entries 1 / (lambda_i (1 + r_i / N)), r_i = 1 + tr(Sigma) / lambda_i, so
 ||Sigma^{1/2} A Sigma^{1/2} - I||_2 = r / (N + r) with r the largest r_i: below r / N at every N, and of that
 size for N beyond r. The distance is taken from Sigma^{-1} - A = A (Sigma + tr(Sigma) I) Sigma^{-1} / N, of
-positive terms: I - Sigma^{1/2} A Sigma^{1/2} itself loses the digits of a small one, and is held to it up to
-rounding. That (6) is the best matrix is measured again at every N, by words in S.
+positive terms: I - Sigma^{1/2} A Sigma^{1/2} itself loses the digits of a small one, and is compared with it
+up to rounding. That (6) is the best matrix is measured again at every N, by words in S.
 
 D covariates, N = `contexts` tokens.
 """

@@ -3,7 +3,7 @@
 The proof in two steps, both measured: the risk does not change under A_l -> U^T A_l U, so A_0 may be taken
 diagonal; and it is quadratic and convex in A_1, so dropping A_1's off-diagonal part (the mean of S A_1 S over
 sign matrices S) cannot raise it. From any symmetric pair this leads to a diagonal one that is no worse. The
-risk itself, by pairings and as a polynomial, is held to prompts drawn as tokens.
+risk itself, by pairings and as a polynomial, is compared with prompts drawn as tokens.
 
 L = 2 layers, D covariates, N = `context` tokens.
 """

@@ -3,7 +3,7 @@
 P = e e^T with e the last coordinate and Q = -I / ((N - 1)/(2N) + (D + 2)/N) on the covariates minimise the
 loss globally. With X = b_1 A the exact risk is c ||X||_F^2 + tr X + D + (terms in b_0, not negative): convex
 in X, so its minimum over X bounds every such layer from below. The stated weights attain it. The formula is
-itself held to prompts drawn as tokens, and so are the library's predictions.
+itself compared with prompts drawn as tokens, and so are the library's predictions.
 
 R seeds, N context, D covariates, P = D + 1 token width. b = (b_0, b_1) is the last row of P, A the D x D
 block of Q, in Q's own sign.
@@ -30,7 +30,7 @@ from icl.random import generator
 from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.closed_forms import isotropic_step
 
-PER_PROMPT = "the formula is held to tokens, N D numbers per prompt"
+PER_PROMPT = "the formula is compared with tokens, N D numbers per prompt"
 ALL_TERMS = "rounding: 64 eps D, all terms being at most D"
 REMARKS = [
     "The proof drops tr(D^2), D = diag(U^T V), although it depends on A. In the original coordinates that "

@@ -1,6 +1,6 @@
 """lds, Lemma 4.1: with weights of pattern (13) both sides of (11) share a checkerboard, (12).
 
-At entry (m, n) of matrix j, m, n from 0, both are zero where j + m + n + s + 1 is odd. Held to for random
+At entry (m, n) of matrix j, m, n from 0, both are zero where j + m + n + s + 1 is odd. Tested for random
 weights of the pattern, exactly in settings (a) and (b), where a zero is an odd moment (Lemma D.3), and in
 (c), (d) on average over drawn systems, within an interval.
 

@@ -1,5 +1,5 @@
-"""One layer of linear attention on prompts drawn as tokens: what the exact risk's formula, the library's
-sampler and its two paths are held to.
+"""One layer of linear attention on prompts drawn as tokens, with which the formula of the exact risk, the
+library's sampler and its two paths are compared.
 
 B prompts, D covariates, P = D + 1 token width, L = H = 1.
 """
@@ -31,6 +31,7 @@ from icl.tasks import LinearRegressionLaw
 from icl.theory.closed_forms import theorem1_preconditioner
 
 PATHS = "rounding: 2^-52 times a prediction's additions and products, as a share of its terms"
+COMPARED = {"token": "the exact risk of eq. (8)", "free": "the exact risk at random P and Q"}
 FREE_PRECISION = 0.006  # at weights for which nothing but the query is integrated
 
 
@@ -54,7 +55,7 @@ def numbers_on_tokens(law: LinearRegressionLaw, rng: np.random.Generator) -> tup
     )
     numbers = [
         *paths,
-        *(comparison.numbers(prefix, "the exact risk") for prefix, comparison in risks.items()),
+        *(comparison.numbers(prefix, COMPARED[prefix]) for prefix, comparison in risks.items()),
     ]
     return numbers, [note] if context < wanted else []
 

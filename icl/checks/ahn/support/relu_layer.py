@@ -1,4 +1,4 @@
-"""One layer of ReLU attention at sizes D and N, x and w ~ N(0, I): its exact risk, and what it is held to.
+"""One layer of ReLU attention at sizes D and N, x and w ~ N(0, I): its exact risk, compared with tokens.
 
 A point is b, the last row of P, with A, the D x D block of Q, in Q's own sign; the last row of Q is zero.
 R points, B prompts, K queries, N context tokens, L = 1 layer, D covariates, P = D + 1 token width.

@@ -109,6 +109,8 @@ def numbers_on_tokens(dim: int, context: int, seed: int) -> tuple[list[Numbers],
         .means("largest difference of the library's predictions from attention written out, relative")
         .at_most(bound, ROUNDED)
     )
-    return [paths, token.numbers("token", "the exact risk"), free.numbers("free", "the exact risk")], [
-        note
-    ] if used < context else []
+    return [
+        paths,
+        token.numbers("token", "the polynomial for the risk"),
+        free.numbers("free", "the risk by pairings"),
+    ], [note] if used < context else []

@@ -63,7 +63,7 @@ def run_with_errors(
             rounded_B = 2 * value_rounding(loss, x_BD)[first_B] / (4 * mu)
             rounding_of_decrease = max(rounding_of_decrease, float(rounded_B.max()))
         if not bool(first_B.all()):
-            # of lambda' and of the lambda it is held against, which goes in with less than its own error
+            # of lambda' and of the lambda that it is compared with, whose own error counts less
             lambda_rounding_B = sum(
                 decrement_rounding(loss, at_BD, 2 * its_B) / (2 * mu**0.5)
                 for at_BD, its_B in ((x_BD, lambda_B), (next_BD, next_lambda_B))
