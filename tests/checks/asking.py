@@ -38,7 +38,7 @@ def has_meanings(finding: Any) -> None:
         if name.endswith(("_stderr", "_bound")):
             continue
         meaning = finding.meanings.get(name, "")
-        assert re.fullmatch(r"(?!(the|an?|what|whether|how) )[^\n]{4,130}(?<!\.)", meaning), (name, meaning)
+        assert re.fullmatch(r"(?!(the|what|whether|how) )[^\n]{4,130}(?<!\.)", meaning), (name, meaning)
 
 
 @dataclass(frozen=True)
