@@ -60,12 +60,15 @@ class FlowFindsIt(LoopedSettings):
         return finding(
             [
                 tried(median_excess=middle)
-                .means("risk at the end over the best found, less 1: the median over the starts")
+                .means("risk at the end over the least found, less 1, the median over starts")
                 .at_most(NEAR, SOURCE)
                 .decides_only_if(gained),
-                tried(excesses=ends, rotations=turns).means("the same for every start, and |b| at its end"),
+                tried(excesses=ends, rotations=turns).means(
+                    excesses="risk at the end over the least found, less 1, by start",
+                    rotations="|b| at the end, by start",
+                ),
                 exact(best_risk=best.risk, scalar_risk=scalar).means(
-                    "the best matrix found; the best scalar"
+                    best_risk="risk of the best matrix found", scalar_risk="risk of the best scalar"
                 ),
                 exact(rotation_from_scalar=left)
                 .means("largest |b| on the way from a multiple of I, by the exact gradient")
@@ -73,7 +76,9 @@ class FlowFindsIt(LoopedSettings):
                 sampled(
                     rotation_on_batches=float(noisy[-1]), rotation_on_batches_at_first=float(noisy[0])
                 ).means(
-                    f"|b| after as many steps from the best scalar on batches of {BATCH} contexts, and before"
+                    rotation_on_batches="|b| after as many steps from the best scalar on batches of "
+                    f"{BATCH} contexts",
+                    rotation_on_batches_at_first="|b| before these steps",
                 ),
             ],
             Control(

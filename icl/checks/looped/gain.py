@@ -36,7 +36,7 @@ class Gain(LoopedSettings):
                 .means("share of the best scalar's risk that the best matrix found saves")
                 .judged(self._verdict(found), ">", 0.0, SOURCE)
                 .provided(paths_error(found.A_DD, self.law, self.layers, self.seed)),
-                of_kind(kind, gain_stderr=found.stderr).means("its standard error, 0 where it is exact"),
+                of_kind(kind, gain_stderr=found.stderr).means("standard error of the gain, 0 if exact"),
                 exact(scalar_risk=steps.least_risk).means("least risk of a multiple of Sigma^-1, L times"),
                 of_kind(kind, best_risk=found.risk).means("risk of the best matrix found, L times"),
                 exact(separate_risk=separate).means("least risk of L multiples that may differ"),

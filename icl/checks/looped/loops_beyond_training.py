@@ -44,15 +44,21 @@ class LoopsBeyondTraining(LoopedSettings):
         return finding(
             [
                 exact(worst_excess=worst)
-                .means("risk of the rotation over the scalar's, less 1: the worst of all loops at test time")
+                .means(
+                    "risk of the rotation over that of the scalar, less 1, the largest over loops at "
+                    "test time"
+                )
                 .at_most(0.0, SOURCE)
                 .holds_only_if(worst < 0),
                 exact(scalar_risks=list(scalar.values()), rotation_risks=list(turned.values())).means(
-                    f"risks at {loops[0]} to {last} loops of what was best for {self.layers}"
+                    scalar_risks=f"risks at {loops[0]} to {last} loops of the best scalar for {self.layers}",
+                    rotation_risks=f"risks at {loops[0]} to {last} loops of the best rotation for "
+                    f"{self.layers}",
                 ),
-                exact(best_loops=least).means("number of loops at which the rotation's risk is least"),
+                exact(best_loops=least).means("number of loops at which the risk of the rotation is least"),
                 exact(growth=turned[last] / turned[self.layers]).means(
-                    f"risk at {last} loops over that at {self.layers}: above 1 they diverge on rare prompts"
+                    f"risk at {last} loops over that at {self.layers}; above 1 the loops diverge on rare "
+                    "prompts"
                 ),
             ],
             Control(

@@ -46,11 +46,11 @@ class MinimiserSymmetric(LoopedSettings):
                 decided[0].provided(paths_error(found.A_DD, self.law, self.layers, self.seed)),
                 *decided[1:],
                 exact(scalar_risk=steps.least_risk).means("least risk of a multiple of Sigma^-1"),
-                exact(best_step=steps.best).means("its a, in whitened coordinates"),
+                exact(best_step=steps.best).means("best multiple, in whitened coordinates"),
                 of_kind("exact" if found.half_width == 0 else "sampled", best_risk=found.risk).means(
                     "risk of the best matrix found"
                 ),
-                exact(whitened=found.A_DD.tolist()).means("that matrix in whitened coordinates"),
+                exact(whitened=found.A_DD.tolist()).means("best matrix found, in whitened coordinates"),
             ],
             self._control(found),
             notes=self._notes(found),
@@ -68,8 +68,13 @@ class MinimiserSymmetric(LoopedSettings):
             exact(witness=near.entries).means("rational entries of the witness, in whitened coordinates"),
             exact(
                 witness_numerator=str(near.risk.numerator), witness_denominator=str(near.risk.denominator)
-            ).means("exact risk of the witness"),
-            exact(real_roots=near.roots).means("of f(a I) less the witness's risk, by Sturm's theorem"),
+            ).means(
+                witness_numerator="numerator of the exact risk of the witness",
+                witness_denominator="denominator of the exact risk of the witness",
+            ),
+            exact(real_roots=near.roots).means(
+                "number of real roots of f(a I) minus the risk of the witness, by Sturm's theorem"
+            ),
         ]
 
     def _elsewhere(self, found: Rotation) -> list[Numbers]:
@@ -77,7 +82,7 @@ class MinimiserSymmetric(LoopedSettings):
         if self.dim == 1 or self.layers == 1:
             return [
                 exact(witness_excess=0.0)
-                .means("no antisymmetric part lowers the risk")
+                .means("possible decrease of the risk by an antisymmetric part, which is 0 here")
                 .judged("holds", ">", -1e-12, SOURCE)
             ]
         low, high = -found.gain - found.half_width, -found.gain + found.half_width
@@ -87,7 +92,8 @@ class MinimiserSymmetric(LoopedSettings):
             .means("risk of the matrix found over the least scalar risk, less 1, on prompts held out")
             .judged(verdict, ">", 0.0, SOURCE + "; 99.9 % interval"),
             of_kind("sampled", witness_excess_low=low, witness_excess_high=high).means(
-                "ends of its interval"
+                witness_excess_low="lower end of the interval",
+                witness_excess_high="upper end of the interval",
             ),
         ]
 

@@ -34,12 +34,15 @@ class Sandwich(LoopedSettings):
         return finding(
             [
                 exact(c=c)
-                .means("the quoted half width of the sandwich, in units of Sigma^-1")
+                .means("quoted half width of the sandwich, in units of Sigma^-1")
                 .at_most(1.0, SOURCE),
                 exact(needed_context=float(enough)).means("context length from which c < 1"),
-                exact(missing_factor=float(enough / self.context)).means("that over the context asked"),
+                exact(missing_factor=float(enough / self.context)).means(
+                    "ratio of that context length to the given one"
+                ),
                 exact(scalar_step=steps.best, distance=abs(steps.best - 1)).means(
-                    "the best multiple of Sigma^-1 and its distance from Sigma^-1: what c would have to cover"
+                    scalar_step="best multiple of Sigma^-1",
+                    distance="its distance from Sigma^-1, which c would have to cover",
                 ),
             ],
             Control("c at four times the context that is needed: it must be below 1", beyond, beyond < 1),

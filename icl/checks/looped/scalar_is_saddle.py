@@ -50,13 +50,16 @@ class ScalarIsSaddle(LoopedSettings):
                 exact(curvature=downward)
                 .means("coefficient of b^2 along an antisymmetric matrix of norm 1, over the risk")
                 .judged(VERDICTS[steps.curvature_sign()], "<", 0.0, SOURCE),
-                exact(symmetric_curvature=upward).means("the same along a symmetric matrix of trace 0"),
+                exact(symmetric_curvature=upward).means(
+                    "coefficient of h^2 along a symmetric matrix of trace 0, over the risk"
+                ),
                 exact(scalar_step=steps.best, scalar_risk=steps.least_risk).means(
-                    "the best multiple, in whitened coordinates, and its risk"
+                    scalar_step="best multiple, in whitened coordinates",
+                    scalar_risk="risk of the best multiple",
                 ),
                 exact(first_context=first).means(f"least context length up to {self.most} with a saddle"),
                 exact(saddle_from_there_on=first is not None and len(saddles) == self.most + 1 - first).means(
-                    "whether every longer context up to there has one, too"
+                    "truth value of: every longer context up to there has a saddle, too"
                 ),
             ],
             Control(

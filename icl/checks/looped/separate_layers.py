@@ -54,12 +54,15 @@ class SeparateLayers(LoopedSettings):
         return finding(
             [
                 searched(lowest_excess=lowest)
-                .means("least risk found over all separate layers, over that of the best multiples, less 1")
+                .means(
+                    "least risk found over all separate layers, relative to that of the best multiples, "
+                    "less 1"
+                )
                 .judged(
                     "fails" if lowest < -ROUNDING_OF_SEARCH else "undecided", ">", -ROUNDING_OF_SEARCH, SOURCE
                 ),
                 searched(starts_that_end_there=sum(end < REACHED for end in ends)).means(
-                    "how many of the starts end within 10^-6 of it"
+                    "number of starts that end within 10^-6 of the best multiples"
                 ),
                 exact(separate_risk=least).means("least risk of L multiples of Sigma^-1, in closed form"),
                 exact(scalar_risk=self.steps.least_risk).means("least risk of L equal multiples"),

@@ -44,9 +44,11 @@ class SymmetricOptimumIsScalar(LoopedSettings):
             [
                 *(self._certificate() if self.dim == 2 else self._search()),
                 exact(local_roots=real_roots(curvature)).means(
-                    "real roots in a of the coefficient of h^2 at a I, in this dimension"
+                    "number of real roots in a of the coefficient of h^2 at a I, in this dimension"
                 ),
-                exact(local_is_positive=is_positive(curvature)).means("whether that coefficient is positive"),
+                exact(local_is_positive=is_positive(curvature)).means(
+                    "truth value of: that coefficient is positive"
+                ),
                 exact(scalar_risk=self.steps.least_risk).means("least risk of a multiple of Sigma^-1"),
             ],
             self._control(),
@@ -63,7 +65,7 @@ class SymmetricOptimumIsScalar(LoopedSettings):
         verdict = "holds" if symmetric_best_is_scalar(plane) else "undecided"
         return [
             exact(real_roots=sum(roots))
-            .means("real roots in a of the coefficients of h^2, h^4, ... of f(a I + h H)")
+            .means("number of real roots in a of the coefficients of h^2, h^4, ... of f(a I + h H)")
             .judged(verdict, "<", 0.0, SOURCE),
         ]
 
@@ -94,7 +96,7 @@ class SymmetricOptimumIsScalar(LoopedSettings):
             )
             .judged("fails" if gain > half_width else "undecided", ">", 0.0, HELD_OUT),
             sampled(spread=float(spread[-1] / spread[0] - 1)).means(
-                "its largest eigenvalue over its least, less 1: what the draws of the search leave"
+                "largest eigenvalue of that matrix over the least, less 1, due to the draws of the search"
             ),
         ]
 

@@ -67,7 +67,8 @@ def paths_error(A_DD: Array, law: LinearRegressionLaw, layers: int, seed: int) -
     return (
         tried(paths_error=worst)
         .means(
-            "attention over tokens of Sigma against the whitened formula, relative to the sum of all terms"
+            "largest difference of attention over tokens of Sigma from the whitened formula, relative to "
+            "its terms"
         )
         .at_most(bound, SOURCE, otherwise="undecided")
     )
