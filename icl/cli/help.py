@@ -32,7 +32,8 @@ EXAMPLES = {
     "figure": [
         "icl figure figure=ahn/fig1",
         "icl figure figure=ahn/all scale=smoke",
-        "icl figure figure=ahn/fig3 figure.experiment.context=20",
+        "icl figure figure=ahn/fig1 figure.experiment.layers=2",
+        "icl figure figure=ahn/fig1 figure.style=my.mplstyle figure.width=3.3 'figure.formats=[pdf]'",
     ],
     "reproduce": ["icl reproduce scale=smoke", "icl reproduce 'only=[ahn]'"],
     "report": ["icl report", "icl report scale=smoke 'only=[ahn]'"],

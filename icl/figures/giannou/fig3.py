@@ -37,7 +37,7 @@ class Fig3(outputs.Outputs):
                 exact(arrays["text_share"]).above(SHARE, f"share above {SHARE:.0%}, by quadrature"),
                 expected="fails",
                 trained=False,
-                remarks=["N(0, I), which the published code draws, never comes to 14.9."],
+                remarks=["N(0, I), which the published code draws, never reaches 14.9."],
             ),
             _between(arrays),
             _clip(arrays),

@@ -94,7 +94,7 @@ class Fig3(Drawing):
                 whose="project",
             ),
             Claim.of(
-                "exact descent from a random matrix comes to the minimum, from a multiple of I it does not",
+                "exact descent converges to the minimum from a random matrix, and not from a multiple of I",
                 {"from random": float(arrays["random_risk_T"][-1]), "from a multiple": stuck},
                 all_of(
                     "within 1 % of the minimum, and not below the saddle",

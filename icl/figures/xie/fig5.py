@@ -1,4 +1,4 @@
-"""Figure 5 of xie: y_q-LSA comes to one step of gradient descent, by its risk and by what it predicts."""
+"""Figure 5 of xie: y_q-LSA against one step of gradient descent, by risk and by predictions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _to_zero(what: str, aligned: Mapping[str, np.ndarray]) -> Claim:
 
 def _cosine(cosine_RS: np.ndarray) -> Claim:
     return Claim.of(
-        "the gradients come to point the same way: cosine 1",
+        "the gradients align: their cosine ends at 1",
         {"at the start": float(cosine_RS[:, 0].mean()), "least at the end": float(cosine_RS[:, -1].min())},
         sampled(cosine_RS[:, -1].min()).above(COSINE, f"mean over the prompts above {COSINE} in every seed"),
     )

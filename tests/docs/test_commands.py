@@ -1,0 +1,28 @@
+"""Tests of command lines in the docs and in the help: they can be pasted into bash and zsh."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from icl.cli.help import EXAMPLES
+from icl.cli.runs import USAGE
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean|bench) \S*=")
+
+
+def commands() -> Iterator[str]:
+    """Yield every line that begins with icl, without its comment."""
+    texts = [page.read_text("utf-8") for page in PAGES]
+    texts += [USAGE, *("\n".join(examples) for examples in EXAMPLES.values())]
+    for line in (line.strip() for text in texts for line in text.splitlines()):
+        if COMMAND.match(line):
+            yield line.partition(" #")[0]
+
+
+def test_brackets_and_globs_are_quoted() -> None:
+    lines = list(commands())
+    assert len(lines) > 80 and any("'seeds=[0,1]'" in line for line in lines)
+    unquoted = (re.sub(r"'[^']*'|\"[^\"]*\"", "", line) for line in lines)
+    assert not [line for line in unquoted if re.search(r"[\[\]()*?<>]", line)]
