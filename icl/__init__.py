@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from icl.events import Listener
     from icl.jobs.stored.run_list import RunList
-    from icl.notebook import ResultDict
+    from icl.notebook import FigureDict, ResultDict
     from icl.runs.sweeps import Table
     from icl.training.load import TrainedRun
 
@@ -80,11 +80,15 @@ def figure(
     config_dir: Folder | None = None,
     on_event: Listener | None = None,
     **settings: Any,
-) -> ResultDict:
-    """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts."""
+) -> FigureDict:
+    """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts.
+
+    `.figure` of it is a matplotlib Figure, `.data` a list of rows of everything drawn, of every seed, and
+    `.data.to_pandas()` a DataFrame: `icl.figure("ahn/fig1", width=3.3, **{"experiment.layers": 2}).figure`.
+    """
     from icl.api import run
 
-    return run("figure", name, settings, outputs, config_dir, on_event)
+    return run("figure", name, settings, outputs, config_dir, on_event)  # type: ignore[return-value]
 
 
 def reproduce(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -17,9 +18,10 @@ from icl.errors import InputError
 from icl.events import Listener, quiet
 from icl.jobs.execution import reproduce
 from icl.jobs.requests.check import CheckRequest
+from icl.jobs.requests.figure import FigureRequest
 from icl.jobs.requests.parse import parse
 from icl.jobs.requests.request import run_request
-from icl.notebook import ResultDict
+from icl.notebook import FigureDict, ResultDict
 
 Folder = str | PathLike[str]
 _COMMON = ("scale", "force", "logger", "verbose")
@@ -45,7 +47,10 @@ def run(
     session = replace(session, on_event=on_event or quiet)
     if outputs is None and isinstance(request, CheckRequest):
         return ResultDict(request.measure(session))
-    return ResultDict(run_request(request, session))
+    document = run_request(request, session)
+    if isinstance(request, FigureRequest):
+        return FigureDict(document, partial(request.draw, session), partial(request.data, session))
+    return ResultDict(document)
 
 
 def run_all(

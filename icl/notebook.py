@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icl.runs.metric_kinds import kind_of
 from icl.text import brief, control_sentence, measurement, numbers
 from icl.verdicts import KINDS, error_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from icl.runs.sweeps import Table
 
 _COLOURS = {"holds": "#1a7f37", "fails": "#b35900", "undecided": "#666666"}
 
@@ -20,6 +26,25 @@ class ResultDict(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         return "".join(_html(self))
+
+
+class FigureDict(ResultDict):
+    """The document of a figure, with `.figure`, a matplotlib Figure, and `.data`, a row for each seed and
+    point drawn (`.data.to_pandas()` makes a DataFrame)."""
+
+    def __init__(
+        self, document: Mapping[str, Any], draw: Callable[[], Figure], data: Callable[[], Table]
+    ) -> None:
+        super().__init__(document)
+        self._draw, self._data = draw, data
+
+    @functools.cached_property
+    def figure(self) -> Figure:
+        return self._draw()
+
+    @functools.cached_property
+    def data(self) -> Table:
+        return self._data()
 
 
 def _html(document: Mapping[str, Any]) -> Iterator[str]:
@@ -58,7 +83,7 @@ def _check(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _figure(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"<p><b>{escape(document['figure'])}</b> at {escape(document['scale'])}</p>"
-    picture = Path(document["files"]["png"])
+    picture = Path(document["files"].get("png", ""))
     if picture.is_file():
         data = base64.b64encode(picture.read_bytes()).decode()
         yield f'<img alt="{escape(document["figure"])}" src="data:image/png;base64,{data}">'

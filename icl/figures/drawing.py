@@ -14,6 +14,7 @@ from icl.figures.legends import settle
 from icl.figures.style import PANEL, new_figure, rc
 from icl.look import current
 from icl.runs.record import RunRecord
+from icl.runs.sweeps import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,6 +142,13 @@ class Drawing(ABC):
             self.decorate(by_panel, records)
             settle(figure)
         return figure
+
+    def data(self, records: Records) -> Table:
+        """Return everything drawn, one value a row: panel, curve in plain words, seed, x, y, low, high."""
+        seeds: Sequence[int] = next(
+            (record.run["seeds"] for record in records.values() if record.run["seeds"]), []
+        )
+        return Table(row for item in self.items(records) for row in item.data(seeds))
 
     def table(self, records: Records) -> Rows:
         """Return everything drawn, for the CSV beside the picture: one value a row."""

@@ -5,6 +5,7 @@ S (or R) seeds, T (or X) points, Q quantiles, I and J rows and columns of a matr
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from icl.figures.style import EXACT, band, exact_line, heatmap
 from icl.runs.record import RunRecord
 
 Rows = list[dict[str, Any]]
+_SYMBOLS = {"pm": "+-", "langle": "<", "rangle": ">", "ell": "l"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,28 @@ class Item(ABC):
     def rows(self) -> Rows:
         """Return it for the CSV, one value a row; nothing where it is only a mark."""
         return []
+
+    def data(self, seeds: Sequence[int]) -> Rows:
+        """Return it with a row for each seed and point: panel, curve, seed ("" of what has none), x, y."""
+        return [
+            {
+                "panel": row["panel"],
+                "curve": plain(row.get("series", self.series)),
+                "seed": row.get("seed", ""),
+            }
+            | {key: value for key, value in row.items() if key not in ("panel", "series", "seed")}
+            for row in self.rows()
+        ]
+
+    def _by_seed(self, seeds: Sequence[int], x_T: np.ndarray, y_ST: np.ndarray) -> Rows:
+        """Return a row for each seed and point."""
+        names = seeds if len(seeds) == len(y_ST) else range(len(y_ST))
+        of = {"panel": self.panel, "curve": plain(self.series)}
+        return [
+            of | {"seed": seed, "x": x, "y": y}
+            for seed, y_T in zip(names, y_ST.tolist(), strict=True)
+            for x, y in zip(x_T.tolist(), y_T, strict=True)
+        ]
 
     def _points(self, **columns: np.ndarray) -> Rows:
         """Return a row for each point, from columns of one length."""
@@ -57,6 +81,9 @@ class Curve(Item):
     def draw(self, axes: Axes) -> None:
         band(axes, self.x_T, self.y_ST, self.color, self.series, **self.style)
 
+    def data(self, seeds: Sequence[int]) -> Rows:
+        return self._by_seed(seeds, self.x_T, self.y_ST)
+
     def rows(self) -> Rows:
         return self._mean_and_range(self.x_T, self.y_ST, 0)
 
@@ -76,6 +103,9 @@ class Points(Item):
         axes.plot(
             x_XR.ravel(), self.y_XR.ravel(), linestyle="none", color=self.color, label=self.series, **marks
         )
+
+    def data(self, seeds: Sequence[int]) -> Rows:
+        return self._by_seed(seeds, self.x_X, self.y_XR.T)
 
     def rows(self) -> Rows:
         return self._mean_and_range(self.x_X, self.y_XR, 1)
@@ -151,6 +181,20 @@ def draw_items(axes_by_panel: Mapping[str, Axes], items: Iterable[Item]) -> None
 
 def table(items: Iterable[Item]) -> Rows:
     return [row for item in items for row in item.rows()]
+
+
+def plain(label: str) -> str:
+    r"""Return a label without LaTeX: `Sigma^1/2 A_0 Sigma^1/2` of `$\Sigma^{1/2}A_0\Sigma^{1/2}$`."""
+    return re.sub(r"\$([^$]*)\$", lambda formula: _plain(formula[1]), label)
+
+
+def _plain(formula: str) -> str:
+    text = re.sub(r"\\(?:mathcal|mathrm|mathbf)\b", "", formula).replace(r"\|", "|")
+    for command, symbol in _SYMBOLS.items():
+        text = re.sub(rf"\\{command}\b ?", symbol, text)
+    if "\\" in text:
+        text = re.sub(r"(?<=[\w}])(?=[A-Z\\])", " ", text).replace("\\", "")
+    return re.sub(r"[{}]", "", text).strip()
 
 
 def metric(run: RunRecord, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Table(list[Row]):
-    """Rows with the columns of sweep.csv."""
+    """Rows, of sweep.csv or of a figure."""
 
     def to_pandas(self) -> pandas.DataFrame:
         try:

@@ -12,7 +12,7 @@ import icl.figures
 from icl.errors import InputError
 from icl.figures.claims import Claim
 from icl.figures.drawing import Drawing
-from icl.figures.items import Curve, Level, draw_items, metric, table
+from icl.figures.items import Curve, Level, Points, draw_items, metric, plain, table
 from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
 from icl.figures.vector import svg
 from icl.jobs.requests.figure import _claim_document
@@ -79,6 +79,22 @@ def test_the_table_has_what_is_drawn():
     lines = {line.get_label(): line.get_ydata() for line in axes[0, 0].lines}
     assert np.array_equal(lines["blue"], [2.0, 2.0])
     assert set(lines["exact"]) == {0.25}
+
+
+def test_the_data_have_every_seed_and_plain_names():
+    x_T, y_ST = np.array([0, 5]), np.array([[1.0, 4.0], [3.0, 0.0]])
+    curve = Curve("a", r"$\Sigma^{1/2}A_\ell\Sigma^{1/2}$", "#0072B2", x_T, y_ST)
+    points = Points("b", "trained", "#0072B2", x_T, y_ST.T)
+    of = {"panel": "a", "curve": "Sigma^1/2 A_l Sigma^1/2"}
+    rows = [(7, 0, 1.0), (7, 5, 4.0), (3, 0, 3.0), (3, 5, 0.0)]
+    wanted = [of | dict(zip(("seed", "x", "y"), row, strict=True)) for row in rows]
+    assert curve.data([7, 3]) == wanted
+    assert points.data([7, 3]) == [row | {"panel": "b", "curve": "trained"} for row in wanted]
+    assert [row["seed"] for row in curve.data([7])] == [0, 0, 1, 1], "of which no seeds are known"
+    assert Level("a", "exact", 0.25).data([7]) == [{"panel": "a", "curve": "exact", "seed": "", "y": 0.25}]
+    labels = {r"$\|w^*\|^2$ = 4": "|w^*|^2 = 4", "$W_{QK}$, one gauge": "W_QK, one gauge"}
+    labels |= {r"PGD, $\eta_\ell$ per step": "PGD, eta_l per step", r"$\langle w, x\rangle$": "<w, x>"}
+    assert {label: plain(label) for label in labels} == labels
 
 
 def test_every_shipped_figure_is_a_drawing_that_is_drawn_and_saved_in_one_place():

@@ -164,6 +164,9 @@ class PredictorLosses(Item):
             for x, seed, y in zip(x_R, seeds_R, self.y_R.tolist(), strict=True)
         ]
 
+    def data(self, seeds: Sequence[int]) -> Rows:
+        return _as_points(super().data(seeds), self.varied)
+
 
 @dataclass(frozen=True, eq=False)
 class SingleSeeds(PredictorLosses):
@@ -205,6 +208,15 @@ class ExactLosses(Item):
             of | {self.varied: x, "seed": "", "loss": self.losses.exact(self.series, x)}
             for x in self.losses.values
         ]
+
+    def data(self, seeds: Sequence[int]) -> Rows:
+        return _as_points(super().data(seeds), self.varied)
+
+
+def _as_points(rows: Rows, varied: str) -> Rows:
+    """Return rows with what is varied as x and the loss as y."""
+    columns = {varied: "x", "loss": "y"}
+    return [{columns.get(key, key): value for key, value in row.items()} for row in rows]
 
 
 class LossComparison(Drawing):

@@ -40,11 +40,13 @@ from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint, read
 from icl.runs.record import RunRecord
 from icl.runs.store import RunStore
+from icl.runs.sweeps import Table
 from icl.text import brief, outcome
 from icl.verdicts import KINDS, VERDICTS
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
 
     from icl.experiments.runner import Experiment
     from icl.figures.drawing import Drawing
@@ -187,6 +189,18 @@ class FigureRequest:
             "contents": {extension: file_digest(path) for extension, path in files.items()},
         }
         return {**document, "looks": {**document.get("looks", {}), self.look.name: drawn}}
+
+    def _records(self, session: Session) -> Mapping[str, RunRecord]:
+        return self.experiment.records(FigureRunner(self.scale, session))
+
+    def draw(self, session: Session) -> Figure:
+        """Draw the figure from its records, which are there, without writing it."""
+        with drawn_as(self.look):
+            return self.drawing.draw(self._records(session))
+
+    def data(self, session: Session) -> Table:
+        """Return everything that is drawn, of every seed."""
+        return self.drawing.data(self._records(session))
 
     def _draw(
         self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
