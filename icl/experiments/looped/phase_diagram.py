@@ -20,7 +20,7 @@ from icl.experiments.runner import Runner
 from icl.progress import track
 from icl.random import generator
 from icl.runs.record import RunRecord
-from icl.tasks.wishart import draw_wishart
+from icl.tasks.tilted import draw_tilted
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import MAX_LAYERS
 from icl.theory.looped.weighted import WeightedRisk
@@ -71,8 +71,8 @@ class PhaseDiagram:
             other, half_width = 0.0, 0.0
         else:
             count = self.draws // dim**2
-            G_JDD = draw_wishart(generator(self.seed, "eval", layers), context, dim, count) / context
-            plain = WeightedRisk(G_JDD, np.full(count, 1 / count), layers)
-            other, half_width = held_out_gain(found.A_DD, steps, plain)
+            G_JDD, weight_J = draw_tilted(generator(self.seed, "eval", layers), context, dim, count)
+            others = WeightedRisk(G_JDD, weight_J / count, layers)  # of another mixture than the search's
+            other, half_width = held_out_gain(found.A_DD, steps, others)
         at = (steps.curvature_sign(), steps.least_risk, found.a, float(found.b.max()))
         return (found.gain, found.half_width, other, half_width, *at)

@@ -64,7 +64,7 @@ class Fig2(Drawing):
             ),
             *self._wider(gain, half, plane),
             Claim.of(
-                "every cell agrees with a value found in another way: rationals at d = 2, plain draws beyond",
+                "every cell agrees with a value found in another way: rationals at d = 2, other draws beyond",
                 {"largest difference": float(off.max()), "cells": int(off.size)},
                 sampled(off - allowed).at_most(
                     0.0, "both 99.9 % intervals, and 10^-6 for the rounded weights"
