@@ -75,11 +75,10 @@ class Loops:
         Sigma is whitened."""
         rule, Sigma_DD = PlaneRisk(steps.context, steps.layers).rule, np.diag(self.eigenvalues)
         top = 4 * steps.best / min(self.eigenvalues)
-        return float(
-            minimize_scalar(
-                lambda a: np.log(rule.value(a * Sigma_DD)), bounds=(0, top), options={"xatol": 1e-10}
-            ).fun
+        found = minimize_scalar(
+            lambda a: np.log(rule.value(a * Sigma_DD)), bounds=(0, top), options={"xatol": 1e-10}
         )
+        return float(np.exp(found.fun))
 
 
 def rational_risk(steps: EqualSteps, found: Rotation) -> float:
