@@ -10,6 +10,7 @@ import threading
 import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,9 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
     document = icl.check("ahn/lemma1", samples=4)
     html = document._repr_html_()
     assert "holds" in html and "max_error" in html and " &lt; " in html and json.loads(json.dumps(document))
+    for told in (document["sentence"], document["control_sentence"], *document["meanings"].values()):
+        assert escape(told) in html
+    assert document["record"] is None and document["inputs"] == [], "nothing is stored and no file given"
     document["claim"], document["verdict"] = "<script>", "fails"
     assert "&lt;script&gt;" in document._repr_html_() and "expected: holds" in document._repr_html_()
     figure = icl.figure("giannou/fig1", outputs=outputs, scale="smoke")
