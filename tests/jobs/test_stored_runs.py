@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from icl.jobs.stored import stored_runs
+from icl.jobs.stored.sweep_status import title
 from icl.runs.sweeps import StoredSweep, SweptJob
 from tests.records import write_sealed
 
@@ -52,6 +53,19 @@ def test_of_many_the_newest_and_of_a_sweep_the_best(tmp_path: Path, monkeypatch:
     shown = [run.name for run in sweep.configurations]
     assert shown == ["optimizer.lr=1.0", "optimizer.lr=2.0"] and sweep.more == 1
     assert stored_runs.stored_runs_for_report(tmp_path, sweep.members)[:2] == ([], 0)
+
+
+def test_a_sweep_is_named_by_what_is_swept() -> None:
+    def named(*jobs: str, name: str = "") -> str:
+        swept = tuple(SweptJob(tuple(job.split()), "ahn/theorem3", f"{i:012x}") for i, job in enumerate(jobs))
+        return title(StoredSweep(Path("sweeps") / ("a" * 12), "train", swept, name=name))
+
+    assert (
+        named("optimizer.lr=1 task.context=4", "optimizer.lr=2 task.context=5") == "ahn/theorem3 over lr, n"
+    )
+    assert named("seed=0", "seed=1") == "ahn/theorem3 over seed"
+    assert named("experiment=ahn/theorem3 optimizer.lr=1") == "ahn/theorem3"
+    assert named("seed=0", "seed=1", name="mine") == "mine" and named() == "train"
 
 
 def test_a_sweep_with_its_best_and_its_members(tmp_path: Path) -> None:

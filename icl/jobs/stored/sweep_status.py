@@ -76,8 +76,8 @@ def title(stored: StoredSweep) -> str:
     if stored.name:
         return stored.name
     ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
-    keys = ", ".join(short_keys(stored.keys).values())
-    return f"{ids} over {keys or 'seeds'}" if ids else stored.folder.name
+    keys = ", ".join(short_keys(stored.keys).values()) or "seed"
+    return f"{ids} over {keys}" if ids and len(stored.jobs) > 1 else ids or stored.kind
 
 
 def sweep_document(stored: StoredSweep, outcomes: Sequence[Outcome], best_by: Sequence[str] = ()) -> Document:
