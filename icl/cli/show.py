@@ -64,9 +64,14 @@ def checks(documents: Sequence[Mapping[str, Any]]) -> None:
         table.add_row(d["check"], coloured(d), inequality(relation(d["measured"], d["bound"])), seconds)
     console.print(table, highlight=False)
     for d in documents:
-        if d["verdict"] != d["expected"]:
-            text = f"{d['check']}: {d['sentence']} Expected: {d['expected']}."
-            console.print(_indented(text, 0), style="red")
+        _unexpected(console, d)
+
+
+def _unexpected(console: Any, document: Mapping[str, Any]) -> None:
+    """Print the sentence of a check whose verdict is other than expected."""
+    if document["verdict"] != document["expected"]:
+        text = f"{document['check']}: {document['sentence']} Expected: {document['expected']}."
+        console.print(_indented(text, 0), style="red")
 
 
 def headed(padding: tuple[int, int] | tuple[int, int, int, int]) -> Any:
@@ -213,10 +218,11 @@ def reproduced(document: Mapping[str, Any]) -> None:
     for what, found in (("checks", counted), (f"claims of {len(document['figures'])} figures", claims)):
         if found:
             console.print(f"{len(found)} {what}: {totals([claim for claim, _ in found])}", highlight=False)
-    for claim, id in [*counted, *claims]:
+    for check, _ in counted:
+        _unexpected(console, check)
+    for claim, id in claims:
         if claim["verdict"] != claim["expected"]:
-            measured = measurement(claim) if isinstance(claim["bound"], Mapping) else _of_claim(claim)
-            text = f"{id}: {outcome(claim)}: {claim['claim']}: {measured}"
+            text = f"{id}: {outcome(claim)}: {claim['claim']}: {_of_claim(claim)}"
             console.print(_indented(text, 0), style="red")
     is_smoke = any(figure["scale"] == "smoke" for figure in document["figures"])
     if is_smoke and any(claim["verdict"] == "undecided" for claim, _ in claims):

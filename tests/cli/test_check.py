@@ -292,6 +292,16 @@ def test_a_table_of_checks_is_readable(
     assert columns == 80 or all("norm_of_it_all -1.2e-100 < 1.23e-10" in row for row in rows)
 
 
+def test_a_reproduction_prints_the_sentences_of_other_verdicts_than_expected(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    checks = [document(), document(verdict="fails", sentence="Theorem 1 fails.")]
+    rest: dict[str, Any] = {"figures": [], "skipped": [], "failures": [], "seconds": 1.0, "report": None}
+    show.reproduced({"checks": checks, **rest})
+    text = capsys.readouterr().out
+    assert "ahn/theorem1: Theorem 1 fails. Expected: holds." in text and "Theorem 1 holds." not in text
+
+
 @pytest.mark.parametrize("columns", [80, 200])
 def test_the_numbers_of_a_check_are_behind_verbose(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
