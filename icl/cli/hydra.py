@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -22,12 +24,15 @@ def show(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> None:
             if flags.hydra_help:
                 hydra.hydra_help(verb, flag_parser(), flags)
             elif flags.cfg:
-                hydra.show_cfg(verb, flags.overrides, flags.cfg, flags.package, flags.resolve)
+                with contextlib.redirect_stderr(io.StringIO()):  # the message of a bad package
+                    hydra.show_cfg(verb, flags.overrides, flags.cfg, flags.package, flags.resolve)
             elif flags.info:
                 hydra.show_info(flags.info, verb, flags.overrides)
             else:
                 hydra.shell_completion(verb, flags.overrides)
         except ValueError as error:
             raise InputError(f"icl {verb}: {error}") from error
-        except SystemExit as error:  # it has printed why
-            raise InputError(f"--package {flags.package}: see icl {verb} --cfg {flags.cfg}") from error
+        except SystemExit as error:
+            raise InputError(
+                f"--package {flags.package}: not in the config (icl {verb} --cfg {flags.cfg} shows it)"
+            ) from error

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, one_of
-from icl.jobs.stored.catalog import KINDS, StoredResult, claim_of, listing, stored_results, target_of
+from icl.jobs.stored.catalog import KINDS, Kind, StoredResult, claim_of, listing, stored_results, target_of
 from icl.verdicts import VERDICTS, joint
 
 
@@ -49,20 +51,27 @@ def _show(document: Mapping[str, Sequence[Mapping[str, Any]]], outputs: Path, co
     print(LEGEND)
     for kind, (name, items) in zip(KINDS, document.items(), strict=True):
         print(f"\n{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
-        found = [stored_results(outputs, kind, item["id"], configs) for item in items]
-        scales = [", ".join(map(_scale, one)) for one in found]
-        titles = [f"{'[own] ' if item['origin'] == 'icl' else ''}{item['title']}" for item in items]
-        rows = [
-            [f"{_mark(one, done=item['done'])} {item['id']}", *([scale] if any(scales) else []), title]
-            for item, one, scale, title in zip(items, found, scales, titles, strict=True)
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        has_room = kind.group == "check" and width >= sum(widths) + 2 * len(widths) + 2 + ROOM
-        for item, row in zip(items, rows, strict=True):
-            claim = claim_of(target_of(kind, item["id"], configs)) if has_room else ""
-            cells = [f"{cell:<{length}}" for cell, length in zip(row, widths, strict=True)]
-            line = f"  {'  '.join([*cells, claim])}".rstrip()
-            print(line if len(line) <= width else f"{line[: width - 3].rsplit(' ', 1)[0].rstrip()} ..")
+        for _, of_paper in groupby(items, itemgetter("paper")):  # columns of a paper have their own widths
+            _show_paper(kind, list(of_paper), outputs, configs, width)
+
+
+def _show_paper(
+    kind: Kind, items: Sequence[Mapping[str, Any]], outputs: Path, configs: ConfigDirs, width: int
+) -> None:
+    found = [stored_results(outputs, kind, item["id"], configs) for item in items]
+    scales = [", ".join(map(_scale, one)) for one in found]
+    titles = [f"{'[own] ' if item['origin'] == 'icl' else ''}{item['title']}" for item in items]
+    rows = [
+        [f"{_mark(one, done=item['done'])} {item['id']}", *([scale] if any(scales) else []), title]
+        for item, one, scale, title in zip(items, found, scales, titles, strict=True)
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    has_room = kind.group == "check" and width >= sum(widths) + 2 * len(widths) + 2 + ROOM
+    for item, row in zip(items, rows, strict=True):
+        claim = claim_of(target_of(kind, item["id"], configs)) if has_room else ""
+        cells = [f"{cell:<{length}}" for cell, length in zip(row, widths, strict=True)]
+        line = f"  {'  '.join([*cells, claim])}".rstrip()
+        print(line if len(line) <= width else f"{line[: width - 3].rsplit(' ', 1)[0].rstrip()} ..")
 
 
 def _mark(found: Sequence[StoredResult], *, done: bool) -> str:

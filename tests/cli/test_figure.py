@@ -41,9 +41,9 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
     listed = icl("list", "format=json").json["figures"]
     assert [item["done"] for item in listed if item["id"] == "lds/fig3"] == [True]
     text = icl(*FIG3[:3])
-    assert (text.code, text.out.count("  undecided\n")) == (0, 0)
+    assert (text.code, text.out.count("  undecided")) == (0, 1)
     assert "lds/fig3 at smoke (found): 2 undecided" in text.out and "undecided is expected at" in text.out
-    assert icl(*FIG3[:3], "verbose=true").out.count("  undecided\n") == 2
+    assert icl(*FIG3[:3], "verbose=true").out.count("  undecided (training at scale=smoke") == 2
 
     # A copy answers with its own files, also where the runs are looked for anew, with these configs.
     copy = shutil.move(outputs, tmp_path / "copy")

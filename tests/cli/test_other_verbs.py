@@ -52,7 +52,7 @@ def test_help_names_every_verb_and_the_settings_of_a_check(capsys: pytest.Captur
     assert all(f"  {verb} " in text for verb in VERBS)
     assert main(["check", "check=xie/theorem1", "scale=smoke", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "The least ICL risk of multi-head LSA is the same for every number of heads H >= d + 1." in text
+    assert "The least risk of multi-head LSA is the same for every number of heads H >= d + 1." in text
     assert "check.restarts=1 random starts for each number of heads below dim" in text and "${" not in text
 
 
@@ -71,10 +71,10 @@ def test_list(icl: Run, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     text = icl("list").out
     assert "\u2713 ahn/lemma1" in text and "own settings" in text and "x ahn/theorem3" in text
     assert "Lemma 1: the forward" in text and all(len(line) <= 80 for line in text.splitlines())
-    assert "[own] Attention without a mask" in text and "The forward pass of eq. (8)" not in text
+    assert "[own] Scalar layers without a mask" in text and "The forward pass of L layers" not in text
     monkeypatch.setenv("COLUMNS", "160")
     wide = icl("list").out
-    assert "The forward pass of eq. (8)" in wide and max(map(len, wide.splitlines())) in range(140, 161)
+    assert "The forward pass of L layers" in wide and max(map(len, wide.splitlines())) in range(140, 161)
 
 
 def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
