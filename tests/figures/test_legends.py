@@ -32,8 +32,9 @@ def covered(figure: Figure) -> list[str]:
         box = legend.get_window_extent()
         for line in axes.lines:
             x_T, y_T = np.asarray(line.get_transform().transform(line.get_xydata())).T
-            along = np.linspace(0, len(x_T) - 1, 400 * len(x_T))
             at = np.arange(len(x_T))
+            is_drawn = line.get_linestyle() not in ("None", "none", "")  # else only its marks are
+            along = np.linspace(0, len(x_T) - 1, 400 * len(x_T)) if is_drawn else at
             if inside(box, np.interp(along, at, x_T), np.interp(along, at, y_T)):
                 found.append(axes.get_title())
     return found

@@ -25,14 +25,14 @@ class Fig3(Drawing):
         "Training of three layers of the form (11); mean over the seeds and the range between them. "
         "(a), (b): distance of B_0 and B_1 to the multiples of I. (c): risk at the weights, from weighted "
         "prompts that show its tail; the exact risk of the weights projected on the set S of Theorem 4; "
-        "what a fresh batch of the paper's 20,000 plain prompts shows at the same weights. Dashed, the best "
+        "the loss of a fresh batch of the paper's 20,000 plain prompts at the same weights. Dashed, the best "
         "point of S found from many starts; dotted, the least risk any polynomial of that degree could have. "
         "(d)-(f): distance of A_l to the multiples of Sigma^-1 (blue) and of I (red); dashed, Sigma^-1 "
         "itself. (g): the same training on plain prompts, its own loss and the exact risk of its weights "
         "projected on S. The risk is a moment of degree 26 of the prompt's spectrum: rare prompts dominate. "
         "At smoke and laptop scale L-BFGS is run in whitened coordinates on one fixed set of weighted "
-        "prompts; the same on plain prompts ends at a risk that no batch shows (see the claims). Adam on "
-        "fresh plain prompts as in the paper is scale=paper."
+        "prompts; the same on plain prompts ends at a risk far above the loss of a batch (see the claims). "
+        "Adam on fresh plain prompts as in the paper is scale=paper."
     )
 
     def layout_of(self, records: Records) -> Layout:

@@ -17,7 +17,7 @@ class Fig6(LossComparison):
         "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, and OLS of "
         "minimum norm, all on the same contexts. "
         f"{losses.HOW} OLS is 0 for N >= d = 5. Dashed: exact "
-        "values. Grey: the authors' PGD baseline, which sees N - 1 of the N examples and takes one eta from "
+        "values. Grey: the authors' PGD baseline, which uses N - 1 of the N examples and one eta from "
         "a grid of nine; the paper also compares unpaired draws and keeps the best of the last ten "
         "checkpoints, here it is the last one."
     )

@@ -18,7 +18,7 @@ class Fig7(LossComparison):
         "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, all on the same "
         "contexts of 20 examples. "
         f"{losses.HOW} At L = 1 B has no effect and the trained layer is one step of PGD (Theorem 1). "
-        "Dashed: exact values. Grey: the authors' PGD baseline, which sees 19 of the 20 examples and takes "
+        "Dashed: exact values. Grey: the authors' PGD baseline, which uses 19 of the 20 examples and "
         "one eta from a grid of nine; the paper also compares unpaired draws and keeps the best of the last "
         "twenty checkpoints, here it is the last one."
     )
@@ -50,7 +50,7 @@ def _one_layer(comparison: Losses) -> Claim:
     excess = [comparison.difference("trained", "pgd_steps", r) for r in comparison.at(1)]
     verdicts = [interval.below(0.02) for interval in excess]
     return Claim(
-        "At L = 1 the trained layer is as good as one step of PGD, its optimum (Theorem 1)",
+        "At L = 1 the trained layer has the loss of one step of PGD, its optimum (Theorem 1)",
         max(interval.middle for interval in excess),
         f"mean loss on the same contexts less than 2 % above PGD's, {losses.LEVEL:.1%} paired interval",
         joint(verdicts),

@@ -50,10 +50,10 @@ EXACT_LINES = {  # drawn over the means
     "pgd_published": EXACT | {"color": GREY, "linestyle": ":", "label": "PGD as published (exact)"},
 }
 HOW = (
-    "Left: mean over contexts, the paper's test loss, from a weighted draw that shows its tail; right: "
+    "Left: mean over contexts, the paper's test loss, from a weighted sample that includes its tail; right: "
     "median over plain contexts. Lines are medians over seeds, bands their range. Blue: trained on weighted "
-    "prompts, which show the risk's tail; light blue: trained on plain batches as in the paper, but of this "
-    "scale's size, with the mean of each seed as a triangle, or as an arrow beyond the panel."
+    "prompts, which include the risk's tail; light blue: trained on plain batches as in the paper, but of "
+    "this scale's size, with the mean of each seed as a triangle, or as an arrow beyond the panel."
 )
 ZERO = 1e-8  # least squares of N >= d noiseless examples: rounding
 
@@ -335,8 +335,8 @@ def claim_missed_tail(losses: Losses, letter: str, values: Sequence[int]) -> Cla
         x: max(tail_share(losses.on_plain_contexts("plain", r), 1) for r in losses.at(x)) for x in values
     }
     return Claim(
-        "Trained on plain batches of this size, (11) can lose to PGD by the mean: they do not hold the "
-        "prompts that carry it",
+        "Trained on plain batches of this size, (11) can have a larger mean loss than PGD: the batches lack "
+        "the rare prompts that dominate the mean",
         {
             f"{letter}={x}": {
                 "mean over PGD's": float((mean_R / pgd_R)[losses.at(x)].max()),
@@ -359,7 +359,7 @@ def claim_best_search(losses: Losses, letter: str) -> Claim:
     return Claim(
         "PGD's searched step sizes are the best ones: exact risk there against the exact optimum",
         worst,
-        "excess risk from 0 to 2 % (both exact; the search saw a finite draw)",
+        "excess risk from 0 to 2 % (both exact; the search used a finite sample)",
         "holds" if excess_R.min() > -1e-9 and excess_R.max() < 0.02 else "fails",
         whose="project",
         trained=False,
@@ -372,7 +372,7 @@ def claim_overstated_baseline(losses: Losses, letter: str) -> Claim:
     names = ("pgd_published", "pgd_fewer", "pgd_one")
     risks = {x: [losses.exact(name, x) for name in names] for x in losses.values}
     return Claim(
-        "The published PGD baseline overstates PGD's loss: it sees N - 1 of the N examples and takes "
+        "The published PGD baseline overstates PGD's loss: it uses N - 1 of the N examples and "
         "one step size from a coarse grid",
         {
             f"{letter}={x}": f"{theirs:.3f} for {ours:.3f} ({fewer:.3f} by the missing example alone)"
@@ -383,7 +383,7 @@ def claim_overstated_baseline(losses: Losses, letter: str) -> Claim:
         whose="project",
         trained=False,
         remarks=[
-            "The published PGD curve is not PGD's: it sees one example too few and one step size from a "
+            "The published PGD curve is not PGD's: it uses one example too few and one step size from a "
             "coarse grid, which makes its loss up to "
             f"{max(theirs / ours for theirs, _, ours in risks.values()):.2g} times that of the best step."
         ],

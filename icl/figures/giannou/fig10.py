@@ -83,7 +83,7 @@ def _decreasing(numbers: Mapping[str, float]) -> Claim:
             0.0, "minus a lower bound of G, which has the sign of -dh/dx, by interval arithmetic: below 0"
         ),
         trained=False,
-        remarks=["For eps^T Hess g eps = 0, as drawn; with .012 in its place h has a pole at larger x."],
+        remarks=["For eps^T Hess g eps = 0, as plotted; with .012 in its place h has a pole at larger x."],
     )
 
 
@@ -109,7 +109,7 @@ def _constant_decrease(numbers: Mapping[str, float]) -> Claim:
         expected="fails",
         trained=False,
         remarks=[
-            "Drawn is h as it is defined; of the formulas printed for it, giannou/appendixE_1 says more."
+            "The figure plots h as it is defined; check=giannou/appendixE_1 tests the printed formulas."
         ],
     )
 

@@ -25,10 +25,10 @@ class Fig2(Drawing):
         "the published code draws where kappa = 1. (a) No mask, as in the paper: the query token is a term "
         "of its own sum. (b) The query masked. Blue: trained from random weights, in Gram form without "
         "clipping, mean over seeds and their range. Dashed: the best point found of the scalar family A_l, "
-        "B_l ~ I (exact expectation with a mask; fitted and judged on weighted prompts without). Squares: "
-        "training that begins at that point with a little noise, which shows what is reachable and not what "
-        "training finds. Dotted black: a floor below the scalar family without a mask, of any depth. Newton "
-        "is averaged over contexts; dotted, his better start. Red: with LayerNorm, without a mask, over "
+        "B_l ~ I (exact expectation with a mask; fitted and evaluated on weighted prompts without). Squares: "
+        "training that starts at that point with a little noise, which shows what is attainable and not what "
+        "training from random weights attains. Dotted black: a floor below the scalar family without a mask, of any depth. Newton "
+        "is averaged over contexts; dotted, from a better start. Red: with LayerNorm, without a mask, over "
         "tokens, trained."
     )
 
@@ -73,7 +73,7 @@ class Fig2(Drawing):
                 "the authors' start, N(0, I))",
                 trained["unmasked"], known, "transpose", decisive=self.decisive, expected="fails",
                 remarks=[
-                    "The scalar family is a part of LSA: what it reaches is a bound for trained weights.",
+                    "The scalar family is a part of LSA: its least loss is a bound for trained weights.",
                     "Undertrained weights pass through the region between the orders on their way down.",
                 ],
             ),
@@ -142,8 +142,8 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
     fall = best["masked"][MANY - 1].mean / best["masked"][MANY].mean
     return [
         Claim.of(
-            f"after {MANY} layers more layers bring LSA no significant improvement: without a mask, no depth "
-            "of the scalar family gets further (N(0, I))",
+            f"beyond {MANY} layers LSA does not improve significantly: without a mask, no depth of the scalar "
+            "family has a much smaller loss (N(0, I))",
             {
                 f"best of {MANY} layers": at.mean,
                 "floor of any depth": least,
@@ -155,7 +155,7 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
             ),
             trained=False,
             remarks=[
-                "The paper puts it down to training. The query's token in its own sum leaves a floor that "
+                "The paper attributes it to training. The query's token in its own sum leaves a floor that "
                 "no depth removes (check=giannou/mask_floor); with a mask every layer helps.",
                 "The floor is the scalar family's: LSA that begins there goes a little below it.",
             ],
@@ -182,7 +182,7 @@ def _one_layer(arrays: Arrays, best: dict[str, dict[int, Value]]) -> Claim:
         if 1 in best[mask]
     }
     return Claim.of(
-        "one layer, trained from random weights, reaches the best point of the scalar family",
+        "one layer, trained from random weights, attains the loss of the scalar family's best point",
         {name: value for name, (value, _) in excess.items()},
         _numbers_of(excess.values()).below(
             NEAR, f"excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals"
@@ -203,7 +203,7 @@ def _deeper(arrays: Arrays, best: dict[str, dict[int, Value]], decisive: bool) -
     verdict = _numbers_of(excess.values()).below(NEAR).verdict
     return [
         Claim(
-            "deeper stacks, trained from random weights, reach the best point of the scalar family",
+            "deeper stacks, trained from random weights, attain the loss of the scalar family's best point",
             {name: value for name, (value, _) in excess.items()},
             f"excess below {NEAR:.0%} in every seed (largest shown), {LEVEL:.1%} intervals",
             verdict if decisive or verdict == "holds" else "undecided",
@@ -224,8 +224,8 @@ def _started(arrays: Arrays, best: dict[str, dict[int, Value]], depths: list[int
     shown = [pair for key, pair in excess.items() if key.startswith("1 layer")]
     return [
         Claim.of(
-            "one layer that begins at the best point of the scalar family stays there; deeper ones are shown "
-            "for what they reach, below zero where LSA does better than the family",
+            "one layer that starts at the best point of the scalar family keeps its loss; for deeper stacks the "
+            "difference is shown, below zero where LSA improves on the family",
             {name: value for name, (value, _) in excess.items()},
             _numbers_of(shown).below(
                 NEAR,
@@ -239,7 +239,7 @@ def _started(arrays: Arrays, best: dict[str, dict[int, Value]], depths: list[int
 def _layernorm(
     records: Records, trained: dict[int, list[Value]], best: dict[int, Value], decisive: bool
 ) -> list[Claim]:
-    """One layer without it is at its best; deeper ones are held against what is known to be reached."""
+    """One layer without it is at its best; deeper ones are compared with the least loss known."""
     arrays = records["losses_kappa1_layernorm"].weights
     measured, places = {}, []
     for depth in arrays["depths_L"].tolist():

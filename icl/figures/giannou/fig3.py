@@ -17,7 +17,7 @@ class Fig3(outputs.Outputs):
     caption = (
         "Mean output over contexts with one w and one query, of which the first coordinate varies, by layers "
         "and steps; N(0, I), as the published code draws where kappa = 1. Dashed black: the line <w, x>. "
-        "Grey dashed: what holds 99 % of the coordinate under this law, 2.58; the paper's 14.9, the edge of "
+        "Grey dashed: the range of 99 % of the coordinate under this law, 2.58; the paper's 14.9, the edge of "
         "the panels, is far outside. Blue: trained LSA without clipping, mean over seeds and their range. "
         "Purple: the same weights with every entry of every token clipped to +-10 after each layer, here in "
         "the coordinates (x, y, 1), where the published code clips 64 embedded ones."
@@ -37,7 +37,9 @@ class Fig3(outputs.Outputs):
                 exact(arrays["text_share"]).above(SHARE, f"share above {SHARE:.0%}, by quadrature"),
                 expected="fails",
                 trained=False,
-                remarks=["N(0, I), which the published code draws, never reaches 14.9."],
+                remarks=[
+                    "N(0, I), which the published code samples, practically never has a coordinate of 14.9."
+                ],
             ),
             _between(arrays),
             _clip(arrays),

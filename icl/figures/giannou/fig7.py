@@ -33,7 +33,7 @@ FLOOR = 1e-12  # of a mean excess: below is rounding
 
 class Fig7(Drawing):
     caption = (
-        "(a) The regularised logistic loss (3.5) of encoders by depth, and of damped Newton from x = 0, his "
+        "(a) The regularised logistic loss (3.5) of encoders by depth, and of damped Newton from x = 0, its "
         "steps counted as 13 layers each (main text) and as 11 + 2k (appendix). Dashed: the minimum. (b) The "
         "same less the minimum, x the layers of an encoder or the steps of Newton, unscaled. (c) Training "
         "error: the mean squared distance of the output to the minimum's d coordinates, by training step; "

@@ -89,20 +89,20 @@ def claims_at_equal_layers(losses: Arrays) -> list[Claim]:
     if not verdicts:
         return []
     deepest = int(losses["layers_L"].max())
-    compared = "his start x = 0 and his first step" if deepest <= PER_STEP else "his steps"
+    compared = "the start x = 0 and the first step" if deepest <= PER_STEP else "the steps"
     return [
         Claim(
             "within a few layers a trained encoder is nearer to the minimum than damped Newton from x = 0 "
             "whose every step counts as 13 layers (main text) or 11 + 2k (Theorem 5.2)",
             measured,
-            f"loss minus Newton's, read off the line between his steps, below 0: {LEVEL:.0%} Student "
+            f"loss minus Newton's, interpolated between its steps, below 0: {LEVEL:.0%} Student "
             "interval over seeds, every depth up to 13 layers; deeper ones are measured only",
             undecided_if_short(joint(verdicts), losses),
             remarks=[
                 f"With 13 layers a step, {deepest} layers and fewer are compared with {compared}: up to 12 "
-                "layers no step of his is complete. Figure 7's other claims compare as many steps as layers.",
+                "layers no Newton step is complete. Figure 7's other claims compare as many steps as layers.",
                 "13 is 11 + 2k with k = 1, one step of inversion, which leaves the inverse far from exact; a "
-                "k that a Newton step can use only moves his curve to the right.",
+                "k that a Newton step can use only moves the curve to the right.",
                 "The published targets are fitted with the query's own label, which the prompt hides; here "
                 "they are the minimum of the labelled points.",
             ],

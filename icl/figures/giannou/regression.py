@@ -115,7 +115,7 @@ def layernorm_curve(panel: str, records: Records, law: str = "kappa1") -> Curve:
 
 def start_points(panel: str, arrays: Arrays, names: Mapping[int, str]) -> Points:
     y_LR = np.stack([arrays[f"{name}_mean"] for name in names.values()])
-    return Points(panel, "LSA, begun at that point", PURPLE, np.array(list(names)), y_LR, "s")
+    return Points(panel, "LSA, started at that point", PURPLE, np.array(list(names)), y_LR, "s")
 
 
 def label(axes: Axes, title: str, depths: Sequence[int]) -> None:

@@ -50,8 +50,8 @@ class Extra(Drawing):
         "two steps of preconditioned conjugate gradients with preconditioner P^-1 and first direction q of "
         "the best head of pattern (13) (for s = 1, where q = 0, two plain ones: least squares), AR(s) fitted "
         "in context by least squares. Dashed: the exact risk of the best single head. Dotted: the Kalman "
-        "filter given the true system, which no predictor is better than. What has no exact risk is drawn at "
-        "the best head's plus the mean difference to it over the same drawn sequences."
+        "filter given the true system, which no predictor is better than. Predictors without an exact "
+        "risk are plotted at the best head's plus the mean difference to it over the same sequences."
     )
 
     def layout_of(self, records: Records) -> Layout:

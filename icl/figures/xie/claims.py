@@ -81,7 +81,7 @@ def minibatches(
     worst = float(np.max(list(excess.values())))
     return [
         Claim.of(
-            "a few hundred steps on minibatches, as the paper trained, head for the same risks",
+            "a few hundred steps on minibatches, as in the paper, approach the same risks",
             {f"{letter} = {value:g}": float(excess_R.max()) for value, excess_R in excess.items()},
             number(worst).below(SHORT, f"excess below {SHORT:.0%} in every seed (largest shown)"),
         )

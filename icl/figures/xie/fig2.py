@@ -24,8 +24,8 @@ class Fig2(Drawing):
         "by number of heads; mean over the seeds and the range between them. (b) Where every seed ended, the "
         "least risk found with so many heads (alternating least squares), the least risk of any number of "
         "heads (a convex problem) and one step of gradient descent. (c) The same above the least risk of any "
-        f"number of heads; what is below {FLOOR:g} is drawn there. Dotted: a closed form that no weights "
-        "with so many heads can fall below. The paper draws its line at d + 1 heads; d are enough. At laptop "
+        f"number of heads; values below {FLOOR:g} are plotted at it. Dotted: a closed form that no weights "
+        "with so many heads can fall below. The paper's threshold is d + 1 heads; d suffice. At laptop "
         "scale training is on the population risk; the dotted curves of (a) are short runs on fresh tasks "
         "each step, as the paper trained, with fewer steps and a larger rate. The paper's rate and batch "
         "size are not in our copy of its text; those at paper scale are a guess."
@@ -163,7 +163,7 @@ def _beyond(heads_X: np.ndarray, final_XR: np.ndarray, dim: int) -> list[Claim]:
     fewer = float(final_XR[heads_X <= dim].min() / at_XR.mean() - 1) if (heads_X <= dim).any() else np.nan
     return [
         Claim.of(
-            "training with more than d + 1 heads changes nothing",
+            "more than d + 1 heads do not reduce the trained risk",
             {"largest change": change, "best of all runs with fewer": fewer},
             exact(change).below(NEAR, f"within {NEAR:.0%} of d + 1 heads"),
         )

@@ -20,7 +20,7 @@ class Fig4(Drawing):
         "Multi-head linear attention with d + 1 heads, a prior of mean w* = 0 and a fixed guess "
         "y_q = <v, x_q> + b: the final risk above that of one step of gradient descent, for every trained "
         "seed. (a) b = 0; (b) v = 0. Dashed: the least any number of heads allows, 2/(dC + 2) for each unit "
-        "of |v|^2 or b^2. A guess with a bias needs d heads as any other (Theorem 1 of the paper: d + 1). "
+        "of |v|^2 or b^2. A guess with a bias needs d heads, as every guess (Theorem 1 of the paper: d + 1). "
         "The paper's rate and batch size are not in our copy of its text; those at paper scale are a guess."
     )
 

@@ -66,7 +66,7 @@ class Fig5(Drawing):
         gd_X = np.full(len(final_XR), gd)
         return [
             ends_at(
-                "the trained risk is that of one-step GD, whatever the prior mean",
+                "the trained risk is that of one-step GD for every prior mean",
                 final_XR,
                 gd_X,
                 [f"|w*|^2 = {s:g}" for s in arrays["squared_X"]],
@@ -83,7 +83,7 @@ class Fig5(Drawing):
 def _to_zero(what: str, aligned: Mapping[str, np.ndarray]) -> Claim:
     ratio_RS = np.sqrt(aligned[f"{what}_square_RS"] / aligned[f"descent_{what}_R"][:, None])
     return Claim.of(
-        f"the difference of the {what}s goes to 0",
+        f"the difference of the {what}s converges to 0",
         {"at the start": float(ratio_RS[:, 0].mean()), "largest at the end": float(ratio_RS[:, -1].max())},
         sampled(ratio_RS[:, -1].max()).below(
             SMALL,
@@ -109,7 +109,7 @@ def _same(aligned: Mapping[str, np.ndarray], gd: float) -> Claim:
     off_S, width_S = (part_S[seen_S] / excess_S[seen_S] for part_S in (square_S - excess_S, stderr_S))
     limit = quantiles.normal((1 - LEVEL) / 2 / max(int(seen_S.sum()), 1))
     return Claim.of(
-        "(a) and (b) say the same: the mean square of the gradients' difference is the risk above GD's",
+        "(a) and (b) agree: the mean square of the gradients' difference is the risk above GD's",
         {
             "steps compared": int(seen_S.sum()),
             "largest relative difference": float(np.abs(off_S).max()),

@@ -149,16 +149,16 @@ MUTATIONS = [
     ("fig4", "bias_risk_XR", lambda y: y * [[1], [1 - 1e-7], [1]], "below it, by b^2"),
     ("fig2", "best_X", lambda y: np.where(np.arange(len(y)) == DIM - 1, y[DIM - 2], y), "up to d"),
     ("fig1", "one_head_G", lambda y: np.where(np.arange(7) == 1, GD + SLOPE / 8, y), "persistent gap"),
-    ("fig5", "gradient_square_RS", lambda y: y + 0.05 * np.c_[[0, 1]], "the gradients goes"),
-    ("fig5", "gradient_square_RS", lambda y: 1.06 * y, "say the same"),
+    ("fig5", "gradient_square_RS", lambda y: y + 0.05 * np.c_[[0, 1]], "the gradients converges"),
+    ("fig5", "gradient_square_RS", lambda y: 1.06 * y, "(a) and (b) agree"),
     ("fig4", "vector_risk_XR", lambda y: y + 2 * SLOPE * np.c_[[0, 1, 0]], "linear in |v|^2"),
     ("fig4", "bias_risk_XR", lambda y: GD + 1.1 * (y - GD), "linear in b^2"),
     ("fig4", "bias_any_heads_X", lambda y: y + 1e-7, "2 b^2/(dC + 2)"),
-    ("fig5", "risk_XRS", lambda y: 1.02 * y, "whatever the prior mean"),
+    ("fig5", "risk_XRS", lambda y: 1.02 * y, "for every prior mean"),
     ("fig5", "prediction_square_RS", lambda y: y + 0.05, "difference of the predictions"),
     ("fig5", "gradient_square_RS", lambda y: y + 0.05, "difference of the gradients"),
-    ("fig5", "gradient_square_RS", lambda y: 1.2 * y, "say the same"),
-    ("fig5", "cosine_mean_RS", lambda y: y - [[0], [0.02]], "cosine 1"),
+    ("fig5", "gradient_square_RS", lambda y: 1.2 * y, "(a) and (b) agree"),
+    ("fig5", "cosine_mean_RS", lambda y: y - [[0], [0.02]], "their cosine ends"),
 ]
 
 
