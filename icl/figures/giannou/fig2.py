@@ -27,9 +27,9 @@ class Fig2(Drawing):
         "clipping, mean over seeds and their range. Dashed: the best point found of the scalar family A_l, "
         "B_l ~ I (exact expectation with a mask; fitted and evaluated on weighted prompts without). Squares: "
         "training that starts at that point with a little noise, which shows what is attainable and not what "
-        "training from random weights attains. Dotted black: a floor below the scalar family without a mask, of any depth. Newton "
-        "is averaged over contexts; dotted, from a better start. Red: with LayerNorm, without a mask, over "
-        "tokens, trained."
+        "training from random weights attains. Dotted black: a floor below the scalar family without a "
+        "mask, of any depth. Newton is averaged over contexts; dotted, from a better start. Red: with "
+        "LayerNorm, without a mask, over tokens, trained."
     )
 
     layout = Layout("ab", (3.1, 2.5))
@@ -142,8 +142,8 @@ def _levels_off(best: dict[str, dict[int, Value]], known: Arrays, depths: list[i
     fall = best["masked"][MANY - 1].mean / best["masked"][MANY].mean
     return [
         Claim.of(
-            f"beyond {MANY} layers LSA does not improve significantly: without a mask, no depth of the scalar "
-            "family has a much smaller loss (N(0, I))",
+            f"beyond {MANY} layers LSA does not improve significantly: without a mask, no depth of the "
+            "scalar family has a much smaller loss (N(0, I))",
             {
                 f"best of {MANY} layers": at.mean,
                 "floor of any depth": least,
@@ -224,8 +224,8 @@ def _started(arrays: Arrays, best: dict[str, dict[int, Value]], depths: list[int
     shown = [pair for key, pair in excess.items() if key.startswith("1 layer")]
     return [
         Claim.of(
-            "one layer that starts at the best point of the scalar family keeps its loss; for deeper stacks the "
-            "difference is shown, below zero where LSA improves on the family",
+            "one layer that starts at the best point of the scalar family keeps its loss; for deeper stacks "
+            "the difference is shown, below zero where LSA improves on the family",
             {name: value for name, (value, _) in excess.items()},
             _numbers_of(shown).below(
                 NEAR,

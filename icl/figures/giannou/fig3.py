@@ -17,8 +17,8 @@ class Fig3(outputs.Outputs):
     caption = (
         "Mean output over contexts with one w and one query, of which the first coordinate varies, by layers "
         "and steps; N(0, I), as the published code draws where kappa = 1. Dashed black: the line <w, x>. "
-        "Grey dashed: the range of 99 % of the coordinate under this law, 2.58; the paper's 14.9, the edge of "
-        "the panels, is far outside. Blue: trained LSA without clipping, mean over seeds and their range. "
+        "Grey dashed: the range of 99 % of the coordinate under this law, 2.58; the paper's 14.9, the edge "
+        "of the panels, is far outside. Blue: trained LSA without clipping, mean over seeds and their range. "
         "Purple: the same weights with every entry of every token clipped to +-10 after each layer, here in "
         "the coordinates (x, y, 1), where the published code clips 64 embedded ones."
     )

@@ -17,8 +17,8 @@ FEW, MANY = 5, (7, 10, 12)  # layers that the paper compares
 class Fig6(outputs.Outputs):
     caption = (
         "Figure 5 with the query's first coordinate in +-100. Before the read-out LayerNorm gives every "
-        "token the same size, so that the output is bounded for every query: for large queries it cannot follow "
-        "the line. Panels show 1.3 times the line's range."
+        "token the same size, so that the output is bounded for every query: for large queries it cannot "
+        "follow the line. Panels show 1.3 times the line's range."
     )
 
     far = True

@@ -198,8 +198,8 @@ def _supports_at_the_masks(windows: Sequence[Window]) -> Claim:
     """Weights off the masks that are not yet at the best risk may still come to them."""
     off, off_at_the_end, _ = _supports_off(windows)
     return Claim(
-        f"{_names(windows)}: in one gauge and mirror the supports end as the masks, entries below {TOLERANCE:g} of the largest "
-        "being zero",
+        f"{_names(windows)}: in one gauge and mirror the supports end as the masks, entries below "
+        f"{TOLERANCE:g} of the largest being zero",
         _ends(windows, ""),
         f"Jaccard distance 0 in every seed; a seed with another counts if its risk is within {NEAR:.0%} of "
         "the best",
