@@ -61,7 +61,7 @@ class FlowFindsIt(LoopedSettings):
             [
                 tried(median_excess=middle)
                 .means("risk at the end over the least found, less 1, the median over starts")
-                .at_most(NEAR, SOURCE)
+                .at_most(NEAR, SOURCE, otherwise="undecided")
                 .decides_only_if(gained),
                 tried(excesses=ends, rotations=turns).means(
                     excesses="risk at the end over the least found, less 1, by start",

@@ -32,7 +32,7 @@ class SeparateLayers(LoopedSettings):
     """Settings: of LoopedSettings; random `starts`. Beyond d = 2 the risk is exact to three layers."""
 
     layers: int = integer(3, 2, 8)
-    starts: int = search_starts(6)
+    starts: int = search_starts(4)
 
     reference = "statement 6"
     claim = "Layers that may differ have no lower risk than the best multiples of Sigma^-1, a step for each."

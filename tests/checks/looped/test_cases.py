@@ -181,6 +181,10 @@ def test_training_decides_nothing_where_the_rotation_gains_nothing():
     assert noisy["rotation_on_batches"] > 0 == noisy["rotation_on_batches_at_first"]
 
 
+def test_training_that_is_too_short_decides_nothing():
+    assert FlowFindsIt(starts=1, steps_taken=50).measure().verdict == "undecided"
+
+
 def test_whitening_makes_every_sigma_equivalent():
     plain, ill = Gain(2, 20, 3).measure(), Gain(2, 20, 3, **ILL).measure()
     for name in ("gain", "best_risk", "scalar_risk"):
