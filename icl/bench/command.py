@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-NO_LOGGER = ("list", "clean")  # verbs
+NO_LOGGER = ("list", "clean", "runs")  # verbs
 
 
 # A small process between us and the command: what a process is said to have taken at most is never less than

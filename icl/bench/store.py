@@ -26,7 +26,7 @@ from icl.runs.store import RunStore
 RUNS, FEW = 10_000, 100
 RATES = (0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.045, 0.05)
 TRAINED = ("experiment=ahn/theorem3", "scale=smoke")
-SECONDS = {"list": 1.0, "report": 20.0, "train": 60.0, "sweep": 60.0, "clean": 20.0}
+SECONDS = {"list": 1.0, "report": 20.0, "train": 60.0, "sweep": 60.0, "clean": 20.0, "runs": 2.0}
 MORE_KB = 15.0  # of memory, for each run more
 
 
@@ -51,7 +51,8 @@ def _looked_at(outputs: Path, runs: int) -> Iterator[tuple[str, str, Ran]]:
         raise RuntimeError(f"{outputs}: of {runs} jobs {done.document.get('cached')} are known to be done")
     yield "train", f"a sweep of {runs} jobs that are done", done
     yield "sweep", f"icl sweep of {runs} jobs", run_icl("sweep", f"sweep={done.document['sweep']}", where)
-    for verb in ("list", "report", "clean"):
+    yield "runs", f"first icl runs beside {runs} runs", run_icl("runs", where)
+    for verb in ("runs", "list", "report", "clean"):
         yield verb, f"icl {verb} beside {runs} runs", run_icl(verb, where)
 
 

@@ -26,8 +26,9 @@ def test_commands_beside_some_runs(tmp_path: Path, monkeypatch) -> None:
 
     rows = list(store.measured(6, 3))
     assert [row["name"].split(",")[0] for row in rows] == [
-        "a sweep of 6 jobs that are done", "icl sweep of 6 jobs", "icl list beside 6 runs",
-        "icl report beside 6 runs", "icl clean beside 6 runs",
+        "a sweep of 6 jobs that are done", "icl sweep of 6 jobs", "first icl runs beside 6 runs",
+        "icl runs beside 6 runs", "icl list beside 6 runs", "icl report beside 6 runs",
+        "icl clean beside 6 runs",
     ]  # fmt: skip
     # And of the command alone: torch, which this process has loaded, takes more.
     assert all("exit code 0" in row["name"] and 1 < row["peak_mb"] < 200 for row in rows)
