@@ -68,7 +68,7 @@ class StoredRun:
 
     @property
     def stale(self) -> bool | None:
-        """Whether it was made with other code than today's; None where that code is not here."""
+        """True of a run that was made with other code than today's; None where that code is not here."""
         now = current_digest({"code": list(self.code)}, self.path)
         return None if now is None else now != self.digest
 

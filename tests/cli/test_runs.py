@@ -11,6 +11,7 @@ import yaml
 import icl
 from icl.cli import main
 from icl.errors import InputError
+from icl.jobs.stored.run_list import RunList
 from icl.runs import documents
 from icl.runs.code import current_digest
 from icl.runs.index import INDEX
@@ -288,6 +289,7 @@ def test_runs_in_python(tmp_path: Path) -> None:
     found = icl.runs(tmp_path, every=True)
     assert repr(found).splitlines()[:2] == ["2 runs", "<mine/first lr=0.2: done, stale, exact_risk 1>"]
     assert [one.config["optimizer"]["lr"] for one in icl.runs(tmp_path, **{"optimizer.lr": 0.2})] == [0.2]
+    assert repr(RunList([run] * 25)).endswith("exact_risk 1>\n... and 5 older runs")
     with pytest.raises(InputError, match="no run's config has this key"):
         icl.runs(tmp_path, nothing=1)
     table = found.to_pandas()

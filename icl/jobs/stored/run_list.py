@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("experiment", "status", "fingerprint")  # of a run, beside its config
 _WANDB = re.compile(r"(?:offline-)?run-[^-]*-(.+)")
 _NEVER_TYPED = ("logger",)  # groups that no run is chosen by
+_PRINTED = 20  # runs of a list in Python
 _NOTHING = object()  # the value of a key that a run does not have
 
 
@@ -83,7 +84,10 @@ class RunList(list[ListedRun]):
     older = 0
 
     def __repr__(self) -> str:
-        return "\n".join([f"{len(self)} runs", *map(repr, self)])
+        more = [f"... and {len(self) - _PRINTED} older runs"] if len(self) > _PRINTED else []
+        return "\n".join(
+            [f"{len(self)} run{'' if len(self) == 1 else 's'}", *map(repr, self[:_PRINTED]), *more]
+        )
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a row for each run, with a column for each key that differs and for each metric."""
