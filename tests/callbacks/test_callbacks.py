@@ -164,3 +164,21 @@ def test_impossible_settings(make: Any, message: str) -> None:
 def test_a_matrix_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no matrix B \(there are W\)"):
         fit([WeightHeatmaps(1, which=["B"], matrices=matrices)], tmp_path)
+
+
+def rows_of_risks(plain: float, risk: float, error: float) -> list[dict[str, float]]:
+    """Return the last row of one seed, with a risk from a plain batch and from weighted prompts."""
+    errors = {"risk_plain_batch_stderr": error, "risk_estimate_stderr": error}
+    return [{"seed": 3, "risk_plain_batch": plain, "risk_estimate": risk, **errors}]
+
+
+def test_a_risk_that_rare_prompts_dominate_is_said_in_words():
+    callback = CriticalPointGradient(samples=20_000)
+    assert callback.remarks(rows_of_risks(0.385, 4.36e42, 1e41)) == [
+        "seed 3: the population risk is about 4.4e+42 although a batch of 20,000 prompts shows 0.39; rare "
+        "prompts dominate: train.estimator=tilted"
+    ]
+    (little,) = callback.remarks(rows_of_risks(3.4, 3.6, 0.01))
+    assert "rare prompts make the difference" in little
+    assert callback.remarks(rows_of_risks(3.4, 3.6, 0.1)) == []
+    assert callback.remarks([{"seed": 3, "risk_plain_batch": None, "risk_estimate": None}]) == []

@@ -34,6 +34,17 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
     assert all(claim["claim"].replace("|", "\\|") in caption for claim in fig3["claims"])
 
     assert icl(*FIG3).json == fig3 | {"cached": True}
+    style = write(tmp_path / "styles", {"my.mplstyle": "font.size: 9\n"}) / "my.mplstyle"
+    look = [*FIG3, f"figure.style={style}", "figure.width=3.3", "figure.formats=[pdf]"]
+    mine = icl(*look).json
+    assert not mine["cached"] and mine["runs"] == fig3["runs"] and mine["claims"] == fig3["claims"]
+    assert set(mine["files"]) == {"pdf", "csv", "md"} and mine["files"]["pdf"] != fig3["files"]["pdf"]
+    picture = Path(mine["files"]["pdf"]).read_bytes()
+    assert icl(*look).json == mine | {"cached": True}
+    style.write_text("font.size: 11\n")  # another style is not served with the picture of this one
+    assert not icl(*look).json["cached"] and Path(mine["files"]["pdf"]).read_bytes() != picture
+    assert icl(*FIG3).json == fig3 | {"cached": True}, "the shipped picture stays"
+
     files["csv"].write_text("")
     assert not icl(*FIG3).json["cached"]
     assert files["csv"].stat().st_size

@@ -34,7 +34,19 @@ def test_drawn(tiny: Run, icl: Run, outputs: Path) -> None:
         assert len(mine) == 2 and {k: float(point[k]) for k in wanted} == wanted
     map_ = icl("figure", *draw, "x=optimizer.lr", "y=model.layers", "hue=loss").json
     assert map_["files"]["png"] != found.json["files"]["png"] and "means over 2 seeds" in map_["caption"]
+    best = icl("figure", *draw, "x=optimizer.lr", "best_by=model.layers", "figure.formats=[png]").json
+    assert [point["model.layers"] for point in best["best_by"]] == ["1", "2"]
+    for point in best["best_by"]:
+        mine = [r for r in rows if r["model.layers"] == point["model.layers"]]
+        rates = {
+            rate: [r["exact_risk"] for r in mine if r["optimizer.lr"] == rate] for rate in ("0.01", "0.02")
+        }
+        assert point["mean"] == min(sum(risks) / 2 for risks in rates.values())
+    assert set(best["files"]) == {"png", "csv", "md"} and "Band: range over seeds" in best["caption"]
+    told = icl("sweep", f"sweep={swept['sweep']}", "best_by=model.layers", "format=json").json
+    assert [row["group"] for row in told["best_by"]] == [{"model.layers": "1"}, {"model.layers": "2"}]
     for wrong, said in (
+        (["best_by=task.dim"], "best_by=task.dim: must be one of optimizer.lr, model.layers"),
         (["x=optimizer.l"], "did you mean optimizer.lr?"),
         (["x=optimizer.lr", "y=exact_rsk"], "did you mean exact_risk?"),
         (["x=optimizer.lr", "hue=layers"], "did you mean model.layers?"),

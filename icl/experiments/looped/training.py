@@ -5,7 +5,7 @@ T steps, D = 2 covariates, R seeds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from icl.checks.looped.support.rotations import best_rotation
 from icl.errors import InputError, whole
 from icl.experiments.looped.loops import KEY
 from icl.experiments.runner import Runner
+from icl.experiments.training import TrainingSettings
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import linear_regression
@@ -21,15 +22,26 @@ from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import PlaneRisk
 from icl.training.load import restored
 
+HALVINGS = 5  # of the learning rate, as at laptop and paper scale
+
 
 class Training:
     """records: `run`, the trained seeds, and `exact`, what they are compared with."""
 
-    def __init__(self, descent_steps: int) -> None:
+    def __init__(
+        self,
+        descent_steps: int,
+        layers: int | None = None,
+        context: int | None = None,
+        seeds: Sequence[int] | None = None,
+        steps: int | None = None,
+        lr: float | None = None,
+    ) -> None:
         self.steps = whole(f"{KEY}.descent_steps", descent_steps, 1)
+        self.training = TrainingSettings(layers, None, context, seeds, steps, lr)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
-        run = runner.train("looped/shared")
+        run = runner.train("looped/shared", self.training.overrides(HALVINGS))
         science = {"of": run.mark, "steps": self.steps, "seeds": run.run["seeds"]}
         return {"run": run, "exact": runner.store("looped/training", science, lambda: self._exact(run))}
 
