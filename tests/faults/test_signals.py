@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from icl.errors import Interrupted
+from icl.jobs.requests.request import SMOKE
 from icl.runs import checkpoint
 from icl.runs.store import RunStore
 from icl.training.interrupts import Interrupts
@@ -66,7 +67,7 @@ def test_while_it_trains(spawn, tmp_path, monkeypatch):
     while not list(tmp_path.glob("outputs/runs/*/*/*/checkpoints/*.pt")) and process.poll() is None:
         time.sleep(0.005)
     process.send_signal(signal.SIGTERM)
-    assert (process.communicate(), process.returncode) == (("", SAYS), 143)
+    assert (process.communicate(), process.returncode) == (("", f"icl: {SMOKE}\n{SAYS}"), 143)
     (path,) = tmp_path.glob("outputs/runs/ahn/theorem3/*/run.json")
     assert json.loads(path.read_text())["status"] == "interrupted"
 
