@@ -299,7 +299,7 @@ TABLE: dict[str, list[tuple[Callable[..., None], tuple[Any, ...]]]] = {
         *((stopped, (0.6, signum)) for signum in ENDED_BY), (together, (4,)), (held_and_resumed, (0.3,)),
         *((harmed, (0, harm)) for harm in HARMS), (no_room, (4,)),
     ],
-    "sweep": [(stopped, (0.6, signal.SIGKILL)), (stopped, (0.5, signal.SIGINT)), (stopped_twice, (0.2, 0.7))],
+    "sweep": [(stopped, (0.6, signal.SIGKILL)), (stopped_twice, (0.2, 0.7))],
     "vectorized": [
         *((stopped, (at, signal.SIGKILL)) for at in (0.5, 0.95)), (stopped, (0.4, signal.SIGTERM)),
         (stopped_twice, (0.5, 0.4)),

@@ -1,4 +1,4 @@
-"""Tests of jobs in processes of joblib's and submitit's that fail, die, or whose parent is stopped."""
+"""Tests of jobs, in one process or in joblib's and submitit's, that fail, die, or whose parent is stopped."""
 
 import json
 import os
@@ -84,6 +84,7 @@ class Held:
 @pytest.mark.parametrize(
     ("launcher", "signum", "code", "seeds", "begun"),
     [
+        ("basic", signal.SIGINT, 130, "0,1", 1),
         ("joblib", signal.SIGTERM, 143, "0,1", 2),
         ("joblib", signal.SIGKILL, -9, "0", 1),
         ("submitit_local", signal.SIGINT, 130, "0", 1),
