@@ -49,6 +49,8 @@ def settle(figure: Figure) -> None:
             legend.set_in_layout(True)
         wide = [legend.get_window_extent().width for axes, legend in beside if axes.axison]
         figure.set_figwidth(figure.get_figwidth() + max(wide, default=0.0) / figure.dpi)
+        if any(legend.get_window_extent().width > figure.bbox.width for legend in figure.legends):
+            _below(figure, [])  # in fewer columns
     for _ in range(_PASSES):
         figure.draw_without_rendering()
         moved = [_thin(axis) for axes in _visible(figure) for axis in (axes.xaxis, axes.yaxis)]

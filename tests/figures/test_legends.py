@@ -63,6 +63,18 @@ def test_a_legend_without_a_free_place_goes_above_or_below(count: int) -> None:
     assert (axes.get_legend() is None) == (count == 12)
 
 
+def test_a_legend_below_is_no_wider_than_the_figure() -> None:
+    figure, axes = panels(1, 1)
+    lines = [axes[0, 0].plot([0, 1], [0, 1], color=f"C{i}")[0] for i in range(6)]
+    labels = [f"a curve of number {i}" for i in range(6)]
+    (legend,) = [figure.legend(lines, labels, loc="outside lower center", ncols=6)]
+    assert legend.get_window_extent().width > figure.bbox.width
+    settle(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == labels
+    assert legend.get_window_extent().width <= figure.bbox.width
+
+
 def test_a_legend_that_covers_nothing_stays() -> None:
     figure, axes = panels(1, 1)
     axes[0, 0].plot([0, 1], [0, 1], label="a")
