@@ -55,6 +55,16 @@ def test_a_finding_lists_every_number_once_with_its_kind_and_meaning():
         exact(risk=1.0)[0].__class__("risk", 1.0, "guessed")
 
 
+def test_numbers_of_one_kind_have_meanings_by_name():
+    numbers = exact(risk=2.0, gap=0.5, starts=3).means(risk="least risk", gap="difference of the risks")
+    assert [number.meaning for number in numbers] == ["least risk", "difference of the risks", ""]
+    assert [number.meaning for number in numbers.means("all")] == ["all"] * 3
+    found = finding([numbers.at_most(5.0, "rounding")], CONTROL)
+    assert found.bounds.keys() == {"risk", "gap", "starts"} and found.bounds["gap"].of == "gap"
+    with pytest.raises(ValueError, match="means: none of error is measured here"):
+        exact(risk=2.0).means(error="difference")
+
+
 @pytest.mark.parametrize(
     ("bounds", "verdict", "of"),
     [
