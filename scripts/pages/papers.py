@@ -31,8 +31,11 @@ def records(paper: str) -> dict[str, Any]:
 
 
 def short_name(paper: str) -> str:
-    """Return the first author and the year, from the paper's citation, and its name in commands."""
+    """Return the first author and the year, from the paper's citation, and its name in commands; a citation
+    without a comma, such as this project's own, is returned whole."""
     config = yaml.safe_load((ROOT / "conf" / "paper" / f"{paper}.yaml").read_text(encoding="utf-8"))
+    if "," not in config["citation"]:
+        return f"{config['citation']} (`{paper}`)"
     authors, year = config["citation"].split(","), config["citation"].split()[-1]
     return f"{authors[0].split()[-1]} et al. {year} (`{paper}`)"
 
