@@ -13,7 +13,9 @@ from tests.records import write_sealed
 NAMES = ("0" * 12, "1" * 12, "2" * 12)
 
 
-def stored(outputs: Path, name: str, risks: list[float | None], config: dict[str, object]) -> None:
+def stored(
+    outputs: Path, name: str, risks: list[float | None], config: dict[str, object], **more: object
+) -> None:
     folder = outputs / "runs/mine/first" / name
     by_seed = {str(seed): risk for seed, risk in enumerate(risks)}
     run = {
@@ -23,7 +25,7 @@ def stored(outputs: Path, name: str, risks: list[float | None], config: dict[str
         "ended": f"2026-01-0{9 - int(name[0])}T03:04:05+00:00",
         "metrics": {"exact_risk": {"mean": None, "by_seed": by_seed}},
     }
-    write_sealed(folder / "run.json", **run)
+    write_sealed(folder / "run.json", **run, **more)
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 
@@ -38,6 +40,13 @@ def test_runs_with_intervals_and_what_tells_them_apart(tmp_path: Path) -> None:
     assert second.metrics == [], "a seed that diverged is not averaged out"
     (other,), *_ = stored_runs.stored_runs_for_report(tmp_path, {first.place})
     assert other.place == second.place
+
+
+def test_a_run_has_its_warnings_once(tmp_path: Path) -> None:
+    warning = "rare prompts dominate"
+    stored(tmp_path, NAMES[0], [1.0], {"task": {"dim": 5}}, notes=[warning, warning])
+    (found,), *_ = stored_runs.stored_runs_for_report(tmp_path)
+    assert found.warnings == [warning]
 
 
 def test_of_many_the_newest_and_of_a_sweep_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

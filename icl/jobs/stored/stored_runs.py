@@ -46,7 +46,7 @@ def _reported(run: ListedRun, outputs: Path) -> ReportedRun:
         if name in by_name
     ]
     about = (run.status, run.stored.seeds, run.stored.steps or 0, _minute(run.date))
-    warnings = [*([run.stored.why] if run.stored.why else []), *run.stored.notes]
+    warnings = list(dict.fromkeys(text for text in (run.stored.why, *run.stored.notes) if text))
     return ReportedRun(run.name, _relative(run.path, outputs), _with_a_mean(numbers), *about, warnings)
 
 
