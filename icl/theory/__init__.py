@@ -3,6 +3,7 @@
 gaussian, wishart             moments of Gaussian vectors, of Wishart traces
 expected_traces               traces of words in a sample covariance, the risk of eq. (8) to three layers
 quadrature                    Gauss rule of a measure known by exact moments
+plane_rule                    Gauss rule of the sample covariance of two covariates
 quadratic                     one layer: the risk as a quadratic form, its minimum, its best with H heads
 closed_forms                  one layer: ahn's Theorem 1 and eq. (7)
 dynamical_system              moments of random linear dynamical systems, the risk on AR(s) tokens
@@ -17,4 +18,6 @@ ahn.relu_risk                 one layer of ReLU attention, Theorem 5
 xie.initial_guess             saturation by heads, the gap of a prior mean
 lds.value_search              one layer: the best risk with H heads by a search over their values
 giannou.scalar_family         the exact risk of scalar weights without a mask
+looped.plane                  one layer applied L times in two dimensions, in rationals
+looped.equal_steps            the same at a multiple of I, and its curvatures, in any dimension
 """
