@@ -34,6 +34,8 @@ def test_what_is_not_installed_names_its_extra(tiny: Run, monkeypatch: pytest.Mo
 
 
 def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = tiny("--cfg", "job", "-p", "nope")
+    assert (none.code, none.out) == (2, "") and "nope" in none.err
     monkeypatch.setattr(logging.root, "handlers", [])  # Hydra adds its own
     monkeypatch.setattr(logging.root, "level", logging.root.level)
     assert "conf" in tiny("--info", "searchpath").out
