@@ -122,8 +122,8 @@ FOREIGN = {  # what an experiment may say below its defaults, and what is said t
     "a callback of Hydra's": (
         "hydra: {{callbacks: {{x: {popen}}}}}", "hydra.callbacks.x._target_=subprocess.Popen: must be in one",
     ),
-    "a launcher": ("hydra: {{launcher: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: is not"),
-    "a sweeper": ("hydra: {{sweeper: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: is not"),
+    "a launcher": ("hydra: {{launcher: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: must be in"),
+    "a sweeper": ("hydra: {{sweeper: {{_target_: subprocess.Popen}}}}", "subprocess.Popen: must be in"),
     "what a sweeper holds": (
         "hydra: {{sweeper: {{params: {{x: {{_target_: optuna.samplers._cmaes.pickle.loads}}}}}}}}",
         "hydra.sweeper.params.x._target_=optuna.samplers._cmaes.pickle.loads: must be in",

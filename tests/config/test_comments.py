@@ -19,7 +19,11 @@ def test_comments_by_key_where_the_option_is_put_and_the_users_own_win(tmp_path:
     assert found["optimizer.schedule.sizes"] == "one after the other"
     assert found["optimizer.schedule.nested.deep"] == "at the bottom"
     assert "optimizer.schedule.bare" not in found
-    assert found["scale"] == "smoke | laptop | paper" and found["task.guess_bias"] == "b"
+    assert (
+        found["scale"]
+        == ("smoke: seconds, claims about training stay undecided | laptop: minutes | paper: hours")
+        and found["task.guess_bias"] == "b"
+    )
     assert found["train.clip"].startswith("bound on the gradient")
     assert comments.of_option(configs, "schedule", "mine") == "Steps of two sizes"
     assert comments.of_option(configs, "model", "sparse_a").startswith("ahn eq. (8): P = [[0, 0], [0, 1]]")
