@@ -102,12 +102,12 @@ def real(key: str, value: Any, low: float | None = None, *, open_low: bool = Fal
 
 
 def reals(
-    key: str, value: Any, length: int, low: float | None = None, *, open_low: bool = False
+    key: str, value: Any, length: int | None, low: float | None = None, *, open_low: bool = False
 ) -> list[float]:
-    """Return a list of `length` finite floats."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InputError(f"{key}={value}: must be a list of {length} numbers")
-    if len(value) != length:
+    """Return a list of `length` finite floats, or of at least one."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or not (length or value):
+        raise InputError(f"{key}={value}: must be a list of {length or 'at least one'} numbers")
+    if length is not None and len(value) != length:
         raise InputError(f"{key}={list(value)}: has {len(value)} numbers, must have {length}")
     return [real(key, entry, low, open_low=open_low) for entry in value]
 

@@ -63,7 +63,7 @@ def run(repeats: int) -> Iterator[dict[str, Any]]:
 def estimated(plan: Plan, repeats: int, scale: str) -> dict[str, Any]:
     figure = _settings("figure", f"figure={plan.figure}", scale)["figure"]["experiment"]
     own = _settings("train", f"experiment={plan.experiment}", scale)["train"]
-    steps = figure.get(plan.steps, own["steps"])
+    steps = figure.get(plan.steps) or own["steps"]
     depths, seeds = figure[plan.depths], len(figure["seeds"])
     ends = sorted({min(depths), max(depths)})
     _train(plan, scale, ends[0], FEW)  # what a process does once

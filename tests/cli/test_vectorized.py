@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import icl as package
 from icl.jobs.execution import vectorized
 from icl.runs.store import ActiveRun
 from icl.training import loop
+from icl.training.settings import TrainerSettings
 from tests.commands import DIVERGES, Run
 
 Elsewhere = Callable[..., dict[str, Any]]
@@ -223,6 +225,7 @@ def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
     class Request:
         def __init__(self, count: int) -> None:
             self.seeds = range(count)
+            self.parts = SimpleNamespace(trainer=TrainerSettings(accelerator="cpu"))
 
     requests: Any = [Request(count) for count in (2, 2, 2, 7, 1)]
     assert vectorized._chunks(requests, None) == [[0, 1], [2], [3], [4]]  # half of it is five replicas

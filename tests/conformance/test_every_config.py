@@ -23,7 +23,10 @@ from tests.conformance.configs import (
     targets,
 )
 
-REFERENCE = re.compile(r"Theorem|Lemma|Eq|eq|Section|Figure|Proposition|Remark|Corollary|Appendix|Definition")
+REFERENCE = re.compile(
+    "Theorem|Lemma|Eq|eq|Section|Figure|Proposition|Remark|Corollary|Appendix|Definition"
+    "|statement|this project"
+)
 
 
 def the_header_says_the_paper_and_the_place_in_it(config: Config) -> None:

@@ -112,8 +112,8 @@ CHECKS: dict[str, Changes] = {
 FIGURES: dict[str, Changes] = {
     "ahn/fig3": [{"context": 0}, {"starts": 0}, {"batches": 0}],
     "ahn/fig6": [
-        *({"contexts": contexts} for contexts in ([], [4, 4], [0], [1000])),
-        *({"replicas": 0}, {"lr": 0}, {"test_contexts": 0}, {"search_contexts": 0}),
+        *({"context": context} for context in ([], [4, 4], [0], [1000])),
+        *({"seeds": []}, {"lr": 0}, {"test_contexts": 0}, {"search_contexts": 0}),
     ],
     "ahn/fig7": [{"layers": layers} for layers in ([], [0], [5], [2, 2], "12")],
     "giannou/fig2": [{"layers": [1, 1]}, {"layers": [0]}, {"dim": 2, "context": 2}],

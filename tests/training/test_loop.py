@@ -121,7 +121,7 @@ def test_a_draw_in_pieces_trains_the_same(make_plan: Any, name: str, monkeypatch
     monkeypatch.setattr("icl.tasks.law.CACHE_BYTES", 200)
     pieces = train_one(make_plan(name="pieces", **common)).record
     assert_same(whole.weights, 0, {key: array[:1] for key, array in pieces.weights.items()})
-    assert np.allclose(pieces.metrics["loss"], whole.metrics["loss"], rtol=1e-9)
+    assert np.allclose(pieces.metrics["loss"], whole.metrics["loss"], rtol=1e-6)
 
 
 def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_more_steps_go_on_where_fewer_ended(make_plan: Any) -> None:
     ("family", "task", "present"),
     [
         (lambda d: SparseA(d, 2, 0.1), {}, {"exact_risk", "risk_on_s", "gradient_norm_A1", "dist_plain_A1"}),
-        (lambda d: SparseAB(d, 2, 0.1), {}, {"risk_estimate", "dist_B0", "gradient_norm_B0_stderr"}),
+        (lambda d: SparseAB(d, 2, 0.1), {"dim": 3}, {"risk_estimate", "dist_B0", "gradient_norm_B0_stderr"}),
         (lambda d: Full(d, 2, 0.1), {"label_noise": 0.1}, {"risk_estimate_stderr", "gradient_norm_Q1"}),
     ],
 )

@@ -14,7 +14,7 @@ TRAIN: list[tuple[dict[str, Any], str]] = [
     ({"steps_per_batch": 0}, r"train\.steps_per_batch=0"),
     ({"log_every": -1}, r"train\.log_every=-1"),
     ({"estimator": 3}, r"train\.estimator=3: must be a name, such as sampled"),
-    ({"estimator": "population", "batch": 5}, r"train\.batch=5: must be null where train\.estimator=popul"),
+    ({"estimator": "population", "batch": 5}, r"train\.batch=5: must be null: train\.estimator=popul"),
     ({"batch": None}, r"train\.batch=None: must be an integer of at least 1"),
 ]
 

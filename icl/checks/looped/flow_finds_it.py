@@ -18,6 +18,7 @@ from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.numbers import exact, finding, sampled, tried
 from icl.checks.settings import integer, search_starts
 from icl.checks.verdict import Control, Finding
+from icl.errors import real
 from icl.progress import track
 from icl.random import generator
 from icl.tasks.wishart import draw_wishart
@@ -42,6 +43,10 @@ class FlowFindsIt(LoopedSettings):
     claim = (
         "Gradient descent from small random weights ends at a matrix that is better than every scalar one."
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.init_std = real("check.init_std", self.init_std, 0, open_low=True)
 
     def measure(self) -> Finding:
         rule, scalar, best = self.plane.rule, self.steps.least_risk, best_rotation(self.steps, self.seed)

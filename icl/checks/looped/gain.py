@@ -21,7 +21,7 @@ SOURCE = "0: no gain; by certificate at d = 2, by a 99.9 % interval on prompts h
 class Gain(LoopedSettings):
     """Settings: of LoopedSettings; `draws` of the comparison beyond d = 2, times d^2."""
 
-    draws: int = integer(DRAWS, 10_000)
+    draws: int = integer(DRAWS, 10_000, 10**7, "they do not fit in memory")
 
     reference = "statement 3"
     claim = "Some matrix, applied L times, has a lower risk than every multiple of Sigma^-1."

@@ -32,7 +32,7 @@ class MinimiserSymmetric(LoopedSettings):
     """Settings: of LoopedSettings; `draws` of the comparison beyond d = 2, times d^2."""
 
     layers: int = integer(2, 1, 8)
-    draws: int = integer(DRAWS, 10_000)
+    draws: int = integer(DRAWS, 10_000, 10**7, "they do not fit in memory")
 
     reference = "statement 1"
     claim = "The matrix with the least risk, applied L times, is symmetric."

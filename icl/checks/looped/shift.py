@@ -39,8 +39,8 @@ class Shift(LoopedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.scales = reals("check.scales", self.scales, len(self.scales), 0, open_low=True)
-        self.stretches = reals("check.stretches", self.stretches, len(self.stretches), 0, open_low=True)
+        self.scales = reals("check.scales", self.scales, None, 0, open_low=True)
+        self.stretches = reals("check.stretches", self.stretches, None, 0, open_low=True)
 
     def measure(self) -> Finding:
         turned_DD, scalar_DD = best_rotation(self.steps, self.seed).A_DD, self.steps.best * np.eye(2)

@@ -33,7 +33,7 @@ class SymmetricOptimumIsScalar(LoopedSettings):
 
     dim: int = integer(2, 2, 20, "a search on draws takes minutes")
     starts: int = search_starts(4)
-    draws: int = integer(DRAWS, 10_000)
+    draws: int = integer(DRAWS, 10_000, 10**7, "they do not fit in memory")
 
     reference = "statement 4"
     claim = "Of all symmetric matrices, applied L times, a multiple of Sigma^-1 has the least risk."
