@@ -237,6 +237,9 @@ def test_tables_say_what_kind_of_number_was_measured(monkeypatch: pytest.MonkeyP
     timed = {"seconds": 2.0, "machine": "a processor, 2 cores"}
     stored = {"checks": {check[0]: shown | timed}, "figures": {"ahn/fig1": figure | timed}}
     monkeypatch.setattr(tables, "records", lambda paper: stored)
+    stored["checks"][check[0]]["sentence"] = "The lemma holds: the share is 0.1 (sampled, ± 0.02)."
+    assert "The lemma holds: the share is 0.1 (sampled, ± 0.02)." in tables.statements("ahn")
+    del stored["checks"][check[0]]["sentence"]  # as in records from before
     assert "off 0.1 &#60; 0.3 (sampled, ± 0.02)" in tables.statements("ahn")
     assert "| 1 (exact)<br>" in tables.figures("ahn")
     times = tables.times()
