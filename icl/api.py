@@ -35,7 +35,8 @@ def run(
     config_dir: Folder | None = None,
     on_event: Listener | None = None,
 ) -> ResultDict:
-    """One training run, check or figure. `settings` are the verb's; of a check or figure, its own names."""
+    """Run one training run, check or figure. `settings` are the verb's; of a check or figure, its own
+    names."""
     configs = ConfigDirs.of(config_dir)
     group = "experiment" if verb == "train" else verb
     option = f"{group}={configs.one_option(group, name)}"
@@ -59,7 +60,7 @@ def run_all(
     config_dir: Folder | None = None,
     on_event: Listener | None = None,
 ) -> ResultDict:
-    """Every check, every figure, then the report."""
+    """Run every check and every figure, then write the report."""
     configs = ConfigDirs.of(config_dir)
     composed = _composed(configs, "reproduce", [], settings, "", outputs)
     request, session = reproduce.parse(composed, configs)

@@ -58,7 +58,7 @@ def typeset_inequality(compared: Relation) -> str:
 def _distinct(
     left: Any, right: Any, text: Callable[[Any, int], str], digits: Sequence[int]
 ) -> tuple[str, str]:
-    """Both with as many digits as show which is larger: 53.970856 < 54."""
+    """Return both with as many digits as show which is larger: 53.970856 < 54."""
     for count in digits:
         texts = text(left, count), text(right, count)
         if texts[0] != texts[1] or left == right:
@@ -224,8 +224,8 @@ class ShownNumber(NamedTuple):
 
 
 def numbers(document: Mapping[str, Any], digits: int = 4) -> Iterator[ShownNumber]:
-    """Every number of a check that has a value, each with its bound; standard errors and bounds stand with
-    the number that they are of."""
+    """Yield every number of a check that has a value, each with its bound; standard errors and bounds stand
+    with the number that they are of."""
     measured, meanings = document["measured"], document.get("meanings") or {}
     bounds = document.get("bounds") or {document["bound"]["of"]: document["bound"]}
     below = {*map(error_of, measured), *(f"{name}_bound" for name in measured)}

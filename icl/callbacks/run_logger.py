@@ -72,9 +72,9 @@ class RunLoggerCallback:
             self.logger.images(step, f"weights/{name}", [(caption, png)])
 
     def rows(self, rows: Sequence[Row]) -> None:
-        """One step's rows: means, their band (least and greatest seed), means of what is one matrix's, and
-        each seed. What is 0 for all seeds is logged from the first step on where it is not; band and seeds
-        only where seeds differ. Viewers sort by name: means come first, then their band."""
+        """Return one step's rows: means, their band (least and greatest seed), means of what is one matrix's,
+        and each seed. What is 0 for all seeds is logged from the first step on where it is not; band and
+        seeds only where seeds differ. Viewers sort by name: means come first, then their band."""
         scalars: dict[str, float | None] = {}
         for name in rows[0]:
             values = [row.get(name) for row in rows]

@@ -84,7 +84,7 @@ class Weights:
     activation: str = "identity"
 
     def regression(self, statement: str) -> LinearRegressionLaw:
-        """Their law, for a statement on linear regression with Gaussian prompts."""
+        """Return their law, for a statement on linear regression with Gaussian prompts."""
         return linear_regression(self.law, f"check.weights: {statement}")
 
 

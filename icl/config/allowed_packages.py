@@ -1,4 +1,5 @@
-"""Whose classes a config may name: ours, torch's optimizers, Lightning's, and those of packages let in.
+"""Packages whose classes a config may name: ours, torch's optimizers, Lightning's, and those of packages let
+in.
 
 A package is let in by ICL_PACKAGES=mylab, or by installing it where it says in its own pyproject.toml
 

@@ -134,7 +134,7 @@ class SweptPlot:
 
     @property
     def points(self) -> Rows:
-        """One for each configuration: the mean over its seeds, with its interval."""
+        """Return a point for each configuration: the mean over its seeds, with its interval."""
         values: dict[tuple[str, ...], list[float | None]] = {}
         for row in self.rows:
             values.setdefault(tuple(row[key] for key in self.keys), []).append(row.get(self.metric))

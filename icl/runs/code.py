@@ -72,7 +72,7 @@ class Sources:
         return total.hexdigest()[:16]
 
     def closure(self, roots: Iterable[str]) -> dict[str, Path]:
-        """Every module that `roots`, dotted names of classes or modules, reach."""
+        """Return every module that `roots`, dotted names of classes or modules, reach."""
         wanted = sorted(set(roots))
         packages = {"icl", *(root.partition(".")[0] for root in wanted)}
         found: dict[str, Path] = {}
@@ -188,7 +188,7 @@ def _imports(body: Sequence[ast.AST], here: str) -> Iterator[Import]:
 
 
 def _bound(node: ast.Import | ast.ImportFrom, here: str) -> Iterator[tuple[str, Import]]:
-    """Each name an import statement binds, with what it names."""
+    """Yield each name that an import statement binds, with what it names."""
     if isinstance(node, ast.Import):
         yield from ((alias.asname or alias.name, Import(alias.name, None)) for alias in node.names)
         return
@@ -263,7 +263,7 @@ def _digest(roots: tuple[str, ...]) -> str:
 
 
 def targets(*nodes: Any) -> list[str]:
-    """Every `_target_` of nested settings that is ours or the user's own: roots."""
+    """Return every `_target_` of nested settings that is ours or the user's own: roots."""
     found = sorted({name for node in nodes for name in _targets(node)})
     return [name for name in found if name.partition(".")[0] not in _INSTALLED]
 

@@ -1,4 +1,4 @@
-"""Every run below an outputs folder, from OUTPUTS/index where the run's files have not changed since.
+"""List every run below an outputs folder, from OUTPUTS/index where the run's files have not changed since.
 
 The index holds nothing that the runs do not: what does not fit the files of a run, or is damaged, is read
 from the run's folder again. Most runs share most groups of their configs; each is parsed and kept once.

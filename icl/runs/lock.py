@@ -1,4 +1,4 @@
-"""One process at a time on a record, on one machine or on several that share a folder.
+"""Locks: one process at a time on a record, on one machine or on several that share a folder.
 
 The lock is a file that appears with its content in place (hard link), is held by `flock` for the life of
 its process, and is touched every few seconds. It can be taken when both agree that it is free: the kernel

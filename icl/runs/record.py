@@ -54,7 +54,7 @@ class RunRecord:
 
     @functools.cached_property
     def weights(self) -> Mapping[str, np.ndarray]:
-        """Every stored array by name."""
+        """Return every stored array by name."""
         import numpy as np
 
         with np.load(self.path / "weights.npz", allow_pickle=False) as stored:

@@ -205,7 +205,8 @@ class DynamicalSystemLaw(TokenLaw):
         return {"sampled": lambda: _HalfTokens(self) if model.path == "tokens" else _HalfGram(self, model)}
 
     def exact_risk(self, model: Any) -> RiskFunction | None:
-        """One layer of linear attention, any number of heads, in settings (a) and (b) or with a pool."""
+        """Return the risk of one layer of linear attention, any number of heads, in settings (a) and (b) or
+        with a pool."""
         family = model.parametrization
         plain = model.activation == "identity" and family.layers == 1 and family.ends() == (None, None)
         if not plain or self.quadratic_risk is None:

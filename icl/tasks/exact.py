@@ -72,7 +72,8 @@ def _one_layer(law: GaussianPrompts) -> RiskFunction:
 
 
 def _sparse_a(law: GaussianPrompts) -> RiskFunction:
-    """In whitened coordinates, x = root u: A becomes root^T A root, Sigma_w becomes root^T Sigma_w root."""
+    """Evaluate in whitened coordinates, x = root u: A becomes root^T A root, Sigma_w becomes root^T Sigma_w
+    root."""
     root_RDD = law.root_RDD
     Sigma_w_RDD = root_RDD.mT @ law.Sigma_w_RDD @ root_RDD
     identity = torch.eye(law.dim, dtype=torch.float64)

@@ -228,7 +228,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         return DataLoader(self.prompts(), batch_size=None)
 
     def val_dataloader(self) -> DataLoader:
-        """One batch of prompts that training never sees, the same each time."""
+        """Return one batch of prompts that training never sees, the same each time."""
         with torch.inference_mode(False):  # what a law keeps may be differentiated later
             generators = [generator(seed, "eval") for seed in self.seeds]
             draw = make_estimator(self.settings.estimator, self.model, self.law).draw(

@@ -1,4 +1,4 @@
-"""What the page computes, in a browser and in node, against the library at random settings."""
+"""Compare what the page computes, in a browser and in node, with the library at random settings."""
 
 import json
 import shutil

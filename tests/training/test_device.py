@@ -137,7 +137,7 @@ def test_auto_is_cuda_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_prompts_are_pinned_for_a_gpu(make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every tensor of every set, by the thread that draws it."""
+    """Assert it of every tensor of every set, by the thread that draws it."""
     plan, pinned = make_plan(), []
     stream = Ensemble.of_one(plan).stream(build_module(plan), 0)
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: pinned.append(tensor.shape) or tensor)

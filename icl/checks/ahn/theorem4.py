@@ -115,7 +115,7 @@ class Theorem4(CriticalSetSettings):
         return judge_against_minima(weights, self.starts, self.seed, self.samples)
 
     def _directions(self, rng: np.random.Generator) -> orbits.Deviation:
-        """At random points of S of either sign of b, small enough for no term to dwarf the others."""
+        """Measure at random points of S of either sign of b, small enough for no term to dwarf the others."""
         W_RDD, points = orbits.whitened_prompts(self.law, rng, orbits.count(self.law.dim)), []
         largest = float(torch.linalg.eigvalsh(W_RDD).max())
         for _ in range(POINTS):

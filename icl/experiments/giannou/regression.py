@@ -99,7 +99,7 @@ class RegressionSize:
         return sorted(self.layers)
 
     def law(self, law: PromptLaw) -> ConditionedRegressionLaw:
-        """Without the constant: what Newton and the family see."""
+        """Return the law without the constant, which Newton and the family see."""
         return ConditionedRegression(self.dim, self.context, **law.settings, prefix=KEY).law([0])
 
     def train(

@@ -1,4 +1,4 @@
-"""What Figures 1 to 5 of xie ask for: runs of H heads, or of y_q-LSA, at one size, and their exact risks.
+"""Runs that Figures 1 to 5 of xie need: H heads, or of y_q-LSA, at one size, and their exact risks.
 
 Vectors point along (1, ..., 1): at Sigma = I and Sigma_w = I only their lengths and the angle between them
 count, and settings give squared lengths, in which every effect is linear.

@@ -46,7 +46,7 @@ class Fig7(LossComparison):
 
 
 def _one_layer(comparison: Losses) -> Claim:
-    """One step of PGD is the optimum at L = 1, so trained weights can only come close."""
+    """Compare with one step of PGD, the optimum at L = 1, which trained weights can only approach."""
     excess = [comparison.difference("trained", "pgd_steps", r) for r in comparison.at(1)]
     verdicts = [interval.below(0.02) for interval in excess]
     return Claim(

@@ -1,4 +1,4 @@
-"""What Figures 6 and 7 share: the losses of all predictors on the same contexts, compared pair by pair.
+"""Parts that Figures 6 and 7 share: the losses of all predictors on the same contexts, compared pair by pair.
 
 Means over contexts, the paper's measure, are those of a weighted draw (icl.tasks.tilted); medians are over
 the plain contexts in it, every K-th of K components.
@@ -100,7 +100,7 @@ class Losses:
         return self.loss_RC[name][r, :: self.components_R[r]]
 
     def terms(self, name: str, r: int) -> np.ndarray:
-        """Their mean is the mean loss."""
+        """Return terms whose mean is the mean loss."""
         return self.weight_RC[r] * self.loss_RC[name][r]
 
     def medians(self, name: str) -> np.ndarray:
@@ -268,7 +268,7 @@ class LossComparison(Drawing):
 
 
 def compare_means(losses: Losses, name: str, other: str, letter: str, values: Sequence[int]) -> Claim:
-    """On the same contexts the mean loss of `name` is the smaller one, in every replica."""
+    """Claim that the mean loss of `name` is the smaller one on the same contexts, in every replica."""
     by_value = {x: [losses.difference(name, other, r) for r in losses.at(x)] for x in values}
     return Claim(
         f"{SAID[name]} < {SAID[other]} {_at(letter, values)}, mean over the same contexts",

@@ -239,7 +239,8 @@ def _started(arrays: Arrays, best: dict[str, dict[int, Value]], depths: list[int
 def _layernorm(
     records: Records, trained: dict[int, list[Value]], best: dict[int, Value], decisive: bool
 ) -> list[Claim]:
-    """One layer without it is at its best; deeper ones are compared with the least loss known."""
+    """Compare with and without LayerNorm: one layer without it is at its best, deeper ones at the least
+    known."""
     arrays = records["losses_kappa1_layernorm"].weights
     measured, places = {}, []
     for depth in arrays["depths_L"].tolist():

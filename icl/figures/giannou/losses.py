@@ -1,4 +1,5 @@
-"""What Figures 1 and 7 of giannou share: logistic loss of encoders by depth, against damped Newton steps.
+"""Parts that Figures 1 and 7 of giannou share: logistic loss of encoders by depth, against damped Newton
+steps.
 
 R seeds, L depths, T Newton steps from x = 0.
 """
@@ -112,7 +113,7 @@ def claims_at_equal_layers(losses: Arrays) -> list[Claim]:
 
 
 def claims_at_equal_steps(losses: Arrays) -> list[Claim]:
-    """One layer against one step, two against two: nothing is scaled. More steps than these are as good as
+    """Compare one layer with one step, two with two: nothing is scaled. More steps than these are as good as
     the minimum."""
     claims = []
     for depth, words in {1: "one layer", 2: "two layers"}.items():

@@ -1,4 +1,4 @@
-"""What Figures 3 and 4 of giannou share: answers while one coordinate of the query moves.
+"""Parts that Figures 3 and 4 of giannou share: answers while one coordinate of the query moves.
 
 R seeds, K groups of contexts, G values of the coordinate, T steps.
 """

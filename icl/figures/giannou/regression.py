@@ -1,4 +1,5 @@
-"""What Figures 2, 8 and 9 of giannou share: losses by layers beside Newton's by steps, and which is smaller.
+"""Parts that Figures 2, 8 and 9 of giannou share: losses by layers beside Newton's by steps, and which is
+smaller.
 
 R seeds, L depths, T steps.
 """

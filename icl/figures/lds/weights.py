@@ -1,4 +1,4 @@
-"""What Figures 1, 2, 4, 5 and 6 of lds draw and claim: for every window the loss and all seeds' weights.
+"""Panels and claims of Figures 1, 2, 4, 5 and 6 of lds: for every window the loss and all seeds' weights.
 
 R seeds, S steps, K = s query entries, P = s + 1 token width.
 """
@@ -224,7 +224,8 @@ def _supports_elsewhere(windows: Sequence[Window]) -> Claim:
 
 
 def _supports_off(windows: Sequence[Window]) -> tuple[bool, bool, bool]:
-    """In one gauge: is some seed off the masks; one that reached the best risk; have all reached it?"""
+    """Return, in one gauge: is some seed off the masks; one that reached the best risk; have all reached
+    it?"""
     off = np.concatenate([window.off_R("") for window in windows])
     reached = np.concatenate([window.excess_R < NEAR for window in windows])
     return bool(off.any()), bool((off & reached).any()), bool(reached.all())

@@ -40,7 +40,7 @@ KINDS = (
 
 
 class CatalogEntry(NamedTuple):
-    """One thing that there is."""
+    """An entry of the catalog."""
 
     id: str
     paper: str
@@ -65,7 +65,7 @@ def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, obje
 
 
 def entries(group: str, configs: ConfigDirs) -> list[CatalogEntry]:
-    """Every option of a group, shipped or the user's own, which wins."""
+    """Return every option of a group, shipped or the user's own, which wins."""
     found = {}
     for folder in configs.folders:
         for path in sorted((folder / group).rglob("*.yaml")):

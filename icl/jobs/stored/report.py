@@ -86,7 +86,7 @@ def _online(request: ReportRequest, session: Session) -> Any:
 
 
 def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEntry]:
-    """Every check and figure there is, shipped or the user's own, as one that has not run."""
+    """Return every check and figure, shipped or the user's own, as one that has not run."""
     every = [(kind.group, item) for kind in SHOWN for item in catalog.entries(kind.group, configs)]
     chosen = [(group, item) for group, item in every if not request.only or item.paper in request.only]
     return [_blank(group, item, request.scale, configs) for group, item in chosen]

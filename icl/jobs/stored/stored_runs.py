@@ -34,7 +34,7 @@ def stored_runs_for_report(
 
 
 def stored_sweeps_for_report(outputs: Path) -> list[SweptRuns]:
-    """Every sweep; one that cannot be read hides no other."""
+    """Return every sweep; one that cannot be read hides no other."""
     return [sweep for folder in stored_sweeps(outputs) for sweep in _sweep(folder, outputs)]
 
 

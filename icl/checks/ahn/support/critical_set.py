@@ -56,13 +56,13 @@ class Point:
 
     @property
     def stack(self) -> Stack:
-        """Its whitened weights."""
+        """Return the whitened weights."""
         identity = torch.eye(self.law.dim, dtype=torch.float64)
         A_LDD, B_LDD = (torch.tensor(c)[:, None, None] * identity for c in (-self.a_L, self.b_L))
         return A_LDD, B_LDD if len(self.b_L) else None
 
     def scaled(self, factor: float) -> Point:
-        """All A times the factor, beta as it was."""
+        """Return the point with all A times the factor and the same beta."""
         return replace(self, a_L=factor * self.a_L, b_L=self.b_L / factor)
 
     def positive(self) -> Point:

@@ -32,7 +32,8 @@ from icl.theory.distance import distance_to_identity
 
 
 def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, LinearRegressionLaw]]:
-    """Each seed's whitened A and B with its law; weights that the theorem does not speak of are refused."""
+    """Yield each seed's whitened A and B with its law; weights that the theorem does not speak of are
+    refused."""
     require_family(weights, theorem, [family])
     law = weights.regression(theorem)
     whitened_w = law.root_RDD.mT @ law.Sigma_w_RDD @ law.root_RDD

@@ -49,7 +49,7 @@ def judge_layers(weights: Weights, dims: tuple[int, int, str]) -> Finding:
 
 
 def linear_row(layer: LinearLayer, P_PP: Tensor, Q_PP: Tensor) -> dict[str, float]:
-    """One seed's weights, compared with eq. (6)."""
+    """Compare one seed's weights with eq. (6)."""
     risk, gradient_norm = layer.at(P_PP, Q_PP)
     X_DPP = symmetric_products(P_PP, Q_PP)
     claim_DPP = symmetric_products(*layer_of(theorem1_preconditioner(layer.Sigma, layer.context)))
@@ -86,7 +86,7 @@ def judge_relu_layers(weights: Weights) -> Finding:
 
 
 def relu_row(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> dict[str, float]:
-    """One seed's weights, compared with the minimum."""
+    """Compare one seed's weights with the minimum."""
     value = float(risk.value(b_P, A_DD))
     off_identity = torch.stack([distance_to_identity(A_DD), b_P[:-1].norm() / b_P.norm()])
     return {

@@ -64,7 +64,7 @@ def judge_step(weights: Weights) -> Finding:
 
 
 def row_of(law: LinearRegressionLaw, model: YqLSA) -> dict[str, float]:
-    """One seed's weights, compared with the best step."""
+    """Compare one seed's weights with the best step."""
     w_star_D, C = law.mean_RD[0], law.context_R[0]
     step = descent_from(w_star_D, isotropic_step(law.dim, C))
     exact, gd = LayerRisk(law), gd_risk(law.dim, C)
