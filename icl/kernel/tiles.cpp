@@ -30,6 +30,8 @@ struct Matrix {
     Matrix transposed() const { return {at, column, row}; }
 };
 
+// A function that writes to memory copies what it needs of this first: as far as the compiler knows, a vector that is
+// written may be part of it, and it would be read again after each.
 struct Step {
     void (*run)(char* memory, const Step& step);
     Matrix c, a, b, plus;
@@ -97,12 +99,13 @@ struct Tiles {
                 for (int i = 0; i < ROWS; i++) sum[i][j] += left[i] * right;
             }
         }
-        if (step.plus.at < 0) {
+        const Matrix c = step.c, plus = step.plus;
+        if (plus.at < 0) {
             for (int i = 0; i < ROWS; i++)
-                for (int j = 0; j < COLS; j++) at(memory, step.c, i, j) = sum[i][j];
+                for (int j = 0; j < COLS; j++) at(memory, c, i, j) = sum[i][j];
         } else {
             for (int i = 0; i < ROWS; i++)
-                for (int j = 0; j < COLS; j++) at(memory, step.c, i, j) = at(memory, step.plus, i, j) + sum[i][j];
+                for (int j = 0; j < COLS; j++) at(memory, c, i, j) = at(memory, plus, i, j) + sum[i][j];
         }
     }
 
@@ -164,51 +167,65 @@ struct Tiles {
     // c = alpha a, or c + alpha a
     template <bool ADDED>
     static void scaled(char* memory, const Step& step) {
+        const Matrix c = step.c, a = step.a;
+        const int64_t rows = step.rows, cols = step.cols;
         const T alpha = T(step.alpha);
-        for (int64_t i = 0; i < step.rows; i++)
-            for (int64_t j = 0; j < step.cols; j++) {
-                V &c = at(memory, step.c, i, j), part = alpha * at(memory, step.a, i, j);
-                c = ADDED ? c + part : part;
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++) {
+                V &to = at(memory, c, i, j), part = alpha * at(memory, a, i, j);
+                to = ADDED ? to + part : part;
             }
     }
 
     // c = a * b entry by entry, or c + a * b
     template <bool ADDED>
     static void multiplied(char* memory, const Step& step) {
-        for (int64_t i = 0; i < step.rows; i++)
-            for (int64_t j = 0; j < step.cols; j++) {
-                V &c = at(memory, step.c, i, j), part = at(memory, step.a, i, j) * at(memory, step.b, i, j);
-                c = ADDED ? c + part : part;
+        const Matrix c = step.c, a = step.a, b = step.b;
+        const int64_t rows = step.rows, cols = step.cols;
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++) {
+                V &to = at(memory, c, i, j), part = at(memory, a, i, j) * at(memory, b, i, j);
+                to = ADDED ? to + part : part;
             }
     }
 
     static void combined(char* memory, const Step& step) {
+        const Matrix c = step.c, a = step.a, b = step.b;
+        const int64_t rows = step.rows, cols = step.cols;
         const T alpha = T(step.alpha), beta = T(step.beta);
-        for (int64_t i = 0; i < step.rows; i++)
-            for (int64_t j = 0; j < step.cols; j++)
-                at(memory, step.c, i, j) = alpha * at(memory, step.a, i, j) + beta * at(memory, step.b, i, j);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++)
+                at(memory, c, i, j) = alpha * at(memory, a, i, j) + beta * at(memory, b, i, j);
     }
 
     static void row_sums(char* memory, const Step& step) {
-        for (int64_t i = 0; i < step.rows; i++) {
-            V sum = at(memory, step.a, i, 0);
-            for (int64_t j = 1; j < step.cols; j++) sum += at(memory, step.a, i, j);
-            at(memory, step.c, i, 0) = sum;
+        const Matrix c = step.c, a = step.a;
+        const int64_t rows = step.rows, cols = step.cols;
+        for (int64_t i = 0; i < rows; i++) {
+            V sum = at(memory, a, i, 0);
+            for (int64_t j = 1; j < cols; j++) sum += at(memory, a, i, j);
+            at(memory, c, i, 0) = sum;
         }
     }
 
     static void gathered(char* memory, const Step& step) {
-        for (int64_t j = 0; j < step.cols; j++)
-            at(memory, step.c, 0, j) = *(const V*)(memory + step.list[j] * BYTES);
+        V* to = &at(memory, step.c, 0, 0);
+        const int64_t *list = step.list, *end = list + step.cols;
+        while (list < end) *to++ = *(const V*)(memory + *list++ * BYTES);
     }
 
     // The gradients, at step.a, of the slots listed
     static void scattered(char* memory, const Step& step) {
-        for (int64_t j = 0; j < step.cols; j++) *(V*)(memory + step.a.at + step.list[j] * BYTES) += at(memory, step.c, 0, j);
+        const V* from = &at(memory, step.c, 0, 0);
+        char* to = memory + step.a.at;
+        const int64_t *list = step.list, *end = list + step.cols;
+        while (list < end) *(V*)(to + *list++ * BYTES) += *from++;
     }
 
     static void cleared(char* memory, const Step& step) {
-        for (int64_t j = 0; j < step.cols; j++) *(V*)(memory + step.a.at + step.list[j] * BYTES) = V{};
+        char* to = memory + step.a.at;
+        const int64_t *list = step.list, *end = list + step.cols;
+        while (list < end) *(V*)(to + *list++ * BYTES) = V{};
     }
 
     static void entries(Plan& plan, Run run, Matrix c, Matrix a, Matrix b, int64_t rows, int64_t cols, double alpha = 1,
