@@ -27,7 +27,7 @@ from icl.theory.looped.weighted import WeightedRisk
 NEAR = 0.01
 ON_SCALARS = 1e-9  # of |b|: rounding may grow at a saddle
 BATCH, RATE = 500, 0.002
-SOURCE = "1 %: a start that ends so near to the best risk found has found it; at least half must"
+SOURCE = "1 % of the best risk found; a start that ends so near has found it, and at least half must"
 
 
 @dataclass(eq=False)

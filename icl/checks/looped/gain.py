@@ -14,7 +14,7 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.theory.looped.polynomials import value
 
-SOURCE = "0: no gain; by certificate at d = 2, by a 99.9 % interval on prompts held out beyond"
+SOURCE = "no gain; by certificate at d = 2, by a 99.9 % interval on prompts held out beyond"
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from icl.checks.verdict import Control, Finding
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import PlaneRisk
 
-SOURCE = "0: the risk of the best scalar for L loops, as often applied"
+SOURCE = "the risk of the best scalar for L loops, as often applied"
 
 
 @dataclass(eq=False)

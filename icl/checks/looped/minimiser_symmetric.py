@@ -23,7 +23,7 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.theory.looped.polynomials import value
 
-SOURCE = "0: the least risk of a symmetric matrix"
+SOURCE = "the least risk of a symmetric matrix"
 WRONG_STEP = 1.1  # of the best a
 
 

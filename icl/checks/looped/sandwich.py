@@ -14,7 +14,7 @@ from icl.checks.numbers import exact, finding
 from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 
-SOURCE = "1: from there on the left side is no longer positive and the bound excludes nothing near 0"
+SOURCE = "from there on the left side is no longer positive and the bound excludes nothing near 0"
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.polynomials import value
 
 VERDICTS = {-1: "holds", 1: "fails", 0: "undecided"}
-SOURCE = "0, by the sign of a polynomial on a rational interval that has the best a"
+SOURCE = "the sign of a polynomial on a rational interval that has the best a"
 
 
 @dataclass(eq=False)

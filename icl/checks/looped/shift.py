@@ -19,7 +19,7 @@ from icl.checks.verdict import Control, Finding
 from icl.errors import reals
 
 FAR = 2.5  # a scale at which the advantage is gone
-SOURCE = "0: no gain; the least over all scales and stretches"
+SOURCE = "no gain; the least over all scales and stretches"
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ from icl.theory.looped.polynomials import is_positive, real_roots, value
 from icl.theory.looped.weighted import Array
 
 SOURCE = "0 real roots of every coefficient of a power of h^2, and a positive value: Sturm's theorem"
-HELD_OUT = "0: the risk of the best multiple; 99.9 % interval on draws held out"
+HELD_OUT = "the risk of the best multiple; 99.9 % interval on draws held out"
 
 
 @dataclass(eq=False)
