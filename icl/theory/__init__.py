@@ -20,4 +20,6 @@ lds.value_search              one layer: the best risk with H heads by a search 
 giannou.scalar_family         the exact risk of scalar weights without a mask
 looped.plane                  one layer applied L times in two dimensions, in rationals
 looped.equal_steps            the same at a multiple of I, and its curvatures, in any dimension
+lu.limits                     pretraining in the limit of many covariates, on new tasks and on old ones
+lu.finite                     its exact risk at any size, and the best of infinitely many prompts
 """
