@@ -14,6 +14,7 @@ from icl.callbacks.metrics import (
     MetricCallback,
     StepCallback,
 )
+from icl.callbacks.profile import Profile
 from icl.callbacks.progress import Progress
 from icl.callbacks.weight_heatmaps import WeightHeatmaps
 
@@ -24,6 +25,7 @@ __all__ = [
     "DistanceToSet",
     "ExactRisk",
     "MetricCallback",
+    "Profile",
     "Progress",
     "StepCallback",
     "WeightHeatmaps",

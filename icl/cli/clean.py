@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icl.cli.output import emit
+from icl.config.search_path import ConfigDirs
 from icl.errors import InputError, one_of
 from icl.jobs.exit_codes import OK
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def clean_command(verb: str, args: Sequence[str]) -> int:
     from icl.runs.clean import find_garbage, remove, sizes
 
-    settings = {"format": "text", "paths.outputs": "outputs", "yes": "false", "run": ""}
+    settings = {"format": "text", "paths.outputs": ConfigDirs().default_outputs()}
+    settings |= {"yes": "false", "run": ""}
     for arg in args:
         key, given, value = arg.partition("=")
         if arg in ("--help", "-h"):

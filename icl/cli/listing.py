@@ -17,7 +17,7 @@ from icl.verdicts import VERDICTS, joint
 
 
 def list_command(verb: str, args: Sequence[str]) -> int:
-    settings, folder, rest = {"format": "text", "paths.outputs": "outputs"}, None, list(args)
+    settings, folder, rest = {"format": "text", "paths.outputs": ""}, None, list(args)
     while rest:
         arg = rest.pop(0)
         key, given, value = arg.partition("=")
@@ -31,11 +31,13 @@ def list_command(verb: str, args: Sequence[str]) -> int:
         else:
             raise InputError(f"{arg}: icl list takes format=, paths.outputs= and --config-dir")
     one_of("format", settings["format"], ("text", "json"))
-    document = listing(Path(settings["paths.outputs"]).absolute(), ConfigDirs.of(folder))
+    configs = ConfigDirs.of(folder)
+    outputs = Path(settings["paths.outputs"] or configs.default_outputs()).absolute()
+    document = listing(outputs, configs)
     if settings["format"] == "json":
         print(json.dumps(document, indent=2))
     else:
-        _show(document, Path(settings["paths.outputs"]).absolute(), ConfigDirs.of(folder))
+        _show(document, outputs, configs)
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.cli.output import emit
-from icl.config.search_path import SCALES
+from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, one_of
 from icl.jobs.exit_codes import OK
 from icl.jobs.stored.run_list import ListedRun, RunList, compare, find_run, listed_runs
@@ -38,7 +38,8 @@ def runs_command(verb: str, args: Sequence[str]) -> int:
     if {"--help", "-h"} & set(args):
         print(USAGE, end="")
         return OK
-    settings = {"format": "text", "paths.outputs": "outputs", "all": "false", "verbose": "false"}
+    settings = {"format": "text", "all": "false", "verbose": "false"}
+    settings["paths.outputs"] = ConfigDirs().default_outputs()
     named: list[str] = []
     filters: dict[str, str] = {}
     for arg in args:

@@ -535,7 +535,8 @@ def _keys(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> list[str]
 
 def _state(configs: ConfigDirs) -> tuple[Any, ...]:
     """Return the state of the files and of the variables they name, on which composed configs depend."""
-    files = tuple(stamp for folder in configs.folders for stamp in _stamps(str(folder)))
+    folders = [*configs.folders, *([configs.local.parent] if configs.local else [])]
+    files = tuple(stamp for folder in folders for stamp in _stamps(str(folder)))
     return files, tuple((name, os.environ.get(name)) for name in _named_in(files))
 
 

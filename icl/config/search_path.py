@@ -9,12 +9,13 @@ from os import PathLike
 from pathlib import Path
 
 from icl.config import allowed_packages
-from icl.errors import InputError, nearest
+from icl.errors import InputError, nearest, one_line
 from icl.resolver import SCALES
 
 __all__ = ["SCALES", "TORCHRUN", "ConfigDirs", "conf_dir"]
 
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
+LOCAL = Path("local", "default.yaml")  # in ./conf, or in the folder of --config-dir: one machine's settings
 _MOST_CHOICES_SHOWN = 24
 
 
@@ -51,12 +52,31 @@ class ConfigDirs:
     @property
     def groups(self) -> set[str]:
         folders = {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
-        return {name for name in folders if not name.startswith((".", "_"))}  # __pycache__
+        return {name for name in folders if not name.startswith((".", "_")) and name != LOCAL.parent.name}
+
+    @property
+    def local(self) -> Path | None:
+        """Return the file of this machine's own settings, if there is one."""
+        places = [folder / LOCAL for folder in (self.user, Path("conf").absolute()) if folder is not None]
+        return next((path for path in places if path.is_file()), None)
+
+    def default_outputs(self) -> str:
+        """Return `paths.outputs` of this machine, for commands that compose no config."""
+        if self.local is None:
+            return "outputs"
+        from omegaconf import OmegaConf
+
+        try:
+            found = OmegaConf.select(OmegaConf.create(OmegaConf.load(self.local)), "paths.outputs")
+        except Exception as error:  # of YAML, or a variable that is not set
+            raise InputError(f"{self.local}: {one_line(error)}") from None
+        return str(Path(found or "outputs").expanduser())
 
     def files(self) -> Iterator[tuple[Path, str]]:
         """Yield every file of every folder, and its path there."""
         for folder in self.folders:
-            yield from ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*.yaml"))
+            found = ((path, path.relative_to(folder)) for path in folder.rglob("*.yaml"))
+            yield from ((path, place.as_posix()) for path, place in found if place.parent != LOCAL.parent)
 
     def digest(self) -> str:
         """Return the digest of all configs, ours and the user's."""

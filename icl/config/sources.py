@@ -22,9 +22,11 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
 from icl.config.nested_keys import COMPOSED_KEYS
+from icl.config.search_path import LOCAL as LOCAL_FILE
 
 SCHEME = "icl"
 _MAIN = "main"  # Hydra's name for the folder it is initialized with
+LOCAL = LOCAL_FILE.with_suffix("").as_posix()
 _folders: Sequence[Path] = ()  # of the session in progress; other programs' Hydra keeps its own
 _dropped: frozenset[str] = frozenset()
 _left_out: list[str] = []
@@ -56,7 +58,8 @@ class ConfigFiles(ConfigSource):
         return Path(self.path, config_path).is_dir()
 
     def is_config(self, config_path: str) -> bool:
-        return self._file(config_path).is_file()
+        shipped = self.provider == _MAIN  # a checkout's own counts where one works in it
+        return self._file(config_path).is_file() and not (shipped and config_path == LOCAL)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         names: set[str] = set()
@@ -71,6 +74,23 @@ class ConfigFiles(ConfigSource):
         return Path(self.path, config_path if config_path.endswith(".yaml") else f"{config_path}.yaml")
 
 
+class LocalFile(ConfigFiles):
+    """conf/local/default.yaml of the working directory, and nothing else of that folder."""
+
+    @staticmethod
+    def scheme() -> str:
+        return f"{SCHEME}-local"
+
+    def is_config(self, config_path: str) -> bool:
+        return config_path == LOCAL and self._file(config_path).is_file()
+
+    def is_group(self, config_path: str) -> bool:
+        return LOCAL.startswith(config_path) and super().is_group(config_path)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        return [Path(LOCAL).name] if self.is_group(config_path) and config_path else []
+
+
 class Folders(SearchPathPlugin):
     """Makes the folders of the session in progress Hydra's search path; the last one wins."""
 
@@ -81,8 +101,11 @@ class Folders(SearchPathPlugin):
         at = next(i for i, element in enumerate(path) if element.provider == _MAIN)
         names = ["icl"] * (len(_folders) - 1) + [_MAIN]
         path[at : at + 1] = [
-            SearchPathElement(name, f"{SCHEME}://{folder}")
-            for name, folder in zip(names, reversed(_folders), strict=True)
+            *(
+                SearchPathElement(name, f"{SCHEME}://{folder}")
+                for name, folder in zip(names, reversed(_folders), strict=True)
+            ),
+            SearchPathElement("local", f"{LocalFile.scheme()}://{Path('conf').absolute()}"),
         ]
 
 
@@ -90,7 +113,7 @@ class Folders(SearchPathPlugin):
 def searched(folders: Sequence[Path]) -> Iterator[None]:
     """Let Hydra, where it is initialized within, search these folders."""
     global _folders
-    for plugin in (ConfigFiles, Folders):
+    for plugin in (ConfigFiles, LocalFile, Folders):
         Plugins.instance().register(plugin)
     before, _folders = _folders, folders
     try:

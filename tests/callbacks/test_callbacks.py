@@ -1,6 +1,7 @@
 """Tests of the callbacks on foreign modules under a stock Trainer, and of a user's own in a run."""
 
 import csv
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pytorch_lightning.loggers import CSVLogger
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from icl.callbacks import CriticalPointGradient, WeightHeatmaps
+from icl.callbacks import CriticalPointGradient, Profile, WeightHeatmaps
 from icl.errors import InputError
 from tests.plans import QUIET
 
@@ -182,3 +183,22 @@ def test_a_risk_that_rare_prompts_dominate_is_said_in_words():
     assert "rare prompts make the difference" in little
     assert callback.remarks(rows_of_risks(3.4, 3.6, 0.1)) == []
     assert callback.remarks([{"seed": 3, "risk_plain_batch": None, "risk_estimate": None}]) == []
+
+
+def test_the_rows_of_a_profile_are_disjoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Assert that each second given to the profiler stands in one row, whatever hook it was spent in."""
+    profile = Profile()
+    fit([profile, WeightHeatmaps(count=1, matrices=matrices)], tmp_path)
+    (head, *lines, total) = capsys.readouterr().err.splitlines()
+    assert head.split() == ["profile", "seconds", "ms", "a", "step", "share"]
+    assert total.startswith("total") and any(line.startswith("callback WeightHeatmaps") for line in lines)
+    seconds = {"run_training_batch": 20.0, "optimizer_step": 8.0, "A.on_step_end": 3.0,
+               "[Callback]A.on_train_start": 1.0, "[Callback]B.on_before_optimizer_step": 2.0,
+               "[_TrainingEpochLoop].train_dataloader_next": 4.0}  # fmt: skip
+    profile.profiler.recorded_durations = {action: [spent] for action, spent in seconds.items()}
+    profile._began = time.monotonic() - 30
+    rows = {line[:34].strip(): float(line[34:44]) for line in list(profile.table())[1:]}
+    assert rows.pop("total") == pytest.approx(sum(rows.values()), abs=0.01)
+    rows.pop("the rest")
+    assert rows == {"risk and gradient": 9, "optimizer": 6, "waiting for prompts": 4, "callback A": 4,
+                    "callback B": 2}  # fmt: skip

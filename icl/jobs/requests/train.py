@@ -48,7 +48,9 @@ _OF_SWEEPS = ("optimized_metric", "best_by", "search", "cluster", "sweep")
 PROCESSES = 128  # up to this number, a run begun by another number of processes is looked up
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
 _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
-_PASSIVE_CALLBACKS = tuple(f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Progress", "Checkpoints"))
+_PASSIVE_CALLBACKS = tuple(
+    f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Profile", "Progress", "Checkpoints")
+)
 _TRAINING_CALLBACKS = (
     "icl.callbacks.Curriculum",
 )  # callbacks that change the weights: part of what a run is
