@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from icl.experiments.lds.gauge import canonical, jaccard, masks, supports
+from icl.experiments.lds.gauge import canonical, jaccard, masks, matching_scales, outside, supports
 from icl.experiments.lds.protocol import ProtocolSize
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.runs.record import RunRecord
+from icl.theory.lds.local_minimum import descend
 from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import QuadraticRisk
 from icl.training.threads import threads
@@ -87,7 +88,8 @@ def measure_weights(run: RunRecord, size: ProtocolSize, window: int) -> dict[str
     """Return the exact risk and the supports' distances to (13) at every stored step; the final weights."""
     P_RSLPP, Q_RSLPP = run.weights["P_history"], run.weights["Q_history"]
     layers = (torch.from_numpy(np.asarray(M, dtype=np.float64)) for M in (P_RSLPP, Q_RSLPP))
-    risk_RS = exact_risk(size, window).value_of_layer(*layers).numpy()
+    risk = exact_risk(size, window)
+    risk_RS = risk.value_of_layer(*layers).numpy()
     W_V_RSPP, W_QK_RSPP = P_RSLPP[:, :, 0].swapaxes(-1, -2), Q_RSLPP[:, :, 0].swapaxes(-1, -2)
     b_RSP, a_RSKP = canonical(W_V_RSPP[..., -1], W_QK_RSPP[..., :window, :])
     mask_P, mask_KP = masks(window)
@@ -104,6 +106,27 @@ def measure_weights(run: RunRecord, size: ProtocolSize, window: int) -> dict[str
         "raw_QK_RS": jaccard(supports(W_QK_RSPP, relative=False), mask_QK_PP),
         "V_RS": jaccard(supports(b_RSP[..., None], relative=True), mask_P[:, None]),
         "QK_RS": jaccard(supports(a_RSKP, relative=True), mask_KP),
+        **_minima(risk, W_V_RSPP[:, -1, :, -1], W_QK_RSPP[:, -1, :window]),
+    }
+
+
+def _minima(risk: QuadraticRisk, b_RP: np.ndarray, a_RKP: np.ndarray) -> dict[str, np.ndarray]:
+    """Return where each seed's weights descend to: supports as they are and the scales that would make them
+    the masks; what is outside (13), there and where training ended, in one gauge and mirror."""
+    ends = [descend(risk, b_P, a_KP) for b_P, a_KP in zip(b_RP, a_RKP, strict=True)]
+    at_b_RP, at_a_RKP = np.stack([end.b_P for end in ends]), np.stack([end.a_KP for end in ends])
+    mask_P, mask_KP = masks(a_RKP.shape[1])
+    pairs = list(zip(at_b_RP, at_a_RKP, strict=True))
+    trained, at = canonical(b_RP, a_RKP), canonical(at_b_RP, at_a_RKP)
+    return {
+        "minimum_reached_R": np.array([end.reached for end in ends]),
+        "minimum_risk_R": np.array([end.value for end in ends]),
+        "minimum_curvature_R": np.array([end.curvature for end in ends]),
+        "minimum_V_R": jaccard(supports(at_b_RP[..., None], relative=False), mask_P[:, None]),
+        "minimum_QK_R": jaccard(supports(at_a_RKP, relative=False), mask_KP),
+        "minimum_scales_R2": np.array([matching_scales(*pair) for pair in pairs]),
+        "minimum_outside_R": np.array([outside(*pair) for pair in zip(*at, strict=True)]),
+        "outside_R": np.array([outside(*pair) for pair in zip(*trained, strict=True)]),
     }
 
 

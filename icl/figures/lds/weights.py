@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +23,8 @@ from icl.runs.record import RunRecord
 NEAR = 0.02  # of the optimal risk
 ROUNDING = 1e-9  # of a risk
 TOLERANCE = 0.1  # below it an entry is no part of a support: appendix B.3
+VANISHED = 1e-5  # of the largest entry: Newton's method ends at 1e-10 or below
+PARTS = ("QK", "V")
 LOSS, HEATMAP, HEIGHT = 1.9, 0.9, 1.15  # inches
 MATRICES = ("$W_{QK}$", "$W_V$")
 CAPTION = (
@@ -57,11 +60,6 @@ class Window:
     def excess_R(self) -> np.ndarray:
         """Relative excess of the final risk over the best single head's."""
         return self.exact["risk_RS"][:, -1] / self.optimum["value"] - 1
-
-    def off_R(self, prefix: str) -> np.ndarray:
-        """Mark the seeds whose supports, so measured, do not end as the masks."""
-        ends_XR = np.stack([self.exact[f"{prefix}{part}_RS"][:, -1] for part in ("QK", "V")])
-        return np.greater(ends_XR.max(0), 0)
 
     @property
     def panels(self) -> list[str]:
@@ -169,78 +167,66 @@ class Weights(Drawing):
 
 
 def supports_claims(windows: Sequence[Window]) -> list[Claim]:
-    """Claim where the supports end: as the paper measures them, and in one gauge."""
-    small = [window for window in windows if window.size < 3]
-    large = [window for window in windows if window.size >= 3 and not window.fresh]
-    claims = [_supports_as_the_paper(windows)]
-    claims += [_supports_at_the_masks(small)] if small else []
-    return claims + ([_supports_elsewhere(large)] if large else [])
+    """Claim where the supports end, as the paper measures them, and whether what is outside (13) vanishes."""
+    parts = [[window for window in windows if (window.size < 3) == small] for small in (True, False)]
+    return [_supports_are_the_masks(windows), *(_outside_vanishes(part) for part in parts if part)]
 
 
-def _supports_as_the_paper(windows: Sequence[Window]) -> Claim:
-    """Claim it as the paper measures: only training on fresh systems, as there, can refute it."""
-    off = np.concatenate([window.off_R("raw_") for window in windows]).any()
-    fresh = all(window.fresh for window in windows)
-    bound = "Jaccard distance 0 in every seed"
-    if not fresh:
-        bound += "; where it is not, scale=paper decides: new systems at every step, as the paper trained"
+def _supports_are_the_masks(windows: Sequence[Window]) -> Claim:
+    """Decide by the local minimum that the weights descend to; on new systems also by where they end."""
+    ended = [window.exact[f"raw_{part}_RS"][:, -1] for window in windows if window.fresh for part in PARTS]
+    minima = [window.exact[f"minimum_{part}_R"] for window in windows for part in PARTS]
+    off = any(distance_R.any() for distance_R in (*ended, *minima))
+    reached = all(window.exact["minimum_reached_R"].all() for window in windows)
     return Claim(
         f"the supports of W_QK and W_V end as the masks of (13), entries below {TOLERANCE:g} being zero",
-        _ends(windows, "raw_"),
-        bound,
-        "holds" if not off else "fails" if fresh else "undecided",
-        expected="holds" if fresh or all(window.size < 3 for window in windows) else "undecided",
+        {window.name: _supports(window) for window in windows},
+        "Jaccard distance 0 in every seed, at the local minimum of the exact risk that the trained weights "
+        "descend to; on new systems at every step also where training ends",
+        "undecided" if not reached else "fails" if off else "holds",
+        expected="holds" if all(window.size < 3 for window in windows) else "fails",
         kind="exact",
     )
 
 
-def _supports_at_the_masks(windows: Sequence[Window]) -> Claim:
-    """Weights off the masks that are not yet at the best risk may still come to them."""
-    off, off_at_the_end, _ = _supports_off(windows)
-    return Claim(
-        f"{_names(windows)}: in one gauge and mirror the supports end as the masks, entries below "
-        f"{TOLERANCE:g} of the largest being zero",
-        _ends(windows, ""),
-        f"Jaccard distance 0 in every seed; a seed with another counts if its risk is within {NEAR:.0%} of "
-        "the best",
-        "fails" if off_at_the_end else "undecided" if off else "holds",
-        whose="project",
-        kind="exact",
-    )
+def _supports(window: Window) -> dict[str, Any]:
+    """Return the distances where training ends and at the minimum, and the scales at which both are 0."""
+    low_R, high_R = window.exact["minimum_scales_R2"].T.tolist()
+    ended = {part: window.exact[f"raw_{part}_RS"][:, -1].tolist() for part in PARTS}
+    at_minimum = {part: window.exact[f"minimum_{part}_R"].tolist() for part in PARTS}
+    scales = [
+        f"{low:.2g} to {high:.2g}" if low <= high else "none" for low, high in zip(low_R, high_R, strict=True)
+    ]
+    return {"at the end": ended, "at the minimum": at_minimum, "factors on W_V that match": scales}
 
 
-def _supports_elsewhere(windows: Sequence[Window]) -> Claim:
-    _, off_at_the_end, all_at_the_end = _supports_off(windows)
-    optimum = {window.name: [float(window.optimum[part]) for part in ("QK", "V")] for window in windows}
-    return Claim(
-        f"{_names(windows)}: in one gauge some seed ends off the masks, its risk within {NEAR:.0%} of the "
-        "best",
-        {**_ends(windows, ""), "of the best head (QK, V)": optimum},
-        f"Jaccard distance above 0 in a seed within {NEAR:.0%}; refuted if all are within and none is off",
-        "holds" if off_at_the_end else "fails" if all_at_the_end else "undecided",
-        whose="project",
-        kind="exact",
-    )
-
-
-def _supports_off(windows: Sequence[Window]) -> tuple[bool, bool, bool]:
-    """Return, in one gauge: is some seed off the masks; one that reached the best risk; have all reached
-    it?"""
-    off = np.concatenate([window.off_R("") for window in windows])
-    reached = np.concatenate([window.excess_R < NEAR for window in windows])
-    return bool(off.any()), bool((off & reached).any()), bool(reached.all())
-
-
-def _ends(windows: Sequence[Window], prefix: str) -> dict[str, dict[str, list[float]]]:
-    """Return the distances at the end by window."""
-    return {
-        window.name: {part: window.exact[f"{prefix}{part}_RS"][:, -1].tolist() for part in ("QK", "V")}
+def _outside_vanishes(windows: Sequence[Window]) -> Claim:
+    """Claim it of the minimum: the only flat direction there is the scale of W_V, which leaves zeros zero."""
+    outside = np.concatenate([window.exact["minimum_outside_R"] for window in windows])
+    reached = all(window.exact["minimum_reached_R"].all() for window in windows)
+    measured = {
+        window.name: {
+            "at the end": window.exact["outside_R"].tolist(),
+            "at the minimum": window.exact["minimum_outside_R"].tolist(),
+            "least curvature": float(window.exact["minimum_curvature_R"].min()),
+        }
         for window in windows
     }
-
-
-def _names(windows: Sequence[Window]) -> str:
-    return ", ".join(window.name for window in windows)
+    mirror = ", for AR(1) in one mirror" if windows[0].size == 1 else ""
+    decided = exact(outside).below(
+        VANISHED,
+        f"largest entry outside (13) below {VANISHED:g} of the largest of its matrix in every seed{mirror}, "
+        "at the local minimum of the exact risk that the trained weights descend to",
+    )
+    return Claim(
+        f"{', '.join(window.name for window in windows)}: training comes to weights of pattern (13): every "
+        "other entry of W_QK and W_V vanishes",
+        measured,
+        decided.source,
+        decided.verdict if reached else "undecided",
+        expected="fails" if any(window.size == 3 for window in windows) else "holds",
+        kind=decided.kind,
+    )
 
 
 def _ends_at_optimum(windows: Sequence[Window]) -> Claim:

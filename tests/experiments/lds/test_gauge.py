@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icl.experiments.lds.gauge import canonical, jaccard, masks, supports
+from icl.experiments.lds.gauge import canonical, jaccard, masks, matching_scales, outside, supports
 
 
 def form(b, a_KP):
@@ -53,3 +53,25 @@ def test_supports_and_jaccard():
     assert jaccard(A, B) == pytest.approx(1 / 3)
     assert jaccard(B, B) == 0 and jaccard(~B, B) == 1 and jaccard(np.zeros_like(B), B) == 1
     assert jaccard(np.stack([A, B]), B).tolist() == pytest.approx([1 / 3, 0])
+
+
+def test_scales_at_which_the_supports_match_are_found():
+    """Compare with supports at many scales; at s = 1 and a constant below .01 there is none."""
+    rng = np.random.default_rng(0)
+    for window, rest in ((2, 0.01), (3, 0.0), (3, 0.3)):
+        mask_P, mask_KP = masks(window)
+        b = np.where(mask_P, 1, rest) * rng.uniform(0.5, 2, window + 1)
+        a = np.where(mask_KP, 1, rest) * rng.uniform(0.5, 2, (window, window + 1))
+        least, most = matching_scales(b, a)
+        for c in np.geomspace(1e-2, 1e2, 400):
+            match = np.array_equal(supports((c * b)[:, None], False)[:, 0], mask_P)
+            match = match and np.array_equal(supports(a / c, False), mask_KP)
+            assert match == (least <= c <= most)
+    low, high = matching_scales(np.array([0.0, 0.0992]), np.array([[0.0992, 0.0]]))
+    assert low == pytest.approx(0.1 / 0.0992) and high == pytest.approx(0.992)
+
+
+def test_what_is_outside_the_pattern_does_not_depend_on_the_scale():
+    b, a = np.array([0.02, 2.0]), np.array([[4.0, 0.1]])
+    assert outside(b, a) == outside(3 * b, a / 3) == pytest.approx(0.025)
+    assert outside(b[::-1], a) == 1

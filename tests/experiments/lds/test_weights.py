@@ -116,6 +116,24 @@ def test_judged_is_the_exact_risk_and_the_weights_of_the_end():
     np.testing.assert_allclose(heads.numpy(), layer[1], rtol=1e-10)
 
 
+def test_each_seed_has_the_minimum_that_its_weights_descend_to():
+    """Start near the best head of (13), and near its mirror: the entries outside vanish in both."""
+    size = ProtocolSize("a", **SIZE)
+    optimum = Weights("a", [1], **SIZE).records(FakeRunner())["AR1_optimum"].weights
+    b, a = optimum["b_P"] + [0.02, 0.05], optimum["a_KP"] + [[0.03, -0.04]]
+    P, Q = np.zeros((2, 2, 1, 1, 2, 2))
+    P[0, 0, 0, -1], Q[0, 0, 0, :, 0] = 2 * b, a[0] / 2
+    P[1, 0, 0, -1], Q[1, 0, 0, :, 0] = a[0], b
+    arrays = {"P_history": P, "Q_history": Q, "history_steps": np.zeros(1)}
+    found = measure_weights(record(run=mark("f", [0, 4]), weights=arrays), size, 1)
+    assert found["minimum_reached_R"].all() and (found["minimum_curvature_R"] > 1e-4).all()
+    np.testing.assert_allclose(found["minimum_risk_R"], optimum["value"], rtol=1e-12)
+    assert (found["outside_R"] > 0.01).all() and (found["minimum_outside_R"] < 1e-10).all()
+    assert found["minimum_V_R"].tolist() == found["minimum_QK_R"].tolist() == [0, 1], "as they are"
+    (least, most), (low, high) = found["minimum_scales_R2"]
+    assert least < 1 < most and low > high
+
+
 def test_the_best_step_is_the_best_and_one_gradient_step():
     size, window = ProtocolSize("b", **SIZE), 2
     risk = exact_risk(size, window)

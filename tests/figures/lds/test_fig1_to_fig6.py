@@ -41,6 +41,9 @@ def window(s, estimator="population"):
             "b_RP": np.stack([b_P] * 2), "a_RKP": np.stack([a_KP] * 2),
             "weight_R": np.full(2, 1.8) if s == 1 else np.zeros(0),
             **{name: ended for name in ("raw_V_RS", "raw_QK_RS", "V_RS", "QK_RS")},
+            "minimum_V_R": np.zeros(2), "minimum_QK_R": np.zeros(2), "minimum_scales_R2": [[0.1, 2.0]] * 2,
+            "outside_R": np.full(2, 1e-3), "minimum_outside_R": np.full(2, 1e-12),
+            "minimum_reached_R": [True, True], "minimum_curvature_R": np.full(2, 1e-4),
         },
         f"AR{s}_optimum": {
             "value": VALUES[s], "step": 1.8, "any_heads": 0.99 * VALUES[s], "b_P": b_P, "a_KP": a_KP,
@@ -60,31 +63,27 @@ def claims(figure, arrays):
 @pytest.mark.parametrize("number", FIGURES)
 def test_claims_hold_at_the_optimum(number):
     found = claims(FIGURES[number](), weights(1, 2, 3))
-    elsewhere = [text for text in found if "ends off the masks" in text]
-    assert [found.pop(text) for text in elsewhere] == ["fails"], "no seed is off"
-    assert set(found.values()) == {"holds"} and len(found) == (2 if number == 3 else 5)
+    assert set(found.values()) == {"holds"} and len(found) == (3 if number == 3 else 6)
 
 
-@pytest.mark.parametrize(("start", "s"), [("AR(2): in one gauge", 2), ("AR(3): in one gauge", 3)])
-def test_supports_of_weights_that_are_not_at_the_best_risk_decide_nothing(start, s):
-    arrays = weights(s)
-    arrays[f"AR{s}_exact"]["V_RS"] = arrays[f"AR{s}_exact"]["V_RS"] + np.c_[[0, 0.5]]
-    arrays[f"AR{s}_exact"]["risk_RS"] = arrays[f"AR{s}_exact"]["risk_RS"] * np.c_[[1, 1.05]]
+@pytest.mark.parametrize("estimator", ["population", "sampled"])
+def test_entries_that_only_nearly_vanish_when_training_stops_are_decided_at_the_minimum(estimator):
+    """On new systems, as the paper trained, where training ends counts as well."""
+    arrays = weights(3, estimator=estimator)
+    arrays["AR3_exact"]["raw_QK_RS"] = arrays["AR3_exact"]["raw_QK_RS"] + 0.2
     found = claims(Fig1(), arrays)
-    assert [found[text] for text in found if text.startswith(start)] == ["undecided"]
+    fresh = estimator == "sampled"
+    assert [verdict for text, verdict in found.items() if "end as the masks" in text] == [
+        "fails" if fresh else "holds"
+    ]
+    assert [verdict for text, verdict in found.items() if "vanishes" in text] == ["holds"]
 
 
-def test_on_fresh_systems_only_the_papers_claim_is_made_of_large_windows():
-    found = claims(Fig2(), weights(4, estimator="sampled"))
-    assert [text for text in found if "masks" in text] == [text for text in found if "of (13)" in text]
-
-
-def test_a_seed_off_the_masks_shows_that_training_can_end_there():
-    arrays = weights(2, 3)
-    arrays["AR3_exact"]["V_RS"] = arrays["AR3_exact"]["V_RS"] + np.c_[[0, 0.5]]
-    found = claims(Fig1(), arrays)
-    assert [found[text] for text in found if text.startswith("AR(3): in one gauge")] == ["holds"]
-    assert [found[text] for text in found if text.startswith("AR(2): in one gauge")] == ["holds"]
+def test_scales_are_told_where_there_are_any():
+    arrays = weights(2)
+    arrays["AR2_exact"]["minimum_scales_R2"] = np.array([[0.06, 0.935], [2.0, 1.0]])
+    (claim,) = [one for one in Fig1().claims(records(arrays)) if "end as the masks" in one.claim]
+    assert claim.measured["AR(2)"]["factors on W_V that match"] == ["0.06 to 0.94", "none"]
 
 
 MUTATIONS = [
@@ -92,20 +91,16 @@ MUTATIONS = [
     ("AR2_exact", "risk_RS", lambda y: 0.98 * y, "no weights are below", "fails"),
     ("AR2_optimum", "any_heads", lambda y: 0.97 * y, "training ends", "undecided"),
     ("AR1_exact", "weight_R", lambda y: y * [1, 1.03], "constant of (14)", "fails"),
-    ("AR1_exact", "QK_RS", lambda y: y + np.c_[[0, 0.1]], "in one gauge", "fails"),
-    ("AR2_exact", "V_RS", lambda y: y + np.c_[[0, 0.5]], "in one gauge", "fails"),
-    ("AR2_exact", "raw_V_RS", lambda y: y + 0.5, "the supports of W_QK", "undecided"),
+    ("AR1_exact", "minimum_outside_R", lambda y: np.add(y, [0, 2e-5]), "vanishes", "fails"),
+    ("AR2_exact", "minimum_outside_R", lambda y: np.nan * y, "vanishes", "undecided"),
+    ("AR2_exact", "minimum_reached_R", lambda y: [True, False], "vanishes", "undecided"),
+    ("AR2_exact", "minimum_reached_R", lambda y: [True, False], "the supports of W_QK", "undecided"),
+    ("AR2_exact", "minimum_V_R", lambda y: np.add(y, [0, 0.5]), "the supports of W_QK", "fails"),
+    ("AR1_exact", "minimum_QK_R", lambda y: np.add(y, [0.1, 0]), "the supports of W_QK", "fails"),
     ("AR2_exact", "risk_RS", lambda y: np.nan * y, "training ends", "undecided"),
     ("AR2_optimum", "any_heads", lambda y: np.nan * y, "no weights are below", "undecided"),
     ("AR1_exact", "weight_R", lambda y: np.nan * y, "constant of (14)", "undecided"),
 ]
-
-
-def test_on_fresh_systems_the_papers_claim_is_decided():
-    arrays = weights(1, 2, estimator="sampled")
-    arrays["AR2_exact"]["raw_V_RS"] = arrays["AR2_exact"]["raw_V_RS"] + 0.5
-    found = claims(Fig3(), arrays)
-    assert [text for text in found if text.startswith("the supports") and found[text] == "fails"], found
 
 
 def test_every_seed_and_every_free_entry_is_drawn():
