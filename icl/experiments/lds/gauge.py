@@ -53,7 +53,7 @@ def jaccard(support_XIJ: np.ndarray, mask_IJ: np.ndarray) -> np.ndarray:
 
 
 def matching_scales(b_P: np.ndarray, a_KP: np.ndarray) -> tuple[float, float]:
-    """Return the least and the largest c at which the supports of b c and a / c, their entries of TOLERANCE and
+    """Return the least and the largest c at which the supports of b c and a / c, entries of TOLERANCE and
     more, are the masks of (13); there is none where the first is larger."""
     (b_in, b_out), (a_in, a_out) = _in_and_out(b_P, a_KP)
     with np.errstate(divide="ignore"):
