@@ -153,7 +153,7 @@ OF_EACH_LAW = ("a", "heads", "lsa", "unmasked")
 )
 def test_every_risk_is_the_mean_loss_over_the_tokens(task, settings, family):
     """Compare the exact risk, and the mean of every estimator on either path; weights of the order of 1 /
-    the tokens'."""
+    the root mean square of the tokens' squared norms, so that long tails do not rule the mean."""
     law, seeds, chunks = law_of(task, settings, (3, 4)), (3, 4), 30
     weights, logistic = FAMILIES[family](law.dim), task == "LogisticRegression"
     if getattr(law, "constant", False) and not isinstance(weights, LSA):
@@ -164,7 +164,7 @@ def test_every_risk_is_the_mean_loss_over_the_tokens(task, settings, family):
     weights.initialise(seeds)
     with torch.no_grad():
         for name in {"A", "Q"} & set(weights.shapes()):
-            getattr(weights, name).div_(prompt.context_RBNP.square().sum(-1).mean())
+            getattr(weights, name).div_(prompt.context_RBNP.square().sum(-1).square().mean().sqrt())
         losses_RB = (LinearTransformer(weights, "tokens").predict(prompt) - prompt.target_RB).square()
         losses_RB *= LOSSES.get(task, lambda law: 1.0)(law)
         mean_R, variance_R = losses_RB.mean(1), losses_RB.var(1) / losses_RB.shape[1]
@@ -179,7 +179,7 @@ def test_every_risk_is_the_mean_loss_over_the_tokens(task, settings, family):
                 risk_CR = torch.stack([estimator.risk(model, draw) for draw in draws])
                 error_R = (variance_R + risk_CR.var(0) / chunks).sqrt()
                 assert ((risk_CR.mean(0) - mean_R).abs() < SIGMAS * error_R).all(), (path, name)
-                assert (error_R < 0.2 * mean_R).any(), "an error that large tests nothing"
+                assert (error_R < 0.2 * mean_R).all(), "an error that large tests nothing"
 
 
 @EACH

@@ -116,12 +116,14 @@ def test_training_on_the_population_and_on_samples_agree(make_plan: Any, family:
 
 @pytest.mark.parametrize("name", ["sgd", "lbfgs"])
 def test_a_draw_in_pieces_trains_the_same(make_plan: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    common = {"optimizer": OPTIMIZERS[name], "train": {"clip": None if name == "lbfgs" else 0.01}}
+    """Train 2 steps on each of two sets of prompts: later, rounding decides where a line search ends."""
+    train = {"steps": 4, "steps_per_batch": 2, "clip": None if name == "lbfgs" else 0.01}
+    common = {"optimizer": OPTIMIZERS[name], "train": train}
     whole = train_one(make_plan(name="whole", **common)).record
     monkeypatch.setattr("icl.tasks.law.CACHE_BYTES", 200)
     pieces = train_one(make_plan(name="pieces", **common)).record
     assert_same(whole.weights, 0, {key: array[:1] for key, array in pieces.weights.items()})
-    assert np.allclose(pieces.metrics["loss"], whole.metrics["loss"], rtol=1e-6)
+    assert np.allclose(pieces.metrics["loss"], whole.metrics["loss"], rtol=1e-9)
 
 
 def test_steps_per_batch_and_the_last_set(make_plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,7 +169,8 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
         "weights": None if weights is None else given_weights.identity(weights),
     }
     scale = str(composed.settings["scale"])
-    own = session.compose("check", [f"check={name}", f"scale={scale}"]).settings["check"]
+    set_here = any(override.lstrip("+~").startswith("check.") for override in composed.overrides)
+    own = session.compose("check", [f"check={name}", f"scale={scale}"]).settings["check"] if set_here else node
     return CheckRequest(
         name,
         scale,
