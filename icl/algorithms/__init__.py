@@ -4,6 +4,7 @@ predictions.
 descent             gradient descent, preconditioned by Sigma^{-1} or not, Chebyshev's step sizes, GD++
 step_search         best step sizes on a draw of contexts
 least_squares       least squares of minimum norm, ridge
+discrete_mmse       the posterior mean over finitely many tasks, dMMSE
 conjugate_gradient  preconditioned, from any first direction
 kalman              the Kalman filter of known linear systems
 newton              Newton's iteration for the inverse, of any order
@@ -13,6 +14,7 @@ On points, not prompts: damped Newton and gradient descent of the logistic loss,
 
 from icl.algorithms.conjugate_gradient import ConjugateGradient
 from icl.algorithms.descent import GDPlusPlus, GradientDescent, chebyshev_steps
+from icl.algorithms.discrete_mmse import DiscreteMMSE
 from icl.algorithms.kalman import KalmanFilter
 from icl.algorithms.least_squares import LeastSquares, RidgeRegression
 from icl.algorithms.newton import NewtonIteration, newton_iteration
@@ -22,6 +24,7 @@ from icl.theory.logistic import LogisticLoss, damped_newton, gradient_descent
 __all__ = [
     "ConjugateGradient",
     "Contexts",
+    "DiscreteMMSE",
     "GDPlusPlus",
     "GradientDescent",
     "KalmanFilter",

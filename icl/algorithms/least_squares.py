@@ -25,7 +25,7 @@ class LeastSquares:
     """
 
     def __init__(self, context: int | Sequence[int], Sigma_RDD: Tensor | None = None) -> None:
-        self.context_R = _contexts(context)
+        self.context_R = contexts_of(context)
         self.root_RDD = whitening(Sigma_RDD)
 
     def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
@@ -76,7 +76,7 @@ class RidgeRegression:
         Without noise it is `LeastSquares` with Sigma = Sigma_w^{-1} (and mean zero).
         """
         noise = real("algorithm.label_noise", label_noise, 0, open_low=True)
-        return cls([noise / n for n in _contexts(context).tolist()], Sigma_w_RDD, mean_RD)
+        return cls([noise / n for n in contexts_of(context).tolist()], Sigma_w_RDD, mean_RD)
 
     def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
         S_RBDD, g_RBD, x_RBD = moments(prompt, self.root_RDD)
@@ -110,6 +110,7 @@ def _spectra(S_RBDD: Tensor) -> tuple[Tensor, Tensor]:
     return eigenvalues_RBD[:, at_B], U_RBDD[:, at_B]
 
 
-def _contexts(context: int | Sequence[int]) -> Tensor:
+def contexts_of(context: int | Sequence[int]) -> Tensor:
+    """Return N of each replica, or the one of all."""
     entries = list(context) if isinstance(context, Sequence) else [context]
     return torch.tensor([whole("algorithm.context", n, 1) for n in entries])

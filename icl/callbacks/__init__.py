@@ -13,6 +13,7 @@ from icl.callbacks.metrics import (
     ExactRisk,
     MetricCallback,
     StepCallback,
+    TaskRisks,
 )
 from icl.callbacks.profile import Profile
 from icl.callbacks.progress import Progress
@@ -28,5 +29,6 @@ __all__ = [
     "Profile",
     "Progress",
     "StepCallback",
+    "TaskRisks",
     "WeightHeatmaps",
 ]

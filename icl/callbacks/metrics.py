@@ -152,6 +152,40 @@ class ExactRisk(MetricCallback):
         )
 
 
+class TaskRisks(MetricCallback):
+    """Where tasks are finitely many, the risk on these, `risk_old`, and on those they were drawn from,
+    `risk_new`, each with its standard error: zero where it is exact, else from `samples` prompts, with the
+    same contexts for both. At the end always.
+    """
+
+    def __init__(self, count: int = 8, steps: Sequence[int] | None = None, samples: int = 20_000) -> None:
+        super().__init__(count, steps)
+        self.samples = whole("TaskRisks.samples", samples, 64, 10**8)
+        self._known: tuple[EnsembleModule, Mapping[str, CriticalPoint]] | None = None
+
+    def chosen(self, total: int) -> set[int]:
+        return {*super().chosen(total), total}
+
+    def columns(self, pl_module: EnsembleModule) -> list[str]:
+        return [f"{name}{suffix}" for name in self._risks(pl_module) for suffix in ("", "_stderr")]
+
+    def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for name, of in self._risks(pl_module).items():
+            found[name], found[f"{name}_stderr"] = of.risk(pl_module.snapshot.model, step)
+        return found
+
+    def _risks(self, module: EnsembleModule) -> Mapping[str, CriticalPoint]:
+        if self._known is None or self._known[0] is not module:
+            new = getattr(module.law, "new_tasks", None)
+            laws = {} if new is None else {"risk_old": module.law, "risk_new": new}
+            risks = {
+                name: CriticalPoint(module.model, of, module.seeds, self.samples) for name, of in laws.items()
+            }
+            self._known = module, risks
+        return self._known[1]
+
+
 class CriticalPointGradient(MetricCallback):
     """Norm of the population risk's gradient in each matrix, with its standard error where it is sampled.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 # The risks, as a sweep's table shows them: those that are defined.
-RISKS = ("exact_risk", "risk_estimate", "risk_on_s")
+RISKS = ("exact_risk", "risk_estimate", "risk_on_s", "risk_old", "risk_new")
 
 # What a run is summed up by, the first that is defined.
 _FINAL = ("exact_risk", "risk_on_s", "risk_estimate", "loss")
@@ -34,8 +34,9 @@ def final_risk(means: Mapping[str, float | None]) -> tuple[str, float] | None:
 def kind_of(metric: str, errors: Sequence[float | None] = ()) -> str:
     """exact | projected | sampled | training, or "" for what is neither risk nor gradient.
 
-    `errors` are the metric's standard errors: a gradient's norm is exact where they are zero.
+    `errors` are the metric's standard errors: a gradient's norm and the risks on old and new tasks are exact
+    where they are zero.
     """
-    if metric.startswith("gradient_norm"):
+    if metric.startswith("gradient_norm") or (errors and metric in ("risk_old", "risk_new")):
         return "sampled" if any(errors) else "exact"
     return _KINDS.get(metric, "")

@@ -3,7 +3,7 @@
 from icl.tasks.conditioned_regression import ConditionedRegression, ConditionedRegressionLaw
 from icl.tasks.dynamical_system import DynamicalSystem, DynamicalSystemLaw
 from icl.tasks.law import Law, Task
-from icl.tasks.linear_regression import LinearRegression, LinearRegressionLaw
+from icl.tasks.linear_regression import LinearRegression, LinearRegressionLaw, TaskDiversityLaw
 from icl.tasks.logistic_regression import LogisticRegression, LogisticRegressionLaw
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.tasks.token_law import TokenLaw
@@ -20,6 +20,7 @@ __all__ = [
     "LogisticRegression",
     "LogisticRegressionLaw",
     "Task",
+    "TaskDiversityLaw",
     "TokenLaw",
     "TokenPrompt",
 ]

@@ -5,6 +5,8 @@ R replicas, L layers, D covariates.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -34,6 +36,7 @@ def exact_risk(model: Model, law: GaussianPrompts) -> RiskFunction | None:
         return None  # the sums have the query in them, or tokens have other entries than those drawn
     if family.layers == 1 and law.dim <= EXACT_LAYER_DIM:
         return _one_layer(law)
+    law = law.with_gaussian_labels()
     centred = law.label_noise == 0 and not law.mean_RD.any() and not law.guesses
     signed = law.read_out == -1  # Lemma 6: only then is the error v^T K u
     if not (family.sparse and centred and signed):
@@ -46,13 +49,12 @@ def exact_risk(model: Model, law: GaussianPrompts) -> RiskFunction | None:
 
 def _one_layer(law: GaussianPrompts) -> RiskFunction:
     """Replicas that share a law are evaluated together."""
-    alike: dict[tuple[bytes | int, ...], list[int]] = {}
-    for r, context in enumerate(law.context_R):
-        tensors = (law.Sigma_RDD[r], law.Sigma_w_RDD[r], law.mean_RD[r], law.guess_RD[r])
-        alike.setdefault((context, *(t.numpy().tobytes() for t in tensors)), []).append(r)
-    risks = [
-        (rows, QuadraticRisk.linear_regression(**law.risk_arguments(rows[0]))) for rows in alike.values()
-    ]
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    arguments = [law.risk_arguments(r) for r in range(len(law.context_R))]
+    for r, given in enumerate(arguments):
+        key = tuple(v.numpy().tobytes() if isinstance(v, Tensor) else v for v in given.values())
+        alike.setdefault(key, []).append(r)
+    risks = [(rows, QuadraticRisk.linear_regression(**arguments[rows[0]])) for rows in alike.values()]
     order = torch.tensor([r for rows, _ in risks for r in rows]).argsort()
 
     def risk(model: Model) -> Tensor:

@@ -107,6 +107,11 @@ class GaussianPrompts(TokenLaw):
             "target_sign": self.read_out,
         }
 
+    def with_gaussian_labels(self) -> GaussianPrompts:
+        """Return the Gaussian law of the same E v v^T. The risk of a stack whose output is linear in the
+        labels, without a guess, depends on no more."""
+        return self
+
     def arrays(self) -> Mapping[str, np.ndarray]:
         tensors = {"Sigma": self.Sigma_RDD, "Sigma_w": self.Sigma_w_RDD, "U": self.U_RDD}
         return {name: tensor.numpy() for name, tensor in tensors.items()} | {
@@ -164,7 +169,10 @@ class GaussianPrompts(TokenLaw):
 
     def _tasks(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
         """Return w, (R, D, B)."""
-        return self.task_root_RDD @ _normal(generators, self.dim, batch) + self.mean_RD[..., None]
+        return self.task_root_RDD @ self._white_tasks(generators, batch) + self.mean_RD[..., None]
+
+    def _white_tasks(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:
+        return _normal(generators, self.dim, batch)
 
     def _gram(self, S_RBEE: Tensor, w_RDB: Tensor) -> Tensor:
         """Return the Gram matrices (R, B, P, P) of tokens (x, <v, u>), v = w, or (w, 1) with noise."""

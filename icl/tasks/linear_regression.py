@@ -1,14 +1,17 @@
 """Random linear regression in context: y = <w, x> + noise, x ~ N(0, Sigma), w ~ N(mean, Sigma_w): the task,
 and its law with what is known of risks under it. Draws and moments are in icl.tasks.gaussian_prompts.
 
-R replicas, D covariates.
+Tasks may also be uniform on a sphere (w = mean + F s, F F^T = Sigma_w, |s|^2 = D), and they may be finitely
+many: then a replica's are drawn once, from its seed, and those of fewer tasks are the first of those of more.
+
+R replicas, B prompts, K tasks, D covariates, E width of the vector u behind a token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeGuard
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 import torch
@@ -20,11 +23,13 @@ from icl.tasks import exact
 from icl.tasks.distances import Distances
 from icl.tasks.gaussian_prompts import GaussianPrompts
 from icl.tasks.integrated import ExpectedSparse, ExpectedStack, Tilted, degree_of_risk
-from icl.tasks.law import Estimator, Law, RiskFunction
+from icl.tasks.law import Estimator, Generators, Law, RiskFunction
+from icl.theory.quadratic import SphereTasks, TaskList
 
 PAPER_EIGENVALUES = (1.0, 1.0, 0.25, 0.0625, 1.0)  # section 4.3 of the ahn paper, at dim 5
 LARGEST = 1e76  # of an entry of w* or v: what a float64 raises to the fourth power
 MAX_DIM = 512
+MAX_TASKS = 2**20
 
 
 class LinearRegression:
@@ -45,6 +50,9 @@ class LinearRegression:
         guess_vector_norm: float | None = None,
         guess_bias: float = 0.0,
         label_noise: float = 0.0,
+        tasks: int | None = None,
+        task_law: str = "gaussian",
+        task_draw: str = "drawn",
         read_out: int = -1,
         prefix: str = "task",
     ) -> None:
@@ -86,6 +94,11 @@ class LinearRegression:
         )
         self.guess_bias = real(f"{prefix}.guess_bias", guess_bias)
         self.label_noise = real(f"{prefix}.label_noise", label_noise, 0)
+        self.tasks = None if tasks is None else whole(f"{prefix}.tasks", tasks, 1, MAX_TASKS)
+        self.sphere = one_of(f"{prefix}.task_law", task_law, ("gaussian", "sphere")) == "sphere"
+        self.balanced = one_of(f"{prefix}.task_draw", task_draw, ("drawn", "balanced")) == "balanced"
+        if self.balanced and self.tasks is None:
+            raise InputError(f"{prefix}.task_draw=balanced: needs {prefix}.tasks, a number of tasks")
         if read_out not in (-1, 1):
             raise InputError(f"{prefix}.read_out={read_out}: must be -1 or 1")
         self.read_out = read_out
@@ -96,7 +109,7 @@ class LinearRegression:
             count = f"{len(self.contexts)} entries for {len(seeds)} seeds"
             raise InputError(f"{self.prefix}.context={self.contexts}: has {count}")
         U_RDD, root_RDD, task_root_RDD = (torch.stack(m) for m in zip(*map(self._roots, seeds), strict=True))
-        return LinearRegressionLaw(
+        law = LinearRegressionLaw(
             context_R=tuple(self.contexts) if self.per_replica_context else tuple(self.contexts) * len(seeds),
             U_RDD=U_RDD,
             root_RDD=root_RDD,
@@ -107,6 +120,10 @@ class LinearRegression:
             label_noise=self.label_noise,
             read_out=self.read_out,
         )
+        if self.tasks is None and not self.sphere:
+            return law
+        everything = TaskDiversityLaw(**_fields(law), sphere=self.sphere)
+        return everything if self.tasks is None else everything.with_tasks(seeds, self.tasks, self.balanced)
 
     def _roots(self, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         """(U, root, task root) with Sigma = root root^T = U diag U^T and Sigma_w = task_root task_root^T."""
@@ -180,15 +197,100 @@ class LinearRegressionLaw(GaussianPrompts):
         return Distances(self.root_RDD, model)
 
 
+@dataclass(frozen=True)
+class TaskDiversityLaw(LinearRegressionLaw):
+    """The law of other tasks than Gaussian ones: each of `tasks_RKD` has the probability 1/K; where that is
+    None they are all those of the sphere. `balanced`: every task has as many of the prompts of a draw, or one
+    more."""
+
+    declared: ClassVar[tuple[str, ...]] = LinearRegressionLaw.declared
+
+    tasks_RKD: Tensor | None = None
+    sphere: bool = False
+    balanced: bool = False
+
+    def with_tasks(self, seeds: Sequence[int], tasks: int, balanced: bool = False) -> Self:
+        """Return the law of so many tasks, drawn from this one."""
+        white = [generator(seed, "task", 1).standard_normal((tasks, self.dim)) for seed in seeds]
+        w_RDK = self.task_root_RDD @ self._on_sphere(torch.from_numpy(np.stack(white)).mT)
+        return replace(self, tasks_RKD=w_RDK.mT + self.mean_RD[:, None], balanced=balanced)
+
+    @property
+    def new_tasks(self) -> LinearRegressionLaw | None:
+        """The law from which they were drawn, finitely many as they are."""
+        if self.tasks_RKD is None:
+            return None
+        return replace(self, tasks_RKD=None, balanced=False) if self.sphere else self._gaussian()
+
+    def with_gaussian_labels(self) -> LinearRegressionLaw:
+        if self.tasks_RKD is None:
+            return self._gaussian()
+        roots = {"task_root_RDD": self.label_root_REK[:, : self.dim], "mean_RD": 0 * self.mean_RD}
+        return self._gaussian(**roots)
+
+    def _gaussian(self, **changes: Tensor) -> LinearRegressionLaw:
+        return LinearRegressionLaw(**_fields(self) | changes)
+
+    def replica(self, r: int) -> Self:
+        tasks_RKD = None if self.tasks_RKD is None else self.tasks_RKD[r : r + 1]
+        return replace(super().replica(r), tasks_RKD=tasks_RKD)
+
+    @property
+    def label_root_REK(self) -> Tensor:
+        if self.tasks_RKD is None:
+            return super().label_root_REK
+        v_RKE = torch.nn.functional.pad(self.tasks_RKD, (0, int(self.label_noise > 0)), value=1.0)
+        return torch.linalg.qr(v_RKE / v_RKE.shape[1] ** 0.5, "r").R.mT.contiguous()
+
+    def risk_arguments(self, r: int = 0) -> dict[str, Any]:
+        given = super().risk_arguments(r)
+        if self.tasks_RKD is None:
+            return given | {"tasks": SphereTasks(given["Sigma_w"])}
+        mean_D = self.tasks_RKD[r].mean(0)
+        u_KD = self.tasks_RKD[r] - mean_D
+        Sigma_w = u_KD.mT @ u_KD / len(u_KD)
+        return given | {"Sigma_w": Sigma_w, "prior_mean": mean_D, "tasks": TaskList(u_KD)}
+
+    def _tasks(self, generators: Generators, batch: int) -> Tensor:
+        if self.tasks_RKD is None:
+            return super()._tasks(generators, batch)
+        each = zip(generators, self.tasks_RKD, strict=True)
+        return torch.stack([tasks_KD[self._numbers(rng, len(tasks_KD), batch)].T for rng, tasks_KD in each])
+
+    def _numbers(self, rng: np.random.Generator, K: int, batch: int) -> np.ndarray:
+        """Return the number of each prompt's task."""
+        if not self.balanced:
+            return rng.integers(K, size=batch)
+        once_more = rng.choice(K, batch % K, replace=False)
+        return rng.permutation(np.concatenate([np.arange(batch - batch % K) % K, once_more]))
+
+    def _white_tasks(self, generators: Generators, batch: int) -> Tensor:
+        return self._on_sphere(super()._white_tasks(generators, batch))
+
+    def _on_sphere(self, white_RDB: Tensor) -> Tensor:
+        return white_RDB * (self.dim**0.5 / white_RDB.norm(dim=1, keepdim=True)) if self.sphere else white_RDB
+
+
+def _fields(law: LinearRegressionLaw) -> dict[str, Any]:
+    return {field.name: getattr(law, field.name) for field in fields(LinearRegressionLaw)}
+
+
 def is_linear_regression(law: Law) -> TypeGuard[LinearRegressionLaw]:
-    """Return True if `law` declares all that LinearRegressionLaw does: a subclass may draw otherwise."""
-    return isinstance(law, LinearRegressionLaw) and set(law.declared) >= set(LinearRegressionLaw.declared)
+    """Return True if `law` declares all that LinearRegressionLaw does, a subclass may draw otherwise, and its
+    tasks are Gaussian."""
+    declares = isinstance(law, LinearRegressionLaw) and set(law.declared) >= set(LinearRegressionLaw.declared)
+    return declares and not isinstance(law, TaskDiversityLaw)
 
 
 def linear_regression(law: Law, caller: str) -> LinearRegressionLaw:
     """Return `law`; raise InputError, in the name of `caller`, if it is not such a law."""
     if is_linear_regression(law):
         return law
+    if isinstance(law, TaskDiversityLaw):
+        raise InputError(
+            f"{caller} takes Gaussian tasks, task.tasks=null task.task_law=gaussian; to train on others, set "
+            "checks=[]"
+        )
     raise InputError(
         f"{caller} takes icl.tasks.LinearRegression with its Gaussian prompts, not {type(law).__name__}"
     )

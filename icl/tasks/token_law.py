@@ -12,11 +12,21 @@ from torch import Tensor
 
 from icl.errors import InputError
 from icl.tasks.estimators import SampledGram, SampledTokens
-from icl.tasks.law import Estimator, Generators, Observables, RiskFunction
+from icl.tasks.law import Estimator, Generators, Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 # What a subclass may change without drawing other prompts.
-_FREE = {"observe", "arrays", "replica", "encode", "exact_risk", "exact_where", "estimators", "declared"}
+_FREE = {
+    "observe",
+    "arrays",
+    "replica",
+    "encode",
+    "exact_risk",
+    "exact_where",
+    "estimators",
+    "declared",
+    "new_tasks",
+}
 
 
 class TokenLaw(ABC):
@@ -53,6 +63,11 @@ class TokenLaw(ABC):
 
     @abstractmethod
     def replica(self, r: int) -> Self: ...
+
+    @property
+    def new_tasks(self) -> Law | None:
+        """The law of tasks that are not trained on, where those that are, are finitely many."""
+        return None
 
     @abstractmethod
     def token_prompts(self, generators: Generators, batch: int) -> TokenPrompt: ...

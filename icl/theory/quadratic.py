@@ -242,18 +242,21 @@ class QuadraticRisk:
         guess_vector: Tensor | None = None,
         guess_bias: float = 0.0,
         target_sign: int = -1,
+        tasks: Tasks | None = None,
     ) -> QuadraticRisk:
         """x ~ N(0, Sigma), w ~ N(prior_mean, Sigma_w); context labels <w, x> + noise of variance label_noise.
 
         The query token is (x_q, <guess_vector, x_q> + guess_bias); the target is target_sign * <w, x_q>,
-        without noise: -1 for ahn (the prediction is minus the last entry), +1 for xie.
+        without noise: -1 for ahn (the prediction is minus the last entry), +1 for xie. `tasks`: another law
+        of w, of the same mean and covariance.
         """
         D = Sigma.shape[-1]
         zero = torch.zeros(D, dtype=torch.float64)
         mean = zero if prior_mean is None else prior_mean.to(torch.float64)
         guess = zero if guess_vector is None else guess_vector.to(torch.float64)
         _check_regression(Sigma, Sigma_w, context, mean, guess, label_noise, target_sign)
-        centred = LabelMoments(Sigma.to(torch.float64), Sigma_w.to(torch.float64), zero, float(label_noise))
+        Sigma, Sigma_w = Sigma.to(torch.float64), Sigma_w.to(torch.float64)
+        centred = LabelMoments(Sigma, Sigma_w, zero, float(label_noise), tasks)
         space, bias, offset_D = SymmetricSpace(D + 1), float(guess_bias), target_sign * mean - guess
         query_KK = _query_second_moment(centred.Sigma, bias)
         gram_SS = space.form(second_gram(centred, context))
@@ -478,19 +481,57 @@ class QuadraticRisk:
         return float((self._form.whiten(x_KS) - goal).square().sum())
 
 
-class LabelMoments:
-    """Moments over w of C(w) = [[Sigma, u], [u^T, v]], u = Sigma w, v = w^T Sigma w + noise."""
+class Tasks(Protocol):
+    """A law of w of mean zero, by the moments of degree three and four that a layer's risk has."""
 
-    def __init__(self, Sigma: Tensor, Sigma_w: Tensor, mean: Tensor, noise: float) -> None:
+    def quadratic(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """E[w s] and E[s^2], s = w^T Sigma w."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TaskList:
+    """Each of K tasks w_k, whose mean is zero, with probability 1/K."""
+
+    w_KD: Tensor
+
+    def quadratic(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+        s_K = ((self.w_KD @ Sigma) * self.w_KD).sum(-1)
+        return (s_K[:, None] * self.w_KD).mean(0), s_K.square().mean()
+
+
+@dataclass(frozen=True, eq=False)
+class SphereTasks:
+    """w = F s, F F^T = Sigma_w, s uniform on the sphere |s|^2 = D, on which E s_a s_b s_c s_e is D / (D + 2)
+    times that of normal numbers."""
+
+    Sigma_w: Tensor
+
+    def quadratic(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+        D, M = len(Sigma), Sigma @ self.Sigma_w
+        return torch.zeros_like(Sigma[0]), D / (D + 2) * (M.trace() ** 2 + 2 * (M @ M).trace())
+
+
+class LabelMoments:
+    """Moments over w of C(w) = [[Sigma, u], [u^T, v]], u = Sigma w, v = w^T Sigma w + noise: w is Gaussian,
+    or, of mean zero, of the law `tasks`."""
+
+    def __init__(
+        self, Sigma: Tensor, Sigma_w: Tensor, mean: Tensor, noise: float, tasks: Tasks | None = None
+    ) -> None:
         self.Sigma, self.Sigma_w, self.mean, self.noise = Sigma, Sigma_w, mean, noise
         w1, w2, w3, w4 = moment_tensors(mean, Sigma_w)
         self.w1, self.w2 = w1, w2
         self.u = Sigma @ w1
         self.uu = Sigma @ w2 @ Sigma
         self.v = (Sigma * w2).sum() + noise
-        w_quadratic = torch.einsum("abc,bc->a", w3, Sigma)
-        self.u_v = Sigma @ (w_quadratic + noise * w1)
-        quartic = torch.einsum("ab,abce,ce->", Sigma, w4, Sigma)
+        if tasks is None:
+            w_quadratic = torch.einsum("abc,bc->a", w3, Sigma)
+            quartic = torch.einsum("ab,abce,ce->", Sigma, w4, Sigma)
+        else:
+            w_quadratic, quartic = tasks.quadratic(Sigma)
+        self.w_v = w_quadratic + noise * w1
+        self.u_v = Sigma @ self.w_v
         self.v_v = quartic + 2 * noise * (self.v - noise) + noise**2
 
 
@@ -577,7 +618,7 @@ def _query_target_moment(m: LabelMoments, offset: Tensor, bias: float, sign: int
 def _weights_times_covariance(m: LabelMoments) -> Tensor:
     """E[w_i C_ab] for w of mean zero."""
     zero_DDD = torch.zeros_like(m.Sigma).repeat(len(m.Sigma), 1, 1)
-    return _border(zero_DDD, m.w2 @ m.Sigma, zero_DDD[0, 0])
+    return _border(zero_DDD, m.w2 @ m.Sigma, m.w_v)
 
 
 def _border(block: Tensor, border: Tensor, corner: Tensor) -> Tensor:

@@ -53,6 +53,14 @@ class CriticalPoint:
         norms = gradient_norms(self._estimates(model, step), matrices, exact=False)
         return replace(norms, plain=self._plain(model, step))
 
+    def risk(self, model: Transformer, step: int) -> tuple[Tensor, Tensor]:
+        """Return the risk and its standard error, zero where it is exact."""
+        with torch.no_grad():
+            if self.exact is not None:
+                risk_R = self.exact(model)
+                return risk_R, torch.zeros_like(risk_R)
+            return _mean_and_stderr(self._estimates(model, step))
+
     def _plain(self, model: Transformer, step: int) -> tuple[Tensor, Tensor] | None:
         """Return the risk on a batch of the law's own prompts."""
         plain = self.estimator.plain
@@ -61,13 +69,17 @@ class CriticalPoint:
         streams = [generator(seed, "check", step) for seed in self.seeds]
         size = max(self.samples // CHUNKS, 1)
         with torch.no_grad():
-            risk_CR = torch.stack([plain.risk(model, plain.draw(streams, size)) for _ in range(CHUNKS)])
-        return risk_CR.mean(0), risk_CR.std(0) / math.sqrt(CHUNKS)
+            return _mean_and_stderr(plain.risk(model, plain.draw(streams, size)) for _ in range(CHUNKS))
 
     def _estimates(self, model: Transformer, step: int) -> Iterator[Tensor]:
         streams = [generator(seed, "eval", step) for seed in self.seeds]
         for _ in range(CHUNKS):
             yield self.estimator.risk(model, self.estimator.draw(streams, max(self.samples // CHUNKS, 1)))
+
+
+def _mean_and_stderr(risks: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    risk_CR = torch.stack(list(risks))
+    return risk_CR.mean(0), risk_CR.std(0) / math.sqrt(len(risk_CR))
 
 
 def gradient_norms(risks: Iterable[Tensor], matrices: Mapping[str, Tensor], *, exact: bool) -> GradientNorms:
@@ -80,7 +92,6 @@ def gradient_norms(risks: Iterable[Tensor], matrices: Mapping[str, Tensor], *, e
     for risk_R in risks:
         grads.append(torch.autograd.grad(risk_R.sum(), list(matrices.values())))
         found.append(risk_R.detach().reshape(-1))
-    risk_CR = torch.stack(found)
     per_matrix: dict[str, Tensor] = {}
     for name, parts in zip(matrices, zip(*grads, strict=True), strict=True):
         grad_CX = torch.stack(parts)
@@ -93,5 +104,5 @@ def gradient_norms(risks: Iterable[Tensor], matrices: Mapping[str, Tensor], *, e
     for label, grad_CRK in per_matrix.items():
         norms[label], stderrs[label] = norm_and_stderr(grad_CRK)
     total_R, total_stderr_R = norm_and_stderr(torch.cat(list(per_matrix.values()), dim=-1))
-    stderr_R = torch.zeros_like(risk_CR[0]) if exact else risk_CR.std(0) / math.sqrt(len(risk_CR))
-    return GradientNorms(risk_CR.mean(0), stderr_R, norms, stderrs, total_R, total_stderr_R, exact)
+    risk_R, stderr_R = (found[0], torch.zeros_like(found[0])) if exact else _mean_and_stderr(found)
+    return GradientNorms(risk_R, stderr_R, norms, stderrs, total_R, total_stderr_R, exact)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from icl.callbacks.metrics import DistanceToSet, ExactRisk, MetricCallback, Row
+from icl.callbacks.metrics import DistanceToSet, ExactRisk, MetricCallback, Row, TaskRisks
 from icl.models import Transformer
 from icl.runs.steps import log_spaced_steps
 from icl.training.module import Diverged, EnsembleModule, WeightsSnapshot, divergence_message
@@ -83,7 +83,7 @@ class Recorder:
     def _end(self, module: EnsembleModule) -> None:
         """Measure the final weights, for which a record always has these numbers."""
         self.final_model = module.snapshot.model
-        for kind in (DistanceToSet, ExactRisk):
+        for kind in (DistanceToSet, ExactRisk, TaskRisks):
             if not any(isinstance(measure, kind) for measure in self.measures):
                 found = kind().measure(module, self.total_steps)
                 self._at_end |= {name: _finite_or_none(value_R) for name, value_R in found.items()}

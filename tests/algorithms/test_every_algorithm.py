@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 import icl.algorithms
 from icl.algorithms import (
     ConjugateGradient,
+    DiscreteMMSE,
     GDPlusPlus,
     GradientDescent,
     KalmanFilter,
@@ -130,6 +131,20 @@ def newton_iteration(order, steps, start):
     )  # fmt: skip
 
 
+TASKS = torch.from_numpy(np.random.default_rng(1).standard_normal((2, 6, D)))
+
+
+def discrete(noise):
+    """Return the posterior mean, task by task; without noise the task of the least squared error."""
+
+    def oracle(x, y, x_q, r):
+        errors = np.array([np.sum((x @ w - y) ** 2) for w in TASKS[r].numpy()])
+        weights = np.exp(-(errors - errors.min()) / (2 * noise)) if noise else errors == errors.min()
+        return x_q @ (weights @ TASKS[r].numpy() / weights.sum())
+
+    return lambda n, s, t: (DiscreteMMSE(TASKS * t / s, noise * t**2, n), oracle)
+
+
 SIGMA, WHITE = LAW.Sigma_RDD, of_sigma(descent, LAW.Sigma_RDD)
 # By class and variant: (n tokens, covariates times s, labels times t) -> the algorithm, its oracle at s = t
 # = 1.
@@ -143,6 +158,8 @@ CASES = {
     "LeastSquares white": lambda n, s, t: (LeastSquares(n, SIGMA), of_sigma(least_norm, SIGMA)),
     "RidgeRegression": lambda n, s, t: ridge(False, s, t),
     "RidgeRegression prior": lambda n, s, t: ridge(True, s, t),
+    "DiscreteMMSE": discrete(0.7),
+    "DiscreteMMSE noiseless": discrete(0.0),
     "ConjugateGradient": conjugate_gradient(),
     "ConjugateGradient P": conjugate_gradient(INVERSE),
     "ConjugateGradient P, d_0": conjugate_gradient(INVERSE, FIRST),

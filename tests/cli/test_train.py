@@ -43,6 +43,9 @@ OTHERWISE = {
     "optimizer.lr=0.01": False,
     "trainer.precision=64-true": False,
     "task.context=21": False,
+    "task.tasks=null": True,
+    "task.tasks=8": False,
+    "task.task_law=sphere": False,
     "seed=3": False,
 }
 
@@ -59,6 +62,10 @@ def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", np.diag([1.0, 2, 3, 4, last]))
     one, two, three = (identity(f"task.covariance={tmp_path}/{n}.npy") for n in ("one", "two", "three"))
     assert one == two != three
+    older = compose(ConfigDirs(), "train", [*TINY, "logger=none"])  # of before there were finitely many tasks
+    for name in train.LATER:
+        del older.settings["task"][name]
+    assert train.parse(older, Session(Path("/nowhere"))).identity == identity()
     assert tiny("verbose=true", "callbacks.heatmaps.count=2", "format=json").json["cached"]
 
 

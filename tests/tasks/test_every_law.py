@@ -27,14 +27,18 @@ CONF = Path(__file__).parents[2] / "conf/task"
 SIGMAS, SEEDS = 5.0, (5, 2, 9)
 COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]
 GUESS = {"prior_mean": [0.7, 0.7], "guess_vector": [0.5, -2.0], "guess_bias": 2.5, "read_out": 1}
+NOISY = {"label_noise": 0.5, **GUESS}
 CASES = {
     "LinearRegression": [
         {"dim": 1, "context": 1},
         {"dim": 3, "context": 2, "label_noise": 0.3, "task_covariance": "inverse"},
         {"dim": 2, "context": 5, "distortion": [[1.0, 0.5], [0.0, 2.0]], "task_covariance": "inverse"},
         {"dim": 2, "context": 4, "eigenvalues": [1e-6, 1e2], "prior_mean": [1.0, -0.5]},
-        {"dim": 2, "context": 4, "covariance": COVARIANCE, "label_noise": 0.5, **GUESS},
+        {"dim": 2, "context": 4, "covariance": COVARIANCE, **NOISY},
         {"dim": 2, "context": 6, "task_covariance": COVARIANCE, "rotation": "none"},
+        {"dim": 2, "context": 4, "tasks": 3, "task_law": "gaussian", "task_draw": "balanced", **NOISY},
+        {"dim": 3, "context": 4, "task_law": "sphere", "tasks": 2},
+        {"dim": 2, "context": 5, "task_law": "sphere", "task_covariance": COVARIANCE},
     ],
     "ConditionedRegression": [
         {"dim": 1, "context": 3},
@@ -147,7 +151,7 @@ OF_EACH_LAW = ("a", "heads", "lsa", "unmasked")
         for name, cases in CASES.items()
         for case in cases
         if case.get("length") != 8  # of long tails
-        for family in (FAMILIES if name == "LinearRegression" else OF_EACH_LAW)
+        for family in (FAMILIES if name == "LinearRegression" and "task_law" not in case else OF_EACH_LAW)
     ],
     ids=str,
 )

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from icl.training.plan import RunPart, TrainingPlan, TrainResult
 
 SCIENCE = ("task", "model", "optimizer", "train")
+# Settings younger than the first records, at values that change nothing: there a run keeps its fingerprint.
+LATER = {"tasks": None, "task_law": "gaussian", "task_draw": "drawn"}
 _OF_SWEEPS = ("optimized_metric", "best_by", "search", "cluster", "sweep")
 PROCESSES = 128  # up to this number, a run begun by another number of processes is looked up
 OWN = (*SCIENCE, "trainer", "callbacks", "checkpoint", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
@@ -314,7 +316,7 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
     checks = weight_checks_of([names] if isinstance(names, str) else names, scale, about, session)
     fitting, instead = _fitting(checks, composed.may_not_fit, config, seeds, session)
     config["train"] = {**config["train"], **instead}
-    science = {key: by_content(config[key]) for key in SCIENCE}
+    science = {key: _without_later(by_content(config[key])) for key in SCIENCE}
     science["precision"] = config["trainer"].get("precision")
     if (products := config["trainer"].get("matmul_precision", "highest")) != "highest":
         science["matmul_precision"] = products
@@ -445,5 +447,9 @@ def _experiment_name(name: Any) -> str:
     return str(name)
 
 
+def _without_later(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in LATER or value != LATER[key]}
+
+
 def _compared(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in config.items() if k not in _NOT_COMPARED}
+    return {k: _without_later(v) if k in SCIENCE else v for k, v in config.items() if k not in _NOT_COMPARED}
