@@ -170,7 +170,8 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     }
     scale = str(composed.settings["scale"])
     set_here = any(override.lstrip("+~").startswith("check.") for override in composed.overrides)
-    own = session.compose("check", [f"check={name}", f"scale={scale}"]).settings["check"] if set_here else node
+    alone = [f"check={name}", f"scale={scale}"]
+    own = session.compose("check", alone).settings["check"] if set_here else node
     return CheckRequest(
         name,
         scale,
