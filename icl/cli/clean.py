@@ -38,14 +38,16 @@ def clean_command(verb: str, args: Sequence[str]) -> int:
     garbage = [_run(outputs, settings["run"])] if settings["run"] else find_garbage(outputs)
     stream = sys.stderr if settings["format"] == "json" else sys.stdout
     for entry in garbage:
-        print(f"{_size(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=stream)
+        print(
+            f"{size_in_words(entry.bytes):>9}  {entry.path.relative_to(outputs)}  ({entry.why})", file=stream
+        )
     found = sizes(outputs)
     total, kinds = sum(entry.bytes for entry in garbage), dict.fromkeys(found, 0)
     for entry in garbage:
         kinds[entry.path.relative_to(outputs).parts[0]] += entry.bytes
     for kind, size in found.items() if not settings["run"] else ():
-        print(f"{_size(kinds[kind]):>9}  of {_size(size)} in {kind}", file=stream)
-    print(f"{_size(total):>9}  in all" if garbage else "nothing to clean", file=stream)
+        print(f"{size_in_words(kinds[kind]):>9}  of {size_in_words(size)} in {kind}", file=stream)
+    print(f"{size_in_words(total):>9}  in all" if garbage else "nothing to clean", file=stream)
     removed = remove(outputs, garbage) if garbage and (settings["yes"] == "true" or _agreed(total)) else []
     document = {
         "found": [{"path": entry.path, "why": entry.why, "bytes": entry.bytes} for entry in garbage],
@@ -72,11 +74,12 @@ def _agreed(total: int) -> bool:
     if not sys.stdin.isatty():
         print("nothing removed: pass yes=true", file=sys.stderr)
         return False
-    print(f"remove {_size(total)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"remove {size_in_words(total)}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _size(count: float) -> str:
+def size_in_words(count: float) -> str:
+    """Return a number of bytes as text: 13 kB."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"

@@ -42,6 +42,11 @@ VERBS = {
         "icl.cli.clean:clean_command",
         is_quick=True,
     ),
+    "archive": Verb(
+        "writes finished records as one folder with digests: archive FOLDER",
+        "icl.cli.archive:archive_command",
+        is_quick=True,
+    ),
     "completion": Verb(
         "prints shell completion: completion bash | zsh",
         "icl.cli.completion:completion_command",

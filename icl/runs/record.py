@@ -95,8 +95,9 @@ class RunRecord:
     @property
     def mark(self) -> list[Any]:
         """Identity of the numbers, for what is made from the run: unchanged if it is made again with the same
-        numbers."""
-        files = {name: self.run["files"][name] for name in _NUMBERS if name in self.run.get("files", {})}
+        numbers, and in an archive, which thins some of them."""
+        written = {**self.run.get("files", {}), **self.run.get("thinned", {})}
+        files = {name: written[name] for name in _NUMBERS if name in written}
         contents = {name: written["digest"] for name, written in files.items()}
         return [self.run["fingerprint"], self.run["digest"], contents]
 

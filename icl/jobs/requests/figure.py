@@ -33,6 +33,7 @@ from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog, model_of
 from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
+from icl.runs.archive import Archive, commits, copied_runs, short
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
 from icl.runs.documents import same
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from icl.experiments.runner import Experiment
     from icl.figures.drawing import Drawing
 
-OWN = ("figure", "jobs", "cluster")
+OWN = ("figure", "jobs", "cluster", "from")
 _SHOWN = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
 
 
@@ -64,6 +65,7 @@ class FigureRequest:
     scale: str
     settings: Mapping[str, Any]
     look: Look = field(default_factory=Look)
+    archive: Archive | None = None  # whose runs are taken as they are, whatever code made them
 
     @functools.cached_property
     def experiment(self) -> Experiment:
@@ -75,7 +77,8 @@ class FigureRequest:
 
     @functools.cached_property
     def identity(self) -> str:
-        return fingerprint({"figure": self.id, "settings": self.settings, "scale": self.scale})
+        about = {"figure": self.id, "settings": self.settings, "scale": self.scale}
+        return fingerprint(about if self.archive is None else {**about, "archive": True})
 
     @property
     def runs_key(self) -> str:
@@ -94,6 +97,8 @@ class FigureRequest:
         self.experiment, self.drawing  # noqa: B018  both validate
 
     def lookup(self, session: Session) -> Found | None:
+        if self.archive is not None:  # drawn in seconds, from what is there now
+            return None
         path = JsonRecords(session.outputs, "figures").path(self._key, self.identity)
         record = read(path)
         if record is None or complaint(record, None) is not None:
@@ -119,29 +124,52 @@ class FigureRequest:
 
     def _dry_run(self, session: Session) -> FigureRunner:
         """Validate all runs known beforehand, so that none is made if a later one is impossible."""
-        runner = FigureRunner(self.scale, replace(session, figure=self.id))
+        runner = FigureRunner(self.scale, replace(session, figure=self.id), self.archive)
+        dry = _DryRunner(runner)
         try:
-            self.experiment.records(_DryRunner(runner))
+            self.experiment.records(dry)
         except InputError:
             raise
         except Exception:  # whatever comes of runs that are not there; of those that are it comes again
             pass
+        if self.archive is not None and not dry.archived:
+            raise self.archive.error(self._not_there(self.archive))
         return runner
 
-    def execute(self, session: Session) -> Document:
-        started = time.monotonic()
+    def _not_there(self, archive: Archive) -> str:
+        names = archive.names()
+        return f"has nothing of {self.id} at scale={self.scale}; it has {', '.join(names) or 'no figures'}"
+
+    def _archived(self, session: Session) -> dict[str, RunRecord] | None:
+        """Return the records the archive's figure was drawn from: with these very settings or, as shipped,
+        with those that were shipped then. None where it has no such figure, or its arrays are to be computed
+        anew."""
+        if self.archive is None or session.force:
+            return None
+        drawn = self.archive.figures(self.id, self.scale)
+        same_settings = [one for one in drawn if same(one["document"]["settings"], self.settings)]
+        if same_settings or (drawn and not self.changed(session)):
+            return copied_runs((same_settings or drawn)[0], self.archive)
+        return None
+
+    def _made(self, session: Session) -> Mapping[str, RunRecord]:
         runner = self._dry_run(session)
         state_smoke(self.scale, session)
         with listening(
             lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
-            records = self.experiment.records(runner)
+            return self.experiment.records(runner)
+
+    def execute(self, session: Session) -> Document:
+        started = time.monotonic()
+        records = self._archived(session) or self._made(session)
         made, configs = run_marks(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
         store = JsonRecords(session.outputs, "figures")
         with with_room(session.outputs), store.lock(self._key, self.identity, session.info):
             folder = store.path(self._key, self.identity).parent
-            stored = None if session.force else store.find(self._key, self.identity, digest)
+            fresh = session.force or self.archive is not None
+            stored = None if fresh else store.find(self._key, self.identity, digest)
             stored = stored and _with_current_paths(stored, folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
@@ -154,7 +182,10 @@ class FigureRequest:
                 stored = self._draw_in_look(stored, records, folder)
             if not cached or shown is None or stored["configs"] != configs:
                 stored = {**stored, "configs": configs}
-                stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
+                if self.archive is None:
+                    stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
+                else:  # its runs lie elsewhere, and are never stale
+                    stored = store.save(self._key, self.identity, code_digest(self.roots), stored, self.roots)
         document = {**stored, "cached": cached and shown is not None}
         config = {"figure": self.settings, "scale": self.scale}
         self._logger(document, session).log(
@@ -191,7 +222,9 @@ class FigureRequest:
         return {**document, "looks": {**document.get("looks", {}), self.look.name: drawn}}
 
     def _records(self, session: Session) -> Mapping[str, RunRecord]:
-        return self.experiment.records(FigureRunner(self.scale, session))
+        return self._archived(session) or self.experiment.records(
+            FigureRunner(self.scale, session, self.archive)
+        )
 
     def draw(self, session: Session) -> Figure:
         """Draw the figure from its records, which are there, without writing it."""
@@ -219,6 +252,10 @@ class FigureRequest:
             "caption": _caption(self.drawing, records),
             "drawn_from": [_source(name, record) for name, record in records.items()],
         }
+        if self.archive is not None:
+            by = commits(record.run for record in records.values())
+            document["archive"] = {"folder": str(self.archive.path), "commits": by}
+            document["caption"] += f" Drawn from records of commit {', '.join(map(short, by))}."
         stem, rows = folder / self._file_name(session), self.drawing.table(records)
         files = save(stem, lambda: self.drawing.draw(records), rows, _markdown(document))
         document |= {
@@ -232,6 +269,7 @@ class FigureRequest:
     def _file_name(self, session: Session) -> str:
         """Name of the files: fig3 as shipped; other settings are in the name, so that both can be kept."""
         name = self.id.rpartition("/")[2]
+        name = name if self.archive is None else f"{name}-archived"
         return f"{name}-{self.identity}" if self.changed(session) else name
 
     def changed(self, session: Session) -> dict[str, Any]:
@@ -281,20 +319,41 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
     if unknown:
         raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], [*parts, *KEYS])}")
     settings = {part: node[part] for part in parts}
-    return FigureRequest(name, str(composed.settings["scale"]), settings, Look.of(node))
+    given = composed.settings.get("from")
+    archive = None if given is None else Archive.at(given)
+    return FigureRequest(name, str(composed.settings["scale"]), settings, Look.of(node), archive)
 
 
 class FigureRunner:
-    """icl.experiments.runner.Runner over the session's configs and store."""
+    """icl.experiments.runner.Runner over the session's configs and store, and over an archive, if one is
+    given: its finished runs are taken, its unfinished ones continued, and what it does not have is made."""
 
-    def __init__(self, scale: str, session: Session) -> None:
-        self.scale, self.session = scale, replace(session, force=False)
+    def __init__(self, scale: str, session: Session, archive: Archive | None = None) -> None:
+        self.scale, self.session, self.archive = scale, replace(session, force=False), archive
+        self.anew = session.force  # of an archive the runs alone
         self.validated: dict[tuple[str, ...], TrainRequest] = {}  # each for one run, which changes its parts
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         chosen = self.chosen(experiment, overrides)
-        parse = self.validated.pop(chosen, None) or self.parse(chosen)
-        return parse.run(self.session)
+        request = self.validated.pop(chosen, None) or self.parse(chosen)
+        found = None if self.archive is None else self.archive.run(request.id, request.identity)
+        if found is not None:
+            return found
+        if self.archive is not None:
+            self._restore(request, self.archive)
+        return request.run(self.session)
+
+    def _restore(self, request: TrainRequest, archive: Archive) -> None:
+        """Put an unfinished run where it goes on, if today's code can continue it bit for bit."""
+        run = archive.unfinished(request.id, request.identity)
+        if run is None or RunStore(self.session.outputs).path(request.id, request.identity).exists():
+            return
+        if run["digest"] == request.digest:
+            archive.restore(request.id, request.identity, self.session.outputs)
+        else:
+            name = f"{request.id}/{request.identity}"
+            why = f"by code {run['digest']}, which alone can continue it (now {request.digest})"
+            self.info(f"from={archive.given}: {name} was begun {why}; it starts over")
 
     def chosen(self, experiment: str, overrides: Mapping[str, Any] | None) -> tuple[str, ...]:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
@@ -312,10 +371,14 @@ class FigureRunner:
         compute: Callable[[], Mapping[str, np.ndarray]],
         code: Sequence[str] | None = None,
     ) -> RunRecord:
+        mark = fingerprint(science)
+        found = None if self.archive is None or self.anew else self.archive.run(name, mark)
+        if found is not None:
+            return found
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
         roots = (compute.__module__,) if code is None else code
-        mark, digest, notify = fingerprint(science), code_digest(roots), self.session.info
-        origin = {"figure": self.session.figure}
+        digest, notify = code_digest(roots), self.session.info
+        origin = {"figure": self.session.figure, "scale": self.scale}
         with store.begin(name, mark, config, digest, roots, origin=origin, notify=notify) as run:
             if run.cached is not None:
                 return run.cached
@@ -329,7 +392,17 @@ class FigureRunner:
 
 
 class _MissingRun:
-    """A placeholder for a run that is not made yet."""
+    """A placeholder for a run that is not made yet: its settings are known, its numbers are not."""
+
+    def __init__(
+        self, experiment: str, identity: str, config: Mapping[str, Any], seeds: Sequence[int]
+    ) -> None:
+        self.run = {"experiment": experiment, "fingerprint": identity, "seeds": list(seeds)}
+        self.config = config
+
+    @property
+    def mark(self) -> list[Any]:
+        return ["missing", self.run["fingerprint"]]
 
     def __getattr__(self, name: str) -> Any:
         raise LookupError(name)
@@ -337,22 +410,49 @@ class _MissingRun:
 
 class _DryRunner(FigureRunner):
     """Makes nothing. Validates the requested runs, up to where their numbers are wanted, and leaves
-    them to the runner that will make them."""
+    them to the runner that will make them. `missing` are those to be trained, `archived` those that the
+    archive has."""
 
     def __init__(self, runner: FigureRunner) -> None:
-        super().__init__(runner.scale, runner.session)
-        self.validated = runner.validated
+        super().__init__(runner.scale, runner.session, runner.archive)
+        self.anew, self.validated = runner.anew, runner.validated
+        self.missing: dict[str, TrainRequest] = {}
+        self.archived: list[RunRecord] = []
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         chosen = self.chosen(experiment, overrides)
-        parse = self.validated[chosen] = self.parse(chosen)
-        if parse.lookup(self.session) is None:
-            parse.validate()
-        unmade: Any = _MissingRun()
+        request = self.validated[chosen] = self.parse(chosen)
+        found = None if self.archive is None else self.archive.run(request.id, request.identity)
+        if found is not None:
+            self.archived.append(found)
+            return found
+        if request.lookup(self.session) is None:
+            request.validate()
+        if request.needs_training(self.session):
+            self.missing[request.identity] = request
+        if self.archive is not None and self.archive.unfinished(request.id, request.identity):
+            self.archived.append(_unmade(request))
+        return _unmade(request)
+
+    def store(
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
+    ) -> RunRecord:
+        mark = fingerprint(science)
+        found = None if self.archive is None or self.anew else self.archive.run(name, mark)
+        if found is not None:
+            self.archived.append(found)
+            return found
+        unmade: Any = _MissingRun(name, mark, {"settings": dict(science)}, science.get("seeds", []))
         return unmade
 
-    def store(self, *request: Any, **more: Any) -> RunRecord:
-        raise LookupError(request)
+
+def _unmade(request: TrainRequest) -> RunRecord:
+    run: Any = _MissingRun(request.id, request.identity, request.config.stored, request.seeds)
+    return run
 
 
 def _caption(drawing: Drawing, records: Mapping[str, RunRecord]) -> str:

@@ -121,7 +121,7 @@ def stored_results(outputs: Path, kind: Kind, id: str, configs: ConfigDirs) -> l
             if document is not None:
                 found.append(StoredResult((scale,), tuple(claim["verdict"] for claim in document["claims"])))
     elif kind.records == "checks" and (document := _latest(folder)) is not None:
-        found.append(StoredResult(_scales_of(id, document["settings"], configs), (document["verdict"],)))
+        found.append(StoredResult(scales_of(id, document["settings"], configs), (document["verdict"],)))
     return found
 
 
@@ -140,7 +140,7 @@ def _latest(folder: Path) -> Any:
     )
 
 
-def _scales_of(id: str, settings: Mapping[str, Any], configs: ConfigDirs) -> tuple[str, ...]:
+def scales_of(id: str, settings: Mapping[str, Any], configs: ConfigDirs) -> tuple[str, ...]:
     """Return the scales at which the config has these settings; none where they are others."""
     text = _text("check", id, configs)
     indent = "  " if re.search(r"^check:$", text, re.MULTILINE) else ""
