@@ -301,8 +301,8 @@ class _Records:
             "",
             "| place | what |",
             "|---|---|",
-            "| `runs/EXPERIMENT/FINGERPRINT/` | `config.yaml`, `metrics.csv`, `weights.npz`, `verdicts.json`, "
-            "`run.json` of a training run or of arrays computed from one |",
+            "| `runs/EXPERIMENT/FINGERPRINT/` | config, metrics, weights, verdicts and `run.json` of a "
+            "training run, or arrays computed from one |",
             "| `figures/PAPER/FIG/SCALE/` | the record of a figure with its claims, its picture, its table |",
             "| `checks/PAPER/ID/` | the verdict of a check, with its numbers |",
             "",

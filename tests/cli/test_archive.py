@@ -1,0 +1,171 @@
+"""Tests of `icl archive` and `from=`: what is kept, what is drawn from it by other code, what is refused."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from icl.cli import main
+from icl.jobs.stored.run_list import listed_runs
+from icl.runs import documents
+from tests.commands import Run
+
+FIGURE = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with `outputs`, in which one figure was drawn, and `kept`, its archive."""
+    folder = tmp_path_factory.mktemp("archive")
+    outputs = f"paths.outputs={folder / 'outputs'}"
+    assert main([*FIGURE, "logger=none", outputs]) == 0
+    assert main(["archive", str(folder / "kept"), "only=[lds]", "scale=smoke", outputs]) == 0
+    return folder
+
+
+@pytest.fixture
+def kept(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made / "kept", tmp_path / "kept"))
+
+
+def by_other_code(archive: Path) -> None:
+    """Let every record of the archive be one of another commit."""
+    for path in [*archive.rglob("run.json"), *archive.glob("figures/*/*/*/*.json")]:
+        record = documents.read_record(path)
+        assert record is not None
+        record["digest"] = "0" * 16
+        (record if "git" in record else record["provenance"])["git"] = {
+            "commit": "c0ffee" * 6,
+            "dirty": False,
+        }
+        documents.write_record(path, record)
+
+
+def rows(document: dict[str, dict[str, str]]) -> list[dict[str, str]]:
+    return list(csv.DictReader(Path(document["files"]["csv"]).open()))
+
+
+def test_an_archive_describes_itself_and_is_extended(made: Path, kept: Path) -> None:
+    """Read it as an outputs folder, too, whose runs are as good as before."""
+    crate = {
+        entity["@id"]: entity
+        for entity in json.loads((kept / "ro-crate-metadata.json").read_text())["@graph"]
+    }
+    assert crate["ro-crate-metadata.json"]["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
+    root = crate["./"]
+    assert all(root[key] for key in ("name", "description", "datePublished", "license"))
+    files = {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()}
+    assert {id for id, entity in crate.items() if entity["@type"] == "File"} == files - {
+        "ro-crate-metadata.json"
+    }
+    reached = [part["@id"] for part in root["hasPart"]]
+    reached += [part["@id"] for id in reached for part in crate[id].get("hasPart", [])]
+    assert set(reached) >= files - {"ro-crate-metadata.json"}
+    makers = [entity for entity in crate.values() if entity["@type"] == "CreateAction"]
+    assert all(crate[action["instrument"]["@id"]] and crate[action["result"]["@id"]] for action in makers)
+    assert not [name for name in files if "checkpoints" in name or name.endswith((".pdf", ".svg"))]
+    assert "lds/fig3 at scale=smoke" in (kept / "README.md").read_text()
+
+    argv = ["archive", str(kept), "scale=smoke", "format=json", f"paths.outputs={made / 'outputs'}"]
+    before = (kept / "ro-crate-metadata.json").read_bytes()
+    assert main(argv) == 0
+    assert (kept / "ro-crate-metadata.json").read_bytes() == before, "nothing new, nothing changed"
+    assert {run.status for run in listed_runs(kept, every=True)} == {"done"}
+
+
+def test_a_figure_is_drawn_from_an_archive_of_any_commit(
+    icl: Run, outputs: Path, made: Path, kept: Path
+) -> None:
+    """Nothing is trained, the numbers are those of before, and the commit is named."""
+    by_other_code(kept)
+    drawn = icl(*FIGURE, f"from={kept}")
+    assert drawn.code == 0, drawn.err
+    found = drawn.json
+    assert found["archive"]["commits"] == ["c0ffee" * 6] and "commit c0ffeec0ff" in found["caption"]
+    assert all(Path(run).is_relative_to(kept) for run in found["runs"])
+    assert not (outputs / "runs").exists()
+    before = made / "outputs/figures/lds/fig3/smoke/fig3.csv"
+    assert rows(found) == list(csv.DictReader(before.open()))
+    assert Path(found["files"]["png"]).name == "fig3-archived.png"
+    styled = icl(*FIGURE, f"from={kept}", "figure.width=3.3", "figure.formats=[svg]").json
+    assert "svg" in styled["files"] and not (outputs / "runs").exists()
+
+    # Its picture is no result of today's code.
+    refused = icl("archive", str(kept.parent / "again"), "scale=smoke")
+    assert refused.code == 2 and "nothing finished" in refused.err
+
+
+def test_a_figure_is_assembled_from_pieces(icl: Run, outputs: Path, made: Path, tmp_path: Path) -> None:
+    """Take the run that is there, by whatever code, and train the other."""
+    begun = Path(shutil.copytree(made / "outputs", tmp_path / "begun"))
+    shutil.rmtree(begun / "figures")
+    one, other = sorted((begun / "runs/lds/ar").iterdir())
+    shutil.rmtree(other)
+    pieces = tmp_path / "pieces"
+    assert main(["archive", str(pieces), "scale=smoke", f"paths.outputs={begun}"]) == 0
+    assert (pieces / "runs/lds/ar" / one.name / "weights.npz").is_file()
+    by_other_code(pieces)
+    drawn = icl(*FIGURE, f"from={pieces}")
+    assert drawn.code == 0, drawn.err
+    runs = {Path(run) for run in drawn.json["runs"]}
+    assert pieces / "runs/lds/ar" / one.name in runs
+    assert [run.name for run in (outputs / "runs/lds/ar").iterdir()] == [other.name]
+    claims = [claim["measured"] for claim in drawn.json["claims"]]
+    assert claims and rows(drawn.json) == list(
+        csv.DictReader((made / "outputs/figures/lds/fig3/smoke/fig3.csv").open())
+    )
+
+
+def test_what_cannot_be_archived_or_drawn_is_refused(
+    icl: Run,
+    outputs: Path,
+    made: Path,
+    kept: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Each in one line, exit code 2, nothing written."""
+    (weights,) = [path for path in kept.glob("runs/lds/weights/*/weights.npz")][:1]
+    (tmp_path / "file").write_text("")
+    lost, damaged = (Path(shutil.copytree(kept, tmp_path / name)) for name in ("lost", "damaged"))
+    shutil.rmtree(lost / weights.parent.relative_to(kept))
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    (damaged / weights.relative_to(kept)).write_bytes(content)
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn/ro-crate-metadata.json").write_text("{")
+    for given, said in (
+        ("nowhere", "from=nowhere: no such folder"),
+        (made / "outputs", "is no archive, since it has no ro-crate-metadata.json"),
+        (tmp_path / "torn", "its ro-crate-metadata.json is damaged"),
+        (lost, f"{weights.parent.relative_to(kept)} is missing"),
+        (damaged, "its weights.npz is damaged (not the bytes that were written)"),
+    ):
+        refused = icl(*FIGURE, f"from={given}")
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and said in refused.err
+    other = icl("figure", "figure=lds/fig6", "scale=smoke", f"from={kept}")
+    assert (
+        other.code == 2
+        and "has nothing of lds/fig6 at scale=smoke; it has lds/fig3 at scale=smoke" in other.err
+    )
+    assert not outputs.exists()
+    common = ["scale=smoke", f"paths.outputs={made / 'outputs'}"]
+    for arguments, said in (
+        (["a", *common, "only=[lsd]"], "only=lsd: no such paper, figure or check"),
+        (["a", *common, "only=xie"], "nothing finished in"),
+        (["a", "scale=paper", common[1]], "scale=paper: nothing finished in"),
+        (["a", "scale=huge", common[1]], "scale=huge: must be one of smoke, laptop, paper"),
+        ([], "archive: takes a folder"),
+        (["a", "b"], "archive: takes a folder"),
+        (["a", "force=true"], "force=true: icl archive takes"),
+        ([str(tmp_path / "file"), *common], "is a file"),
+        ([str(made), *common], "is not empty and no archive"),
+        (["/proc/archive", *common], "cannot be written"),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path)
+            assert main(["archive", *arguments]) == 2, said
+        assert said in capfd.readouterr().err
+    assert not (tmp_path / "a").exists()
