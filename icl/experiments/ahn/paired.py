@@ -11,9 +11,9 @@ R replicas, C contexts, D covariates, L steps, P = D + 1 token width.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from icl.algorithms import Contexts, GradientDescent, LeastSquares, search_gd
-from icl.errors import whole
+from icl.errors import InputError, reals, whole
 from icl.experiments.ahn.trained import identity
 from icl.experiments.runner import Runner
 from icl.random import generator
@@ -58,32 +58,59 @@ class Sizes:
 def compare(
     runner: Runner,
     name: str,
-    trained: RunRecord,
+    trained: Sequence[RunRecord],
     plain: RunRecord,
     sizes: Sizes,
     *,
     least_squares: bool = False,
 ) -> RunRecord:
-    """Losses of two runs' weights and of every baseline, as arrays (R, C), with the exact values theory has.
+    """Losses of trained weights and of every baseline, as arrays (R, C), with the exact values theory has.
 
-    `trained` has seen the risk's tail; `plain`, of the same seeds, batches as the paper draws them."""
+    `trained` have seen the risk's tail, from different starts on the same prompts: of each seed the one of
+    the least training loss counts. `plain`, of the same seeds, has seen batches as the paper draws them."""
     science = {
-        "of": [identity(trained), identity(plain)],
-        "seeds": trained.run["seeds"],
+        "of": [*map(identity, trained), identity(plain)],
+        "seeds": plain.run["seeds"],
         "least_squares": least_squares,
         **dataclasses.asdict(sizes),
     }
     return runner.store(name, science, lambda: comparison(trained, plain, sizes, least_squares=least_squares))
 
 
+def initial_sizes(init_stds: Sequence[float]) -> list[float]:
+    """Check the standard deviations of the initializations that are tried."""
+    key = "figure.experiment.init_stds"
+    found = reals(key, init_stds, None, 0, open_low=True)
+    if len(set(found)) < len(found):
+        raise InputError(f"{key}={list(init_stds)}: must be different numbers")
+    return found
+
+
+def train_starts(runner: Runner, overrides: Mapping[str, Any], init_stds: Sequence[float]) -> list[RunRecord]:
+    """Train ahn/tail from initializations of several sizes, each on the same prompts."""
+    return [runner.train("ahn/tail", {**overrides, "model.init_std": std}) for std in init_stds]
+
+
+def best_start(trained: Sequence[RunRecord]) -> Mapping[str, np.ndarray]:
+    """Return of each seed the matrices of the run with the least loss at the end; NaN counts last."""
+    matrices = [restored(run).matrices for run in trained]
+    if len(trained) == 1:
+        return matrices[0]
+    ends = [run.run["metrics"]["loss"]["by_seed"] for run in trained]
+    seeds = [str(seed) for seed in trained[0].run["seeds"]]
+    loss_KR = np.array([[end[seed] for seed in seeds] for end in ends], dtype=float)
+    best_R = np.where(np.isnan(loss_KR), np.inf, loss_KR).argmin(0)
+    return {name: np.stack([matrices[k][name][r] for r, k in enumerate(best_R)]) for name in matrices[0]}
+
+
 def comparison(
-    trained: RunRecord, plain: RunRecord, sizes: Sizes, *, least_squares: bool = False
+    trained: Sequence[RunRecord], plain: RunRecord, sizes: Sizes, *, least_squares: bool = False
 ) -> dict[str, np.ndarray]:
     """`loss_NAME` (R, C) for every predictor on the same contexts and their `weight` (R, C), neighbours of
     different `components` (R,), the first of which draws plain contexts; `eta_NAME` (R, L) as searched;
     `exact_NAME` (R,)."""
-    run = restored(trained)
-    seeds, model = run.run["seeds"], run.transformer
+    run = restored(trained[0])
+    seeds, model = run.run["seeds"], run.with_weights(best_start(trained))
     law = linear_regression(run.law, "a comparison with descent")
     layers = model.parametrization.layers
     etas_RL = search_steps(law, contexts(law, seeds, "search", sizes.search), layers)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from icl.figures.ahn.almost_zero import ALMOST_ZERO
-from icl.figures.ahn.fig4 import ON_S
+from icl.figures.ahn.fig4 import ON_S, where_converged
 from icl.figures.claims import Claim, all_of, exact, sampled, searched
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Curve, Item, Level, metric
@@ -87,7 +87,7 @@ class Fig3(Drawing):
         curves = {name: metric(run, column)[1] for name, column in names.items()}
         red_SL = np.stack([metric(run, f"dist_plain_A{i}")[1][:, -1] for i in range(run.A.shape[1])], axis=1)
         blue_SL = np.stack([curves[f"A_{i}"][:, -1] for i in range(run.A.shape[1])], axis=1)
-        return [
+        claims = [
             *(_falls(name, y_ST, run.run["seeds"]) for name, y_ST in curves.items()),
             Claim.of(
                 f"({of.A[0]})-({of.A[-1]}) every A_l ends nearer to the multiples of Sigma^-1 than to those "
@@ -100,6 +100,7 @@ class Fig3(Drawing):
             _almost_zero(arrays, of),
             _to_zero(arrays, of),
         ]
+        return where_converged(run, claims)
 
 
 class _Letters(NamedTuple):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from icl.figures.claims import Claim, exact
 from icl.figures.drawing import Heatmaps, Records
-from icl.figures.items import Heatmap
+from icl.figures.items import Heatmap, metric
+from icl.runs.record import RunRecord
 
 ON_S = 0.1  # where a Dist that 'appears to be decreasing to 0' (section 5.1) has to end
+STILL_FALLING = 0.01  # share by which the loss of fixed prompts falls in the last tenth of a run
 
 
 class Fig4(Heatmaps):
@@ -25,7 +30,8 @@ class Fig4(Heatmaps):
 
     def claims(self, records: Records) -> list[Claim]:
         run = records["run"]
-        return [diagonal_claim(f"B_{i}", run.B[:, i], run.run["seeds"]) for i in range(run.B.shape[1])]
+        claims = [diagonal_claim(f"B_{i}", run.B[:, i], run.run["seeds"]) for i in range(run.B.shape[1])]
+        return where_converged(run, claims)
 
 
 def diagonal_claim(name: str, M_SDD: np.ndarray, seeds: list[int]) -> Claim:
@@ -38,3 +44,23 @@ def diagonal_claim(name: str, M_SDD: np.ndarray, seeds: list[int]) -> Claim:
         {"Dist": dict(zip(map(str, seeds), share_S.tolist(), strict=True))},
         exact(share_S.max()).below(ON_S, f"Dist below {ON_S} in every seed"),
     )
+
+
+def where_converged(run: RunRecord, claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims, those about trained weights undecided where the run has not converged.
+
+    On one set of prompts the loss tells. On fresh ones the schedule of the learning rate ends the training.
+    """
+    train = run.config.get("train", {})
+    if train.get("steps_per_batch", 0) < train.get("steps", 1):
+        return list(claims)
+    steps_T, loss_ST = metric(run, "loss")
+    before_S = loss_ST[:, np.searchsorted(steps_T, 0.9 * steps_T[-1])]
+    fall = float((1 - loss_ST[:, -1] / before_S).max())
+    if fall <= STILL_FALLING:  # not of a NaN
+        return list(claims)
+    reason = (
+        f"a seed has not converged: its loss fell by {fall:.1%} in the last tenth of the steps; more steps "
+        "may decide (figure.experiment.steps)"
+    )
+    return [replace(c, verdict="undecided", reason=reason) if c.trained else c for c in claims]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.figures.ahn.fig4 import diagonal_claim
+from icl.figures.ahn.fig4 import diagonal_claim, where_converged
 from icl.figures.claims import Claim, exact
 from icl.figures.drawing import Heatmaps, Records
 from icl.figures.items import Heatmap
@@ -28,7 +28,7 @@ class Fig5(Heatmaps):
         norm_SL, white_RLDD = arrays["norm_A_RL"], arrays["white_RLDD"]
         growth = float((norm_SL[:, 1:] / norm_SL[:, :-1]).min())
         names = [f"Sigma^1/2 A_{i} Sigma^1/2" for i in range(white_RLDD.shape[1])]
-        return [
+        claims = [
             Claim.of(
                 "||A_0|| <= ||A_1|| <= ||A_2|| (section 5.1): small steps first, large ones last",
                 {
@@ -41,3 +41,4 @@ class Fig5(Heatmaps):
             ),
             *(diagonal_claim(name, white_RLDD[:, i], seeds) for i, name in enumerate(names)),
         ]
+        return where_converged(records["run"], claims)

@@ -12,7 +12,7 @@ from tests.records import FakeRunner, record
 
 def test_every_length_is_trained_in_batches(monkeypatch):
     def compare(runner, name, trained, plain, sizes, *, least_squares):
-        assert (trained, plain) == ("ahn/tail", "ahn/fig6")
+        assert (trained, plain) == (["ahn/tail"] * 2, "ahn/fig6")
         assert (name, least_squares, sizes.test, sizes.search) == ("ahn/fig6_losses", True, 5, 6)
 
     monkeypatch.setattr(fig6, "compare", compare)
@@ -23,18 +23,19 @@ def test_every_length_is_trained_in_batches(monkeypatch):
         "contexts_per_run": 2,
         "lr": 0.01,
         "lr_below_5": 0.001,
+        "init_stds": [0.1, 0.3],
     }
     records = fig6.Fig6(**settings, test_contexts=5, search_contexts=6).records(runner)
     four = {"seeds": [2, 1002, 4, 1004], "task.context": [2, 2, 4, 4]}
     two = {"seeds": [20, 1020], "task.context": [20, 20]}
     assert runner.asked == [
-        ("ahn/tail", four),
+        *(("ahn/tail", four | {"model.init_std": std}) for std in (0.1, 0.3)),
         ("ahn/fig6", four | {"optimizer.lr": [0.001] * 4}),
-        ("ahn/tail", two),
+        *(("ahn/tail", two | {"model.init_std": std}) for std in (0.1, 0.3)),
         ("ahn/fig6", two | {"optimizer.lr": [0.01] * 2}),
     ]
-    kinds = ("trained", "plain", "losses")
-    assert list(records) == [f"{kind}_N{label}" for label in ("2_4", "20") for kind in kinds]
+    kinds = ("trained_N{}_0", "trained_N{}_1", "plain_N{}", "losses_N{}")
+    assert list(records) == [kind.format(label) for label in ("2_4", "20") for kind in kinds]
 
 
 def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
@@ -44,10 +45,11 @@ def test_every_depth_is_trained_on_both_kinds_of_prompts(monkeypatch):
     records = fig7.Fig7([1, 3], test_contexts=5, search_contexts=6).records(runner)
     for depth, (plain, trained) in zip([1, 3], [runner.asked[:2], runner.asked[2:]], strict=True):
         assert plain == ("ahn/fig7", {"model.layers": depth})
-        assert trained == ("ahn/tail", {"model.layers": depth, "task.context": 9, "seeds": [4, 7]})
+        settings = {"model.layers": depth, "task.context": 9, "seeds": [4, 7], "model.init_std": 0.1}
+        assert trained == ("ahn/tail", settings)
     assert records["losses_L3"] == "ahn/fig7_losses"
-    kinds = ("trained", "plain", "losses")
-    assert list(records) == [f"{kind}_L{depth}" for depth in (1, 3) for kind in kinds]
+    kinds = ("trained_L{}_0", "plain_L{}", "losses_L{}")
+    assert list(records) == [kind.format(depth) for depth in (1, 3) for kind in kinds]
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_weights_that_are_pgd_have_its_losses(tmp_path, layers):
     if layers > 1:
         weights["B"] = torch.zeros(2, layers - 1, 5, 5, dtype=torch.float64)
     run = make_run(tmp_path, law, weights)
-    arrays = paired.comparison(run, run, paired.Sizes(7, 50), least_squares=True)
+    arrays = paired.comparison([run], run, paired.Sizes(7, 50), least_squares=True)
     np.testing.assert_allclose(arrays["loss_trained"], arrays["loss_pgd_steps"], rtol=1e-8)
     np.testing.assert_array_equal(arrays["loss_plain"], arrays["loss_trained"])
     assert arrays["loss_ols"].shape == arrays["weight"].shape == (2, 7)
@@ -159,7 +159,7 @@ def test_the_weighted_mean_is_the_exact_risk(tmp_path):
     b_L = [beta / a for beta, a in zip(beta_L, a_L, strict=False)]
     B_RLDD = torch.stack([b * identity_DD.expand(2, 5, 5) for b in b_L], dim=1)
     run = make_run(tmp_path, law, {"A": A_RLDD, "B": B_RLDD})
-    arrays = paired.comparison(run, run, paired.Sizes(3000, 20))
+    arrays = paired.comparison([run], run, paired.Sizes(3000, 20))
     for r, n in enumerate(law.context_R):
         components = int(arrays["components"][r])
         assert components > 1
@@ -177,7 +177,19 @@ def test_what_is_stored_is_filed_under_the_run_and_the_sizes(tmp_path):
     run = make_run(tmp_path, law, {"A": torch.zeros(2, 1, 5, 5, dtype=torch.float64)})
     runner.store = lambda name, science, compute: filed.append((name, dict(science), compute))
     for sizes in (paired.Sizes(4, 20), paired.Sizes(5, 20)):
-        paired.compare(runner, "mine", run, run, sizes)
+        paired.compare(runner, "mine", [run], run, sizes)
     assert [name for name, _, _ in filed] == ["mine", "mine"] and not runner.asked, "nothing is trained"
     assert filed[0][1] != filed[1][1] and filed[0][1]["seeds"] == SEEDS
     np.testing.assert_allclose(filed[0][2]()["loss_trained"], 5, rtol=1e-12)  # nothing is predicted: tr I
+
+
+def test_of_each_seed_the_start_of_least_loss_counts(tmp_path):
+    law, runs = make_law(), []
+    for k, losses in enumerate(([2.0, 1.0], [1.0, np.nan], [3.0, 0.5])):
+        weights = {"A": torch.full((2, 2, 5, 5), float(k)), "B": torch.full((2, 1, 5, 5), float(k))}
+        (tmp_path / str(k)).mkdir()
+        run = make_run(tmp_path / str(k), law, weights)
+        run.run["metrics"] = {"loss": {"by_seed": dict(zip(map(str, SEEDS), losses, strict=True))}}
+        runs.append(run)
+    best = paired.best_start(runs)
+    assert [best["A"][r].mean() for r in (0, 1)] == [best["B"][r].mean() for r in (0, 1)] == [1, 2]

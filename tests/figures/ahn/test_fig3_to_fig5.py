@@ -7,9 +7,11 @@ import torch
 from icl.experiments.ahn import theorem4
 from icl.experiments.ahn.theorem4 import Theorem4
 from icl.figures.ahn.fig3 import Fig3, _falls
-from icl.figures.ahn.fig4 import Fig4
+from icl.figures.ahn.fig4 import Fig4, where_converged
 from icl.figures.ahn.fig5 import Fig5
+from icl.figures.claims import Claim
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from tests.records import record
 
 # Near the best point of S at n = 10.
 A_SCALARS, B_SCALARS = (0.539, 1.57, 11.781), (0.297, 0.948)
@@ -109,3 +111,22 @@ def test_everything_drawn_is_in_the_table(trained, law):
         assert len(rows) == 2 * matrices * law.dim**2
         shown = [image.get_array() for axes in figure.draw(records).axes for image in axes.images]
         assert np.allclose(np.ravel(shown), [row["value"] for row in rows if row["seed"] == 0])
+
+
+ONE_SET, FRESH_SETS = {"steps": 100, "steps_per_batch": 100}, {"steps": 100, "steps_per_batch": 5}
+
+
+@pytest.mark.parametrize(
+    ("train", "end", "verdict"),
+    [
+        (ONE_SET, 0.995, "holds"),
+        (ONE_SET, 0.98, "undecided"),
+        (ONE_SET, np.nan, "undecided"),
+        (FRESH_SETS, 0.98, "holds"),
+    ],
+)
+def test_a_run_whose_loss_still_falls_decides_nothing_about_trained_weights(train, end, verdict):
+    metrics = {"step": [0, 90, 100], "seed": [0, 0, 0], "loss": [5.0, 1.0, end]}
+    run = record(run={"seeds": [0]}, config={"train": train}, metrics=metrics)
+    claims = [Claim("of weights", {}, "", "holds"), Claim("of S", {}, "", "fails", trained=False)]
+    assert [claim.verdict for claim in where_converged(run, claims)] == [verdict, "fails"]
