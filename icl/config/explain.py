@@ -15,7 +15,7 @@ from icl.config.search_path import ConfigDirs
 from icl.errors import InputError, nearest, nearest_key, suggest
 
 ERRORS = (HydraException, OmegaConfBaseException)
-_BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl[slurm]'") | {
+_BRING = dict.fromkeys(("submitit_local", "submitit_slurm"), "'icl-theory[slurm]'") | {
     "ax": "hydra-ax-sweeper",
     "nevergrad": "hydra-nevergrad-sweeper",
     "ray": "hydra-ray-launcher",
@@ -105,7 +105,7 @@ def _not_installed(group: str, option: str) -> str | None:
     if kind not in ("launcher", "sweeper"):
         return None
     if option == "optuna":
-        ours = "hydra/sweeper=search search.method=bayes does its work (pip install 'icl[optuna]')"
+        ours = "hydra/sweeper=search search.method=bayes does its work (pip install 'icl-theory[optuna]')"
         return f"{group}=optuna: hydra-optuna-sweeper needs an optuna that is too old here; {ours}"
     if option in _BRING:
         return f"{group}={option}: is not installed; pip install {_BRING[option]}"

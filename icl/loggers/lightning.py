@@ -36,7 +36,7 @@ def build_logger(key: str, node: Mapping[str, Any], name: str, version: str) -> 
         logger = instantiate(key, node, **given)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{key}: {str(error).splitlines()[0]} (icl[tensorboard] has TensorBoard's)"
+            f"{key}: {str(error).splitlines()[0]} (icl-theory[tensorboard] has TensorBoard's)"
         ) from None
     if not isinstance(logger, Logger):
         raise InputError(f"{key}._target_={node['_target_']}: must be a logger of Lightning's")

@@ -23,7 +23,7 @@ def require_workspaces() -> Any:
         import wandb_workspaces.reports.v2 as library
     except ImportError:
         raise InputError(
-            "wandb=true: needs wandb-workspaces, which is not installed (pip install 'icl[report]')"
+            "wandb=true: needs wandb-workspaces, which is not installed (pip install 'icl-theory[report]')"
         ) from None
     return library
 

@@ -79,7 +79,7 @@ class Table(list[Row]):
         try:
             import pandas
         except ImportError:
-            raise Unavailable("to_pandas needs pandas: pip install 'icl[notebook]'") from None
+            raise Unavailable("to_pandas needs pandas: pip install 'icl-theory[notebook]'") from None
         return pandas.DataFrame(list(self))
 
 

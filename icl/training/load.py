@@ -144,7 +144,7 @@ class TrainedRun(RunRecord):
         try:
             import pandas
         except ImportError:
-            raise Unavailable("to_pandas needs pandas: pip install 'icl[notebook]'") from None
+            raise Unavailable("to_pandas needs pandas: pip install 'icl-theory[notebook]'") from None
         return pandas.DataFrame(self.metrics)
 
     def _require_same(self, law: Law) -> None:

@@ -30,7 +30,7 @@ def test_what_is_not_installed_names_its_extra(tiny: Run, monkeypatch: pytest.Mo
     for name in ("submitit_local", "submitit_slurm"):
         monkeypatch.delitem(launchers, f"{name}.yaml", raising=False)
         refused = tiny("-m", "seed=0,1", f"hydra/launcher={name}")
-        assert_refused(refused, f"{name}: is not installed; pip install 'icl[slurm]'")
+        assert_refused(refused, f"{name}: is not installed; pip install 'icl-theory[slurm]'")
 
 
 def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:

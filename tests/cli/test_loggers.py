@@ -72,7 +72,7 @@ def test_a_package_that_is_not_there_is_named(
     result = tiny(logger="tensorboard")
     assert result.code == 2 and not (outputs / "runs").exists()
     assert "logger.tensorboard: Neither `tensorboard` nor `tensorboardX` is available" in result.err
-    assert "icl[tensorboard]" in result.err
+    assert "icl-theory[tensorboard]" in result.err
 
 
 def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:

@@ -51,7 +51,7 @@ def test_without_the_library_nothing_is_written(
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb_workspaces.reports.v2", None)
     assert main(["report", "wandb=true", f"paths.outputs={tmp_path / 'outputs'}"]) == 2
-    assert "pip install 'icl[report]'" in capfd.readouterr().err
+    assert "pip install 'icl-theory[report]'" in capfd.readouterr().err
     assert not (tmp_path / "outputs" / "report").exists()
 
 

@@ -1,6 +1,4 @@
-"""Tests that constraints.txt pins all that an installation with every extra draws in, within pyproject's
-ranges.
-"""
+"""Tests that constraints.txt pins all that the tests' environment draws in, within pyproject's ranges."""
 
 import importlib.metadata as metadata
 import re
@@ -23,9 +21,10 @@ def pins() -> dict[str, Version]:
 
 def project_requirements() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for extra in extras.values() for line in extra)]
-    return [Requirement(line) for line in lines if not line.startswith("icl[")]
+    own, extras = f"{project['name']}[", project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["dev"]]
+    lines += [line for each in extras["dev"] if each.startswith(own) for line in extras[each[len(own) : -1]]]
+    return [Requirement(line) for line in lines if not line.startswith(own)]
 
 
 def drawn_in(requirements: list[Requirement]) -> list[tuple[str, Requirement]]:
@@ -73,3 +72,22 @@ def test_what_builds_the_package_is_pinned() -> None:
     build_system = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
     names = {canonicalize_name(Requirement(line).name) for line in build_system["requires"]}
     assert names | {"setuptools"} <= set(pins())
+
+
+def test_all_takes_every_extra_that_a_user_runs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (line,) = project["optional-dependencies"]["all"]
+    assert Requirement(line).extras == set(project["optional-dependencies"]) - {"all", "dev", "docs"}
+    assert Requirement(line).name == project["name"]
+
+
+def test_every_extra_that_a_text_names_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named: set[str] = set()
+    for folder in ("icl", "conf", "docs", "hydra_plugins"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".yaml"):
+                text = path.read_text("utf-8")
+                named |= set(re.findall(rf"{project['name']}\[(\w+)\]", text))
+                assert not re.search(r"pip install '?icl\b", text), path  # another package's name
+    assert named and named <= set(project["optional-dependencies"])

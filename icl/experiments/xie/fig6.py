@@ -132,7 +132,7 @@ class Fig6:
     def _places(self) -> Places:
         """Return where everything needed lies, or say all at once what is missing."""
         packages = [name for module, name in PACKAGES.items() if importlib.util.find_spec(module) is None]
-        missing = [f"{' and '.join(packages)} (pip install 'icl[llm]')"] if packages else []
+        missing = [f"{' and '.join(packages)} (pip install 'icl-theory[llm]')"] if packages else []
         found: dict[hub.Source, Path] = {}
         for source in (*self.models, self._embeddings_on_hub(), self.data):
             place = source.local() or (None if packages else self._on_hub(source, missing))

@@ -61,7 +61,7 @@ class Cluster:
         try:
             import submitit
         except ImportError:
-            raise InputError("cluster: submitit is not installed; pip install 'icl[slurm]'") from None
+            raise InputError("cluster: submitit is not installed; pip install 'icl-theory[slurm]'") from None
         if self.engine == "local":
             made = submitit.LocalExecutor(folder, max_num_timeout=self.requeues)
             made.update_parameters(timeout_min=self.minutes, signal_delay_s=self.grace, tasks_per_node=1)

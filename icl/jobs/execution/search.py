@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 METHODS = ("grid", "random", "bayes")
 Point = list[str]  # overrides
 _OLDEST_OPTUNA = 5
-_INSTALL = "pip install 'icl[optuna]'"
+_INSTALL = "pip install 'icl-theory[optuna]'"
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class RunList(list[ListedRun]):
         try:
             import pandas
         except ImportError:
-            raise Unavailable("to_pandas needs pandas: pip install 'icl[notebook]'") from None
+            raise Unavailable("to_pandas needs pandas: pip install 'icl-theory[notebook]'") from None
         rows = []
         for run in self:
             about = {"experiment": run.experiment, "status": run.status, "date": run.date, "stale": run.stale}
