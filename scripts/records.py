@@ -4,8 +4,9 @@ Finished records of the current code at laptop scale replace the stored ones, wi
 others stay as they are; records of checks and figures that no longer exist are dropped. The pages of the docs
 are rendered from these files alone. The pictures of figures that a page shows are renewed, too.
 
-`scripts/docs.sh records OUTPUTS --paper-scale` stores the figures that were drawn at scale=paper instead,
-with their pictures and seconds. They take hours: each stays, with its commit, until it is drawn again.
+`scripts/docs.sh records OUTPUTS --paper-scale` keeps what was made at scale=paper instead: an archive for each
+paper, docs/records/paper/PAPER, is written or extended (icl archive), runs of unfinished figures included, and
+the pictures of its figures are renewed. What is in an archive stays, with its commit.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import argparse
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
+from icl.errors import InputError
 from icl.jobs.execution.plan import plan_parts
+from icl.jobs.stored.archive import ArchiveRequest, write_archive
 from icl.jobs.stored.report import SKIPPED, ReportRequest
 from icl.report.content import ReportEntry
 from icl.runs.documents import read_json
@@ -71,30 +73,20 @@ def renew_picture(entry: ReportEntry) -> None:
 
 
 def renew_paper_scale(outputs: Path) -> None:
-    for path in sorted(outputs.glob("figures/*/*/paper/*.json")):
-        record = read_json(path) or {}
-        id = record["id"].removesuffix("/paper")
-        stored = RECORDS / "paper" / f"{id.partition('/')[0]}.json"
-        git, document = record["provenance"]["git"], record["document"]
-        figure = {key: document[key] for key in ("scale", "caption", "seconds")}
-        figure["claims"] = [
-            {key: claim[key] for key in CLAIM if key in claim} for claim in document["claims"]
-        ]
-        figure["date"] = datetime.fromtimestamp(record["written"], UTC).date().isoformat()
-        figure |= {
-            "commit": git["commit"],
-            "dirty": git["dirty"],
-            "threads": record["provenance"]["threads"],
-        }
-        figure["cpu"] = record["provenance"]["hardware"]["cpu"]
-        figures = (read_json(stored) or {}) | {id: figure}
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(dict(sorted(figures.items())), indent=1, ensure_ascii=False)
-        stored.write_text(text + "\n", encoding="utf-8")
-        picture = RECORDS.parent / "img" / "paper" / f"{id.replace('/', '-')}.png"
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path.with_name(f"{id.partition('/')[2]}.png"), picture)
-        print(f"{id} at scale=paper: {document['seconds']:.0f} s, by commit {git['commit'][:10]}")
+    for folder in sorted({path.parent for path in outputs.glob("runs/*/*")}):
+        paper = folder.name
+        archive = RECORDS / "paper" / paper
+        request = ArchiveRequest(archive, outputs, (paper,), "paper", configs=ConfigDirs.of(None))
+        try:
+            written = write_archive(request)
+        except InputError as error:
+            print(f"{paper}: {error}")
+            continue
+        print(f"{archive}: {len(written['new'])} records new, {written['bytes'] / 1e6:.1f} MB")
+        for path in sorted(archive.glob("figures/*/*/paper/*.png")):
+            picture = RECORDS.parent / "img" / "paper" / f"{paper}-{path.parents[1].name}.png"
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, picture)
 
 
 def main() -> None:

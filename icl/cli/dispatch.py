@@ -187,7 +187,7 @@ def _refuse(wrong: bool, what: str, why: str = "runs several jobs already") -> N
 
 
 def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> int:
-    common = ("check.seed", *COMMON) if verb == "check" else ("from", *COMMON)
+    common = ("check.seed", *COMMON) if verb == "check" else (*COMMON, "from")
     kept = _drop_key(verb, overrides)
     for override in kept:
         if override.partition("=")[0] not in common and not override.startswith("cluster."):

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import yaml
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import entry_of
+from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs
 from icl.text import brief, control_sentence, measurement
 from icl.verdicts import KINDS
 
@@ -149,22 +151,51 @@ def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
 def paperscale() -> str:
     """List the figures that were drawn at scale=paper: picture, claims, time and machine."""
     blocks = []
-    for path in sorted((RECORDS / "paper").glob("*.json")):
-        name, stored = short_name(path.stem).partition(" (")[0], records(path.stem)
-        for id, figure in json.loads(path.read_text(encoding="utf-8")).items():
-            took = _duration(figure["seconds"])
-            threads = f"{figure['threads']} thread{'s' if figure['threads'] > 1 else ''}"
-            rows = ["| claim | verdict | measured, and what it is compared with |", "|---|---|---|"]
-            rows += [_claim_row(claim) for claim in figure["claims"]]
-            made = f"{figure['date']}, commit {figure['commit'][:10]}: {took} on {threads} of {figure['cpu']}"
-            blocks += [
-                f"## {name}, {stored['figures'][id]['reference']}",
-                f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
-                f"*{_escaped(figure['caption'])}*",
-                _narrow(rows),
-                f"*`icl figure figure={id} scale=paper`, {_escaped(made)}.*",
-            ]
+    for id, figure in sorted(_paper_scale_figures().items()):
+        paper = id.partition("/")[0]
+        name, stored = short_name(paper).partition(" (")[0], records(paper)
+        took, threads = _duration(figure["seconds"]), figure["threads"]
+        on = f"{threads} thread{'s' if threads > 1 else ''} of {figure['cpu']}"
+        rows = ["| claim | verdict | measured, and what it is compared with |", "|---|---|---|"]
+        rows += [_claim_row(claim) for claim in figure["claims"]]
+        made = f"{figure['date']}, commit {figure['commit'][:10]}: {took} on {on}"
+        source = f" from=docs/records/paper/{paper}" if figure["archived"] else ""
+        blocks += [
+            f"## {name}, {stored['figures'][id]['reference']}",
+            f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
+            f"*{_escaped(figure['caption'])}*",
+            _narrow(rows),
+            f"*`icl figure figure={id} scale=paper{source}`, {_escaped(made)}.*",
+        ]
     return "\n\n".join(blocks)
+
+
+def _paper_scale_figures() -> dict[str, dict[str, Any]]:
+    """Return the figures in docs/records/paper: those of the archives, and of earlier times, without runs."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((RECORDS / "paper").glob("*.json")):
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        found |= {id: {**figure, "archived": False} for id, figure in earlier.items()}
+    for manifest in sorted((RECORDS / "paper").glob(f"*/{MANIFEST}")):
+        archive = Archive.at(str(manifest.parent))
+        for folder in sorted(archive.path.glob("figures/*/*/paper")):
+            id = "/".join(folder.parts[-3:-1])
+            found[id] = _archived_figure(archive.figures(id, "paper")[0], archive)
+    return found
+
+
+def _archived_figure(record: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
+    document, made_by = record["document"], record["provenance"]
+    runs = {run.path: run.run["seconds"] for run in copied_runs(record, archive).values()}
+    return {
+        **{key: document[key] for key in ("caption", "claims")},
+        "archived": True,
+        "seconds": sum(runs.values()) + document["drawing_seconds"],
+        "date": datetime.fromtimestamp(record["written"], UTC).date().isoformat(),
+        "commit": commit_of(made_by),
+        "threads": made_by["threads"],
+        "cpu": made_by["hardware"]["cpu"],
+    }
 
 
 def _duration(seconds: float) -> str:

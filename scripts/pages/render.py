@@ -14,7 +14,9 @@ TABLE = re.compile(r"^<!-- (\w+)(?: (\S+))? -->\n.*?^<!-- end -->$", re.MULTILIN
 
 def rendered() -> dict[Path, str]:
     """Return the text of every page by path."""
-    written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    docs = ROOT / "docs"
+    pages = (page for page in docs.rglob("*.md") if docs / "records" not in page.parents)
+    written = [ROOT / "README.md", *sorted(pages)]
     generated = {ROOT / "docs" / "reference" / name: text for name, text in reference.pages().items()}
     return {path: render(path.read_text("utf-8")) for path in written if path not in generated} | generated
 
