@@ -4,9 +4,9 @@ Finished records of the current code at laptop scale replace the stored ones, wi
 others stay as they are; records of checks and figures that no longer exist are dropped. The pages of the docs
 are rendered from these files alone. The pictures of figures that a page shows are renewed, too.
 
-`scripts/docs.sh records OUTPUTS --paper-scale` keeps what was made at scale=paper instead: an archive for each
-paper, docs/records/paper/PAPER, is written or extended (icl archive), runs of unfinished figures included, and
-the pictures of its figures are renewed. What is in an archive stays, with its commit.
+`scripts/docs.sh records OUTPUTS --paper-scale` keeps what was made at scale=paper instead: it writes or
+extends an archive for each paper, docs/records/paper/PAPER (icl archive), with the runs of unfinished figures,
+and renews the pictures of its figures. What is in an archive stays, with its commit.
 """
 
 from __future__ import annotations

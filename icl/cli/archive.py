@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from icl.cli.clean import size_in_words
-from icl.cli.output import emit
-from icl.errors import InputError, one_of
-from icl.jobs.exit_codes import OK
+from icl.cli.output import emit, stdout_kept_for_results
+from icl.errors import InputError, one_of, real
+from icl.jobs.exit_codes import OK, UNEXPECTED
 
 ARCHIVE_USAGE = """usage: icl archive FOLDER [only=[NAME,...]] [scale=smoke|laptop|paper] [unfinished=true]
                   [format=text|json] [paths.outputs=DIR]
@@ -51,6 +52,60 @@ def archive_command(verb: str, args: Sequence[str]) -> int:
     document = write_archive(request)
     emit(document, lambda: _show_archive(document), settings["format"])
     return OK
+
+
+VERIFY_USAGE = """usage: icl verify ARCHIVE [seconds=S] [format=text|json]
+
+Compares every file of an archive with the SHA-256 in its manifest; then computes with today's code the exact
+risk of the weights of every run, measures every check again, draws one figure a paper and computes the arrays
+behind it, and says what agrees, what differs and what is missing. What took more than S seconds when it was
+made (60 by default) is listed as not recomputed. Nothing is written.
+
+exit codes: 0 all agrees, 1 something differs or is missing, 2 no archive
+
+examples:
+  icl verify docs/records/paper/ahn
+  icl verify kept seconds=600 format=json
+"""
+
+
+def verify_command(verb: str, args: Sequence[str]) -> int:
+    settings = {"format": "text", "seconds": "60"}
+    folder = _read(verb, args, settings, VERIFY_USAGE, "an archive, such as icl verify kept/ahn")
+    if folder is None:
+        return OK
+    try:
+        seconds = real("seconds", float(settings["seconds"]), 0)
+    except ValueError:
+        raise InputError(f"seconds={settings['seconds']}: must be a finite number of at least 0") from None
+    from icl.runs.archive import Archive
+
+    source = Archive.at(folder, "verify")
+    from icl.config import allowed_packages
+    from icl.jobs.execution.verify import verify
+
+    with stdout_kept_for_results(), allowed_packages.frozen_allowlist(allowed_packages.allowed()):
+        document = verify(source, seconds, lambda line: print(line, file=sys.stderr))
+    emit(document, lambda: _show_verification(document), settings["format"])
+    return UNEXPECTED if document["differs"] or document["missing"] else OK
+
+
+def _show_verification(document: dict[str, Any]) -> None:
+    numbers = [name for name in document["agrees"] if ": " in name or name.startswith("check ")]
+    files = len(document["agrees"]) - len(numbers)
+    print(f"{document['archive']}")
+    print(f"  agrees: {files} files with the manifest, {len(numbers)} results with today's code")
+    for name in numbers:
+        print(f"    {name}")
+    for title in ("differs", "not_recomputed"):
+        if document[title]:
+            print(f"  {title.replace('_', ' ')}: {len(document[title])}")
+        for entry in document[title]:
+            print(f"    {entry['what']}: {entry['why']}")
+    if document["missing"]:
+        print(f"  missing: {len(document['missing'])}")
+    for name in document["missing"]:
+        print(f"    {name}")
 
 
 def _read(verb: str, args: Sequence[str], settings: dict[str, str], usage: str, wanted: str) -> str | None:

@@ -47,6 +47,11 @@ VERBS = {
         "icl.cli.archive:archive_command",
         is_quick=True,
     ),
+    "verify": Verb(
+        "compares an archive with its digests and with today's numbers: verify ARCHIVE",
+        "icl.cli.archive:verify_command",
+        is_quick=True,
+    ),
     "completion": Verb(
         "prints shell completion: completion bash | zsh",
         "icl.cli.completion:completion_command",

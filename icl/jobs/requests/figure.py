@@ -235,14 +235,18 @@ class FigureRequest:
         """Return everything that is drawn, of every seed."""
         return self.drawing.data(self._records(session))
 
+    def claims(self, records: Mapping[str, RunRecord], session: Session) -> list[Document]:
+        """Measure the claims on these records."""
+        other = self._other_training(session)
+        return [_claim_document(claim, self.scale, other) for claim in self.drawing.claims(records)]
+
     def _draw(
         self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
     ) -> Document:
         from icl.figures.files import save
 
         begun = time.monotonic()
-        other = self._other_training(session)
-        claims = [_claim_document(claim, self.scale, other) for claim in self.drawing.claims(records)]
+        claims = self.claims(records, session)
         document: Document = {
             "figure": self.id,
             "scale": self.scale,
