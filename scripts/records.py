@@ -5,7 +5,7 @@ others stay as they are; records of checks and figures that no longer exist are 
 are rendered from these files alone. The pictures of figures that a page shows are renewed, too.
 
 `scripts/docs.sh records OUTPUTS --paper-scale` keeps what was made at scale=paper instead: it writes or
-extends an archive for each paper, docs/records/paper/PAPER (icl archive), with the runs of unfinished figures,
+extends an archive for each paper, docs/records/paper/PAPER (icl archive), runs of unfinished figures too,
 and renews the pictures of its figures. What is in an archive stays, with its commit.
 """
 
