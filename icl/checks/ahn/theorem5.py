@@ -1,9 +1,9 @@
 """ahn, Theorem 5: one layer of ReLU attention, x ~ N(0, I), w ~ N(0, I), last row of Q zero.
 
 P = e e^T with e the last coordinate and Q = -I / ((N - 1)/(2N) + (D + 2)/N) on the covariates minimise the
-loss globally. With X = b_1 A the exact risk is c ||X||_F^2 + tr X + D + (terms in b_0, not negative): convex
-in X, so its minimum over X bounds every such layer from below. The stated weights attain it. The formula is
-itself compared with prompts drawn as tokens, and so are the library's predictions.
+loss globally. With X = b_1 A the exact risk is c ||X||_F^2 + tr X + D + (terms in b_0, not negative):
+convex in X, so its minimum over X bounds every such layer from below. The stated weights attain it. The
+formula is itself compared with prompts drawn as tokens, and so are the library's predictions.
 
 R seeds, N context, D covariates, P = D + 1 token width. b = (b_0, b_1) is the last row of P, A the D x D
 block of Q, in Q's own sign.
@@ -35,6 +35,8 @@ ALL_TERMS = "rounding: 64 eps D, all terms being at most D"
 REMARKS = [
     "The proof drops tr(D^2), D = diag(U^T V), although it depends on A. In the original coordinates that "
     "term is the constant d, so the statement is true, and the risk is convex in b_1 A.",
+    'The text calls this minimum "similar" to that of linear attention: both are multiples of I, and the '
+    "step is 2 (n + d + 1) / (n + 2 d + 3) times that of eq. (7), twice for large n.",
 ]
 NOTES = [
     "The last column a of Q has no effect, because the last entry of the query is 0; effect_of_a measures "
@@ -71,7 +73,8 @@ class Theorem5:
 
     def measure(self) -> Finding:
         D, N, rng = self.dim, self.context, generator(self.seed, "check")
-        claim = diagonal_point(1 / (0.5 * (N - 1) / N + (D + 2) / N), D)
+        step = 1 / (0.5 * (N - 1) / N + (D + 2) / N)
+        claim = diagonal_point(step, D)
         value, stated = float(self.risk.value(*claim)), D - D * N / (2 * (D + 2) + N - 1)
         lowest, rounding = convex_bound(self.risk), ROUNDING * D
         points = [claim, *(random_point(self.risk, generator(self.seed, "check", step)) for step in (1, 2))]
@@ -89,6 +92,9 @@ class Theorem5:
                 *library_numbers(points, self.law, rng),
                 compare_with_tokens(points, self.risk, self.law, rng, self.samples).numbers(
                     "token", "the exact risk"
+                ),
+                exact(step_over_linear=step / isotropic_step(D, N)).means(
+                    "step of the stated Q over that of eq. (7), linear attention's"
                 ),
                 exact(risk_at_claim=value, stated_value=stated, convex_bound=lowest).means(
                     risk_at_claim="exact risk at the stated P and Q",

@@ -21,7 +21,7 @@ from icl.checks.verdict import Control, Finding
 from icl.checks.xie.support.blocks import block_of, error, lsa_of, mlp_rank, wrong_blocks
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS, AroundPrior
 from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
-from icl.models import LinearTransformerBlock, YqLSA
+from icl.models import LinearTransformerBlock, Parametrization, YqLSA
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 
@@ -40,6 +40,10 @@ MEANINGS = {
     "risk_yq_lsa": "risk of the gradient step as y_q-LSA",
     "risk_block": "risk of the gradient step as a block",
 }
+
+
+def parameters(model: Parametrization) -> int:
+    return sum(parameter[0].numel() for parameter in model.parameters())
 
 
 @dataclass(eq=False)
@@ -85,6 +89,9 @@ class Lemma3(AroundPrior):
                 exact(largest_risk_difference=spread)
                 .means("largest difference of the least risks of both classes and of their convex bound")
                 .at_most(risk_bound, ROUNDING_OF_RISKS),
+                exact(further_parameters=parameters(given) - parameters(lsa))
+                .means("parameters of the given block less those of y_q-LSA")
+                .above(0.0, "a whole number: as many would be no disadvantage"),
                 exact(hidden=self.hidden, hidden_needed=block.hidden).means(
                     hidden="hidden width of the given block",
                     hidden_needed="hidden width of the constructed block",

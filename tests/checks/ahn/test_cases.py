@@ -226,6 +226,8 @@ def theorem5_holds(check, finding):
     measured = finding.measured
     assert measured["effect_of_a"] == 0
     assert measured["risk_at_claim"] == pytest.approx(measured["convex_bound"], rel=1e-13)
+    d, n = check.dim, check.context
+    assert measured["step_over_linear"] == pytest.approx(2 * (n + d + 1) / (n + 2 * d + 3))
 
 
 CASES: dict[Any, Case] = {

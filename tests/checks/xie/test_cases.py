@@ -115,6 +115,7 @@ def path_off(path):
 def lemma3_holds(check, finding):
     measured = finding.measured
     assert measured["max_error_converse"] <= finding.bound.value
+    assert measured["further_parameters"] == check.hidden * (2 * check.dim + 2) - check.dim
     assert measured["hidden_needed"] == measured["rank_needed"] == 1
     assert measured["rank_of_given_block"] == min(check.hidden, check.dim + 1)
     D, C = check.dim, check.context
@@ -346,6 +347,7 @@ CASES: dict[Any, Case] = {
             *(Mutant(blocks, "block_of_yq_lsa", scaled(part)) for part in ("P", "Q", "W1", "W2")),
             *(Mutant(LinearTransformer, "predict", path_off(path)) for path in ("gram", "tokens")),
             Mutant(lemma3, "isotropic_step", lambda right, *given: right(*given) * (1 + 1e-4)),
+            Mutant(lemma3, "parameters", lambda right, model: 0, of="further_parameters"),
             # the least risk without a trained guess
             Mutant(QuadraticRisk, "convex_bound", lambda right, risk, free_direct: right(risk)),
             Mutant(blocks, "block_of_yq_lsa", scaled("Q", float("nan")), "undecided"),
