@@ -59,6 +59,7 @@ from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
 from tests.checks.ahn.test_global_optimum import SMALL
+from tests.checks.ahn.test_sentences import SENTENCES
 from tests.checks.ahn.test_softmax import SMALL as softmax_SMALL
 from tests.checks.ahn.test_theorem3 import SMALL as theorem3_SMALL
 from tests.checks.ahn.test_theorem4 import SMALL as theorem4_SMALL
@@ -598,5 +599,6 @@ CASES: dict[Any, Case] = {
 }  # fmt: skip
 
 
+CASES |= SENTENCES
 test_a_check_holds = settings_test(CASES)
 test_a_mutant_is_seen = mutants_test(CASES)

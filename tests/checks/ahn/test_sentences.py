@@ -1,5 +1,4 @@
-"""Tests of the checks of sentences: each where it holds, at settings of nobody's choice, and wrong lines
-that it must see."""
+"""Settings of the checks of sentences, which tests/checks/ahn/test_cases.py runs, and what they refuse."""
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from icl.checks.ahn.rate import Rate
 from icl.checks.ahn.shrinkage import Shrinkage
 from icl.checks.ahn.trace_term import TraceTerm
 from icl.errors import InputError
-from tests.checks.asking import Case, Holds, Mutant, Mutants, blinded, edited, mutants_test, settings_test
+from tests.checks.asking import Case, Holds, Mutant, Mutants, blinded, edited
 
 ILL = {"dim": 3, "eigenvalues": [1e4, 1, 1e-2], "context": 4, "seed": 2}
 
@@ -34,7 +33,7 @@ def limit(right, A_LDD, Sigma, Sigma_w, context):
     return (A_LDD[0] @ Sigma - torch.eye(len(Sigma)).double()).square().sum()
 
 
-CASES = {
+SENTENCES = {
     Nonconvex: Case(
         Holds(
             {}, {"dim": 1, "context": 1}, ILL, {"dim": 8, "context": 2},
@@ -85,9 +84,6 @@ CASES = {
         ),
     ),
 }  # fmt: skip
-
-test_they_hold = settings_test(CASES)
-test_mutants_are_seen = mutants_test(CASES)
 
 
 @pytest.mark.parametrize(
