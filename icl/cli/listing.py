@@ -22,7 +22,7 @@ def list_command(verb: str, args: Sequence[str]) -> int:
         arg = rest.pop(0)
         key, given, value = arg.partition("=")
         if arg in ("--help", "-h"):
-            print("usage: icl list [format=text|json] [paths.outputs=DIR] [--config-dir DIR]")
+            print("usage: icl list [format=text|json|schema] [paths.outputs=DIR] [--config-dir DIR]")
             return 0
         if key in ("--config-dir", "-cd"):
             folder = value if given else rest.pop(0) if rest else ""
@@ -30,7 +30,12 @@ def list_command(verb: str, args: Sequence[str]) -> int:
             settings[key] = value.strip("'\"")
         else:
             raise InputError(f"{arg}: icl list takes format=, paths.outputs= and --config-dir")
-    one_of("format", settings["format"], ("text", "json"))
+    one_of("format", settings["format"], ("text", "json", "schema"))
+    if settings["format"] == "schema":
+        from icl.cli.schema import schema
+
+        print(json.dumps(schema(), indent=2))
+        return 0
     configs = ConfigDirs.of(folder)
     outputs = Path(settings["paths.outputs"] or configs.default_outputs()).absolute()
     document = listing(outputs, configs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 from pytorch_lightning.loggers import Logger, WandbLogger
 
-from icl.config.objects import instantiate
+from icl.config.objects import instantiate, target_class
 from icl.errors import InputError
 from icl.loggers.run_log import Pictures
+from icl.loggers.trackio_run import TrackioLogger, TrackioRun
 from icl.runs.redact import redact
 
 
@@ -31,7 +33,9 @@ class WandbRunLogger(WandbLogger):
 def build_logger(key: str, node: Mapping[str, Any], name: str, version: str) -> Logger:
     """Build the logger that a config describes; nothing is written. `name` and `version` say where it files
     this run, unless the config does."""
-    given = {k: v for k, v in {"name": name, "version": version}.items() if k not in node}
+    taken = inspect.signature(target_class(key, node["_target_"])).parameters
+    given = {"name": name, "version": version, "run_name": f"{name} {version}"}  # the last is MLflow's
+    given = {k: v for k, v in given.items() if k in taken and k not in node}
     try:
         logger = instantiate(key, node, **given)
     except ModuleNotFoundError as error:
@@ -75,13 +79,13 @@ class LightningRun:
 @contextmanager
 def open_logger(
     key: str, node: Mapping[str, Any], name: str, version: str, config: Mapping[str, Any]
-) -> Iterator[LightningRun]:
+) -> Iterator[LightningRun | TrackioRun]:
     """Open the logger for the body and log `config`; finalize it as failed if the body raises."""
     logger, status = build_logger(key, node, name, version), "failed"
     finalize = logger.finalize
     logger.finalize = lambda status: None  # type: ignore[method-assign]  # a trainer ends before the run does
     try:
-        run = LightningRun(logger)
+        run = TrackioRun(logger) if isinstance(logger, TrackioLogger) else LightningRun(logger)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Experiment logs directory")  # of a run logged again
             run.log_hyperparams(redact(dict(config)))

@@ -26,3 +26,9 @@ def test_brackets_and_globs_are_quoted() -> None:
     assert len(lines) > 80 and any("'seeds=[0,1]'" in line for line in lines)
     unquoted = (re.sub(r"'[^']*'|\"[^\"]*\"", "", line) for line in lines)
     assert not [line for line in unquoted if re.search(r"[\[\]()*?<>]", line)]
+
+
+def test_the_python_of_the_page_for_agents_runs() -> None:
+    text = (ROOT / "docs" / "AGENTS.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(code, {})  # it asserts a true formula, and that a wrong one is seen
