@@ -1,4 +1,4 @@
-"""`icl archive` and `icl verify`: finished records as one folder with digests, and its verification."""
+"""`icl archive`, `icl verify`, `icl publish`: records as a folder with digests, its verification, a site."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ examples:
 
 def archive_command(verb: str, args: Sequence[str]) -> int:
     settings = {
-        "format": "text", "paths.outputs": "outputs", "only": "", "scale": "laptop", "unfinished": "false",
+        "format": "text", "paths.outputs": "", "only": "", "scale": "laptop", "unfinished": "false",
     }  # fmt: skip
     folder = _read(verb, args, settings, ARCHIVE_USAGE, "a folder, such as icl archive kept/ahn")
     if folder is None:
@@ -40,18 +40,61 @@ def archive_command(verb: str, args: Sequence[str]) -> int:
     from icl.jobs.stored.archive import ArchiveRequest, write_archive
 
     one_of("unfinished", settings["unfinished"], ("true", "false"))
-    outputs = Path(settings["paths.outputs"]).expanduser().absolute()
+    configs = ConfigDirs.of(None)
+    outputs = Path(settings["paths.outputs"] or configs.default_outputs()).expanduser().absolute()
     request = ArchiveRequest(
         Path(folder).expanduser().absolute(),
         outputs,
         tuple(name for name in settings["only"].strip("[]").replace(" ", "").split(",") if name),
         settings["scale"],
         settings["unfinished"] == "true",
-        ConfigDirs.of(None),
+        configs,
     )
     document = write_archive(request)
     emit(document, lambda: _show_archive(document), settings["format"])
     return OK
+
+
+PUBLISH_USAGE = """usage: icl publish FOLDER [only=[PAPER,...]] [scale=smoke|laptop|paper] [archive=true|false]
+                  [format=text|json] [paths.outputs=DIR]
+
+Writes what is stored as a static site: the report with its figures and records, a page for each
+claim (claims/), and the records as an archive (archive/; archive=false leaves it out).
+Nothing is measured. Called again with the same FOLDER it writes the site anew; site.json has the SHA-256 of
+every file.
+
+examples:
+  icl publish site 'only=[ahn]'
+  icl publish site scale=paper archive=false
+"""
+
+
+def publish_command(verb: str, args: Sequence[str]) -> int:
+    settings = {
+        "format": "text", "paths.outputs": "", "only": "", "scale": "laptop", "archive": "true",
+    }  # fmt: skip
+    folder = _read(verb, args, settings, PUBLISH_USAGE, "a folder, such as icl publish site")
+    if folder is None:
+        return OK
+    from icl.config.search_path import SCALES, ConfigDirs
+    from icl.jobs.stored.publish import PublishRequest, publish
+
+    one_of("archive", settings["archive"], ("true", "false"))
+    one_of("scale", settings["scale"], SCALES)
+    configs = ConfigDirs.of(None)
+    outputs = Path(settings["paths.outputs"] or configs.default_outputs()).expanduser().absolute()
+    only = tuple(name for name in settings["only"].strip("[]").replace(" ", "").split(",") if name)
+    site = Path(folder).expanduser().absolute()
+    document = publish(
+        PublishRequest(site, outputs, only, settings["scale"], settings["archive"] == "true", configs)
+    )
+    emit(document, lambda: _show_site(document), settings["format"])
+    return OK
+
+
+def _show_site(document: dict[str, Any]) -> None:
+    print(f"{document['folder']}/index.html: {len(document['files'])} files, {document['claims']} claims")
+    print(f"sha256 {document['sha256']}")
 
 
 VERIFY_USAGE = """usage: icl verify ARCHIVE [seconds=S] [format=text|json]

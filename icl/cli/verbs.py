@@ -52,6 +52,11 @@ VERBS = {
         "icl.cli.archive:verify_command",
         is_quick=True,
     ),
+    "publish": Verb(
+        "writes stored results as a static site, a page for each claim: publish FOLDER",
+        "icl.cli.archive:publish_command",
+        is_quick=True,
+    ),
     "completion": Verb(
         "prints shell completion: completion bash | zsh",
         "icl.cli.completion:completion_command",

@@ -30,6 +30,7 @@ class ReportEntry:
     python: str = ""  # the command, as a line of Python
     title: str = ""  # "Theorem 1: the best single layer"
     origin: str = ""  # "icl" where the statement is this project's own
+    quote: str = ""  # the line of the paper's text that it is about
 
     @property
     def heading(self) -> str:

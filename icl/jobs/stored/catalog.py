@@ -21,7 +21,7 @@ _AT = re.compile(r"\$\{at:(.*)\}")
 _VALUE = re.compile(r"\[[^\]]*\]|[^,\s]+")
 _CLAIM = re.compile(r"^    claim(?:: [^=]+)? = (\(\n.*?\n    \)|[^\n]+)$", re.MULTILINE | re.DOTALL)
 _NEXT_STATEMENT = re.compile(r"^(?=[^\s)])", re.MULTILINE)  # after a class
-_HEADER = re.compile(r"^#\s*(paper|title|origin|reference|formula)\s*:\s*(.+)$")
+_HEADER = re.compile(r"^#\s*(paper|title|origin|reference|formula|quote)\s*:\s*(.+)$")
 
 
 class Kind(NamedTuple):
@@ -48,6 +48,7 @@ class CatalogEntry(NamedTuple):
     formula: str = ""  # the claim in LaTeX
     title: str = ""  # "Theorem 1: the best single layer"
     origin: str = ""  # "icl" where the statement is this project's own, else the paper
+    quote: str = ""  # the line of the paper's text that it is about
 
 
 def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, object]]]:
@@ -189,7 +190,8 @@ def _entry(name: str, text: str) -> CatalogEntry:
             head[match[1]] = match[2].strip()
     paper = head.get("paper", name.partition("/")[0])
     title, origin = head.get("title", name), head.get("origin", paper)
-    return CatalogEntry(name, paper, head.get("reference", ""), head.get("formula", ""), title, origin)
+    reference, formula, quote = (head.get(key, "") for key in ("reference", "formula", "quote"))
+    return CatalogEntry(name, paper, reference, formula, title, origin, quote)
 
 
 def claim_of(target: str) -> str:

@@ -61,8 +61,7 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
     """Write the page, and the Report where it is requested; return its document and content."""
     started = time.monotonic()
     online = _online(request, session) if request.wandb else None  # refused before anything is written
-    entries = [_find_result(e, request.scale, session) for e in blank_entries(request, session.configs)]
-    content = report_content(entries, request, session)
+    content = stored_content(request, session)
     shown = {
         kind.plural: sum(e.group == kind.group and e.document is not None for e in content.entries)
         for kind in SHOWN
@@ -74,6 +73,12 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
 
         document["wandb"] = saved(online, session.outputs)
     return document | {"seconds": time.monotonic() - started}, content
+
+
+def stored_content(request: ReportRequest, session: Session) -> ReportContent:
+    """Return all that is stored at this scale."""
+    entries = [_find_result(e, request.scale, session) for e in blank_entries(request, session.configs)]
+    return report_content(entries, request, session)
 
 
 def _online(request: ReportRequest, session: Session) -> Any:
@@ -174,6 +179,7 @@ def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDi
         python=python,
         title=item.title,
         origin=item.origin,
+        quote=item.quote,
     )
 
 

@@ -1,0 +1,78 @@
+"""`icl publish`: a static site whose links lead somewhere, a page for each claim, and the paper's words."""
+
+import hashlib
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from icl.cli import main
+from icl.config.search_path import ConfigDirs
+from icl.errors import InputError
+from icl.jobs.stored.publish import PublishRequest, publish
+
+LINK = re.compile(r'(?:href|src)="([^"#:]+)(?:#([^"]*))?"')
+CHECKS = ("ahn/theorem1", "xie/theorem2")
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published") / "outputs"
+    for check in CHECKS:
+        assert main(["check", f"check={check}", f"paths.outputs={folder}", "format=json"]) == 0
+    return folder
+
+
+def broken(site: Path) -> list[str]:
+    """Return the links of all pages that lead to no file or to no place of a page."""
+    found = []
+    for page in site.glob("**/*.html"):
+        for link, place in LINK.findall(page.read_text("utf-8")):
+            target = page.parent / unescape(link)
+            if not target.is_file() or (place and f'id="{place}"' not in target.read_text("utf-8")):
+                found.append(f"{page.relative_to(site)}: {link}#{place}")
+    return found
+
+
+def test_a_site_of_what_is_stored(outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site, line = tmp_path / "site", ["publish", str(tmp_path / "site"), f"paths.outputs={outputs}"]
+    assert main([*line, "format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["claims"] == len(CHECKS) and (site / "index.html").is_file()
+    assert (site / "archive" / "ro-crate-metadata.json").is_file()
+    assert not broken(site)
+    files = json.loads((site / "site.json").read_text())["files"]
+    assert sorted(files) == sorted(document["files"])
+    for name, digest in files.items():
+        assert hashlib.sha256((site / name).read_bytes()).hexdigest() == digest, name
+
+    page = unescape(re.sub("<[^>]*>", "", (site / "claims" / "check-xie-theorem2.html").read_text("utf-8")))
+    assert "admits no non-trivial stationary point" in page  # the paper's words
+    assert "known false" in page and "Control" in page and "icl check check=xie/theorem2" in page
+    record = json.loads(next((outputs / "checks" / "xie" / "theorem2").glob("*.json")).read_text())
+    assert record["document"]["control"]["description"][:30] in page
+
+    before = {path: path.read_bytes() for path in (site / "claims").iterdir()}
+    assert main([*line, "only=[ahn]", "archive=false"]) == 0  # written anew
+    assert not (site / "claims" / "check-xie-theorem2.html").exists() and not broken(site)
+    assert main(line) == 0
+    assert {path: path.read_bytes() for path in (site / "claims").iterdir()} == before
+
+
+def test_folders_that_are_no_site_are_left_alone(outputs: Path, tmp_path: Path) -> None:
+    def request(folder: Path, *, of: Path = outputs, only: tuple[str, ...] = ()) -> PublishRequest:
+        return PublishRequest(folder, of, only, "laptop", False, ConfigDirs())
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("\\end")
+    (tmp_path / "file").write_text("")
+    for name, said in (("mine", "is not empty"), ("file", "is a file")):
+        with pytest.raises(InputError, match=said):
+            publish(request(tmp_path / name))
+    with pytest.raises(InputError, match="nothing finished"):
+        publish(request(tmp_path / "site", of=tmp_path / "none"))
+    with pytest.raises(InputError, match="nonesuch"):
+        publish(request(tmp_path / "site", only=("nonesuch",)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
