@@ -55,8 +55,8 @@ def archive_command(verb: str, args: Sequence[str]) -> int:
     return OK
 
 
-PUBLISH_USAGE = """usage: icl publish FOLDER [only=[PAPER,...]] [scale=smoke|laptop|paper] [archive=true|false]
-                  [format=text|json] [paths.outputs=DIR]
+PUBLISH_USAGE = """usage: icl publish FOLDER [only=[PAPER,...]] [scale=smoke|laptop|paper]
+                  [archive=true|false] [format=text|json] [paths.outputs=DIR]
 
 Writes what is stored as a static site: the report with its figures and records, a page for each
 claim (claims/), and the records as an archive (archive/; archive=false leaves it out).
