@@ -7,6 +7,7 @@ metrics, one for each seed.
 
 from icl.callbacks.checkpoints import Checkpoints
 from icl.callbacks.curriculum import Curriculum
+from icl.callbacks.growth import Growth
 from icl.callbacks.metrics import (
     CriticalPointGradient,
     DistanceToSet,
@@ -25,6 +26,7 @@ __all__ = [
     "Curriculum",
     "DistanceToSet",
     "ExactRisk",
+    "Growth",
     "MetricCallback",
     "Profile",
     "Progress",

@@ -70,5 +70,12 @@ class Matrices(nn.Module, ABC):
         other.__dict__ = self.__dict__ | {"_parameters": dict(zip(self.shapes(), parameters, strict=True))}
         return other
 
+    def first(self, layers: int) -> Self:
+        """Return the family of the first `layers` layers, on these very parameters."""
+        shared = [M[:, :layers] if M.shape[1] == self.layers else M for M in self.matrices().values()]
+        other = self.sharing(shared)
+        other.layers = layers
+        return other
+
     def matrices(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in self.shapes()}

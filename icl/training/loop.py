@@ -23,6 +23,7 @@ from pytorch_lightning.loggers import Logger
 from torch.utils.data import DataLoader
 
 from icl.callbacks.checkpoints import Checkpoints
+from icl.callbacks.growth import Growth
 from icl.callbacks.metrics import MetricCallback
 from icl.errors import Interrupted
 from icl.runs.aggregate import aggregate
@@ -100,11 +101,15 @@ def _build_recorders(
     """Give each run its replicas and its recorder, with the rows it has so far."""
     metrics = [callback for callback in plan.callbacks if isinstance(callback, MetricCallback)]
     names = make_estimator(plan.train.estimator, plan.model, plan.law).reliability_names
+    growths = [callback for callback in plan.callbacks if isinstance(callback, Growth)]
+    kept_steps = {step for growth in growths for step in growth.stages(plan.train.steps)}
     stop = 0
     for part, saved in itertools.zip_longest(parts, checkpoints):
         seeds, settings = part.plan.seeds, part.plan.train
         part.replicas = slice(stop, stop := stop + len(seeds))
-        part.recorder = Recorder(seeds, settings.steps, settings.log_every, metrics, names)
+        part.recorder = Recorder(
+            seeds, settings.steps, settings.log_every, metrics, names, kept_steps=kept_steps
+        )
         if saved is not None:
             part.recorder.restore(saved["recorder"])
 
@@ -127,7 +132,9 @@ def _loggers(parts: Sequence[RunPart]) -> list[Logger]:
 def _prepare_callbacks(
     own: Sequence[pl.Callback], recorder: EnsembleRecorder, stop: Stop
 ) -> list[pl.Callback]:
-    """Order the callbacks: the recorder after those that measure, the stop after the one that saves."""
+    """Order the callbacks: what changes the weights before the one that saves, the recorder after those that
+    measure, the stop last."""
+    own = sorted(own, key=lambda callback: not isinstance(callback, Growth))
     for callback in own:
         if isinstance(callback, Checkpoints):
             callback.save = functools.partial(_save, recorder)

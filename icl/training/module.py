@@ -160,6 +160,7 @@ class EnsembleModule(LawCache, pl.LightningModule):
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
         self.process_group = ProcessGroup()
         self.measured: dict[str, Tensor] = {}  # (R,) by name, since prompts were last drawn
+        self.depth: int | None = None  # of the layers, so many are in use; none: all
         self.snapshot: WeightsSnapshot
         self.register_load_state_dict_pre_hook(_without_constants)
 
@@ -176,7 +177,8 @@ class EnsembleModule(LawCache, pl.LightningModule):
     def matrices(self) -> dict[str, Tensor]:
         """Return the weights by the model's names, each (R, ..., rows, columns)."""
         with torch.no_grad():
-            return self._model().parametrization.matrices()
+            model = self._model() if self.coordinates.mapped else self.model  # of all layers
+            return model.parametrization.matrices()
 
     @property
     def trained_dtype(self) -> torch.dtype:
@@ -184,8 +186,10 @@ class EnsembleModule(LawCache, pl.LightningModule):
 
     def _model(self, parameters: Sequence[Tensor] | None = None, r: int | None = None) -> Transformer:
         """Model at the trained weights, or at those of replica r of these parameters."""
-        if parameters is None and not self.coordinates.mapped:
-            return self.model  # what is trained are its own parameters
+        if parameters is None and not self.coordinates.mapped:  # what is trained are its own parameters
+            if self.depth is None:
+                return self.model
+            return self.model.on(self.model.parametrization.first(self.depth))
         names = list(self.model.parametrization.shapes())
         given = [self.trained[name] for name in names] if parameters is None else parameters
         matrices = self.coordinates.matrices_of(names, given, r)
@@ -204,6 +208,12 @@ class EnsembleModule(LawCache, pl.LightningModule):
         if self.saved_optimizer is not None:
             self.replicas.engine.load_state_dict(self.saved_optimizer)
         return self.replicas.engine
+
+    def use_layers(self, depth: int) -> None:
+        """Train the first `depth` layers from the next prompts on. The others are not computed."""
+        self.depth = depth
+        if self._fused is not None:  # the kernel has recorded another stack
+            self.estimate, self._fused = self._estimators[0].risk, None  # type: ignore[assignment]
 
     def optimizer_state(self) -> dict[str, Any] | None:
         """Return the optimizer's state dict, or the one it will start from."""
@@ -402,6 +412,11 @@ class EnsembleModule(LawCache, pl.LightningModule):
     def _loss(self, draw: dict[str, Tensor]) -> Tensor:
         with torch.no_grad():
             return self.estimate(self._model(), draw)
+
+    def risk(self, draw: dict[str, Tensor]) -> Tensor:
+        """Return the risk of each replica on these prompts, computed without the kernel."""
+        found: Tensor = self._estimators[0].risk(self._model(), draw)  # type: ignore[operator]
+        return found
 
     def _averaged(
         self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()

@@ -6,7 +6,7 @@ R replicas.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,12 +34,13 @@ class Recorder:
         measures: Sequence[MetricCallback],
         reliability_names: Sequence[str] = (),
         history_count: int = 40,
+        kept_steps: Collection[int] = (),
     ) -> None:
         self.seeds, self.total_steps, self.measures = tuple(seeds), total_steps, tuple(measures)
         self.reliability_names = tuple(reliability_names)
         self.row_steps = {*range(0, total_steps, log_every), total_steps}
         self.row_steps |= {step for measure in measures for step in measure.chosen(total_steps)}
-        self.history_steps = {0, *log_spaced_steps(total_steps, history_count)}
+        self.history_steps = {0, *log_spaced_steps(total_steps, history_count), *kept_steps}
         self.row_listeners: Sequence[Callable[[list[Row]], None]] = ()
         self.rows: list[Row] = []
         self.history: dict[str, list[Any]] = {"steps": []}

@@ -27,12 +27,24 @@ def test_warmup_cosine() -> None:
     assert WarmupCosine(warmup=0, decay=10).rate(1.0, 0) == 1.0
 
 
+def test_warmup_cosine_again() -> None:
+    once, again = WarmupCosine(2, 4), WarmupCosine(2, 4, every=6, factors=[1.0, 0.5])
+    for s in range(6):
+        assert again.rate(0.4, s) == once.rate(0.4, s)
+        assert again.rate(0.4, 6 + s) == again.rate(0.4, 600 + s) == once.rate(0.2, s)
+    assert WarmupCosine(2, 4, every=6).rate(0.4, 7) == once.rate(0.4, 1)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: StepHalving(0), r"schedule\.every=0: must be an integer of at least 1"),
         (lambda: WarmupCosine(warmup=-1), r"schedule\.warmup=-1"),
         (lambda: WarmupCosine(decay=0), r"schedule\.decay=0"),
+        (lambda: WarmupCosine(every=0), r"schedule\.every=0"),
+        (lambda: WarmupCosine(factors=[1.0]), r"schedule\.factors=\[1\.0\]: needs schedule\.every"),
+        (lambda: WarmupCosine(every=6, factors=[1.0, 0.0]), r"schedule\.factors"),
+        (lambda: WarmupCosine(every=6, factors=2.0), r"schedule\.factors=2\.0"),
         (lambda: WarmupCosine(min_lr=-1.0), r"schedule\.min_lr=-1\.0"),
         (
             lambda: WarmupCosine(min_lr=0.5).rate(0.1, 0),

@@ -10,9 +10,11 @@ from icl.experiments.giannou.regression import (
     PUBLISHED_LARGEST,
     PromptLaw,
     RegressionSize,
+    Trained,
     baselines,
     layernorm,
     losses,
+    runs_of,
     train_by_depth,
     train_from_best,
 )
@@ -23,9 +25,9 @@ TOKENS = 5000  # prompts drawn token by token, at most
 
 
 class Fig2:
-    """records: a run for every depth, masked and not, from random weights and from the family's best point,
-    `losses` and `baselines`; and with LayerNorm, without a mask, a run for
-    every depth and `losses_kappa1_layernorm`."""
+    """records: masked and not, a run for every depth from random weights, or one that grew through them, and
+    a run for every depth from the family's best point; `losses` and `baselines`; and with LayerNorm, without
+    a mask, a run for every depth and `losses_kappa1_layernorm`."""
 
     def __init__(
         self,
@@ -39,9 +41,13 @@ class Fig2:
         layernorm_layers: Sequence[int],
         layernorm_steps: int,
         lr: float | None = None,
+        grown: bool = False,
+        starts: int = 1,
     ) -> None:
         whole(f"{KEY}.started_steps", started_steps, 10)
-        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts, started_steps, lr=lr)
+        self.size = RegressionSize(
+            dim, context, layers, seeds, steps, prompts, started_steps, lr=lr, grown=grown, starts=starts
+        )
         tokens = min(prompts, TOKENS)
         self.layernorm = RegressionSize(
             dim, context, layernorm_layers, seeds, layernorm_steps, tokens, name="layernorm_", lr=lr
@@ -51,10 +57,10 @@ class Fig2:
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         size, law, depths = self.size, self.law, self.size.depths
         known = baselines(runner, size, law, depths)
-        runs: dict[str, RunRecord] = {}
+        runs: dict[str, Trained] = {}
         for mask in (False, True):
-            runs |= train_by_depth(runner, size, law, mask, depths)
+            runs |= train_by_depth(runner, size, law, mask)
             runs |= train_from_best(runner, size, law, mask, known, depths)
         compared = losses(runner, size, law, runs, known)
         normalised = layernorm(runner, self.layernorm, law)
-        return {**runs, "losses": compared, "baselines": known, **normalised}
+        return {**runs_of(runs), "losses": compared, "baselines": known, **normalised}

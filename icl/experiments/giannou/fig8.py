@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from icl.errors import InputError, real
-from icl.experiments.giannou.regression import KEY, RegressionSize, baselines, laws, losses, train_by_depth
+from icl.experiments.giannou.regression import (
+    KEY,
+    RegressionSize,
+    baselines,
+    laws,
+    losses,
+    runs_of,
+    train_by_depth,
+)
 from icl.experiments.runner import Runner
 from icl.runs.record import RunRecord
 
 
 class Fig8:
-    """records: for every law its runs by depth, `losses_LAW` and `baselines_LAW`."""
+    """records: for every law its runs, `losses_LAW` and `baselines_LAW`."""
 
     def __init__(
         self,
@@ -24,17 +32,21 @@ class Fig8:
         conditions: Sequence[float],
         noises: Sequence[float],
         lr: float | None = None,
+        grown: bool = False,
+        starts: int = 1,
     ) -> None:
-        self.size = RegressionSize(dim, context, layers, seeds, steps, prompts, lr=lr)
+        self.size = RegressionSize(
+            dim, context, layers, seeds, steps, prompts, lr=lr, grown=grown, starts=starts
+        )
         self.laws = laws(numbers("conditions", conditions, 1), numbers("noises", noises, 0))
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         found: dict[str, RunRecord] = {}
         for law in self.laws:
-            runs = train_by_depth(runner, self.size, law, False, self.size.depths)
+            runs = train_by_depth(runner, self.size, law, False)
             known = baselines(runner, self.size, law, self.size.depths, [False])
             compared = losses(runner, self.size, law, runs, known)
-            found |= runs | {f"baselines_{law.name}": known, f"losses_{law.name}": compared}
+            found |= runs_of(runs) | {f"baselines_{law.name}": known, f"losses_{law.name}": compared}
         return found
 
 

@@ -25,7 +25,10 @@ from icl.experiments.giannou.regression import (
     TEXT_LARGEST,
     PromptLaw,
     RegressionSize,
+    Stacks,
+    Trained,
     identity,
+    runs_of,
     store,
     train_by_depth,
 )
@@ -58,8 +61,10 @@ class Outputs:
         near: float,
         far: float,
         lr: float | None = None,
+        grown: bool = False,
+        starts: int = 1,
     ) -> None:
-        self.size = RegressionSize(dim, context, layers, seeds, steps, 100, lr=lr)
+        self.size = RegressionSize(dim, context, layers, seeds, steps, 100, lr=lr, grown=grown, starts=starts)
         self.contexts = whole(f"{KEY}.contexts", contexts, CLIPPED, 10**6)
         if contexts % GROUPS:
             raise InputError(f"{KEY}.contexts={contexts}: must be a multiple of {GROUPS}")
@@ -68,17 +73,18 @@ class Outputs:
         self.law = PromptLaw(1.0, PUBLISHED_LARGEST, 0.0)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
-        runs: dict[str, RunRecord] = {}
+        runs: dict[str, Trained] = {}
         for mask in (False, True):
-            runs |= train_by_depth(runner, self.size, self.law, mask, self.size.depths)
+            runs |= train_by_depth(runner, self.size, self.law, mask)
         science = {
-            "of": {name: identity(run) for name, run in runs.items()},
+            "of": {name: of.identity for name, of in runs.items()},
             "contexts": self.contexts,
             "ranges": [self.near, self.far],
         }
-        return runs | {"outputs": store(runner, "giannou/outputs", science, lambda: self._outputs(runs))}
+        made = store(runner, "giannou/outputs", science, lambda: self._outputs(runs))
+        return runs_of(runs) | {"outputs": made}
 
-    def _outputs(self, runs: Mapping[str, RunRecord]) -> dict[str, np.ndarray]:
+    def _outputs(self, runs: Stacks) -> dict[str, np.ndarray]:
         """Means of every group of contexts, `NAME_RKG`, of Newton's `NAME_TKG`; `NAME_clipped_RG`."""
         given = _Prompts(self.size, self.law, self.contexts, self.near, self.far)
         found = given.line_and_newton(self.size.depths) | {
@@ -87,7 +93,7 @@ class Outputs:
             "text_share": np.array(share_within(PAPER_RANGE, *TEXT_LARGEST)),
         }
         for name, run in runs.items():
-            model, R = restored(run).transformer, len(run.run["seeds"])
+            model, R = run.transformer, run.seeds
             found[f"{name}_RKG"] = given.outputs(model, R)
             found[f"{name}_clipped_RG"], found[f"{name}_same_RG"] = given.with_and_without_clip(model, R)
         return found
@@ -111,8 +117,12 @@ class OutputsLayerNorm:
         layernorm_steps: int,
         tokens: int,
         lr: float | None = None,
+        grown: bool = False,
+        starts: int = 1,
     ) -> None:
-        self.plain = Outputs(dim, context, layers, seeds, steps, contexts, near, far, lr)
+        self.plain = Outputs(
+            dim, context, layers, seeds, steps, contexts, near, far, lr, grown=grown, starts=starts
+        )
         self.size = RegressionSize(
             dim, context, layernorm_layers, seeds, layernorm_steps, 100, name="layernorm_", lr=lr
         )

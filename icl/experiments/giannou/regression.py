@@ -7,6 +7,7 @@ R seeds, L depths, T steps, B prompts, D covariates.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,15 @@ MAX_LAYERS = 12
 FITTED = 2000  # prompts on which points of the family are fitted where there is no exact rule
 NOISE = 0.005  # of the weights of runs that begin at the family's best point
 SLOWER = 0.1  # of the rate, for these
+OTHER_START = 1000  # from the seed of a start to that of the next
+STEPS_PER_BATCH = 4  # at most, where a stack grows
+TOGETHER = 2  # layers that a stack which grows begins with
+# By mask. With one, two and three layers need larger steps and first weights to leave plateaus, and four
+# diverge at these; without one, two layers stop on plateaus at larger steps.
+GROWN = {
+    False: {"optimizer.schedule.factors": [1, 2], "model.init_std": 0.1},
+    True: {"optimizer.lr": 0.04, "optimizer.schedule.factors": [1, 1, 0.25], "model.init_std": 0.2},
+}
 CHUNK = 4000  # prompts at a time
 EVALUATED = 0  # the seed of the prompts that all are judged on
 PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa = 1
@@ -63,7 +73,9 @@ class PromptLaw:
 class RegressionSize:
     """d, n, depths, seeds and budgets. `steps`: of training from random weights; `started_steps`: of runs
     that begin at the family's best point; null: none of these. `name`: what the settings begin with. `lr`: of
-    training from random weights, null for the experiment's own."""
+    training from random weights, null for the experiment's own. `grown`: one run for all depths from
+    TOGETHER on, which adds a layer after each `steps` steps and goes on from the best of so many `starts` of
+    each seed."""
 
     dim: int
     context: int
@@ -74,8 +86,14 @@ class RegressionSize:
     started_steps: int | None = None
     name: str = ""
     lr: float | None = None
+    grown: bool = False
+    starts: int = 1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.grown, bool):
+            raise InputError(f"{KEY}.grown={self.grown}: must be true or false")
+        if whole(f"{KEY}.starts", self.starts, 1, 100) > 1 and not self.grown:
+            raise InputError(f"{KEY}.starts={self.starts}: needs {KEY}.grown=true")
         whole(f"{KEY}.dim", self.dim, 1, 64)
         if whole(f"{KEY}.context", self.context, 2, 5000) <= self.dim:
             raise InputError(f"{KEY}.context={self.context}: must be above {KEY}.dim={self.dim}")
@@ -112,13 +130,7 @@ class RegressionSize:
     ) -> RunRecord:
         """From random weights, or from a point of the scalar family."""
         steps = self.steps if scalars is None else int(self.started_steps or 0)
-        settings = self._common(law, steps) | {
-            "task.constant": True,
-            "model.layers": layers,
-            "model.mask": mask,
-            "model.read_in": float(np.mean(law.largest)) ** -0.5,
-            "train.estimator": "expected" if mask else "sampled",
-        }
+        settings = self._of_law(law, mask, steps) | {"model.layers": layers}
         if scalars is not None:
             settings |= {
                 "model.scalars": list(scalars),
@@ -130,9 +142,36 @@ class RegressionSize:
             }
         return runner.train("giannou/lsa", settings)
 
+    def grow(self, runner: Runner, law: PromptLaw, mask: bool) -> RunRecord:
+        """Train all depths, one after another, in one run: each from the best of the depth before it."""
+        seeds = [seed + OTHER_START * start for seed in self.seeds for start in range(self.starts)]
+        layers = max(self.depths)
+        steps = (layers - TOGETHER + 1) * self.steps
+        growing = {
+            "seeds": seeds,
+            "model.layers": layers,
+            "train.steps": steps,
+            "train.steps_per_batch": math.gcd(STEPS_PER_BATCH, self.steps),  # a layer begins with new prompts
+            "train.log_every": max(1, steps // 20),
+            "optimizer.schedule.every": self.steps,
+            "callbacks.growth.every": self.steps,
+            "callbacks.growth.first": TOGETHER,
+            "callbacks.growth.starts": self.starts,
+            **GROWN[mask],
+        }
+        return runner.train("giannou/lsa", self._of_law(law, mask) | growing)
+
     def train_layernorm(self, runner: Runner, layers: int, law: PromptLaw) -> RunRecord:
         """Over tokens, without a mask."""
         return runner.train("giannou/lsa_ln", self._common(law, self.steps) | {"model.layers": layers})
+
+    def _of_law(self, law: PromptLaw, mask: bool, steps: int | None = None) -> dict[str, Any]:
+        return self._common(law, steps or self.steps) | {
+            "task.constant": True,
+            "model.mask": mask,
+            "model.read_in": float(np.mean(law.largest)) ** -0.5,
+            "train.estimator": "expected" if mask else "sampled",
+        }
 
     def _common(self, law: PromptLaw, steps: int) -> dict[str, Any]:
         warmup = max(1, steps // 10)
@@ -182,18 +221,64 @@ def _baselines(
     return found
 
 
-def train_by_depth(
-    runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, depths: Sequence[int]
-) -> dict[str, RunRecord]:
-    """Return runs by depth, from random weights."""
+@dataclass(frozen=True)
+class Trained:
+    """A trained stack: a run, or one depth of a run that grew, and of each of its seeds the best start."""
+
+    run: RunRecord
+    depth: int | None = None
+    starts: int = 1
+
+    @property
+    def identity(self) -> list[Any]:
+        """What determines arrays computed from it."""
+        return self.run.mark if self.depth is None else [*self.run.mark, self.depth, self.starts]
+
+    @property
+    def seeds(self) -> int:
+        return len(self.run.run["seeds"]) // self.starts
+
+    @property
+    def transformer(self) -> Any:
+        of = restored(self.run)
+        if self.depth is None:
+            return of.transformer
+        growth = of.config["callbacks"]["growth"]
+        end = (self.depth - growth["first"] + 1) * growth["every"]
+        model = next(model for step, model in of.stored_models() if step == end)
+        first = model.parametrization.first(self.depth)
+        return model.on(first.sharing([M[:: self.starts] for M in first.matrices().values()]))
+
+
+Stacks = Mapping[str, Trained]
+
+
+def train_by_depth(runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool) -> dict[str, Trained]:
+    """Return stacks by depth, trained from random weights."""
     name = f"{law.name}_{_masked(mask)}"
-    return {f"{name}_L{layers}": size.train(runner, layers, law, mask) for layers in depths}
+    grown = [layers for layers in size.depths if size.grown and layers >= TOGETHER]
+    run = size.grow(runner, law, mask) if grown else None
+    return {
+        f"{name}_L{layers}": Trained(run, layers, size.starts)
+        if run is not None and layers in grown
+        else Trained(size.train(runner, layers, law, mask))
+        for layers in size.depths
+    }
+
+
+def runs_of(stacks: Stacks) -> dict[str, RunRecord]:
+    """Return the runs that stacks are of, each once."""
+    found: dict[str, RunRecord] = {}
+    for name, stack in stacks.items():
+        grown = name if stack.depth is None else f"{name.rpartition('_')[0]}_grown"
+        found[grown] = stack.run
+    return found
 
 
 def train_from_best(
     runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, known: RunRecord, depths: Sequence[int]
-) -> dict[str, RunRecord]:
-    """Return runs by depth that begin at the family's best points; none where no steps are given them."""
+) -> dict[str, Trained]:
+    """Return stacks by depth that begin at the family's best points; none where no steps are given them."""
     if size.started_steps is None:
         return {}
     theta_LV, at = known.weights[f"family_{_masked(mask)}_theta_LV"], known.weights["depths_L"].tolist()
@@ -201,18 +286,16 @@ def train_from_best(
     for layers in depths:
         scalars = theta_LV[at.index(layers), : 2 * layers].tolist()
         name = f"{law.name}_{_masked(mask)}_started_L{layers}"
-        found[name] = size.train(runner, layers, law, mask, scalars)
+        found[name] = Trained(size.train(runner, layers, law, mask, scalars))
     return found
 
 
-def losses(
-    runner: Runner, size: RegressionSize, law: PromptLaw, runs: Mapping[str, RunRecord], known: RunRecord
-) -> RunRecord:
-    """Losses of runs by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean
+def losses(runner: Runner, size: RegressionSize, law: PromptLaw, runs: Stacks, known: RunRecord) -> RunRecord:
+    """Losses of stacks by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), the share of the mean
     that the hundred largest terms carry, and `NAME_more_mean`, `NAME_more_error`: by how much the loss is
     above that of the family's best point of as many layers on these very prompts."""
     science = {
-        "of": {name: identity(run) for name, run in runs.items()},
+        "of": {name: of.identity for name, of in runs.items()},
         "beside": identity(known),
         "law": law.settings,
         "prompts": size.prompts,
@@ -243,16 +326,16 @@ def layernorm(runner: Runner, size: RegressionSize, law: PromptLaw) -> dict[str,
 
 
 def _losses(
-    size: RegressionSize, law: PromptLaw, runs: Mapping[str, RunRecord], known: Mapping[str, np.ndarray]
+    size: RegressionSize, law: PromptLaw, runs: Stacks, known: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     beside: dict[tuple[bool, int], np.ndarray] = {}
-    for name, run in runs.items():
-        model = restored(run).transformer
+    for name, trained in runs.items():
+        model = trained.transformer
         of = model.parametrization.mask, model.parametrization.layers
         if of not in beside:
             beside[of] = prompt_losses(best_model(size, known, *of), 1, size, law)
-        loss_RB = prompt_losses(model, len(run.run["seeds"]), size, law)
+        loss_RB = prompt_losses(model, trained.seeds, size, law)
         found |= _mean(name, loss_RB) | _mean(f"{name}_more", loss_RB - beside[of])
         found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
     return found

@@ -53,9 +53,8 @@ _NOT_STORED = ("format", "force", "verbose", "paths", *_OF_SWEEPS)
 _PASSIVE_CALLBACKS = tuple(
     f"icl.callbacks.{name}" for name in ("WeightHeatmaps", "Profile", "Progress", "Checkpoints")
 )
-_TRAINING_CALLBACKS = (
-    "icl.callbacks.Curriculum",
-)  # callbacks that change the weights: part of what a run is
+# callbacks that change the weights: part of what a run is
+_TRAINING_CALLBACKS = ("icl.callbacks.Curriculum", "icl.callbacks.Growth")
 _NOT_COMPARED = ("logger", "checks", "checkpoint")  # validated in the request itself
 
 
@@ -214,7 +213,7 @@ class TrainRequest:
 
     def _try_out(self, parts: RunParts) -> None:
         """Validate combinations: options per seed, estimator and model, clip and optimizer."""
-        from icl.callbacks import Curriculum
+        from icl.callbacks import Curriculum, Growth
         from icl.training.estimators import make_estimator
 
         law, model, optimizer, train = parts.law, parts.model, parts.optimizer, parts.train
@@ -234,6 +233,8 @@ class TrainRequest:
         for callback in parts.callbacks:
             if isinstance(callback, Curriculum):
                 callback.validate_law(law)
+            if isinstance(callback, Growth):
+                callback.validate_run(model.parametrization, train, optimizer, replicas)
         model.parametrization.initialise(self.seeds)
         validate_weight_checks(self.weight_checks, model, law)
 

@@ -9,8 +9,14 @@ from icl.algorithms import LogisticLoss
 from icl.checks.giannou import (
     corollaryE_2,
     degrees,
+    equationB_9,
+    equationC_6,
+    gradient_descent,
+    inversion_steps,
+    lemmaB_4,
     lemmaB_9,
     lemmaB_10,
+    newton_start,
     order,
     proposition3_3,
     theorem5_1,
@@ -19,11 +25,17 @@ from icl.checks.giannou import (
 from icl.checks.giannou.appendixE_1 import AppendixE1
 from icl.checks.giannou.corollaryE_2 import CorollaryE2
 from icl.checks.giannou.degrees import Degrees
+from icl.checks.giannou.equationB_9 import EquationB9
+from icl.checks.giannou.equationC_6 import EquationC6
+from icl.checks.giannou.gradient_descent import GradientDescent
+from icl.checks.giannou.inversion_steps import InversionSteps
 from icl.checks.giannou.lemma4_1 import Lemma4_1
+from icl.checks.giannou.lemmaB_4 import LemmaB4
 from icl.checks.giannou.lemmaB_8 import LemmaB8
 from icl.checks.giannou.lemmaB_9 import LemmaB9
 from icl.checks.giannou.lemmaB_10 import LemmaB10
 from icl.checks.giannou.mask_floor import MaskFloor
+from icl.checks.giannou.newton_start import NewtonStart
 from icl.checks.giannou.order import Order
 from icl.checks.giannou.proposition3_3 import Proposition3_3
 from icl.checks.giannou.ridge import Ridge
@@ -42,6 +54,7 @@ from icl.checks.giannou.theorem4_2 import Theorem4_2
 from icl.checks.giannou.theorem5_1 import Theorem5_1
 from icl.checks.giannou.theorem5_2 import Theorem5_2
 from icl.checks.giannou.theorem5_4 import Theorem5_4
+from icl.checks.giannou.theorem5_4_rate import Theorem5_4Rate
 from icl.constructions.giannou import inversion, logistic, piecewise
 from icl.models.giannou.columns import ColumnStack, Head, Layer
 from tests.checks.asking import (
@@ -167,7 +180,123 @@ def theorem5_4_holds(check, finding):
     assert measured["steps_in_phase1"] > 20 and measured["steps_in_phase2"] > 20
 
 
+def equation_c6_holds(check, finding):
+    # in Euclidean norm sqrt(n)/2 times the stated bound, at the worst examples
+    assert abs(finding.measured["euclidean"] - check.context**0.5 / 2) < 0.05
+
+
+def inversion_steps_holds(check, finding):
+    assert finding.measured["natural_excess"] > finding.measured["excess"]
+
+
+def newton_start_holds(check, finding):
+    steps = finding.measured["steps_near_edges"]
+    assert steps["from 0"] == sorted(steps["from 0"]) and steps["from 0"][-1] > steps["from 0"][0] + 10
+
+
+MUS = {"mus": [1.0, 0.1, 1e-3], "accuracies": [1.0, 1e-2]}
+
 CASES: dict[Any, Case] = {
+    EquationB9: Case(
+        Holds(
+            *({"mu": mu} for mu in (1e-3, 0.1, 5.0)),
+            {"dim": 1, "context": 1},
+            samples=10,
+            verdict="fails",
+        ),
+        # without errors, or with a wrong length, nothing is refuted
+        Mutants(
+            Mutant(equationB_9, "largest_error", lambda right, *of: 0 * right(*of), "holds"),
+            Mutant(EquationB9, "_length", lambda right, *of: 1.001 * right(*of), "undecided", "exact_off"),
+            *wrong_losses("step_off", "undecided")[1:3],
+            samples=10,
+        ),
+    ),
+    EquationC6: Case(
+        Holds({}, {"width": 8, "context": 1}, {"width": 1024, "mu": 5.0}, also=equation_c6_holds),
+        Mutants(
+            Mutant(equationC_6, "staircase", lambda right, v, span, m: right(v, span, m // 4)),
+            Mutant(equationC_6, "sigmoid", lambda right, z: 1.1 * right(z)),
+            Mutant(equationC_6, "neurons_off", lambda right, p, m: right(p, m) + 1e-3, "undecided"),
+        ),
+    ),
+    GradientDescent: Case(
+        Holds({}, {"dim": 2, "accuracy": 0.1}, {"dim": 20, "accuracy": 1e-6, "seed": 3}, margin=100),
+        Mutants(
+            Mutant(
+                gradient_descent, "descent_steps", lambda right, rng, d, k, *of: right(rng, d, k**0.9, *of)
+            ),
+            Mutant(
+                gradient_descent,
+                "steps_by_formula",
+                lambda right, k, condition, eps: right(k, condition**2, eps),
+            ),
+            Mutant(
+                gradient_descent,
+                "descent_steps",
+                lambda right, rng, d, k, eps, share=1.0: right(rng, d, k, eps, share) - 5 * (share != 1),
+                "undecided",
+                "gain",
+            ),
+        ),
+    ),
+    InversionSteps: Case(
+        Holds(
+            MUS,
+            {"mus": [1.0], "accuracies": [1.0]},
+            {"mus": [1e-6], "accuracies": [1e-6]},
+            also=inversion_steps_holds,
+        ),
+        Mutants(
+            Mutant(inversion_steps, "steps_needed", lambda right, mu, eps: 2 * right(mu, eps)),
+            Mutant(
+                inversion_steps, "steps_needed", lambda right, *of: right(*of) - 1, "undecided", "count_off"
+            ),
+            Mutant(inversion_steps, "printed_steps", lambda right, mu, eps, base: right(mu, eps, 10.0)),
+            **MUS,
+        ),
+    ),
+    LemmaB4: Case(
+        Holds({}, {"points": 10}, {"points": 50}),
+        Mutants(
+            Mutant(lemmaB_4, "omega", lambda right, t: 1.01 * right(t)),
+            Mutant(lemmaB_4, "omega_dual", lambda right, t: 1.1 * right(t)),
+            Mutant(lemmaB_4, "omega", lambda right, t: right(t) + 1e-4 * t**2 / (1 + t) ** 2, "undecided"),
+            Mutant(lemmaB_4, "THRESHOLD", 0.25, of="share"),
+        ),
+    ),
+    NewtonStart: Case(
+        Holds(
+            {},
+            {"dim": 1, "condition": 1.0},
+            {"dim": 20, "condition": 1000.0, "seed": 3},
+            {"accuracy": 1e-8},
+            also=newton_start_holds,
+        ),
+        Mutants(
+            Mutant(
+                newton_start,
+                "newton_iteration",
+                lambda right, A, X, k, steps: [X + 0.3 * (new - X) for new in right(A, X, k, steps)],
+                "undecided",
+            ),
+            Mutant(newton_start, "steps_from", lambda right, A, share, eps: right(A, share / 2, eps)),
+            Mutant(newton_start, "SHARES", (0.3, 0.5), "undecided", "control"),
+        ),
+    ),
+    Theorem5_4Rate: Case(
+        Holds({}, {"dim": 1, "context": 1}, {"mu": 5.0}, {"mu": 1e3}, samples=4),
+        Mutants(
+            Mutant(
+                LogisticLoss,
+                "damped_step",
+                lambda right, loss, x: x + 0.5 * loss.damped_move(x),
+                of="excess",
+            ),
+            *wrong_losses("step_off")[1:3],
+            samples=4,
+        ),
+    ),
     AppendixE1: Case(
         # a wrong h decides nothing
         Mutants(

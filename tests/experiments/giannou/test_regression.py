@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 import torch
 
+from icl.errors import InputError
 from icl.experiments.giannou.fig2 import Fig2
 from icl.experiments.giannou.fig8 import Fig8
 from icl.experiments.giannou.fig9 import Fig9
 from icl.experiments.giannou.outputs import OutputsLayerNorm, clipped_predictions, range_of, share_within
-from icl.experiments.giannou.regression import PromptLaw, RegressionSize, best_model, prompt_losses
+from icl.experiments.giannou.regression import (
+    PromptLaw,
+    RegressionSize,
+    Trained,
+    best_model,
+    prompt_losses,
+    runs_of,
+    train_by_depth,
+)
 from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
 from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
@@ -69,6 +78,40 @@ def test_which_runs_figure_2_asks_for(second):
     assert {a["train.estimator"] for a in plain if a["model.mask"]} == {"expected"}
     known = records["baselines"].weights
     assert plain[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
+
+
+def test_a_stack_that_grew():
+    """Take the first layers after a depth, and of each seed the start that went on."""
+    growth = {"every": 4, "first": 2, "starts": 3}
+    families = {}
+    for step in (0, 3, 4, 8):
+        family = LSA(2, 3, 1, init_std=0.1 + step)
+        family.initialise(range(6))
+        families[step] = family.requires_grad_(False)
+    stored = [(step, LinearTransformer(family)) for step, family in families.items()]
+    run = record(
+        run=mark("grown", range(6)), config={"callbacks": {"growth": growth}}, stored_models=lambda: stored
+    )
+    for depth, step in ((2, 4), (3, 8)):
+        stack = Trained(run, depth, 3)
+        assert stack.transformer.parametrization.layers == depth and stack.seeds == 2
+        for name, M in stack.transformer.parametrization.matrices().items():
+            whole = families[step].matrices()[name]
+            assert torch.equal(M, (whole[:, :depth] if name in "PQ" else whole)[::3])
+    assert Trained(run, 2, 3).identity != Trained(run, 3, 3).identity
+
+
+def test_which_run_grows():
+    runner = FakeRunner(lambda experiment, asked: record(run=mark(str(asked))))
+    size = RegressionSize(**SIZE | {"layers": [1, 2, 3]}, prompts=100, grown=True, starts=2)
+    stacks = train_by_depth(runner, size, PAPER, True)
+    (_, alone), (_, grown) = sorted(runner.asked, key=lambda request: request[1]["model.layers"])
+    assert alone["model.layers"] == 1 and "callbacks.growth.every" not in alone
+    assert grown["seeds"] == [0, 1000, 4, 1004] and grown["train.steps"] == 20 and grown["model.layers"] == 3
+    assert grown["callbacks.growth.every"] == grown["optimizer.schedule.every"] == 10
+    assert list(runs_of(stacks)) == ["kappa1_masked_L1", "kappa1_masked_grown"]
+    with pytest.raises(InputError, match=r"starts=2: needs figure\.experiment\.grown=true"):
+        RegressionSize(**SIZE, prompts=100, starts=2)
 
 
 def test_losses_beside_the_best_point(second):

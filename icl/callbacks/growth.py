@@ -1,0 +1,128 @@
+"""Training depth by depth: a layer at a time is added to a trained stack, and all layers are trained on.
+
+R replicas, L layers.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from icl.errors import InputError, whole
+from icl.random import generator
+from icl.training.estimators import make_estimator
+
+if TYPE_CHECKING:
+    from icl.models.matrices import Matrices
+    from icl.training.module import EnsembleModule
+    from icl.training.optimizers import OptimizerSpec
+    from icl.training.settings import TrainSettings
+
+COMPARED = 4000  # prompts that starts are compared on
+
+
+class Growth(pl.Callback):
+    """`first` layers at once, and one more every `every` steps, up to the model's; null for all at once.
+
+    A new layer has the first weights that its seed gives it, the optimizer begins again, and layers that have
+    not begun are zero, so that the stack passes through them. With `starts`, neighbouring seeds are several
+    starts of one training: after each depth all of them go on from the one whose training risk is least on
+    fresh prompts. What is drawn is a function of the seed and the step, and a run that resumes goes on with
+    the same weights.
+    """
+
+    def __init__(self, every: int | None = 3000, first: int = 1, starts: int = 1) -> None:
+        self.every = None if every is None else whole("Growth.every", every, 1)
+        self.first = whole("Growth.first", first, 1)
+        self.starts = whole("Growth.starts", starts, 1)
+
+    def stages(self, total: int) -> list[int]:
+        """Return the steps at which a depth ends."""
+        return [] if self.every is None else list(range(self.every, total + 1, self.every))
+
+    def validate_run(
+        self, family: Matrices, train: TrainSettings, optimizer: OptimizerSpec, replicas: int
+    ) -> None:
+        """Refuse steps that are not so many for each depth, starts that do not divide the seeds, and models
+        and coordinates in which a layer is not a matrix of its own."""
+        if replicas % self.starts:
+            raise InputError(f"callbacks.growth.starts={self.starts}: must divide the {replicas} seeds")
+        if self.every is None:
+            if self.starts > 1:
+                raise InputError(f"callbacks.growth.starts={self.starts}: needs callbacks.growth.every")
+            return
+        if self.first > family.layers:
+            raise InputError(
+                f"callbacks.growth.first={self.first}: must be at most model.layers={family.layers}"
+            )
+        depths = family.layers - self.first + 1
+        if train.steps != self.every * depths:
+            raise InputError(
+                f"train.steps={train.steps}: must be callbacks.growth.every={self.every} for each of "
+                f"{depths} depths, {self.every * depths}"
+            )
+        if self.every % train.steps_per_batch:
+            raise InputError(
+                f"callbacks.growth.every={self.every}: must be a multiple of train.steps_per_batch="
+                f"{train.steps_per_batch}"
+            )
+        rows = {shape[0] for shape in family.shapes().values()}
+        if not rows <= {1, family.layers} or train.coordinates != "plain" or optimizer.needs_per_replica_step:
+            raise InputError(
+                "callbacks.growth: needs a model whose layers all have the same matrices, train.coordinates="
+                "plain and an optimizer other than L-BFGS; set every to null"
+            )
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
+        if self.every is None:
+            return
+        if trainer.global_step == 0:
+            with torch.no_grad():
+                for stack in self._by_layer(pl_module).values():
+                    stack[:, self.first :] = 0
+        pl_module.use_layers(self._depth(pl_module, trainer.global_step))
+
+    def on_step_end(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        if self.every is None or step % self.every:
+            return
+        self._keep_best(pl_module, step)
+        if step < pl_module.total_steps:
+            self._begin(pl_module, self._depth(pl_module, step))
+
+    def _depth(self, module: EnsembleModule, step: int) -> int:
+        assert self.every is not None
+        return min(self.first + step // self.every, module.model.parametrization.layers)
+
+    def _by_layer(self, module: EnsembleModule) -> dict[str, Tensor]:
+        layers = module.model.parametrization.layers
+        return {name: stack for name, stack in module.trained.items() if stack.shape[1] == layers > 1}
+
+    def _begin(self, module: EnsembleModule, depth: int) -> None:
+        fresh = copy.deepcopy(module.model.parametrization)
+        fresh.initialise(module.seeds, module.trained_dtype)
+        first = fresh.matrices()
+        with torch.no_grad():
+            for name, stack in self._by_layer(module).items():
+                stack[:, depth - 1] = first[name][:, depth - 1].to(stack.device)
+        module.replicas.engine.state.clear()
+        module.use_layers(depth)
+
+    def _keep_best(self, module: EnsembleModule, step: int) -> None:
+        """Give the weights of the best of each group of starts to all of the group."""
+        if self.starts == 1:
+            return
+        first = [module.seeds[r - r % self.starts] for r in range(len(module.seeds))]
+        estimator = make_estimator(module.settings.estimator, module.model, module.law)
+        drawn = estimator.draw([generator(seed, "search", step) for seed in first], COMPARED)
+        of = {name: tensor.to(module.device, module.trained_dtype) for name, tensor in drawn.items()}
+        with torch.no_grad():
+            risk_R = module.risk(of).nan_to_num(nan=torch.inf)
+            best_G1 = risk_R.view(-1, self.starts).argmin(1, keepdim=True)
+            start_R = torch.arange(0, len(first), self.starts, device=best_G1.device)[:, None] + best_G1
+            index_R = start_R.expand(-1, self.starts).reshape(-1)
+            for stack in module.trained.values():
+                stack.copy_(stack[index_R])
