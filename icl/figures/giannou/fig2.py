@@ -223,7 +223,7 @@ def _deeper(arrays: Arrays, best: dict[str, dict[int, Value]], decisive: bool) -
 def _below_the_floor(
     arrays: Arrays, best: dict[str, dict[int, Value]], known: Arrays, decisive: bool
 ) -> list[Claim]:
-    """Compare with the floor on the same prompts: the best of as many layers is above it by a known amount."""
+    """Compare with the floor through the best of as many layers, on the same prompts."""
     if MANY not in best["unmasked"]:
         return []
     name, family = names("unmasked", [MANY])[MANY], best["unmasked"][MANY]
