@@ -234,7 +234,7 @@ def _below_the_floor(
     verdict = sampled(above_R.tolist(), half_R.tolist()).below(0.0).verdict
     return [
         Claim(
-            f"the floor is that of the scalar family, not of linear attention: {MANY} layers of free P and Q, "
+            f"the floor is the scalar family's, not that of linear attention: {MANY} layers of free P and Q, "
             "without a mask, have a smaller loss than the family has at any depth (N(0, I))",
             {"floor": floor, "loss minus the floor, over the floor, by seed": above_R.tolist()},
             f"below 0 in every seed, {LEVEL:.1%} intervals over prompts",
