@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from icl.training.optimizers import OptimizerSpec
     from icl.training.settings import TrainSettings
 
-COMPARED = 4000  # prompts that starts are compared on
+COMPARED, PARTS = 4000, 10  # prompts at a time, and how often, that starts are compared on: rare ones decide
 
 
 class Growth(pl.Callback):
@@ -117,10 +117,14 @@ class Growth(pl.Callback):
             return
         first = [module.seeds[r - r % self.starts] for r in range(len(module.seeds))]
         estimator = make_estimator(module.settings.estimator, module.model, module.law)
-        drawn = estimator.draw([generator(seed, "search", step) for seed in first], COMPARED)
-        of = {name: tensor.to(module.device, module.trained_dtype) for name, tensor in drawn.items()}
+        streams = [generator(seed, "search", step) for seed in first]
         with torch.no_grad():
-            risk_R = module.risk(of).nan_to_num(nan=torch.inf)
+            risks = []
+            for _ in range(PARTS):
+                drawn = estimator.draw(streams, COMPARED)
+                to = module.device, module.trained_dtype
+                risks.append(module.risk({name: tensor.to(*to) for name, tensor in drawn.items()}))
+            risk_R = torch.stack(risks).sum(0).nan_to_num(nan=torch.inf)
             best_G1 = risk_R.view(-1, self.starts).argmin(1, keepdim=True)
             start_R = torch.arange(0, len(first), self.starts, device=best_G1.device)[:, None] + best_G1
             index_R = start_R.expand(-1, self.starts).reshape(-1)

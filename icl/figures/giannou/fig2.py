@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from icl import quantiles
 from icl.figures.claims import Claim, ClaimNumbers, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou import regression
@@ -230,14 +231,17 @@ def _below_the_floor(
     floor = float(known["family_unmasked_floor"])
     above_R = (arrays[f"{name}_more_mean"] + family.mean - floor) / floor
     error = np.hypot(family.error, float(known["family_unmasked_floor_error"]))
-    half_R = HALF * np.hypot(arrays[f"{name}_more_error"], error) / floor
-    verdict = sampled(above_R.tolist(), half_R.tolist()).below(0.0).verdict
+    # One such stack suffices; the interval of each is that of all together.
+    half = quantiles.normal((1 - LEVEL) / (2 * len(above_R)))
+    half_R = half * np.hypot(arrays[f"{name}_more_error"], error) / floor
+    least = int(np.argmin(above_R + half_R))
+    verdict = sampled(float(above_R[least]), float(half_R[least])).below(0.0).verdict
     return [
         Claim(
             f"the floor is the scalar family's, not that of linear attention: {MANY} layers of free P and Q, "
-            "without a mask, have a smaller loss than the family has at any depth (N(0, I))",
+            "without a mask, can have a smaller loss than the family has at any depth (N(0, I))",
             {"floor": floor, "loss minus the floor, over the floor, by seed": above_R.tolist()},
-            f"below 0 in every seed, {LEVEL:.1%} intervals over prompts",
+            f"below 0 in one seed, {LEVEL:.1%} intervals over prompts, for all seeds together",
             verdict if decisive or verdict == "holds" else "undecided",
             whose="project",
             kind="sampled",
