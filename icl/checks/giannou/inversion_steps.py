@@ -8,7 +8,7 @@ From the authors' start the error after k steps is r^{2^k} / mu at the smallest 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -32,8 +32,8 @@ REMARKS = [
 class InversionSteps:
     """Settings: values of mu, each at most 1, and of eps, at most 1."""
 
-    mus: list[float]
-    accuracies: list[float]
+    mus: list[float] = field(default_factory=lambda: [1.0, 0.1, 1e-2, 1e-4])
+    accuracies: list[float] = field(default_factory=lambda: [1.0, 1e-2, 1e-6])
 
     reference = "Theorems 5.1 and 5.2, Remark C.1"
     claim = (

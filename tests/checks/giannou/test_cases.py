@@ -261,7 +261,7 @@ CASES: dict[Any, Case] = {
         Mutants(
             Mutant(lemmaB_4, "omega", lambda right, t: 1.01 * right(t)),
             Mutant(lemmaB_4, "omega_dual", lambda right, t: 1.1 * right(t)),
-            Mutant(lemmaB_4, "omega", lambda right, t: right(t) + 1e-4 * t**2 / (1 + t) ** 2, "undecided"),
+            Mutant(lemmaB_4, "_slopes_off", lambda right, t: 10 * right(t), "undecided"),
             Mutant(lemmaB_4, "THRESHOLD", 0.25, of="share"),
         ),
     ),
@@ -290,7 +290,7 @@ CASES: dict[Any, Case] = {
             Mutant(
                 LogisticLoss,
                 "damped_step",
-                lambda right, loss, x: x + 0.5 * loss.damped_move(x),
+                lambda right, loss, x, *of: x + 0.5 * loss.damped_move(x),
                 of="excess",
             ),
             *wrong_losses("step_off")[1:3],
