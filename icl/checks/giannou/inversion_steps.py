@@ -8,7 +8,8 @@ From the authors' start the error after k steps is r^{2^k} / mu at the smallest 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -32,8 +33,8 @@ REMARKS = [
 class InversionSteps:
     """Settings: values of mu, each at most 1, and of eps, at most 1."""
 
-    mus: list[float] = field(default_factory=lambda: [1.0, 0.1, 1e-2, 1e-4])
-    accuracies: list[float] = field(default_factory=lambda: [1.0, 1e-2, 1e-6])
+    mus: Sequence[float] = (1.0, 0.5, 0.1, 1e-2, 1e-3, 1e-4)
+    accuracies: Sequence[float] = (1.0, 0.1, 1e-2, 1e-4, 1e-6)
 
     reference = "Theorems 5.1 and 5.2, Remark C.1"
     claim = (
