@@ -165,6 +165,10 @@ def figures(documents: Sequence[Mapping[str, Any]], *, verbose: bool = False) ->
 
     console = Console()
     for document in documents:
+        if document.get("status") == "interrupted":
+            left = len(document["left"])
+            console.print(f"[bold]{document['figure']}[/] at {document['scale']}: {left} runs left to train")
+            continue
         how = "found" if document["cached"] else f"{document['seconds']:.1f} s"
         head = f"[bold]{document['figure']}[/] at {document['scale']} ({how})"
         console.print(f"{head}: {totals(document['claims'])}", highlight=False)
@@ -227,6 +231,8 @@ def reproduced(document: Mapping[str, Any]) -> None:
     is_smoke = any(figure["scale"] == "smoke" for figure in document["figures"])
     if is_smoke and any(claim["verdict"] == "undecided" for claim, _ in claims):
         console.print(SHORT, highlight=False)
+    if document.get("left"):
+        console.print(f"left when the time was over: {', '.join(document['left'])}", soft_wrap=True)
     for skipped in document["skipped"]:
         console.print(needs(**skipped), soft_wrap=True, markup=False, highlight=False)
     for failure in document["failures"]:

@@ -24,7 +24,8 @@ def exit_code(document: Mapping[str, Any]) -> int:
         exit_code(part) for part in parts
     ]
     failed = len(document.get("failures", [])) + (document.get("status") == "failed")
-    return combine([*codes, *[FAILED] * failed])
+    is_over = document.get("status") == "interrupted" or bool(document.get("left"))  # its hours
+    return combine([*codes, *[FAILED] * failed, *[UNDECIDED] * is_over])
 
 
 def _code(verdict: str, expected: str) -> int:

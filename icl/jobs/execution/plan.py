@@ -10,17 +10,24 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from icl.config.search_path import SCALES
 from icl.config.session import Session
 from icl.errors import Unavailable, one_line
 from icl.events import WorkItem
+from icl.jobs.execution.estimate import estimates
 from icl.jobs.execution.task import QueuedRequest, task_of
+from icl.jobs.requests.figure import FigureRequest
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Found
 from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, with_result
 from icl.report.content import ReportEntry
 from icl.runs.code import current_digest
 from icl.runs.documents import read_record
+
+if TYPE_CHECKING:
+    from icl.jobs.execution.reproduce import ReproduceRequest
 
 ORDER = tuple(kind.group for kind in SHOWN)
 
@@ -32,6 +39,7 @@ class PlannedItem:
     entry: ReportEntry
     task: QueuedRequest | None = None  # None where its config is invalid
     past: Mapping[str, float] | None = None  # seconds by item and run; None if unknown
+    estimated: bool = False  # from a few steps, and not from a past run
 
     @property
     def item(self) -> WorkItem:
@@ -79,6 +87,44 @@ def _past(entry: ReportEntry, found: Found, outputs: Path) -> dict[str, float]:
     return past
 
 
+def estimate_runs(parts: Sequence[PlannedItem], session: Session) -> None:
+    """Give each figure that has not run here at this scale the time its runs will take, from a few steps."""
+    for part in parts:
+        request = None if part.task is None else part.task.request
+        if part.entry.state != "waiting" or part.past is not None or not isinstance(request, FigureRequest):
+            continue
+        try:
+            found = estimates(request.missing(session), session)
+        except Exception as error:  # a figure that cannot be drawn fails when it is its turn
+            session.info(f"{part.item}: no estimate ({type(error).__name__}: {one_line(error)})")
+            continue
+        part.past = {run.request.identity: run.seconds for run in found}
+        part.estimated = True
+
+
+def most_decided_first(parts: list[PlannedItem], request: ReproduceRequest, session: Session) -> None:
+    """Sort the figures: those that fit into the time first, by the claims they decide in an hour."""
+    room = (request.hours or 0.0) * 3600 * request.jobs
+
+    def turn(part: PlannedItem) -> tuple[int, bool, float]:
+        seconds = max(sum(part.past.values()), 1.0) if part.past is not None else float("inf")
+        open_claims = _open_claims(str(part.entry.id), request.scale, session.outputs)
+        is_figure = part.entry.group == "figure"
+        return ORDER.index(part.entry.group), is_figure and seconds > room, -open_claims / seconds
+
+    parts.sort(key=turn)
+
+
+def _open_claims(id: str, scale: str, outputs: Path) -> int:
+    """Return how many claims of a figure are undecided at the scale below; 1 where it was not drawn there."""
+    below = SCALES[max(SCALES.index(scale) - 1, 0)]
+    records = [read_record(path) for path in (outputs / "figures" / id / below).glob("*.json")]
+    newest = max((r for r in records if r), key=lambda record: float(record["written"]), default=None)
+    if newest is None:
+        return 1
+    return sum(claim["verdict"] == "undecided" for claim in newest["document"]["claims"])
+
+
 def as_text(parts: Sequence[PlannedItem], scale: str, outputs: Path, jobs: int) -> str:
     """Return the plan as text."""
     left = [part for part in parts if part.entry.state == "waiting"]
@@ -111,8 +157,11 @@ def _minutes(left: Sequence[PlannedItem], jobs: int) -> str:
     longest = max(sum(past.values()) for past in known)
     about = _seconds(max(longest, sum(all_work.values()) / jobs))
     rest = f", and {len(left) - len(known)} of unknown length" if len(known) < len(left) else ""
-    return f"about {about} by past runs here{rest}"
+    by = "from a few steps of each run" if any(part.estimated for part in left) else "by past runs here"
+    return f"about {about} {by}{rest}"
 
 
 def _seconds(seconds: float) -> str:
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.1f} min" if seconds >= 59.5 else f"{max(seconds, 1):.0f} s"

@@ -3,6 +3,9 @@
 The config folders list the papers; none is named here. Everything is planned first, and stored results count
 as done. The rest runs, the quickest first; a failure stops nothing else. Each record is stored as soon as it
 is made, so that the same call continues after an interruption. The report is updated meanwhile.
+
+With `hours`, figures that fit come first, those that decide most in an hour before others; when the time is
+over the work stops with its state saved, and what is left is named.
 """
 
 from __future__ import annotations
@@ -17,10 +20,18 @@ from types import TracebackType
 from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
-from icl.errors import one_line
+from icl.errors import Interrupted, one_line
 from icl.events import Event, Planned, StateChanged
 from icl.jobs.execution.cluster import Cluster, parse_cluster
-from icl.jobs.execution.plan import ORDER, PlannedItem, as_text, plan_parts
+from icl.jobs.execution.plan import (
+    ORDER,
+    PlannedItem,
+    as_text,
+    estimate_runs,
+    most_decided_first,
+    plan_parts,
+)
+from icl.jobs.execution.time_limit import TimeLimit, hours_of
 from icl.jobs.execution.workers import jobs_of, run_tasks
 from icl.jobs.requests.request import Document, state_smoke
 from icl.jobs.stored.report import (
@@ -36,7 +47,7 @@ from icl.jobs.stored.report import (
 from icl.report.content import ReportEntry
 from icl.runs import atomic, documents
 
-OWN = ("only", "jobs", "cluster")
+OWN = ("only", "jobs", "cluster", "hours")
 _PAUSE = 1.0  # seconds between two writings of the report
 
 
@@ -46,25 +57,48 @@ class ReproduceRequest(ReportRequest):
 
     jobs: int = 1
     cluster: Cluster | None = None
+    hours: float | None = None  # after which it stops; the same request goes on
 
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[ReproduceRequest, Session]:
     session, settings = parse_session("reproduce", OWN, composed, configs), composed.settings
     papers, cluster = papers_of(settings["only"], configs), parse_cluster(settings["cluster"])
     jobs = jobs_of(settings["jobs"])
-    return ReproduceRequest(settings["scale"], papers, 1 if cluster else jobs, cluster), session
+    hours = hours_of(settings["hours"])
+    return ReproduceRequest(settings["scale"], papers, 1 if cluster else jobs, cluster, hours), session
 
 
 def reproduce(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     parts = plan_parts(request, session)
+    with TimeLimit(request.hours) as limit:
+        try:
+            return _reproduce(parts, request, session, started, limit)
+        except Interrupted:
+            if not limit.expired:
+                raise
+    return _document([part.entry for part in parts], None, started)
+
+
+def _reproduce(
+    parts: list[PlannedItem], request: ReproduceRequest, session: Session, started: float, limit: TimeLimit
+) -> Document:
+    if request.scale == "paper":
+        estimate_runs(parts, session)
+    if request.hours is not None:
+        most_decided_first(parts, request, session)
     session.info(as_text(parts, request.scale, session.outputs, request.jobs))
     if any(part.entry.state == "waiting" for part in parts):
         state_smoke(request.scale, session)
     session.on_event(Planned(len(parts), len(parts) - sum(part.entry.state == "waiting" for part in parts)))
     with ReportUpdater(parts, request, session) as page:
-        _run_parts(parts, request, session, page)
+        try:
+            _run_parts(parts, request, session, page)
+        except Interrupted:
+            if not limit.expired:
+                raise
+            session.info(f"icl: hours={request.hours:g} are over; the same command goes on")
     _note_skipped([part.entry for part in parts], session.outputs)
     return _document([part.entry for part in parts], page, started)
 
@@ -104,7 +138,7 @@ def _note_skipped(entries: Sequence[ReportEntry], outputs: Path) -> None:
             documents.write_json(path, reasons)
 
 
-def _document(entries: Sequence[ReportEntry], page: ReportUpdater, started: float) -> Document:
+def _document(entries: Sequence[ReportEntry], page: ReportUpdater | None, started: float) -> Document:
     entries = sorted(entries, key=lambda entry: entry.id)
     document: Document = {
         kind.plural: [entry.document for entry in entries if entry.group == kind.group and entry.document]
@@ -113,9 +147,11 @@ def _document(entries: Sequence[ReportEntry], page: ReportUpdater, started: floa
     for state, name, why in (("failed", "failures", "error"), ("skipped", "skipped", "reason")):
         found = [entry for entry in entries if entry.state == state]
         document[name] = [{"group": entry.group, "id": entry.id, why: entry.reason} for entry in found]
-    if page.failure is not None:
+    if page is not None and page.failure is not None:
         document["failures"].append({"group": "report", "id": "report", "error": page.failure})
-    path = None if page.path is None else str(page.path)
+    path = None if page is None or page.path is None else str(page.path)
+    if left := [str(entry.id) for entry in entries if entry.state in ("waiting", "running")]:
+        document["left"] = left  # when the time was over
     return document | {"report": path, "seconds": time.monotonic() - started}
 
 

@@ -22,9 +22,11 @@ from icl.config.objects import instantiate, target_of
 from icl.config.session import Session, parse_session
 from icl.config.values import flatten, literal
 from icl.digests import file_digest
-from icl.errors import InputError, nearest
+from icl.errors import InputError, Interrupted, nearest
 from icl.events import ItemProgress, WorkItem
+from icl.jobs.execution.estimate import as_text, estimates
 from icl.jobs.execution.memory import release_memory
+from icl.jobs.execution.time_limit import TimeLimit, hours_of
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, Found, state_smoke
 from icl.jobs.requests.train import TrainRequest
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from icl.experiments.runner import Experiment
     from icl.figures.drawing import Drawing
 
-OWN = ("figure", "jobs", "cluster", "from")
+OWN = ("figure", "jobs", "cluster", "from", "hours")
 _SHOWN = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
 
 
@@ -66,6 +68,7 @@ class FigureRequest:
     settings: Mapping[str, Any]
     look: Look = field(default_factory=Look)
     archive: Archive | None = None  # whose runs are taken as they are, whatever code made them
+    hours: float | None = None  # after which it stops; the same request goes on
 
     @functools.cached_property
     def experiment(self) -> Experiment:
@@ -122,7 +125,7 @@ class FigureRequest:
             left = "not drawn in this style yet"
         return Found(shown or document, path, record, stale, left)
 
-    def _dry_run(self, session: Session) -> FigureRunner:
+    def _dry_run(self, session: Session) -> _DryRunner:
         """Validate all runs known beforehand, so that none is made if a later one is impossible."""
         runner = FigureRunner(self.scale, replace(session, figure=self.id), self.archive)
         dry = _DryRunner(runner)
@@ -134,7 +137,7 @@ class FigureRequest:
             pass
         if self.archive is not None and not dry.archived:
             raise self.archive.error(self._not_there(self.archive))
-        return runner
+        return dry
 
     def _not_there(self, archive: Archive) -> str:
         names = archive.names()
@@ -152,9 +155,16 @@ class FigureRequest:
             return copied_runs((same_settings or drawn)[0], self.archive)
         return None
 
+    def missing(self, session: Session) -> list[TrainRequest]:
+        """Return the runs that are to be trained, as far as they are known beforehand."""
+        return list(self._dry_run(session).missing.values())
+
     def _made(self, session: Session) -> Mapping[str, RunRecord]:
-        runner = self._dry_run(session)
+        dry = self._dry_run(session)
+        runner = dry.runner
         state_smoke(self.scale, session)
+        if self.scale == "paper" and dry.missing:
+            session.info(as_text(f"{self.id} at scale=paper", estimates(dry.missing.values(), session)))
         with listening(
             lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
@@ -162,6 +172,26 @@ class FigureRequest:
 
     def execute(self, session: Session) -> Document:
         started = time.monotonic()
+        with TimeLimit(self.hours) as limit:
+            try:
+                return self._execute(session, started)
+            except Interrupted:
+                if not limit.expired:
+                    raise
+        return self._unfinished(session, started)
+
+    def _unfinished(self, session: Session, started: float) -> Document:
+        """Return the document of a figure whose time was over."""
+        left = [f"{run.id}/{run.identity}" for run in self.missing(session)]
+        runs = (
+            f"{len(left)} run{'' if len(left) == 1 else 's'} left to train" if left else "its runs are done"
+        )
+        session.info(f"icl: {self.id}: hours={self.hours:g} are over, {runs}; the same command goes on")
+        document: Document = {"figure": self.id, "scale": self.scale, "files": {}, "claims": [], "runs": []}
+        seconds = time.monotonic() - started
+        return {**document, "status": "interrupted", "left": left, "seconds": seconds, "cached": False}
+
+    def _execute(self, session: Session, started: float) -> Document:
         records = self._archived(session) or self._made(session)
         made, configs = run_marks(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
@@ -325,7 +355,8 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
     settings = {part: node[part] for part in parts}
     given = composed.settings.get("from")
     archive = None if given is None else Archive.at(given)
-    return FigureRequest(name, str(composed.settings["scale"]), settings, Look.of(node), archive)
+    hours = hours_of(composed.settings.get("hours"))
+    return FigureRequest(name, str(composed.settings["scale"]), settings, Look.of(node), archive, hours)
 
 
 class FigureRunner:
@@ -419,7 +450,7 @@ class _DryRunner(FigureRunner):
 
     def __init__(self, runner: FigureRunner) -> None:
         super().__init__(runner.scale, runner.session, runner.archive)
-        self.anew, self.validated = runner.anew, runner.validated
+        self.runner, self.anew, self.validated = runner, runner.anew, runner.validated
         self.missing: dict[str, TrainRequest] = {}
         self.archived: list[RunRecord] = []
 
