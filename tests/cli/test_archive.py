@@ -1,13 +1,19 @@
-"""Tests of `icl archive` and `from=`: what is kept, what is drawn from it by other code, what is refused."""
+"""Tests of `icl archive`, `icl verify` and `from=`: what is kept, drawn by other code, compared, refused."""
 
 import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from icl.cli import main
+from icl.config.search_path import ConfigDirs
+from icl.config.session import Session
+from icl.jobs.execution.estimate import _step_and_draw, as_text, estimates
+from icl.jobs.requests import train
+from icl.jobs.stored.archive import renew_manifest
 from icl.jobs.stored.run_list import listed_runs
 from icl.runs import documents
 from tests.commands import Run
@@ -169,3 +175,81 @@ def test_what_cannot_be_archived_or_drawn_is_refused(
             assert main(["archive", *arguments]) == 2, said
         assert said in capfd.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+def test_verification_tells_what_differs_and_what_is_missing(
+    kept: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Damage a file, remove one, add one; then a number that is wrong under digests that are right."""
+
+    def verified(archive: Path) -> tuple[int, Any]:
+        capfd.readouterr()
+        code = main(["verify", str(archive), "format=json"])
+        return code, json.loads(capfd.readouterr().out)
+
+    code, whole = verified(kept)
+    assert (code, whole["differs"], whole["missing"], whole["not_recomputed"]) == (0, [], [], [])
+    results = [name for name in whole["agrees"] if ": " in name]
+    assert [name.rpartition(": ")[2] for name in results if "lds/ar/" in name] == ["exact risk"] * 2
+    assert sum(name.endswith(": arrays") for name in results) == 4
+    assert {"figure lds/fig3 at scale=smoke: table", "figure lds/fig3 at scale=smoke: 2 claims"} <= {*results}
+
+    harmed = Path(shutil.copytree(kept, tmp_path / "harmed"))
+    one, other = sorted(harmed.glob("runs/lds/ar/*"))
+    (one / "metrics.csv").write_text("step\n")
+    (other / "config.yaml").unlink()
+    (harmed / "notes.txt").write_text("mine")
+    code, found = verified(harmed)
+    names = {entry["what"] for entry in found["differs"]}
+    assert code == 1 and f"{one.relative_to(harmed)}/metrics.csv" in names and "notes.txt" in names
+    assert found["missing"] == [f"{other.relative_to(harmed)}/config.yaml"]
+
+    wrong = sorted(kept.glob("runs/lds/ar/*/run.json"))[0]
+    record = documents.read_record(wrong)
+    assert record is not None
+    by_seed = record["metrics"]["exact_risk"]["by_seed"]
+    by_seed.update({seed: value * (1 + 1e-7) for seed, value in by_seed.items()})
+    documents.write_record(wrong, record)
+    renew_manifest(kept)
+    code, found = verified(kept)
+    (entry,) = found["differs"]
+    assert code == 1 and entry["what"].endswith("exact risk") and "1e-07 of itself" in entry["why"]
+
+    for arguments in (
+        ["nowhere"],
+        [str(tmp_path)],
+        [],
+        [str(kept), "seconds=soon"],
+        [str(kept), "seconds=-1"],
+    ):
+        assert main(["verify", *arguments]) == 2
+
+
+def test_time_that_is_over_leaves_work_to_go_on_with(icl: Run, outputs: Path) -> None:
+    """Exit code 3, for what is undecided yet; the same command goes on."""
+    over = icl(*FIGURE, "hours=1e-6")
+    assert over.code == 3, over.err
+    assert over.json["status"] == "interrupted" and len(over.json["left"]) == 2
+    assert "hours=1e-06 are over, 2 runs left to train; the same command goes on" in over.err
+    assert "2 runs left to train" in icl(*FIGURE[:3], "hours=1e-6").out
+    some = icl("reproduce", "scale=smoke", "only=[looped]", "hours=1e-6", "jobs=1", "format=json")
+    assert some.code == 3 and "looped/fig1" in some.json["left"] and not some.json["failures"]
+    refused = icl(*FIGURE, "hours=0")
+    assert refused.code == 2 and "hours=0: must be a finite number above 0" in refused.err
+
+
+def test_the_rest_of_a_run_is_estimated_from_its_first_steps(outputs: Path) -> None:
+    """Draws count as often as the run draws, a longer run of the same shape shares the trial."""
+    steps = [9.0, 1.0, 1.0, 3.0, 1.0, 1.0, 3.0, 1.0]
+    assert _step_and_draw(steps, 3) == (1.0, 2.0) and _step_and_draw(steps[:3], 1) == (1.0, 0.0)
+    session = Session(outputs, configs=ConfigDirs.of(None))
+    requests = []
+    for more in (["train.steps=400"], ["train.steps=4000", "optimizer.lr=0.5"]):
+        composed = session.compose("train", ["experiment=lds/ar", "scale=smoke", "train.log_every=40", *more])
+        requests.append(train.parse(composed, session))
+    short, long = estimates(requests, session)
+    assert short.cost is long.cost and not outputs.exists()
+    per_batch = requests[0].config.train["steps_per_batch"]
+    assert short.seconds == 400 * short.cost.step + 400 / per_batch * short.cost.draw > 0
+    assert long.seconds == pytest.approx(10 * short.seconds) and long.bytes > short.bytes > 0
+    assert "2 runs to train, about" in as_text("lds", [short, long])

@@ -1,9 +1,9 @@
 """What training runs will take here, from a few steps of each: time, disk and memory.
 
-A trial takes the first steps of the run itself, with all its seeds and its batch, in a folder of its own: 60
-at most, for two seconds. Steps on the same prompts are timed apart from those that wait for new ones, since runs
-differ in how often they draw. Rows of metrics, pictures and what is computed after training are not in the
-time. Runs that differ in real numbers alone, such as a learning rate, share a trial.
+A trial takes the first steps of the run itself, with all its seeds and its batch, in a folder of its own: at
+most 60, for two seconds. Steps on the same prompts are timed apart from those that wait for new ones, since
+runs differ in how often they draw. Rows of metrics, pictures and what is computed after training are not in
+the time. Runs that differ in real numbers alone, such as a learning rate, share a trial.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ STEPS, PER_BATCH, FEWEST = 60, 3, 6  # of a trial
 ENOUGH, MOST = 2.0, 10.0  # seconds, after which one ends that has the fewest steps, or two
 _HISTORY = 42  # snapshots in weights.npz, the final weights included
 _CHECKPOINTS = 2 * (_HISTORY + 3)  # two, each of history, weights and their two moments
+_LENGTHS = ("train.steps=", "train.log_every=", "optimizer.schedule.")
 _ROW = 150  # bytes of metrics.csv for a seed at a step
 
 
@@ -98,11 +99,16 @@ def in_words(seconds: float) -> str:
 
 
 def _shape(request: TrainRequest) -> str:
-    """Return what the cost of a step depends on: every setting but seeds and real numbers."""
+    """Return what the cost of a step depends on: every setting but seeds, real numbers, and how long is
+    trained."""
     parts = {
         name: getattr(request.config, name) for name in ("task", "model", "optimizer", "train", "trainer")
     }
-    flat = {key: value for key, value in flatten(parts).items() if not isinstance(value, float)}
+    flat = {
+        key: value
+        for key, value in flatten(parts).items()
+        if not isinstance(value, float) and not f"{key}=".startswith(_LENGTHS)
+    }
     return json.dumps([request.id, len(request.seeds), flat], sort_keys=True, default=str)
 
 

@@ -72,12 +72,14 @@ def reproduce(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     parts = plan_parts(request, session)
-    with TimeLimit(request.hours) as limit:
-        try:
+    limit = TimeLimit(request.hours)
+    try:
+        with limit:
             return _reproduce(parts, request, session, started, limit)
-        except Interrupted:
-            if not limit.expired:
-                raise
+    except Interrupted:
+        if not limit.expired:
+            raise
+    session.info(_over(request))
     return _document([part.entry for part in parts], None, started)
 
 
@@ -98,9 +100,13 @@ def _reproduce(
         except Interrupted:
             if not limit.expired:
                 raise
-            session.info(f"icl: hours={request.hours:g} are over; the same command goes on")
+            session.info(_over(request))
     _note_skipped([part.entry for part in parts], session.outputs)
     return _document([part.entry for part in parts], page, started)
+
+
+def _over(request: ReproduceRequest) -> str:
+    return f"icl: hours={request.hours:g} are over; the same command goes on"
 
 
 def _run_parts(

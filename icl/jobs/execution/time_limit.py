@@ -17,9 +17,10 @@ def hours_of(given: Any) -> float | None:
 
 
 class TimeLimit:
-    """`with TimeLimit(hours) as limit:` Interrupted comes when they are over, and `limit.expired` is true.
+    """Within `with limit:` Interrupted comes when its hours are over, and `limit.expired` is true.
 
-    It comes as SIGTERM does: training saves a checkpoint first, worker processes are stopped in turn.
+    It comes as SIGTERM does, at any moment from the start of the block: training saves a checkpoint first,
+    worker processes are stopped in turn.
     """
 
     def __init__(self, hours: float | None) -> None:
@@ -35,7 +36,11 @@ class TimeLimit:
         self._before = signal.signal(signal.SIGTERM, _stop)
         self._timer = threading.Timer(self.hours * 3600, self._end)
         self._timer.daemon = True
-        self._timer.start()
+        try:
+            self._timer.start()
+        except Interrupted:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(

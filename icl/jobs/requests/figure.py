@@ -172,12 +172,13 @@ class FigureRequest:
 
     def execute(self, session: Session) -> Document:
         started = time.monotonic()
-        with TimeLimit(self.hours) as limit:
-            try:
+        limit = TimeLimit(self.hours)
+        try:
+            with limit:
                 return self._execute(session, started)
-            except Interrupted:
-                if not limit.expired:
-                    raise
+        except Interrupted:
+            if not limit.expired:
+                raise
         return self._unfinished(session, started)
 
     def _unfinished(self, session: Session, started: float) -> Document:
