@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from icl.config.search_path import SCALES
 from icl.config.session import Session
@@ -25,9 +24,6 @@ from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, with_res
 from icl.report.content import ReportEntry
 from icl.runs.code import current_digest
 from icl.runs.documents import read_record
-
-if TYPE_CHECKING:
-    from icl.jobs.execution.reproduce import ReproduceRequest
 
 ORDER = tuple(kind.group for kind in SHOWN)
 
@@ -102,13 +98,12 @@ def estimate_runs(parts: Sequence[PlannedItem], session: Session) -> None:
         part.estimated = True
 
 
-def most_decided_first(parts: list[PlannedItem], request: ReproduceRequest, session: Session) -> None:
-    """Sort the figures: those that fit into the time first, by the claims they decide in an hour."""
-    room = (request.hours or 0.0) * 3600 * request.jobs
+def most_decided_first(parts: list[PlannedItem], room: float, scale: str, outputs: Path) -> None:
+    """Sort the figures: those that fit into `room` seconds first, by the claims they decide in an hour."""
 
     def turn(part: PlannedItem) -> tuple[int, bool, float]:
         seconds = max(sum(part.past.values()), 1.0) if part.past is not None else float("inf")
-        open_claims = _open_claims(str(part.entry.id), request.scale, session.outputs)
+        open_claims = _open_claims(str(part.entry.id), scale, outputs)
         is_figure = part.entry.group == "figure"
         return ORDER.index(part.entry.group), is_figure and seconds > room, -open_claims / seconds
 

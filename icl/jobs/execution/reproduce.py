@@ -89,7 +89,8 @@ def _reproduce(
     if request.scale == "paper":
         estimate_runs(parts, session)
     if request.hours is not None:
-        most_decided_first(parts, request, session)
+        room = request.hours * 3600 * request.jobs
+        most_decided_first(parts, room, request.scale, session.outputs)
     session.info(as_text(parts, request.scale, session.outputs, request.jobs))
     if any(part.entry.state == "waiting" for part in parts):
         state_smoke(request.scale, session)
