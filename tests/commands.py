@@ -2,12 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from icl import random
+from icl.runs import code
 from tests.loggers.wandb_file import Damaged, records
 
 TINY = [
@@ -65,6 +68,17 @@ def assert_refused(result: Result, said: str, outputs: Path | None = None) -> No
     assert len(more) <= 1 and all(line.startswith("icl: did you mean ") for line in more), result
     assert said in result.err, result.err
     assert outputs is None or not outputs.exists()
+
+
+@contextmanager
+def other_code() -> Iterator[None]:
+    """Be another version of the code meanwhile: every digest differs, and every number that is drawn."""
+    digest, roles = code._digest, random.ROLES
+    with (
+        mock.patch.object(code, "_digest", lambda roots: f"other{digest(roots)[5:]}"),
+        mock.patch.object(random, "ROLES", roles[::-1]),
+    ):
+        yield
 
 
 def logged_to_wandb(outputs: Path) -> list[tuple[Any, int]]:

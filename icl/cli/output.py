@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,12 +16,22 @@ def emit(document: Mapping[str, Any], show: Callable[[], None], form: str) -> No
     """Print the result on stdout. A closed pipe (`| head`) does not change the exit code."""
     try:
         if form == "json":
-            print(dumps(document), flush=True)
+            text = dumps(document)
+            print(text if _encodes(text) else json.dumps(json.loads(text), indent=2), flush=True)
         else:
             show()
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # rich makes the second of the first
         silence_stdout()
+
+
+def _encodes(text: str) -> bool:
+    """Return whether stdout has every character."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def silence_stdout() -> None:

@@ -3,6 +3,7 @@ as stdin, stdout and stderr."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
@@ -19,7 +20,10 @@ def prepare() -> None:
     """Open closed streams, and end at a signal with the code of an interruption: nothing has begun."""
     _open_what_is_closed()
     sys.stderr = _Stderr()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack what is printed
+        sys.stdout.reconfigure(errors="backslashreplace")
     _on_signals(lambda signum: _end(128 + signum, INTERRUPTED))
+    atexit.register(_ignore_signals)  # the first to be registered is the last to be called
 
 
 def finish(code: int) -> int:
@@ -30,6 +34,13 @@ def finish(code: int) -> int:
         return code
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or it is flushed, and complained of, again
     return code
+
+
+def _ignore_signals() -> None:
+    """Ignore signals while the interpreter takes itself apart, when a handler in Python has no effect and a
+    signal would end the process without its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _on_signals(act: Callable[[int], NoReturn]) -> None:

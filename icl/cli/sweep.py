@@ -41,6 +41,8 @@ def show(document: Mapping[str, Any]) -> None:
     console.print(f"sweep: {document['name']}", soft_wrap=True, markup=False, highlight=False)
     counts = [f"{count} {state}" for state, count in document["states"].items() if count]
     console.print(f"{document['jobs']} jobs: {', '.join(counts)}", highlight=False)
+    if document["states"]["stale"]:
+        console.print("stale: made with other code than today's; the same sweep makes them again")
     best = document["best"]
     if best is not None and best["overrides"]:
         what = f"{best['metric']} {_interval(best)}"

@@ -33,8 +33,7 @@ from icl.config.dims import dims_of
 from icl.config.explain import ERRORS, explain, leaves
 from icl.config.hydra_policy import validate_hydra
 from icl.config.nested_keys import COMPOSED_KEYS, composed_key, nested_settings, user_key
-from icl.config.search_path import ConfigDirs, conf_dir
-from icl.config.sources import SCHEME
+from icl.config.search_path import SCHEME, ConfigDirs, conf_dir, insist_on_folders
 from icl.errors import InputError
 from icl.resolver import register as register_resolvers
 
@@ -292,6 +291,9 @@ class Composer(ConfigLoader):
     ) -> tuple[list[_Given], _Split, _Base]:
         """Return the overrides, those that follow from arrays among them, and what they need."""
         given = [_parsed(override) for override in overrides]
+        for one in given:
+            if one.key == "hydra.searchpath" and not one.read.is_delete():
+                insist_on_folders(one.read.value())
         split = self._split(verb, given)
         base = self._base(verb, split, mode, validate)
         root = base.config

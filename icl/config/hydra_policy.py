@@ -3,19 +3,28 @@ It runs before Hydra acts on any of it."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
+from hydra.conf import HydraConf
 from hydra.core.utils import JobRuntime
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 
 from icl.config.objects import allowed_target, target_class
-from icl.errors import InputError
+from icl.errors import InputError, nearest
 
 # Other variables may make a program that is started later, such as git, run foreign code.
 _ENVIRONMENT = re.compile(r"\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES|CUBLAS_WORKSPACE_CONFIG")
 _PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
+_PARENTS = {"hydra.sweeper": Sweeper, "hydra.launcher": Launcher}
+_GROUPS = ("env",)  # of Hydra's configs, which HydraConf does not list
+BEFORE = "hydra_plugins.icl.launcher.Before"  # stands before the launcher that is chosen
 _SAMPLER = re.compile(r"optuna\.samplers\.[A-Z]\w*")
 _FOLDERS = {
     "hydra.output_subdir": None,
@@ -42,6 +51,7 @@ def validate_hydra(config: DictConfig) -> None:
     for name in config.hydra.job.env_set or {}:
         if not _ENVIRONMENT.fullmatch(str(name)):
             raise InputError(f"hydra.job.env_set.{name}: no config sets that; set it where you start icl")
+    _insist_on_known_keys("hydra", config.hydra, OmegaConf.structured(HydraConf))
     parts = {part: _settings(config, part) for part in ("callbacks", "sweeper", "launcher")}
     for part, node in parts.items():
         for key, name in _targets(f"hydra.{part}", node):
@@ -53,10 +63,33 @@ def validate_hydra(config: DictConfig) -> None:
         raise InputError("hydra.launcher.submitit_folder: leave it; what submitit writes is below outputs")
 
 
+def _insist_on_known_keys(key: str, node: Any, known: Any) -> None:
+    """Refuse keys that Hydra does not have, where its own config says which there are."""
+    names = list(known)  # `in` leaves out those without a value
+    for name in node:
+        if name in _GROUPS:
+            continue
+        if name not in names:
+            raise InputError(f"{key}.{name}: Hydra has no such key{nearest(str(name), names)}")
+        below, own = node._get_node(name), known._get_node(name)
+        both = OmegaConf.is_dict(below) and OmegaConf.is_dict(own)
+        if both and is_dataclass(OmegaConf.get_type(own)):
+            _insist_on_known_keys(f"{key}.{name}", below, own)
+
+
 def _insist(key: str, name: Any) -> None:
-    if key in ("hydra.sweeper", "hydra.launcher"):
+    if key in _PARENTS:
         if not str(name).startswith(_PLUGINS):
             raise InputError(f"{key}._target_={name}: must be in hydra_plugins")
+        module, _, attribute = str(name).rpartition(".")
+        try:
+            found = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
+        is_class = isinstance(found, type) and issubclass(found, _PARENTS[key])
+        if not is_class or inspect.isabstract(found) or name == BEFORE:
+            what = _PARENTS[key].__name__.lower()
+            raise InputError(f"{key}._target_={name}: is no {what} (hydra/{what}=... names one)")
     elif not _SAMPLER.fullmatch(str(name)):
         target_class(key, name)
 

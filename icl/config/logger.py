@@ -10,10 +10,11 @@ from typing import Any
 
 from icl.config.objects import settings_of, target_of
 from icl.errors import InputError, nearest, one_of, real
+from icl.runs.redact import holds_secret
 
 # Values of WANDB_MODE, and logger.mode for each.
 _MODES = {"disabled": "none", "dryrun": "offline", "run": "online"}
-_KEY = re.compile(r"[0-9a-f]{40}|wandb_v\d+_\S+")  # as W&B gives them out
+_KEY = re.compile(r"[0-9a-f]{40}|wandb_v\d+_\S+")  # as W&B gives them out; in a record it may be a digest
 # Settings of wandb.Settings that `logger.settings` turns on again: they would store the command line, the
 # environment, the code, what is printed, and the machine.
 PRIVATE = {
@@ -83,8 +84,8 @@ class LoggerSettings:
         for name in ("entity", "project", "name", "group", "job_type", "notes", "tags"):
             value = getattr(self, name)
             for text in value if isinstance(value, tuple) else (str(value),):
-                if _KEY.fullmatch(text) or text == os.environ.get("WANDB_API_KEY"):
-                    raise InputError(f"logger.{name}: must be a name; this looks like a key to W&B")
+                if _KEY.fullmatch(text) or holds_secret(text):
+                    raise InputError(f"logger.{name}: must be a name; this looks like a key or a password")
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):
             raise InputError(f"logger.project={self.project}: must be a name without any of / \\ # ? % :")

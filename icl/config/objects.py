@@ -51,7 +51,7 @@ def target_class(key: str, name: Any) -> type:
     module, _, attribute = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:  # the last of a name without a dot
         raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
     is_part = isinstance(found, type) and not issubclass(found, BaseException)
     if not is_part or not allowed_packages.is_own(name, found.__module__):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from icl.config import allowed_packages
 from icl.errors import InputError, nearest, one_line
@@ -16,6 +17,8 @@ __all__ = ["SCALES", "TORCHRUN", "ConfigDirs", "conf_dir"]
 
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
 LOCAL = Path("local", "default.yaml")  # in ./conf, or in the folder of --config-dir: one machine's settings
+SCHEME = "icl"  # of a folder of configs that icl reads itself
+FOLDER_SCHEMES = ("file", SCHEME)
 _MOST_CHOICES_SHOWN = 24
 
 
@@ -24,6 +27,19 @@ def conf_dir() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
     return installed if (installed / "base.yaml").is_file() else package.parent / "conf"
+
+
+def insist_on_folders(searchpath: Any) -> None:
+    """Refuse an entry of hydra.searchpath that is neither a folder nor in an allowed package: Hydra imports
+    what follows pkg:// and structured://."""
+    for entry in searchpath if isinstance(searchpath, Sequence) and not isinstance(searchpath, str) else ():
+        scheme, mark, rest = str(entry).rpartition("://")
+        module = rest.strip("/").replace("/", ".")
+        if mark and scheme not in FOLDER_SCHEMES and not allowed_packages.is_allowed(module):
+            raise InputError(
+                f"hydra.searchpath={entry}: must be a folder (file://...) or in an allowed package "
+                "(ICL_PACKAGES=mylab adds one): Hydra imports it"
+            )
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import io
+import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathElement
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
@@ -23,8 +27,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from icl.config.nested_keys import COMPOSED_KEYS
 from icl.config.search_path import LOCAL as LOCAL_FILE
+from icl.config.search_path import SCHEME, insist_on_folders
+from icl.errors import InputError
 
-SCHEME = "icl"
+_REFERENCE = re.compile(r"[&*]\w")
+_MOST_VALUES = 100_000  # of a file
 _MAIN = "main"  # Hydra's name for the folder it is initialized with
 LOCAL = LOCAL_FILE.with_suffix("").as_posix()
 _folders: Sequence[Path] = ()  # of the session in progress; other programs' Hydra keeps its own
@@ -48,6 +55,7 @@ class ConfigFiles(ConfigSource):
         parsed, header = _parsed(str(path), (found.st_ino, found.st_mtime_ns, found.st_size))
         config: Any = copy.deepcopy(parsed)
         if OmegaConf.is_dict(config):
+            insist_on_folders(OmegaConf.select(config, "hydra.searchpath"))
             config, header = _adapted(config_path, config, dict(header))
         return ConfigResult(self.provider, self.full_path(), config, dict(header))
 
@@ -137,10 +145,32 @@ def settings_dropped(groups: frozenset[str]) -> Iterator[list[str]]:
 @functools.lru_cache(maxsize=1024)
 def _parsed(path: str, stamp: tuple[int, ...]) -> tuple[Any, tuple[tuple[str, str | None], ...]]:
     """Return a file's config and its header, `# @package ...`."""
-    with open(path, encoding="utf-8") as file:
-        header = ConfigSource._get_header_dict(file.read(512))  # of a source's own interface
-        file.seek(0)
-        return OmegaConf.load(file), tuple(header.items())
+    text = Path(path).read_text(encoding="utf-8")
+    if _REFERENCE.search(text):
+        _insist_on_few_values(path, text)
+    header = ConfigSource._get_header_dict(text[:512])  # of a source's own interface
+    return OmegaConf.load(io.StringIO(text)), tuple(header.items())
+
+
+def _insist_on_few_values(path: str, text: str) -> None:
+    """Refuse a file whose aliases stand for more values than anybody writes: each is copied."""
+    counts: dict[int, float] = {}
+
+    def count(node: Any) -> float:
+        if id(node) not in counts:
+            counts[id(node)] = math.inf  # of what contains itself
+            inner = node.value if isinstance(node.value, list) else []
+            parts = [part for entry in inner for part in (entry if isinstance(entry, tuple) else (entry,))]
+            counts[id(node)] = 1 + sum(map(count, parts))
+        return counts[id(node)]
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = 0.0 if root is None else count(root)
+    except yaml.YAMLError:  # OmegaConf says what is wrong
+        return
+    if values > _MOST_VALUES:
+        raise InputError(f"{path}: its aliases (&x, *x) stand for more than {_MOST_VALUES:,} values")
 
 
 def _adapted(config_path: str, config: Any, header: dict[str, str | None]) -> tuple[Any, Any]:

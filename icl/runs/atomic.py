@@ -14,7 +14,7 @@ from icl.errors import InputError
 
 _OF_THE_USER = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST,
-    errno.ENAMETOOLONG, errno.ENOTSUP,
+    errno.ENAMETOOLONG, errno.ENOTSUP, errno.EFBIG,
 }  # fmt: skip
 
 
@@ -23,10 +23,11 @@ class Unwritable(InputError):
 
 
 class DiskFull(Unwritable):
-    """The outputs folder has no room left, or its user no quota: the input is not at fault."""
+    """The outputs folder has no room left, its user no quota, or files may not grow (ulimit -f): the input
+    is not at fault."""
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -37,8 +38,9 @@ def writing(outputs: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _OF_THE_USER:
             raise
-        kind = DiskFull if error.errno in _NO_ROOM else Unwritable
-        raise kind(f"paths.outputs={outputs}: cannot be written ({error.strerror})") from error
+        kind = DiskFull if error.errno in NO_ROOM else Unwritable
+        which = f": {error.filename}" if error.errno == errno.EFBIG and error.filename else ""
+        raise kind(f"paths.outputs={outputs}: cannot be written ({error.strerror}{which})") from error
 
 
 @contextlib.contextmanager
@@ -47,7 +49,7 @@ def with_room(outputs: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         with writing(outputs):
             raise
@@ -69,9 +71,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             part.unlink()
+        if isinstance(error, OSError) and error.filename is None:  # a write says no name
+            error.filename = str(path)
         raise
     sync_folder(path.parent)
 

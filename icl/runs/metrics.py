@@ -24,8 +24,12 @@ def write_metrics(path: Path, rows: Iterable[Row], columns: Sequence[str] | None
 
 
 def read_metrics(path: Path) -> Table:
+    """Return the table in a file, as `parse_metrics` does."""
+    return parse_metrics(path.read_text(encoding="utf-8"))
+
+
+def parse_metrics(text: str) -> Table:
     """Columns by name; an empty cell is None, a whole number an int. A line cut short is dropped."""
-    text = path.read_text(encoding="utf-8")
     text = text[: text.rfind("\n") + 1]
     lines = list(csv.reader(io.StringIO(text, newline="")))
     if not lines:

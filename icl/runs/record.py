@@ -6,6 +6,7 @@ Letters: R seeds, L layers, D covariates.
 from __future__ import annotations
 
 import functools
+import io
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.digests import file_digest
+from icl.digests import digest, file_digest
 from icl.errors import InputError, one_of
 from icl.runs import documents, layout, metrics
 from icl.runs.metric_kinds import final_risk
@@ -29,7 +30,8 @@ VERDICTS = "verdicts.json"
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """A finished run. `run` is its run.json; config, metrics and weights are read on first access."""
+    """A finished run. `run` is its run.json; config, metrics and weights are read on first access, and must
+    be those that it names."""
 
     path: Path
     run: Mapping[str, Any] = field(repr=False)
@@ -39,12 +41,12 @@ class RunRecord:
         import yaml
 
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is there
-        return yaml.load((self.path / "config.yaml").read_text(encoding="utf-8"), loader)
+        return yaml.load(self._bytes("config.yaml").decode(), loader)
 
     @functools.cached_property
     def metrics(self) -> metrics.Table:
         """Columns of metrics.csv by name."""
-        return metrics.read_metrics(self.path / "metrics.csv")
+        return metrics.parse_metrics(self._bytes("metrics.csv").decode())
 
     @functools.cached_property
     def verdicts(self) -> list[Any]:
@@ -57,7 +59,7 @@ class RunRecord:
         """Return every stored array by name."""
         import numpy as np
 
-        with np.load(self.path / "weights.npz", allow_pickle=False) as stored:
+        with np.load(io.BytesIO(self._bytes("weights.npz")), allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
 
     def __repr__(self) -> str:
@@ -121,6 +123,14 @@ class RunRecord:
         """U_RDD, the rotation in Sigma of each seed."""
         return self._array("U")
 
+    def _bytes(self, name: str) -> bytes:
+        """Return a file's content, unless another process has made the run again since run.json was read."""
+        content = (self.path / name).read_bytes()
+        written = self.run.get("files", {}).get(name)
+        if written is not None and digest(content) != written["digest"]:
+            raise RuntimeError(f"{self.path}: {name} has changed meanwhile; the same command starts over")
+        return content
+
     def _array(self, name: str) -> np.ndarray:
         if name not in self.weights:
             names = ", ".join(self.weights) or "none"
@@ -132,14 +142,15 @@ def load_run(path: str | Path) -> RunRecord:
     """Return the finished run in folder `path`."""
     folder = Path(path).absolute()
     run = documents.read_record(folder / "run.json")
-    why = complaint(folder, run)
+    why = complaint(folder, run) or (None if run and run.get("files") else "its run.json names no files")
     if run is None or why is not None:
         raise InputError(f"path={path}: must be the folder of a finished run; {why}")
     return RunRecord(folder, run)
 
 
-def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = None) -> str | None:
-    """Reason why the run in `folder` is not finished (or not of code `digest`, if given), or None."""
+def complaint(folder: Path, run: Mapping[str, Any] | None, code: str | None = None) -> str | None:
+    """Reason why the run in `folder` is not finished (or not of the code of this digest, if given), or
+    None."""
     if run is None:
         return "its run.json is damaged" if (folder / "run.json").exists() else "it has no run.json"
     if run.get("schema") != layout.SCHEMA:
@@ -148,8 +159,8 @@ def complaint(folder: Path, run: Mapping[str, Any] | None, digest: str | None = 
         return f"its status is {run.get('status')}"
     if not _is_at(folder, run):
         return f"it is the record of {run.get('experiment')}/{run.get('fingerprint')}"
-    if digest is not None and run.get("digest") != digest:
-        return f"it was made with other code ({run.get('digest')}, now {digest})"
+    if code is not None and run.get("digest") != code:
+        return f"it was made with other code ({run.get('digest')}, now {code})"
     for name, written in run.get("files", {}).items():
         now = _stat(folder / name)
         there = 0 if now is None else now.st_size
@@ -190,10 +201,11 @@ def _stat(path: Path) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
-def find_done(folder: Path, digest: str | None) -> RunRecord | None:
-    """Return the finished run in `folder`, or the one that an unfinished repetition has set aside there."""
+def find_done(folder: Path, code: str | None) -> RunRecord | None:
+    """Return the finished run in `folder`, or the one that an unfinished repetition has set aside there; of
+    the code of this digest, if given."""
     for place in (folder, folder / layout.SUPERSEDED):
         run = documents.read_record(place / "run.json")
-        if run is not None and complaint(place, run, digest) is None:
+        if run is not None and complaint(place, run, code) is None:
             return RunRecord(place, run)
     return None

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import errno
 import shutil
 import time
 import traceback
@@ -315,7 +314,7 @@ def _damage(folder: Path) -> str | None:
 
 def _can_continue(error: BaseException) -> bool:
     """Return whether the last checkpoint is still valid: the run was stopped, or the disk filled up."""
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = isinstance(error, OSError) and error.errno in atomic.NO_ROOM
     return full or isinstance(error, Interrupted | KeyboardInterrupt | atomic.Unwritable)
 
 

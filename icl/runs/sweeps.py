@@ -5,12 +5,14 @@
         sweep.csv    a row for each job and seed
         wandb_sweep.yaml   the swept keys for `wandb sweep`, if requested
 
-The fingerprint is that of the jobs themselves. The outcome of a job is read from its own record, wherever and
-by whatever launcher it ran, so that there is nothing here to get out of step; and neither file holds a time.
+The fingerprint is that of the jobs themselves. The outcome of a job is what it returned to the command that
+ran it, and later what its own record says, wherever and by whatever launcher it ran, so that there is nothing
+here to get out of step; neither file holds a time. A record that other code made is stale and has no numbers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Container, Mapping, Sequence
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from icl.errors import InputError, Unavailable, nearest
 from icl.runs import atomic, documents, json_records, layout
+from icl.runs.code import current_digest
 from icl.runs.intervals import interval_fields
 from icl.runs.lock import is_live
 from icl.runs.record import complaint
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 SWEEPS, PLAN, TABLE, WANDB = "sweeps", "sweep.json", "sweep.csv", "wandb_sweep.yaml"
 SEEDS = ("seed", "seeds")
-STATES = ("done", "running", "interrupted", "failed", "waiting")
+STATES = ("done", "running", "interrupted", "failed", "stale", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
 # Keys of a config that no number depends on.
 KEYS_WITHOUT_EFFECT = (
@@ -47,6 +50,7 @@ KEYS_WITHOUT_EFFECT = (
 )
 
 Row = dict[str, Any]
+Metrics = Mapping[str, Mapping[str, float | None]]  # by name and seed
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Outcome:
 
     state: str
     path: Path
-    metrics: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict, repr=False)
+    metrics: Metrics = field(default_factory=dict, repr=False)
     error: str = ""
 
 
@@ -98,21 +102,34 @@ class StoredSweep:
         return self.folder.parent.parent
 
     def write(self) -> None:
-        """Write the list of jobs."""
+        """Write the list of jobs, unless it is there."""
         plan = {
             "schema": layout.SCHEMA, "kind": self.kind, "metric": self.metric, "name": self.name,
             "jobs": [asdict(job) for job in self.jobs],
         }  # fmt: skip
+        plan = documents.to_json(redact(plan))
+        if documents.read_record(self.folder / PLAN) == plan:
+            return
         with atomic.writing(self.outputs):
             self.folder.mkdir(parents=True, exist_ok=True)
-            documents.write_record(self.folder / PLAN, redact(plan))
+            documents.write_record(self.folder / PLAN, plan)
 
     def outcome(self, job: SweptJob) -> Outcome:
+        """Return the outcome of a job by its record."""
         if job.error:
             return Outcome("failed", self.folder, error=job.error)
-        if self.kind == "train":
-            return _of_run(layout.record_path(self.outputs, layout.RUNS, job.id, job.fingerprint).parent)
-        return _of_document(layout.record_path(self.outputs, f"{self.kind}s", job.id, job.fingerprint))
+        read = _of_run if self.kind == "train" else _of_document
+        return read(self._path(job), self.outputs)
+
+    def outcome_of(self, job: SweptJob, metrics: Metrics, error: str = "") -> Outcome:
+        """Return the outcome of a job by the numbers that it returned."""
+        return Outcome("failed" if error else "done", self._path(job), metrics, error)
+
+    def _path(self, job: SweptJob) -> Path:
+        """Return a run's folder, or the file of a check or figure."""
+        kind = layout.RUNS if self.kind == "train" else f"{self.kind}s"
+        path = layout.record_path(self.outputs, kind, job.id, job.fingerprint)
+        return path.parent if self.kind == "train" else path
 
     @property
     def keys(self) -> list[str]:
@@ -148,12 +165,15 @@ class StoredSweep:
         return rows
 
     def write_table(self, rows: Sequence[Row]) -> Path:
-        """Write the rows to sweep.csv; floats read back bit for bit."""
-        text = csv_text(redact(list(rows))) if rows else ""
+        """Write the rows to sweep.csv, unless they are there; floats read back bit for bit."""
+        content = (csv_text(redact(list(rows))) if rows else "").encode()
         path = self.folder / TABLE
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == content:
+                return path
         with atomic.writing(self.outputs):
             self.folder.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(path, text.encode())
+            atomic.write_bytes(path, content)
         return path
 
     def write_wandb(self) -> Path:
@@ -261,25 +281,39 @@ def stored_sweeps(outputs: Path) -> list[Path]:
     return sorted(path.parent for path in (outputs / SWEEPS).glob(f"*/{PLAN}"))
 
 
-def _of_run(folder: Path) -> Outcome:
+def metrics_of(document: Mapping[str, Any]) -> Metrics:
+    """Return the numbers of a job's document: a run's by seed, a check's without one, a figure's none."""
+    if "metrics" in document:
+        return {sys.intern(k): entry["by_seed"] for k, entry in document["metrics"].items()}
+    measured = document.get("measured", {})
+    return {k: {"": v} for k, v in measured.items() if isinstance(v, int | float)}
+
+
+def _of_run(folder: Path, outputs: Path) -> Outcome:
     run = documents.read_record(folder / "run.json")
     if run is None:
         return Outcome("waiting", folder)
     if run.get("status") == "done" and complaint(folder, run) is None:
+        if _is_stale(run, outputs):
+            return Outcome("stale", folder)
         error = run["notes"][-1] if run.get("diverged") else ""
-        metrics = {sys.intern(k): entry["by_seed"] for k, entry in run["metrics"].items()}
-        return Outcome("failed" if error else "done", folder, metrics, error)
+        return Outcome("failed" if error else "done", folder, metrics_of(run), error)
     if run.get("status") == "failed":
         return Outcome("failed", folder, error=error_of_traceback(folder / "traceback.txt"))
     return Outcome("running" if is_live(folder / "lock") else "interrupted", folder)
 
 
-def _of_document(path: Path) -> Outcome:
+def _of_document(path: Path, outputs: Path) -> Outcome:
     record = json_records.read(path)
     if record is None or not isinstance(record.get("document"), dict):
         return Outcome("running" if is_live(path.with_suffix(".lock")) else "waiting", path)
-    measured = record["document"].get("measured", {})
-    return Outcome("done", path, {k: {"": v} for k, v in measured.items() if isinstance(v, int | float)})
+    if _is_stale(record, outputs):
+        return Outcome("stale", path)
+    return Outcome("done", path, metrics_of(record["document"]))
+
+
+def _is_stale(record: Mapping[str, Any], outputs: Path) -> bool:
+    return current_digest(record, outputs) not in (None, record.get("digest"))
 
 
 def error_of_traceback(path: Path) -> str:

@@ -70,6 +70,8 @@ class OptimizerSpec:
         if chosen.get("capturable") is True:  # no CPU has it, on which the steps below are
             chosen = {key: value for key, value in chosen.items() if key != "capturable"}
         for key, value in chosen.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                real(f"optimizer.{key}", value, 0)  # torch compares few of them with what they can be
             if isinstance(value, bool) and type(known[key].default) in (int, float):
                 raise InputError(f"optimizer.{key}={value}: must be a number")
         number = torch.zeros(1, dtype=torch.float64, requires_grad=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from icl.errors import one_line
 from icl.runs.lock import notify
 from icl.runs.store import RunStore
 from icl.training import loop
@@ -14,6 +15,7 @@ from icl.training.launch import spawn_group
 from icl.training.plan import RunPart, TrainResult
 
 Outcome = TrainResult | Exception
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's RuntimeErrors
 
 
 def _not_of_several(chosen: Sequence[int]) -> Ensemble:
@@ -45,15 +47,25 @@ def train_runs(
                 with spawn_group(ensemble.plan) as process_group:
                     loop.train(members, ensemble, group.checkpoints, process_group)
             except Exception as error:
+                ended = _naming_what_takes_memory(error, several=len(members) > 1)
                 for part in members:
                     if part.outcome is None:
-                        part.end(error)
+                        part.end(ended)
     except BaseException as error:
         for part in parts:
             if part.outcome is None:
                 part.abandon(error)
         raise
     return [part.outcome for part in parts if part.outcome is not None]
+
+
+def _naming_what_takes_memory(error: Exception, *, several: bool) -> Exception:
+    """Return the error; where it says that there is no memory, with the settings that take less of it."""
+    if not isinstance(error, MemoryError) and not any(words in str(error) for words in _NO_MEMORY):
+        return error
+    settings = [*(["hydra.launcher.max_replicas"] if several else []), "train.batch", "train.steps_per_batch"]
+    named = MemoryError(f"lower {' or '.join(settings)}: {one_line(error) or 'out of memory'}")
+    return named.with_traceback(error.__traceback__)
 
 
 def _begin(part: RunPart, force: bool) -> None:

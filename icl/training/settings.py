@@ -28,6 +28,7 @@ from icl.training.estimators import POPULATION
 from icl.training.optimizers import clip_vector
 
 COORDINATES = ("plain", "whitened")
+MOST_STEPS = 10**9  # days of training
 ROWS = 1_000_000  # of metrics.csv: every checkpoint holds them
 PRECISIONS = ("32-true", "64-true", "bf16-mixed")
 DTYPES = dict(zip(PRECISIONS, (torch.float32, torch.float64, torch.float32), strict=True))  # of weights
@@ -56,8 +57,8 @@ class TrainSettings:
     coordinates: str = "plain"
 
     def __post_init__(self) -> None:
-        whole("train.steps", self.steps, 1)
-        whole("train.steps_per_batch", self.steps_per_batch, 1)
+        whole("train.steps", self.steps, 1, MOST_STEPS)
+        whole("train.steps_per_batch", self.steps_per_batch, 1, MOST_STEPS)
         whole("train.log_every", self.log_every, 1)
         if self.steps > ROWS * self.log_every:
             raise InputError(

@@ -8,7 +8,7 @@ import pytest
 
 from icl.config import allowed_packages
 from icl.config.search_path import ConfigDirs
-from tests.commands import Run, write
+from tests.commands import Run, assert_refused, write
 
 CODE = '''
 from icl.checks.verdict import Bound, Control, Finding
@@ -138,7 +138,7 @@ FOREIGN = {  # what an experiment may say below its defaults, and what is said t
     ),
     "more folders to search": (
         "hydra: {{searchpath: ['pkg://antigravity']}}",
-        "Overriding hydra.searchpath is only supported from the primary config",
+        "hydra.searchpath=pkg://antigravity: must be a folder",
     ),
     "a folder elsewhere": (
         "hydra: {{sweep: {{subdir: ../../elsewhere}}, output_subdir: x}}", "hydra.output_subdir: leave it at",
@@ -165,6 +165,24 @@ def test_no_config_has_code_of_others_run(what: str, sweep: list[str], tiny: Run
     found = tiny("train.steps=2", "experiment=evil", "--config-dir", str(conf), *sweep)
     assert (found.code, found.out, found.err.count("\n")) == (2, "", 1) and said in found.err, found.err
     assert not mark.exists() and not (tmp_path / "outputs").exists() and not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("scheme", ["pkg", "structured"])
+@pytest.mark.parametrize("sweep", [[], ["-m", "seed=0,1"]])
+def test_a_searched_module_is_not_imported(
+    scheme: str, sweep: list[str], tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "lib", {"searched_lab/__init__.py": "raise AssertionError('imported')\n"})
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    found = tiny(f"hydra.searchpath=[{scheme}://searched_lab]", *sweep)
+    assert_refused(found, f"hydra.searchpath={scheme}://searched_lab: must be a folder", tmp_path / "outputs")
+    text = f"defaults: [base, _self_]\nhydra: {{searchpath: ['{scheme}://searched_lab']}}\n"
+    conf = write(tmp_path / "conf", {"train.yaml": text})
+    found = tiny("--config-dir", str(conf), *sweep)
+    assert_refused(found, f"hydra.searchpath={scheme}://searched_lab: must be a folder", tmp_path / "outputs")
+    (tmp_path / "lib" / "searched_lab" / "__init__.py").write_text("")
+    monkeypatch.setenv("ICL_PACKAGES", "searched_lab")
+    assert tiny("hydra.searchpath=[pkg://searched_lab]", "train.steps=1", *sweep).code == 0
 
 
 def test_no_secret_of_the_environment_is_said(

@@ -30,6 +30,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
         ("ICL list <&- >&- 2>&-", 0, "", ""),
         ("ICL list nope 2>&-", 2, "", ""),
         ("ICL list nope 2>/dev/full", 2, "", ""),
+        ("PYTHONIOENCODING=latin-1 ICL list >/dev/null", 0, "", ""),
         ("ICL list >/dev/full", 4, "", "icl: OSError: [Errno 28] No space left on device\n"),
     ],
 )
@@ -63,3 +64,19 @@ def test_a_run_is_made_all_the_same(prepare: Callable[[], None], tmp_path: Path)
     assert bool(command.out) == (prepare is not _no_stdout)
     (run,) = tmp_path.glob("outputs/runs/ahn/theorem3/*")
     assert {"weights.npz", "run.json"} <= {path.name for path in run.iterdir()}
+
+
+def test_a_signal_while_the_interpreter_ends_leaves_the_exit_code(tmp_path: Path) -> None:
+    """Send the second Ctrl-C when modules are cleared, which takes longer the more is imported."""
+    code = """if True:
+        import os, signal, sys
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from icl.cli import process
+        class Late:
+            def __del__(self, kill=os.kill, pid=os.getpid()):
+                kill(pid, 2)
+        process.prepare()
+        late = Late()
+        sys.exit(process.finish(130))
+    """
+    assert subprocess.run([sys.executable, "-c", code], env=ENV, cwd=tmp_path, check=False).returncode == 130

@@ -1,10 +1,14 @@
 """Tests of `icl sweep`, the table of a multirun, and what is done again when the command is repeated."""
 
 import csv
+import errno
 import importlib.util
 import io
+import os
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -121,3 +125,29 @@ def test_options_that_lie_elsewhere(tiny: Run, tmp_path: Path) -> None:
         found = tiny(searched, "experiment=mine", "-m", "format=json", "train.steps=1").json
         (result,) = found["results"]
         assert result["document"]["metrics"]["loss"]["by_seed"].keys() == {str(number)}
+
+
+def test_a_finished_sweep_is_answered_from_outputs_that_take_nothing(
+    tiny: Run, icl: Run, outputs: Path
+) -> None:
+    """Refuse every write below outputs, as a read-only folder does."""
+    before = tiny(*GRID).json
+    written = []
+
+    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+        is_write = (
+            event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        )
+        if written_below and is_write and str(arguments[0]).startswith(written_below[0]):
+            written.append(arguments[0])
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), arguments[0])
+
+    written_below = [str(outputs)]
+    sys.addaudithook(refuse)
+    try:
+        again = tiny(*GRID)
+        status = icl("sweep", f"sweep={before['sweep']}", "format=json")
+    finally:
+        written_below.clear()
+    assert written == [] and again.code == status.code == 0, again.err
+    assert again.json["cached"] == 4 and again.json["summary"] == before["summary"] == status.json["summary"]

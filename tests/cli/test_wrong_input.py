@@ -6,7 +6,8 @@ from zipfile import ZipFile
 import pytest
 
 from icl.cli import main
-from tests.commands import TINY, contents
+from icl.runs.documents import write_record
+from tests.commands import TINY, Run, assert_refused, contents, write
 
 T, C = "train experiment=ahn/theorem3 scale=smoke", "check check=ahn/theorem1 scale=smoke"
 
@@ -33,6 +34,57 @@ def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1) and said in err, err
     assert contents(places) == before
+
+
+LAUNCHER = {
+    "hydra_plugins.icl.launcher.Before": "is no launcher",
+    "hydra_plugins.icl.sweeper.Search": "is no launcher",
+    "hydra._internal.core_plugins.basic_sweeper.BasicSweeper": "is no launcher",
+    "hydra_plugins.icl.launcher.Launcher": "is no launcher",
+    "hydra_plugins.icl.launcher.nope": "cannot be imported",
+    "hydra_plugins.nope.X": "cannot be imported",
+    "hydra_plugins.": "cannot be imported",
+    "hydra_plugins..": "cannot be imported",
+}
+NOT_MEANT = {
+    ("model._target_=icl",): "model._target_=icl: cannot be imported",
+    ("optimizer=lbfgs", "optimizer.tolerance_grad=-1"): "optimizer.tolerance_grad=-1: must be",
+    ("optimizer.weight_decay=inf",): "optimizer.weight_decay=inf: must be a finite number",
+    ("+hydra.foo=x",): "hydra.foo: Hydra has no such key",
+    ("+hydra.job.foo=x",): "hydra.job.foo: Hydra has no such key",
+    ("train.steps_per_batch=1000000000000",): "train.steps_per_batch=1000000000000: must be an integer from",
+}
+
+
+@pytest.mark.parametrize("target", LAUNCHER)
+def test_a_launcher_that_is_none(target: str, tiny: Run, outputs: Path) -> None:
+    found = tiny("-m", "seed=0,1", f"hydra.launcher._target_={target}")
+    assert_refused(found, f"hydra.launcher._target_={target}: {LAUNCHER[target]}", outputs)
+
+
+@pytest.mark.parametrize("overrides", NOT_MEANT)
+def test_what_cannot_be_meant(overrides: tuple[str, ...], tiny: Run, outputs: Path) -> None:
+    assert_refused(tiny(*overrides), NOT_MEANT[overrides], outputs)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_weights_of_a_bare_run(sealed: bool, icl: Run, tmp_path: Path, outputs: Path) -> None:
+    """Give a folder with a run.json and nothing beside it."""
+    run = {"schema": 1, "status": "done", "experiment": "ahn/theorem3", "fingerprint": "0" * 12}
+    write(tmp_path / "bare", {"run.json": "{}"})
+    if sealed:
+        write_record(tmp_path / "bare" / "run.json", run)
+    asked = ("check", "check=ahn/theorem3", "scale=smoke", f"check.weights={tmp_path / 'bare'}")
+    assert_refused(icl(*asked), "must be the folder of a finished run", outputs)
+
+
+def test_aliases_that_stand_for_millions(tiny: Run, tmp_path: Path, outputs: Path) -> None:
+    lines = ["a0: &a0 [0, 0, 0, 0, 0, 0, 0, 0, 0]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
+    text = "# @package _global_\ndefaults: [ahn/theorem3, _self_]\n" + "\n".join(lines) + "\n"
+    conf = write(tmp_path / "conf", {"experiment/laughs.yaml": text})
+    found = tiny("--config-dir", str(conf), "experiment=laughs")
+    assert_refused(found, "stand for more than 100,000 values", outputs)
 
 
 def test_tiny_is_valid(tiny) -> None:

@@ -1,13 +1,16 @@
 import pytest
 
-from icl.runs.redact import HIDDEN, redact
+from icl.config.search_path import ConfigDirs
+from icl.runs.redact import HIDDEN, holds_secret, redact
 
 SECRET = [
     "api_key", "apikey", "WANDB_API_KEY", "token", "auth_token", "authToken", "hf-token", "secret",
-    "client_secret", "password", "db.password", "aws_secret_access_key", "credentials",
+    "client_secret", "password", "db.password", "aws_secret_access_key", "credentials", "MYTOKEN",
+    "NETRC_PASS", "MYSQL_PWD", "npm_auth",
 ]  # fmt: skip
 OF_THIS_FIELD = [
     "tokens", "token_width", "prompt_tokens", "n_tokens", "monkey", "key", "secretary", "keyboard", "betoken",
+    "PWD", "OLDPWD", "bypass", "compass", "pass",
 ]  # fmt: skip
 NO_SECRET = [
     "https://host:8080/path@x", "git@github.com:lab/icl", "of each token: 1", "sk-learn", "https://host/a:b",
@@ -43,8 +46,40 @@ def test_values_of_secret_environment_variables_are_hidden_wherever_they_stand(m
         ("+logger.mine={name:x,auth_token:abc,b:1}", f"+logger.mine={{name:x,auth_token:{HIDDEN},b:1}}"),
         ("entity=wandb_v1_abcdefghij0123456789", f"entity={HIDDEN}"),
         ("to hf_abcdefghij0123456789.", f"to {HIDDEN}."),
+        ("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-m y", f"x {HIDDEN} y"),
+        ("https://hooks.slack.com/services/T0/B0/XyZ a", f"https://hooks.slack.com/services/{HIDDEN} a"),
+        ("https://discord.com/api/webhooks/1/XyZ", f"https://discord.com/api/webhooks/{HIDDEN}"),
         *((text, text) for text in NO_SECRET),
     ],
 )
 def test_secrets_in_text(text, shown):
     assert redact({"a": [text]}) == {"a": [shown]}
+
+
+@pytest.mark.parametrize("word", ["icl.models", "ahn/theorem3", "undecided", "LinearRegression", "identity"])
+def test_what_icl_publishes_is_no_secret(word, monkeypatch):
+    monkeypatch.setenv("MY_PASSWORD", word)
+    assert redact({"_target_": "icl.models.SparseA", "x": word}) == {
+        "_target_": "icl.models.SparseA",
+        "x": word,
+    }
+    monkeypatch.setenv("MY_PASSWORD", f"{word}-but-mine")
+    assert holds_secret(f"a {word}-but-mine b") and not holds_secret(word)
+
+
+def test_a_class_that_was_imported_is_no_secret(monkeypatch):
+    monkeypatch.setenv("MY_SECRET", "mylab.parts")
+    document = {
+        "task": {"_target_": "mylab.parts.Wider"},
+        "code": ["mylab.parts.Wider"],
+        "notes": "mylab.parts",
+    }
+    assert redact(document) == {**document, "notes": HIDDEN}
+
+
+def test_no_shipped_key_is_called_a_secret():
+    files = [path.read_text() for path, _ in ConfigDirs().files()]
+    keys = {
+        line.partition(":")[0].strip(" -+") for text in files for line in text.splitlines() if ":" in line
+    }
+    assert len(keys) > 100 and not {key for key in keys if redact({key: "x"}) != {key: "x"}}

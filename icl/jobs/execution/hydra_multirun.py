@@ -31,7 +31,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from icl.config import allowed_packages, hydra_private
 from icl.config.compose import Composed, Composer, hydra_config_set, hydra_session, resolve, resolve_in_job
 from icl.config.explain import ERRORS
-from icl.config.hydra_policy import validate_hydra
+from icl.config.hydra_policy import BEFORE, validate_hydra
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError, Interrupted, one_line
 from icl.jobs.execution.supervision import ParentHandle, supervise_children, supervised
@@ -41,7 +41,6 @@ Result = Mapping[str, Any]  # what a job left: status, exit_code, document
 _INTERRUPTED = {"status": "interrupted", "exit_code": 128 + signal.SIGINT, "document": {}}
 _ELSEWHERE = ("basic", "vectorized", "submitit_slurm")  # launchers: in this process, or beyond it
 _MOST_JOBS = 100_000
-_BEFORE = {"_target_": "hydra_plugins.icl.launcher.Before"}
 
 
 class Jobs(Protocol):
@@ -124,7 +123,7 @@ class Multirun:
         self.jobs.launched_by(launcher, settings)
         watched = copy.deepcopy(self.config)
         with read_write(watched.hydra), open_dict(watched.hydra):
-            watched.hydra.launcher = _BEFORE
+            watched.hydra.launcher = {"_target_": BEFORE}
         sweeper: Any = Plugins.instance().instantiate_sweeper(
             config=watched, hydra_context=self.context, task_function=task
         )
@@ -139,6 +138,9 @@ class Multirun:
             except ValueError as error:
                 raise InputError(f"-m: {one_line(error)}") from error
             self.known = self.jobs.grid(jobs, self._compose_jobs(jobs))
+            if None not in self.known:  # nothing runs: the sweeper's own file need not be written
+                self.launch(list(map(list, jobs)), 0, self.context, task)
+                return
             setattr(sweeper, "validate_batch_is_legal", lambda _: None)  # noqa: B010, it has just been seen
         else:
             self.jobs.search(resolve(self.config), OmegaConf.to_container(hydra.sweeper), swept)

@@ -30,7 +30,7 @@ from icl.loggers.run_log import DocumentLog
 from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint
 from icl.runs.metric_kinds import of_one_matrix
-from icl.runs.redact import redact
+from icl.runs.redact import holds_secret
 from icl.runs.sweeps import (
     KEYS_WITHOUT_EFFECT,
     PLAN,
@@ -39,6 +39,7 @@ from icl.runs.sweeps import (
     StoredSweep,
     SweptJob,
     grouping_keys,
+    metrics_of,
 )
 
 OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
@@ -151,6 +152,8 @@ class Sweep:
         return _failure(error)
 
     def launched_by(self, launcher: str, settings: Mapping[str, Any]) -> None:
+        if str(settings["_target_"]).endswith(".Vectorized"):
+            launcher = "vectorized"  # whatever option names it
         self.launcher = launcher
         self.places = (settings.get("tasks_per_node", 1), settings.get("nodes", 1))
         if launcher != "vectorized":
@@ -163,7 +166,7 @@ class Sweep:
                 f"hydra.launcher.{others[0]}: hydra/launcher=vectorized trains all jobs in this process and "
                 "has nothing to send to a cluster; leave one of the two away"
             )
-        if settings["max_replicas"] is not None:
+        if settings.get("max_replicas") is not None:
             whole("hydra.launcher.max_replicas", settings["max_replicas"], 1)
 
     def run_vectorized(self, jobs: Sequence[Sequence[str]], max_replicas: int | None) -> list[Result]:
@@ -276,11 +279,11 @@ def _failed(error: BaseException, composed: Composed) -> Result:
 def _success(document: Document, composed: Composed) -> Result:
     if not document:  # of a run that another process keeps
         return {"status": "done", "exit_code": 0, "document": {}, "objective": None}
+    returned = {"document": document, "measured": metrics_of(document)}
     if document.get("status") == "failed":  # in some seeds; what the others made of it is there
-        return {"status": "failed", "exit_code": FAILED, "document": document, "error": document["error"]}
+        return {"status": "failed", "exit_code": FAILED, "error": document["error"], **returned}
     objective = _objective(document, _objective_name(composed))
-    code = exit_code(document)
-    return {"status": "done", "exit_code": code, "document": document, "objective": objective}
+    return {"status": "done", "exit_code": exit_code(document), "objective": objective, **returned}
 
 
 def _brief(result: Result, count: int) -> Result:
@@ -289,6 +292,13 @@ def _brief(result: Result, count: int) -> Result:
         return result
     document = {k: v for k, v in result["document"].items() if not isinstance(v, dict | list)}
     return {**result, "document": document}
+
+
+def _at_the_end(result: Result, outcome: Outcome) -> Result:
+    """Return a result as it is shown, without the numbers of the table."""
+    shown = {key: value for key, value in result.items() if key != "measured"}
+    is_lost = shown["status"] == "done" and outcome.state == "failed"
+    return {**shown, "status": "failed", "exit_code": FAILED, "error": outcome.error} if is_lost else shown
 
 
 def _failure(error: BaseException) -> Result:
@@ -308,7 +318,7 @@ def _name(composed: Composed) -> str:
     name = (composed.settings.get("sweep") or {}).get("name")
     if not isinstance(name, str | None) or (name is not None and not 0 < len(name.strip()) <= LONGEST_NAME):
         raise InputError(f"sweep.name={name}: must be a text of 1 to {LONGEST_NAME} characters")
-    if redact(name) != name:
+    if name is not None and holds_secret(name):
         raise InputError("sweep.name: holds what looks like a password or a key; W&B's group is named so")
     return (name or "").strip()
 
@@ -327,9 +337,10 @@ def _objective(document: Document, metric: str | None) -> float | None:
 
 
 def summarize(sweep: Sweep, results: Sequence[Result], seconds: float) -> Document:
-    """Return the document of a finished multirun, and write its CSV."""
+    """Return the document of a finished multirun, and write its CSV. A job that is not done is a failure."""
     stored = sweep.stored
     outcomes = [_outcome(stored, job, result) for job, result in zip(stored.jobs, results, strict=True)]
+    results = [_at_the_end(*pair) for pair in zip(results, outcomes, strict=True)]
     own = [stored.own_overrides(job) for job in stored.jobs]
     document = sweep_document(stored, outcomes, grouping_keys(sweep.best_by, stored.keys))
     _log(sweep, document)
@@ -363,8 +374,13 @@ def _log(sweep: Sweep, document: Document) -> None:
 
 
 def _outcome(stored: StoredSweep, job: SweptJob, result: Result) -> Outcome:
-    """Return the outcome in the job's record; for a failure before there was one, the reported error."""
+    """Return the outcome that the job returned, whatever has become of its record since; where it returned no
+    numbers, the one in its record, or the error that it reported."""
+    if result["document"]:
+        return stored.outcome_of(job, result["measured"], result.get("error", ""))
     found = stored.outcome(job)
-    if result["status"] != "failed" or found.error:
-        return found
-    return Outcome("failed", found.path, error=" ".join(result["error"].split()))
+    if result["status"] == "failed" and not found.error:
+        return Outcome("failed", found.path, error=" ".join(result["error"].split()))
+    if result["status"] == "done" and found.state != "done":
+        return Outcome("failed", found.path, error=found.error or f"its record is {found.state} in the end")
+    return found

@@ -33,8 +33,8 @@ from icl.runs import layout
 from icl.runs.code import TRAINING, code_digest, targets
 from icl.runs.documents import read_record, same
 from icl.runs.fingerprint import fingerprint
-from icl.runs.record import RunRecord, complaint, find_done, load_run
-from icl.runs.redact import redact
+from icl.runs.record import RunRecord, complaint, find_done
+from icl.runs.redact import holds_secret, redact
 from icl.runs.store import RunStore
 
 if TYPE_CHECKING:
@@ -132,7 +132,11 @@ class TrainRequest:
         document = run_request(self, session)
         if document["status"] == "failed":
             raise RuntimeError(f"{self.id}: {document['error']}")
-        return load_run(document["run_dir"])
+        record = find_done(Path(document["run_dir"]), self.digest)
+        if record is None:
+            place = document["run_dir"]
+            raise RuntimeError(f"{place}: is no longer what this code made; the same command starts over")
+        return record
 
     @property
     def is_one_of_several_ranks(self) -> bool:
@@ -443,7 +447,7 @@ def _experiment_name(name: Any) -> str:
         record_path(Path(), "runs", str(name), "0" * 12)
     except InputError:
         raise InputError(f"name={str(name)[:80]}: must be a relative name such as mylab/first") from None
-    if redact(str(name)) != str(name):
+    if holds_secret(str(name)):
         raise InputError("name: holds what looks like a password or a key; runs are filed under it")
     return str(name)
 

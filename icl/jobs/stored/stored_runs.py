@@ -45,7 +45,8 @@ def _reported(run: ListedRun, outputs: Path) -> ReportedRun:
         for name in SHOWN
         if name in by_name
     ]
-    about = (run.status, run.stored.seeds, run.stored.steps or 0, _minute(run.date))
+    status = "stale" if run.stale and run.status == "done" else run.status
+    about = (status, run.stored.seeds, run.stored.steps or 0, _minute(run.date))
     warnings = list(dict.fromkeys(text for text in (run.stored.why, *run.stored.notes) if text))
     return ReportedRun(run.name, _relative(run.path, outputs), _with_a_mean(numbers), *about, warnings)
 
