@@ -28,6 +28,7 @@ PRIVATE = {
     "x_disable_machine_info": True,
     "x_save_requirements": False,
 }
+_SHIPPED = ("", "icl")  # what the names are where nobody sets them
 # What else sets a setting of wandb.Settings; "" where nothing does.
 _ELSEWHERE = {
     "mode": "logger.mode", "project": "logger.project", "entity": "logger.entity", "run_name": "logger.name",
@@ -83,8 +84,8 @@ class LoggerSettings:
         object.__setattr__(self, "tags", _tags(self.tags))
         for name in ("entity", "project", "name", "group", "job_type", "notes", "tags"):
             value = getattr(self, name)
-            for text in value if isinstance(value, tuple) else (str(value),):
-                if _KEY.fullmatch(text) or holds_secret(text):
+            for text in value if isinstance(value, tuple) else (str(value or ""),):
+                if text not in _SHIPPED and (_KEY.fullmatch(text) or holds_secret(text)):
                     raise InputError(f"logger.{name}: must be a name; this looks like a key or a password")
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):

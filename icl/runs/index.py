@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +26,6 @@ INDEX = "index"
 STATES = ("done", "running", "interrupted", "failed", "damaged")
 _FILES = ("run.json", *DATA_FILES)
 _FORMAT = 1
-_ALIAS = re.compile(r"[&*]id\d")
-_TOP = re.compile(r"^(?=[^\s#-])", re.MULTILINE)  # where a key of the outermost mapping begins
 
 _Summary = dict[str, Any]
 _Stats = Mapping[str, tuple[int, int, int, int]]  # of files: inode, size, times of change
@@ -125,7 +122,7 @@ def _summarized(place: layout.Place, stats: _Stats, shared: _Shared) -> _Summary
     run = documents.read_record(place.path)
     try:
         text = (place.path.parent / "config.yaml").read_text(encoding="utf-8")
-        blocks = [shared.number(part) for part in _parts(text)]
+        blocks = [shared.number(part) for part in documents.outermost_keys(text)]
         shared.config(blocks)  # seen to be one
     except Exception:  # whatever a damaged file leads to
         blocks = []
@@ -189,11 +186,6 @@ def _stored(place: layout.Place, kept: _Summary, shared: _Shared) -> StoredRun:
         own["status"] = "interrupted"  # killed
     config = shared.config(kept["config"])
     return StoredRun(folder, place.id, place.fingerprint, **{"date": "", **own, **about, "config": config})
-
-
-def _parts(text: str) -> list[str]:
-    """Split YAML into its outermost keys, unless parts of it refer to one another."""
-    return [text] if _ALIAS.search(text) else [part for part in _TOP.split(text) if part.strip()]
 
 
 def _parsed(text: str) -> Any:

@@ -38,10 +38,8 @@ class RunRecord:
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        import yaml
-
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is there
-        return yaml.load(self._bytes("config.yaml").decode(), loader)
+        found: dict[str, Any] = documents.parse_yaml(self._bytes("config.yaml").decode())
+        return found
 
     @functools.cached_property
     def metrics(self) -> metrics.Table:

@@ -44,8 +44,9 @@ def redact(document: Any) -> Any:
     """Return a copy with secrets hidden: values of keys that name one, `key=value` strings that set one,
     passwords in addresses (`scheme://user:password@host`), what looks like a service's token, and every
     occurrence of the value of an environment variable that holds one, such as WANDB_API_KEY."""
-    values = [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= _SHORTEST]
-    return _redact(document, sorted((v for v in values if not _is_published(v)), key=len, reverse=True))
+    values = [os.environ[name] for name in map(os.fsdecode, os.environb) if _names_secret(name)]
+    hidden = (value for value in values if len(value) >= _SHORTEST and not _is_published(value))
+    return _redact(document, sorted(hidden, key=len, reverse=True))
 
 
 def holds_secret(text: str) -> bool:
@@ -66,6 +67,11 @@ def _published() -> tuple[bytes, ...]:
     found = [(path, top) for top, pattern in places for path in top.rglob(pattern)]
     names = (path.relative_to(top).with_suffix("").as_posix() for path, top in found)
     return "\n".join(names).encode(), *(path.read_bytes() for path, _ in found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_secret(name: str) -> bool:
+    return _SECRET.search(name) is not None
 
 
 def _redact(document: Any, values: list[str]) -> Any:
