@@ -24,6 +24,7 @@ BOTTOM = {
     "events",
     "weighted",
     "kernel",
+    "redact",
     "look",
 }  # importable by all but theory
 LAYERS = {
@@ -42,6 +43,7 @@ LAYERS = {
     "weighted": {"weighted"},
     "look": {"look", "digests", "errors"},
     "kernel": {"kernel"},
+    "redact": {"redact"},
     "runs": {"runs"} | BOTTOM,
     "loggers": {"loggers", "config", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk

@@ -16,8 +16,8 @@ from icl.cli.verbs import VERBS
 from icl.config import allowed_packages
 from icl.errors import InputError, Interrupted, full_errors, lines_of, one_line
 from icl.jobs.exit_codes import FAILED, INPUT, OK
+from icl.redact import redact
 from icl.runs.atomic import DiskFull
-from icl.runs.redact import redact
 
 
 def run(verb: str, args: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from icl.config.objects import settings_of, target_of
 from icl.errors import InputError, nearest, one_of, real
-from icl.runs.redact import holds_secret
+from icl.redact import holds_secret
 
 # Values of WANDB_MODE, and logger.mode for each.
 _MODES = {"disabled": "none", "dryrun": "offline", "run": "online"}

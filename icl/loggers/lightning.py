@@ -16,7 +16,7 @@ from icl.config.objects import instantiate, target_class
 from icl.errors import InputError
 from icl.loggers.run_log import Pictures
 from icl.loggers.trackio_run import TrackioLogger, TrackioRun
-from icl.runs.redact import redact
+from icl.redact import redact
 
 
 class WandbRunLogger(WandbLogger):

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from icl.errors import one_line
-from icl.runs.redact import redact
+from icl.redact import redact
 
 Notify = Callable[[str], None]  # a line for the user
 

@@ -18,7 +18,7 @@ from pytorch_lightning.loggers.logger import Logger, rank_zero_experiment
 
 from icl.errors import InputError
 from icl.loggers.run_log import Pictures
-from icl.runs.redact import redact
+from icl.redact import redact
 
 _FOLDER = "TRACKIO_DIR"  # Trackio reads it once, where it is imported
 

@@ -23,8 +23,8 @@ from icl.config.logger import LoggerSettings, under_agent
 from icl.config.session import process_tree
 from icl.loggers.run_log import Pictures
 from icl.loggers.safe import Notify
+from icl.redact import redact
 from icl.runs.fingerprint import fingerprint
-from icl.runs.redact import redact
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from icl.errors import one_of
+from icl.redact import redact
 from icl.runs import atomic, documents, layout
 from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, notify
 from icl.runs.provenance import provenance
-from icl.runs.redact import redact
 
 DAMAGED = "it is damaged, of an older version, or the record of another place"
 

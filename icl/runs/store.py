@@ -26,12 +26,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from icl.errors import Interrupted
+from icl.redact import redact
 from icl.runs import atomic, checkpoint, documents, layout
 from icl.runs.lock import HEARTBEAT, STALE_AFTER, Lock, notify
 from icl.runs.metrics import MetricsWriter, Row, write_metrics
 from icl.runs.provenance import provenance
 from icl.runs.record import DATA_FILES, VERDICTS, RunRecord, complaint, find_done, write_verdicts
-from icl.runs.redact import redact
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.errors import InputError, Unavailable, nearest
+from icl.redact import redact
 from icl.runs import atomic, documents, json_records, layout
 from icl.runs.code import current_digest
 from icl.runs.intervals import interval_fields
 from icl.runs.lock import is_live
 from icl.runs.record import complaint
-from icl.runs.redact import redact
 from icl.text import csv_text
 
 if TYPE_CHECKING:

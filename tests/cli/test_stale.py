@@ -99,6 +99,7 @@ ON_THE_WAY = (
     "icl.text",
     "icl.events",
     "icl.progress",
+    "icl.redact",
     "icl.loggers",
     "icl.callbacks",  # that watch; those whose numbers are recorded are in icl.callbacks.metrics
     "icl.training.build",  # trainer, callbacks and optimizer as the config says, or why not

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from icl.errors import InputError, Interrupted
+from icl.redact import HIDDEN
 from icl.runs import atomic, documents, layout
 from icl.runs.lock import is_live
 from icl.runs.record import load_run
-from icl.runs.redact import HIDDEN
 from icl.runs.store import RunStore
 
 EXPERIMENT, FINGERPRINT, DIGEST = "ahn/theorem3", "0123456789ab", "d1"

@@ -27,10 +27,10 @@ from icl.jobs.stored.run_names import grouped
 from icl.jobs.stored.sweep_status import sweep_document, title
 from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog
+from icl.redact import holds_secret
 from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint
 from icl.runs.metric_kinds import of_one_matrix
-from icl.runs.redact import holds_secret
 from icl.runs.sweeps import (
     KEYS_WITHOUT_EFFECT,
     PLAN,

@@ -29,12 +29,12 @@ from icl.jobs.requests.pending import FINALIZE, PENDING, PendingStep
 from icl.jobs.requests.request import Document, Found, run_request, state_smoke
 from icl.jobs.requests.run_logs import RunLogs
 from icl.jobs.requests.weight_checks import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
+from icl.redact import holds_secret, redact
 from icl.runs import layout
 from icl.runs.code import TRAINING, code_digest, targets
 from icl.runs.documents import read_record, same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.record import RunRecord, complaint, find_done
-from icl.runs.redact import holds_secret, redact
 from icl.runs.store import RunStore
 
 if TYPE_CHECKING:

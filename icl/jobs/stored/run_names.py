@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from icl.config.values import flatten
-from icl.runs.redact import redact
+from icl.redact import redact
 from icl.runs.sweeps import KEYS_WITHOUT_EFFECT, SEEDS, has_no_effect
 
 SYMBOLS = {"task.context": "n", "task.dim": "d"}  # of the papers; else a key's last part

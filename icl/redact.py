@@ -62,7 +62,7 @@ def _is_published(value: str) -> bool:
 
 @functools.cache
 def _published() -> tuple[bytes, ...]:
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parent
     places = [(package, "*.py"), (package / "conf", "*.yaml"), (package.with_name("conf"), "*.yaml")]
     found = [(path, top) for top, pattern in places for path in top.rglob(pattern)]
     names = (path.relative_to(top).with_suffix("").as_posix() for path, top in found)

@@ -1,7 +1,7 @@
 import pytest
 
 from icl.config.search_path import ConfigDirs
-from icl.runs.redact import HIDDEN, holds_secret, redact
+from icl.redact import HIDDEN, holds_secret, redact
 
 SECRET = [
     "api_key", "apikey", "WANDB_API_KEY", "token", "auth_token", "authToken", "hf-token", "secret",
