@@ -108,10 +108,11 @@ def sweep(path: Folder) -> Table:
     """Return what the jobs of the sweep in this folder have found: a list of rows with the columns of
     sweep.csv, one for each job and seed; `.to_pandas()` makes a DataFrame of it. Jobs that are not done have
     no numbers."""
+    from icl.runs.code import current_digest
     from icl.runs.sweeps import read_sweep
 
     stored = read_sweep(str(path))
-    return stored.table([stored.outcome(job) for job in stored.jobs])
+    return stored.table([stored.outcome(job, current_digest) for job in stored.jobs])
 
 
 def runs(outputs: Folder = "outputs", *, every: bool = False, **settings: Any) -> RunList:

@@ -12,6 +12,7 @@ from typing import Any
 
 from icl.cli import show as shown
 from icl.jobs.execution.multirun import Sweep
+from icl.runs.code import current_digest
 from icl.runs.metric_kinds import RISKS
 from icl.runs.sweeps import STATES
 
@@ -123,7 +124,7 @@ class Watch:
         from rich.text import Text
 
         stored = self.sweep.stored
-        outcomes = [stored.outcome(job) for job in stored.jobs]
+        outcomes = [stored.outcome(job, current_digest) for job in stored.jobs]
         counts = Counter(outcome.state for outcome in outcomes)
         lines = [
             Text("  ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "starting")

@@ -85,8 +85,10 @@ class LoggerSettings:
         for name in ("entity", "project", "name", "group", "job_type", "notes", "tags"):
             value = getattr(self, name)
             for text in value if isinstance(value, tuple) else (str(value or ""),):
-                if text not in _SHIPPED and (_KEY.fullmatch(text) or holds_secret(text)):
-                    raise InputError(f"logger.{name}: must be a name; this looks like a key or a password")
+                # What names W&B's places cannot be redacted as the rest is.
+                is_secret = name in ("entity", "project") and text not in _SHIPPED and holds_secret(text)
+                if is_secret or _KEY.fullmatch(text) or text == os.environ.get("WANDB_API_KEY"):
+                    raise InputError(f"logger.{name}: must be a name; this looks like a key to W&B")
         real("logger.init_timeout", self.init_timeout, 0, open_low=True)
         if not isinstance(self.project, str) or not self.project or set(self.project) & set("/\\#?%:"):
             raise InputError(f"logger.project={self.project}: must be a name without any of / \\ # ? % :")

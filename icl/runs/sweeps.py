@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from icl.errors import InputError, Unavailable, nearest
 from icl.redact import redact
 from icl.runs import atomic, documents, json_records, layout
-from icl.runs.code import current_digest
 from icl.runs.intervals import interval_fields
 from icl.runs.lock import is_live
 from icl.runs.record import complaint
@@ -50,6 +49,7 @@ KEYS_WITHOUT_EFFECT = (
 )
 
 Row = dict[str, Any]
+DigestOf = Callable[[Mapping[str, Any], Path], str | None]  # icl.runs.code.current_digest
 Metrics = Mapping[str, Mapping[str, float | None]]  # by name and seed
 
 
@@ -114,12 +114,13 @@ class StoredSweep:
             self.folder.mkdir(parents=True, exist_ok=True)
             documents.write_record(self.folder / PLAN, plan)
 
-    def outcome(self, job: SweptJob) -> Outcome:
-        """Return the outcome of a job by its record."""
+    def outcome(self, job: SweptJob, digest_of: DigestOf) -> Outcome:
+        """Return the outcome of a job by its record; `digest_of(record, outputs)` is the digest that it would
+        have now, None if that is not known."""
         if job.error:
             return Outcome("failed", self.folder, error=job.error)
         read = _of_run if self.kind == "train" else _of_document
-        return read(self._path(job), self.outputs)
+        return read(self._path(job), lambda record: digest_of(record, self.outputs))
 
     def outcome_of(self, job: SweptJob, metrics: Metrics, error: str = "") -> Outcome:
         """Return the outcome of a job by the numbers that it returned."""
@@ -289,12 +290,12 @@ def metrics_of(document: Mapping[str, Any]) -> Metrics:
     return {k: {"": v} for k, v in measured.items() if isinstance(v, int | float)}
 
 
-def _of_run(folder: Path, outputs: Path) -> Outcome:
+def _of_run(folder: Path, now: Callable[[Row], str | None]) -> Outcome:
     run = documents.read_record(folder / "run.json")
     if run is None:
         return Outcome("waiting", folder)
     if run.get("status") == "done" and complaint(folder, run) is None:
-        if _is_stale(run, outputs):
+        if now(run) not in (None, run.get("digest")):
             return Outcome("stale", folder)
         error = run["notes"][-1] if run.get("diverged") else ""
         return Outcome("failed" if error else "done", folder, metrics_of(run), error)
@@ -303,17 +304,13 @@ def _of_run(folder: Path, outputs: Path) -> Outcome:
     return Outcome("running" if is_live(folder / "lock") else "interrupted", folder)
 
 
-def _of_document(path: Path, outputs: Path) -> Outcome:
+def _of_document(path: Path, now: Callable[[Row], str | None]) -> Outcome:
     record = json_records.read(path)
     if record is None or not isinstance(record.get("document"), dict):
         return Outcome("running" if is_live(path.with_suffix(".lock")) else "waiting", path)
-    if _is_stale(record, outputs):
+    if now(record) not in (None, record.get("digest")):
         return Outcome("stale", path)
     return Outcome("done", path, metrics_of(record["document"]))
-
-
-def _is_stale(record: Mapping[str, Any], outputs: Path) -> bool:
-    return current_digest(record, outputs) not in (None, record.get("digest"))
 
 
 def error_of_traceback(path: Path) -> str:

@@ -70,8 +70,6 @@ class OptimizerSpec:
         if chosen.get("capturable") is True:  # no CPU has it, on which the steps below are
             chosen = {key: value for key, value in chosen.items() if key != "capturable"}
         for key, value in chosen.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                real(f"optimizer.{key}", value, 0)  # torch compares few of them with what they can be
             if isinstance(value, bool) and type(known[key].default) in (int, float):
                 raise InputError(f"optimizer.{key}={value}: must be a number")
         number = torch.zeros(1, dtype=torch.float64, requires_grad=True)
@@ -93,6 +91,9 @@ class OptimizerSpec:
             raise InputError(f"optimizer: {self.cls.__name__} fails with these options ({message})") from None
         if float(number.detach()) == 0:
             raise InputError(f"optimizer: with these options {self.cls.__name__} does not change the weights")
+        for key, value in chosen.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                real(f"optimizer.{key}", value, 0)  # torch compares few of them with what they can be
 
 
 def _option_of_replica(key: str, value: Any, replica: int, replicas: int) -> Any:

@@ -57,7 +57,7 @@ class TrainSettings:
     coordinates: str = "plain"
 
     def __post_init__(self) -> None:
-        whole("train.steps", self.steps, 1, MOST_STEPS)
+        whole("train.steps", self.steps, 1)
         whole("train.steps_per_batch", self.steps_per_batch, 1, MOST_STEPS)
         whole("train.log_every", self.log_every, 1)
         if self.steps > ROWS * self.log_every:

@@ -28,6 +28,7 @@ from icl.jobs.stored.sweep_status import sweep_document, title
 from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog
 from icl.redact import holds_secret
+from icl.runs.code import current_digest
 from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint
 from icl.runs.metric_kinds import of_one_matrix
@@ -378,7 +379,7 @@ def _outcome(stored: StoredSweep, job: SweptJob, result: Result) -> Outcome:
     numbers, the one in its record, or the error that it reported."""
     if result["document"]:
         return stored.outcome_of(job, result["measured"], result.get("error", ""))
-    found = stored.outcome(job)
+    found = stored.outcome(job, current_digest)
     if result["status"] == "failed" and not found.error:
         return Outcome("failed", found.path, error=" ".join(result["error"].split()))
     if result["status"] == "done" and found.state != "done":

@@ -13,6 +13,7 @@ from icl.errors import InputError
 from icl.jobs.stored.run_list import ListedRun, listed_runs
 from icl.jobs.stored.sweep_status import title
 from icl.report.content import MetricSummary, ReportedRun, SweptRuns
+from icl.runs.code import current_digest
 from icl.runs.documents import read_record
 from icl.runs.intervals import seed_interval
 from icl.runs.metric_kinds import RISKS, kind_of
@@ -60,7 +61,7 @@ def _sweep(folder: Path, outputs: Path) -> Iterator[SweptRuns]:
         stored = read_sweep(folder)
     except (InputError, KeyError, TypeError):
         return
-    outcomes = [stored.outcome(job) for job in stored.jobs]
+    outcomes = [stored.outcome(job, current_digest) for job in stored.jobs]
     wanted = None if stored.kind != "train" else {*SHOWN, *DEFAULT_METRICS, stored.metric or ""}
     summary = stored.summary(outcomes, wanted)
     best = stored.best(summary)

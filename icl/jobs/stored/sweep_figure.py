@@ -14,6 +14,7 @@ from icl.jobs.requests.request import Document
 from icl.jobs.stored import sweep_status
 from icl.look import KEYS, Look, drawn_as
 from icl.runs import atomic
+from icl.runs.code import current_digest
 from icl.runs.fingerprint import fingerprint
 from icl.runs.sweeps import StoredSweep
 
@@ -58,7 +59,7 @@ def draw_sweep(request: SweptFigure, session: Session) -> Document:
     from icl.figures.sweep import SweptPlot
 
     started, stored = time.monotonic(), request.stored
-    outcomes = [stored.outcome(job) for job in stored.jobs]
+    outcomes = [stored.outcome(job, current_digest) for job in stored.jobs]
     x, y, hue = request.axes
     plot = SweptPlot(stored.table(outcomes), stored.keys, x, y, hue, request.best_by)
     about: dict[str, Any] = {"sweep": stored.folder.name, "x": x, "y": y, "hue": hue}

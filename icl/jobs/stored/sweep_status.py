@@ -16,6 +16,7 @@ from icl.errors import InputError, nearest
 from icl.jobs.requests.request import Document
 from icl.jobs.stored.run_names import short_keys
 from icl.look import FORMATS
+from icl.runs.code import current_digest
 from icl.runs.documents import read_record
 from icl.runs.sweeps import PLAN, STATES, Outcome, StoredSweep, grouping_keys, read_sweep, stored_sweeps
 
@@ -64,7 +65,7 @@ def _name(folder: Path) -> str | None:
 def sweep_status(request: SweepRequest) -> Document:
     """Write the sweep's table again from the stored jobs, and return its document."""
     started, stored = time.monotonic(), request.stored
-    outcomes = [stored.outcome(job) for job in stored.jobs]
+    outcomes = [stored.outcome(job, current_digest) for job in stored.jobs]
     document = sweep_document(stored, outcomes, request.best_by)
     if request.wandb:
         document["wandb_sweep"] = str(stored.write_wandb())
