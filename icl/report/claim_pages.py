@@ -12,9 +12,11 @@ from icl.report.statements import Statement, statements
 from icl.runs import atomic
 
 FOLDER = "claims"
+_PLACE = "<!--/pages-->"  # in the report, behind the links to its other scales
+_LINKED = f' <a href="{FOLDER}/index.html">A page for each claim</a>'
 _STYLE = """body{max-width:46rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif}
 table{border-collapse:collapse}td,th{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top}
-blockquote{margin:1rem 0;padding-left:1rem;border-left:3px solid #bbb}img{max-width:100%;background:#fff}
+blockquote{margin:1rem 0;padding-left:1rem;border-left:3px solid #bbb}
 code{overflow-wrap:anywhere}.verdict{font-weight:600}
 @media(prefers-color-scheme:dark){body{background:#16161a;color:#e6e6ea}a{color:#9db4ff}}"""
 
@@ -32,6 +34,10 @@ def write_claim_pages(folder: Path, content: ReportContent) -> list[Path]:
         atomic.write_bytes(paths[-1], claim_page(statement, content.name).encode())
     paths.append(target / "index.html")
     atomic.write_bytes(paths[-1], _list(found, content.name).encode())
+    for page in (folder / f"{content.name}.html", folder / "index.html"):
+        report = page.read_text(encoding="utf-8")
+        if _LINKED not in report:
+            atomic.write_bytes(page, report.replace(_PLACE, _PLACE + _LINKED, 1).encode())
     return paths
 
 
@@ -56,8 +62,9 @@ def claim_page(statement: Statement, report: str) -> str:
     if statement.numbers:
         body.append("<h2>Numbers</h2><table><tr><th>number<th>value<th>kind")
         for number in statement.numbers:
-            cells = (number.name, number.value, number.kind)
-            body.append("<tr>" + "".join(f"<td>{_text(str(cell))}" for cell in cells))
+            told = _text(number.meaning or number.name)
+            body.append(f"<tr><td>{told}<td>{_text(number.value)}<td>{_text(number.kind)}")
+            body += [f"<tr><td>\u2003{_text(key)}<td>{_text(value)}<td>" for key, value in number.entries]
         body.append("</table>")
     elif statement.measured is not None:
         body.append(f"<p>Measured: {_text(statement.inequality)}</p>")

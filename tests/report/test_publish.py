@@ -43,6 +43,8 @@ def test_a_site_of_what_is_stored(outputs: Path, tmp_path: Path, capsys: pytest.
     assert document["claims"] == len(CHECKS) and (site / "index.html").is_file()
     assert (site / "archive" / "ro-crate-metadata.json").is_file()
     assert not broken(site)
+    for page in ("index.html", "laptop.html"):
+        assert (site / page).read_text("utf-8").count('href="claims/index.html"') == 1
     files = json.loads((site / "site.json").read_text())["files"]
     assert sorted(files) == sorted(document["files"])
     for name, digest in files.items():
