@@ -36,7 +36,8 @@ class Fig1(Drawing):
         for name, axes in panels.items():
             axes.set(title=TITLES[name], xlabel="prompts $\\tau = n / d^2$")
             log_axis(axes)
-            axes.legend()
+        panels["icl"].legend()
+        panels["ridge"].legend()
         panels["icl"].set_ylabel("error")
 
     def claims(self, records: Records) -> list[Claim]:

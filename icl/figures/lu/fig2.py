@@ -7,7 +7,7 @@ import numpy as np
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.items import Item
-from icl.figures.lu.simulated import items, measured, shares_off
+from icl.figures.lu.simulated import dimensions, items, label_ends, measured, shares_off
 from icl.figures.style import log_axis
 
 OLD = "a"  # the panel of the pretraining tasks; the others are of new tasks
@@ -16,12 +16,12 @@ OLD = "a"  # the panel of the pretraining tasks; the others are of new tasks
 class Fig2(Drawing):
     caption = (
         "Error by the number of examples l = alpha d in a prompt, for kappa d pretraining tasks. (a) "
-        "Pretraining tasks; other panels: new tasks. Lines: the limit; marks: simulated, exact risk of the "
+        "Pretraining tasks; other panels: new tasks. Lines: the limit, with kappa at their ends; marks: simulated, exact risk of the "
         "weights, mean and 95 % interval over draws."
     )
 
     def layout_of(self, records: Records) -> Layout:
-        return Layout(tuple(records), (2.6, 2.4))
+        return Layout(tuple(records), (2.9, 2.6))
 
     def items(self, records: Records) -> list[Item]:
         found: list[Item] = []
@@ -39,12 +39,18 @@ class Fig2(Drawing):
             axes.set(xlabel="examples $\\alpha = l / d$")
             axes.set_xscale("log")
             log_axis(axes)
-            axes.legend()
-        next(iter(panels.values())).set_ylabel("error")
+            curves = records[name].weights["old_curve_SX" if name == OLD else "new_curve_SX"]
+            kappas = dict.fromkeys(records[name].weights["settings_P5"][:, 1])
+            label_ends(axes, records[name].weights["x_X"][-1], curves[:, -1], [f"{k:g}" for k in kappas])
+        first = next(iter(panels.values()))
+        first.set_ylabel("error")
+        first.legend(*dimensions(first))
 
     def claims(self, records: Records) -> list[Claim]:
         old, new = records[OLD], {name: record for name, record in records.items() if name != OLD}
-        rise = float(np.diff(old.weights["old_curve_SX"], axis=1).max())
+        kappas = list(dict.fromkeys(old.weights["settings_P5"][:, 1]))
+        tau, at_most_S = float(old.weights["settings_P5"][0, 2]), old.weights["old_curve_SX"][:, -1]
+        others_S = np.delete(at_most_S, kappas.index(tau)) if tau in kappas else at_most_S
         grows = {name: float(r.weights["new_curve_SX"][0, -1] / r.weights["new_curve_SX"][0].min() - 1)
                  for name, r in new.items()}  # fmt: skip
         last = next(iter(new.values()))
@@ -60,10 +66,12 @@ class Fig2(Drawing):
         }
         return [
             Claim.of(
-                "on pretraining tasks more examples always help, in the limit",
-                {"largest rise between points": rise},
-                exact(rise).at_most(0.0, "the curves fall everywhere"),
+                "on pretraining tasks the most examples hurt most where kappa = tau, as many tasks as prompts "
+                "a dimension",
+                {"errors by kappa": dict(zip(map(str, kappas), at_most_S.tolist(), strict=True))},
+                exact(others_S / at_most_S.max()).below(1.0, "error of every other kappa below that one"),
                 trained=False,
+                whose="project",
             ),
             Claim.of(
                 "on new tasks, with the fewest pretraining tasks, more examples hurt in the limit",

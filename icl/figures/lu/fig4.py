@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from icl import quantiles
 from icl.figures.claims import Claim, exact, sampled
@@ -38,6 +39,7 @@ class Fig4(Drawing):
         for name, axes in panels.items():
             axes.set(title=name, xlabel="tasks $\\kappa = k / d$", ylabel="$e_{ICL} - e_{IDG}$")
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
             log_axis(axes)
             axes.legend()
 

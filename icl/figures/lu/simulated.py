@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +20,7 @@ from icl.runs.record import RunRecord
 
 COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE)
 MARKERS = ("v", "s", "o", "D", "^")  # of the dimensions, in rising order
+NEAREST = 0.06  # of the height, between two texts
 TAIL = 0.025  # of a point's interval, on each side
 Array = np.ndarray
 
@@ -93,3 +96,25 @@ def shares_off(record: RunRecord, which: str, c: int) -> Array:
     """Return by which share of the limit simulated errors are off it, at dimension number c."""
     arrays = record.weights
     return np.asarray(np.abs(arrays[f"{which}_PC"][:, c] / arrays[f"{which}_limit_P"] - 1))
+
+
+def dimensions(axes: Axes) -> tuple[list[Any], list[str]]:
+    """Return the legend's entries of the marks, without those of the lines."""
+    pairs = [
+        (h, text) for h, text in zip(*axes.get_legend_handles_labels(), strict=True) if text[:3] == "d ="
+    ]
+    return [handle for handle, _ in pairs], [text for _, text in pairs]
+
+
+def label_ends(axes: Axes, x: float, y_S: Array, texts: Sequence[str]) -> None:
+    """Write each line's ratio kappa at its end, in its colour, moved apart where ends are near."""
+    low, high = np.log(axes.get_ylim())
+    heights = np.log(y_S)
+    order = np.argsort(heights)
+    for below, above in pairwise(order):
+        heights[above] = max(heights[above], heights[below] + NEAREST * (high - low))
+    for s, text in enumerate(texts):
+        axes.annotate(
+            text, (x, np.exp(heights[s])), (3, 0), textcoords="offset points", color=COLORS[s],
+            fontsize=6, va="center", annotation_clip=False,
+        )  # fmt: skip
