@@ -16,8 +16,8 @@ OLD = "a"  # the panel of the pretraining tasks; the others are of new tasks
 class Fig2(Drawing):
     caption = (
         "Error by the number of examples l = alpha d in a prompt, for kappa d pretraining tasks. (a) "
-        "Pretraining tasks; other panels: new tasks. Lines: the limit, with kappa at their ends; marks: simulated, exact risk of the "
-        "weights, mean and 95 % interval over draws."
+        "Pretraining tasks; other panels: new tasks. Lines: the limit, with kappa at their ends; marks: "
+        "simulated, exact risk of the weights, mean and 95 % interval over draws."
     )
 
     def layout_of(self, records: Records) -> Layout:
@@ -66,8 +66,7 @@ class Fig2(Drawing):
         }
         return [
             Claim.of(
-                "on pretraining tasks the most examples hurt most where kappa = tau, as many tasks as prompts "
-                "a dimension",
+                "on pretraining tasks the error at the most examples is largest where kappa = tau",
                 {"errors by kappa": dict(zip(map(str, kappas), at_most_S.tolist(), strict=True))},
                 exact(others_S / at_most_S.max()).below(1.0, "error of every other kappa below that one"),
                 trained=False,
