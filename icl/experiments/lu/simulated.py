@@ -46,25 +46,22 @@ def counts(dims: Sequence[int], draws: int) -> list[int]:
 
 
 def simulate(settings: Sequence[Setting], dims: Sequence[int], draws: int, seed: int) -> dict[str, Array]:
-    """Return means and standard errors of e_ICL (`new_PC`) and e_IDG (`old_PC`), and the draws at each d."""
+    """Return means and standard errors of e_ICL (`new_PC`), e_IDG (`old_PC`) and their difference (`gap_PC`),
+    and the draws at each d."""
     each = counts(dims, draws)
     errors: list[tuple[Array, Array]] = []
     cells = [(p, c) for p in range(len(settings)) for c in range(len(dims))]
     for p, c in track(cells, "settings and dimensions", len(cells)):
         rng = generator(seed, "eval", p * 1000 + dims[c])
         sizes = Pretraining.at(dims[c], *settings[p])
-        drawn_T2 = np.array([sizes.errors(rng) for _ in range(each[c])])
-        errors.append((drawn_T2.mean(0), drawn_T2.std(0, ddof=1) / each[c] ** 0.5))
-    table = np.array(errors).reshape(len(settings), len(dims), 2, 2)
-    return {
-        "new_PC": table[:, :, 0, 0],
-        "old_PC": table[:, :, 0, 1],
-        "new_stderr_PC": table[:, :, 1, 0],
-        "old_stderr_PC": table[:, :, 1, 1],
-        "draws_C": np.array(each),
-        "dims_C": np.array(dims),
-        "settings_P5": np.array(settings),
-    }
+        drawn = (sizes.errors(rng) for _ in range(each[c]))
+        drawn_T3 = np.array([(new, old, new - old) for new, old in drawn])
+        errors.append((drawn_T3.mean(0), drawn_T3.std(0, ddof=1) / each[c] ** 0.5))
+    table = np.array(errors).reshape(len(settings), len(dims), 2, 3)
+    found = {"draws_C": np.array(each), "dims_C": np.array(dims), "settings_P5": np.array(settings)}
+    for i, name in enumerate(("new", "old", "gap")):
+        found |= {f"{name}_PC": table[:, :, 0, i], f"{name}_stderr_PC": table[:, :, 1, i]}
+    return found
 
 
 def limits(settings: Sequence[Setting], swept: str) -> dict[str, Array]:
@@ -84,6 +81,7 @@ def limits(settings: Sequence[Setting], swept: str) -> dict[str, Array]:
         "x_X": x_X,
         "new_curve_SX": curves[..., 0],
         "old_curve_SX": curves[..., 1],
+        "gap_curve_SX": curves[..., 0] - curves[..., 1],
     }
 
 

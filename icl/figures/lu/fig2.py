@@ -34,8 +34,8 @@ class Fig2(Drawing):
     def decorate(self, panels: Panels, records: Records) -> None:
         for name, axes in panels.items():
             _, _, tau, rho, _ = records[name].weights["settings_P5"][0]
-            tasks = "pretraining" if name == OLD else "new"
-            axes.set(title=f"({name}) {tasks} tasks, $\\tau$ = {tau:g}, $\\rho$ = {rho:g}")
+            error = "$e_{IDG}$" if name == OLD else "$e_{ICL}$"
+            axes.set(title=f"({name}) {error}, $\\tau$ = {tau:g}, $\\rho$ = {rho:g}")
             axes.set(xlabel="examples $\\alpha = l / d$")
             axes.set_xscale("log")
             log_axis(axes)

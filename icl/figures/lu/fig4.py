@@ -45,7 +45,7 @@ class Fig4(Drawing):
 
     def claims(self, records: Records) -> list[Claim]:
         record, arrays = records["attention"], records["dmmse"].weights
-        curve_SX = record.weights["new_curve_SX"] - record.weights["old_curve_SX"]
+        curve_SX = record.weights["gap_curve_SX"]
         x_X = record.weights["x_X"]
         few, many = (np.array([np.interp(kappa, x_X, y_X) for y_X in curve_SX]) for kappa in (0.5, 5.0))
         series = len(curve_SX)

@@ -53,22 +53,11 @@ def by_series(record: RunRecord, name: str, series: int) -> Array:
 
 
 def measured(record: RunRecord, which: str, series: int) -> tuple[Array, Array]:
-    """Return means and half widths of 95 % intervals, (S, X, C); `gap` is that of new tasks less that of old
-    ones, whose standard error is at most the sum of both."""
-    if which == "gap":
-        (new, new_half), (old, old_half) = (measured(record, name, series) for name in ("new", "old"))
-        return new - old, new_half + old_half
+    """Return means and half widths of 95 % intervals, (S, X, C), of `new` or `old` tasks or of their `gap`."""
     factor_C = np.array([quantiles.student(TAIL, count - 1) for count in record.weights["draws_C"]])
     return by_series(record, f"{which}_PC", series), factor_C * by_series(
         record, f"{which}_stderr_PC", series
     )
-
-
-def curve(record: RunRecord, which: str) -> Array:
-    arrays = record.weights
-    if which == "gap":
-        return np.asarray(arrays["new_curve_SX"] - arrays["old_curve_SX"])
-    return np.asarray(arrays[f"{which}_curve_SX"])
 
 
 def items(panel: str, record: RunRecord, which: str, labels: Sequence[str]) -> list[Item]:
@@ -77,7 +66,7 @@ def items(panel: str, record: RunRecord, which: str, labels: Sequence[str]) -> l
     x_SX = by_series(record, "x_P", len(labels))
     found: list[Item] = [
         Line(panel, label, arrays["x_X"], y_X, {"color": COLORS[s], "linestyle": "-"})
-        for s, (label, y_X) in enumerate(zip(labels, curve(record, which), strict=True))
+        for s, (label, y_X) in enumerate(zip(labels, arrays[f"{which}_curve_SX"], strict=True))
     ]
     for s, label in enumerate(labels):
         for c, d in enumerate(arrays["dims_C"]):

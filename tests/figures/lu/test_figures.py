@@ -91,7 +91,7 @@ def test_figure_3_sees_what_is_wrong(drawn):
 def test_figure_4_sees_what_is_wrong(drawn):
     records = drawn[Fig4]
     attention, dmmse = (records[name].weights for name in ("attention", "dmmse"))
-    assert verdicts(Fig4, records, attention={"new_curve_SX": 1 + attention["new_curve_SX"]})[0] == "fails"
+    assert verdicts(Fig4, records, attention={"gap_curve_SX": 1 + attention["gap_curve_SX"]})[0] == "fails"
     assert verdicts(Fig4, records, dmmse={"gap_AK": 0 * dmmse["gap_AK"]})[2] == "fails"
 
 
