@@ -53,7 +53,7 @@ def by_series(record: RunRecord, name: str, series: int) -> Array:
 
 
 def measured(record: RunRecord, which: str, series: int) -> tuple[Array, Array]:
-    """Return means and half widths of 95 % intervals, (S, X, C), of `new` or `old` tasks or of their `gap`."""
+    """Return means and half widths of 95 % intervals, (S, X, C), of new or old tasks or of the gap."""
     factor_C = np.array([quantiles.student(TAIL, count - 1) for count in record.weights["draws_C"]])
     return by_series(record, f"{which}_PC", series), factor_C * by_series(
         record, f"{which}_stderr_PC", series
