@@ -15,7 +15,13 @@ from dataclasses import dataclass
 
 import torch
 
-from icl.checks.lds.support.observability import hautus_ratio, observability, rank_ratio, systems_off
+from icl.checks.lds.support.observability import (
+    complex_systems,
+    hautus_ratio,
+    observability,
+    rank_ratio,
+    systems_off,
+)
 from icl.checks.lds.support.sequences import law_of
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.settings import fits_in_memory, integer, validate
@@ -63,6 +69,9 @@ class LemmaC1:
             ratios[name] = float(rank_ratio(observability(A_QDD, c_QD)).min())
             hautus[name] = float(hautus_ratio(A_QDD, c_QD).min())
             off[name] = systems_off(name, generator(self.seed, "check"), A_QDD, c_QD)
+        A_QDD, c_QD = complex_systems(generator(self.seed, "check", 1), self.samples, self.dim)
+        of_complex = rank_ratio(observability(A_QDD, c_QD)), hautus_ratio(A_QDD, c_QD)
+        is_complex_Q = torch.linalg.eigvals(A_QDD).imag.abs().amax(1) > 0
         zero = self.dim * EPSILON
         ranks = tried(least_ratio=min(ratios.values()), least_hautus=min(hautus.values())).means(
             least_ratio="least ratio of the smallest to the largest singular value of O, over all systems",
@@ -71,6 +80,18 @@ class LemmaC1:
         return finding(
             [
                 ranks.above(zero, SOURCE, otherwise="undecided"),
+                tried(
+                    least_ratio_complex=float(of_complex[0].min()),
+                    least_hautus_complex=float(of_complex[1].min()),
+                )
+                .means(
+                    least_ratio_complex="least ratio of singular values of O where eigenvalues are complex",
+                    least_hautus_complex="least ratio of singular values of [A - v I; c^T] of these systems",
+                )
+                .above(zero, SOURCE, otherwise="undecided"),
+                exact(share_complex=float(is_complex_Q.double().mean())).means(
+                    "share of these systems that have complex eigenvalues"
+                ),
                 tried(systems_off=max(off.values()))
                 .means("largest difference of the drawn systems from LAPACK's, over its rounding error")
                 .at_most(1.0, "rounding of the LAPACK routines"),

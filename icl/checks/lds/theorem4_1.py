@@ -29,7 +29,7 @@ from icl.checks.lds.support.eq14_optimality import (
 )
 from icl.checks.lds.support.population import Population, quantile, require_systems
 from icl.checks.lds.support.sequences import NoisySequences
-from icl.checks.numbers import Numbers, finding, tried
+from icl.checks.numbers import Numbers, finding, of_kind, tried
 from icl.checks.rounding import PATH, path_rounding
 from icl.checks.verdict import Bound, Control, Finding, Weights
 from icl.errors import InputError
@@ -74,6 +74,9 @@ class Theorem41(NoisySequences):
                 *best_head(population, c, generator(self.seed, "search")),
                 self._one_step(c or 1.0),  # the identity is of any constant
                 *self._formulas(population, c),
+                of_kind(
+                    population.kind, constant_over_T_minus_1=c * (self.length - 1) / self.law.context
+                ).means("constant of eq. (14) where eq. (6) divides by T - 1, T the length of the sequence"),
             ],
             self._control(population, x_KS),
             notes=[population.note],
@@ -157,6 +160,9 @@ class Theorem41(NoisySequences):
             "with a, the first row of W_QK, because <G, b a^T> = <G, a b^T>. The mirror image, W_V = [[0, "
             "1], [0, 0]] and W_QK = [[0, c], [0, 0]], is another optimum, which the theorem does not "
             "list; training finds either.",
+            "Eq. (6) divides by T - 1 and (10) by T - s - 1: in (6) T is the number of tokens, T - s of the "
+            "sequence. With the sequence's T in (6) the constant of (14) is larger by (T - 1) / (T - s - 1), "
+            "and the predictions are the same.",
             "The indices in (14) start at y_1 = c^T x_1 + v_1; those of Lemmas D.2 and D.3 start at y_0.",
         ]
         if c == 0:

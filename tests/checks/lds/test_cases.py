@@ -6,14 +6,18 @@ import numpy as np
 import torch
 
 from icl.algorithms import ConjugateGradient, KalmanFilter
-from icl.checks.lds import lemma4_1, lemmaD_2
+from icl.checks.lds import forgetting, lemma4_1, lemmaC_1, lemmaD_2, neumann, stationarity
+from icl.checks.lds.forgetting import Forgetting, SteadyState
 from icl.checks.lds.lemma3_1 import Lemma31
 from icl.checks.lds.lemma4_1 import Lemma41
 from icl.checks.lds.lemmaC_1 import LemmaC1
 from icl.checks.lds.lemmaD_2 import LemmaD2
 from icl.checks.lds.lemmaD_3 import LemmaD3
+from icl.checks.lds.neumann import Neumann
+from icl.checks.lds.one_dimension import OneDimension
 from icl.checks.lds.optimum_s import OptimumS
 from icl.checks.lds.pcg import Pcg
+from icl.checks.lds.stationarity import Stationarity
 from icl.checks.lds.support import (
     eq14,
     evidence,
@@ -31,6 +35,7 @@ from tests.checks.asking import (
     Holds,
     Mutant,
     Mutants,
+    blinded,
     mutants_test,
     settings_test,
 )
@@ -109,6 +114,61 @@ def toeplitz_holds(check, finding):
 
 
 CASES: dict[Any, Case] = {
+    Forgetting: Case(
+        Holds(
+            *({"setting": setting} for setting in "bcd"),
+            {"dim": 1, "process_noise": 100.0},
+            {"observation_noise": 100.0},
+            samples=30,
+        ),
+        # it sees another gain, and a predictor that is not the best
+        Mutants(
+            Mutant(SteadyState, "closed", lambda right, one, gain: right(one, 0.99 * gain), of="error_of_3"),
+            Mutant(SteadyState, "left_out", lambda right, one: 0.5 * right(one), of="excess_over_term"),
+            Mutant(
+                SteadyState, "excess", lambda right, one: right(one) + one.variance, of="excess_over_term"
+            ),
+            Mutant(forgetting, "_radius", lambda right, M: 1.2 * right(M), of="largest_radius"),
+            samples=20,
+        ),
+    ),
+    Stationarity: Case(
+        Holds({"setting": "b", "dim": 2}, {"dim": 1, "process_noise": 1.0}, samples=20, length=20),
+        # it sees another start, another mean, and a mean that converges
+        Mutants(
+            Mutant(stationarity, "covariances_of_systems", longer_start, of="deviation_error"),
+            Mutant(
+                theory,
+                "covariance_of_modes",
+                lambda right, v, p, s, T: right(v, 1.0001 * p, s, T),
+                of="mean_error",
+            ),
+            Mutant(theory, "covariance_of_modes", lambda right, v, *of: right(0.5 * v, *of), of="growth"),
+            samples=20,
+            length=12,
+        ),
+    ),
+    Neumann: Case(
+        Holds({}, {"setting": "c"}, {"window": 4}, verdict="fails", samples=1000),
+        Holds(
+            {"dim": 1}, process_noise=0.4, observation_noise=0.4, initial_variance=0.4, samples=2000, window=1
+        ),
+        # it sees another power of the error
+        Mutants(
+            Mutant(neumann, "relative_error", lambda right, h: right(h).sqrt(), of="identity_error"),
+            dim=1,
+            process_noise=0.4,
+            observation_noise=0.4,
+            initial_variance=0.4,
+            samples=2000,
+            window=1,
+        ),
+    ),
+    OneDimension: Case(
+        Holds({}, {"setting": "d", "length": 8}, verdict="fails", samples=1000),
+        # steps that are no least squares solution show nothing
+        Mutants(blinded(ConjugateGradient, "weights", lambda right, *of: 1.1 * right(*of)), samples=500),
+    ),
     Lemma31: Case(
         Holds(
             *({"window": window, "length": length} for window, length in [(1, 3), (1, 7), (3, 9), (4, 30)]),
@@ -143,6 +203,13 @@ CASES: dict[Any, Case] = {
                 task, "_well_conditioned", lambda right, *of: (right(*of)[0], 1.001 * right(*of)[1] + 0.001)
             ),
             Mutant(task, "_orthogonal", lambda right, *of: -right(*of)[::-1], of="systems_off"),
+            Mutant(
+                lemmaC_1,
+                "complex_systems",
+                lambda right, *of: (torch.eye(3).double().repeat(50, 1, 1), right(*of)[1]),
+                verdict="undecided",
+                of="least_ratio_complex",
+            ),
             dim=3,
             samples=50,
         ),

@@ -55,6 +55,15 @@ def systems_off(setting: str, rng: np.random.Generator, A_QDD: Tensor, c_QD: Ten
     return max(float(shares_Q.max()), off_c)
 
 
+def complex_systems(rng: np.random.Generator, count: int, dim: int) -> tuple[Tensor, Tensor]:
+    """Return A = u G / rho(G), G and c normal, u uniform on [1/2, 1]: A and -A have one law, and most have
+    complex eigenvalues."""
+    G_QDD = torch.from_numpy(rng.standard_normal((count, dim, dim)))
+    radius_Q = torch.linalg.eigvals(G_QDD).abs().amax(1)
+    size_Q = torch.from_numpy(rng.uniform(0.5, 1.0, count)) / radius_Q
+    return size_Q[:, None, None] * G_QDD, torch.from_numpy(rng.standard_normal((count, dim)))
+
+
 def rank_ratio(M_QXD: Tensor) -> Tensor:
     """Return the smallest singular value over the largest, 0 where that is 0."""
     singular_QD = torch.linalg.svdvals(M_QXD)
@@ -62,9 +71,12 @@ def rank_ratio(M_QXD: Tensor) -> Tensor:
 
 
 def hautus_ratio(A_QDD: Tensor, c_QD: Tensor) -> Tensor:
-    """Return the least ratio of singular values of [A - v I; c^T] over the eigenvalues v."""
-    v_QD = torch.linalg.eigvals(A_QDD).real
+    """Return the least ratio of singular values of [A - v I; c^T] over the eigenvalues v, real or complex."""
+    v_QD = torch.linalg.eigvals(A_QDD)
+    if not v_QD.imag.any():
+        v_QD = v_QD.real
     D = c_QD.shape[1]
+    A_QDD, c_QD = A_QDD.to(v_QD.dtype), c_QD.to(v_QD.dtype)
     shifted_QDDD = A_QDD[:, None] - v_QD[..., None, None] * torch.eye(D, dtype=torch.float64)
     bordered = torch.cat([shifted_QDDD, c_QD[:, None, None].expand(-1, D, 1, D)], 2)
     return rank_ratio(bordered.flatten(0, 1)).view(v_QD.shape).min(1).values
