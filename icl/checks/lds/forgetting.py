@@ -23,14 +23,13 @@ from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
 
-LONGEST = 64  # window
 NEAR = 0.01  # of the Kalman filter's variance, for the windows that are told
 ROUNDING = "rounding: 2^-52 times 64 d^2, relative to the terms and to how near rho(A) is to 1"
 
 
 @dataclass(eq=False)
 class Forgetting(NoisySequences):
-    """Settings: setting, dim, seed, number of drawn systems (`samples`), noise."""
+    """Settings: setting, length (the longest window), dim, seed, drawn systems (`samples`), noise."""
 
     reference = "Section 3, eq. (3) and after; Section 4.1, on Theorem 2 of Kozdoba et al. 2019"
     claim = (
@@ -39,6 +38,7 @@ class Forgetting(NoisySequences):
     )
 
     samples: int = 400
+    length: int = integer(64, 3, 200, "the covariances of all windows fill the memory")
     dim: int = integer(5, 1, 20, "the Riccati equations of all systems take minutes")
 
     def __post_init__(self) -> None:
@@ -50,18 +50,18 @@ class Forgetting(NoisySequences):
         drawn = self.law.systems([generator(self.seed, "check")], self.samples)
         noise, Sigma_w_DD = self.law.observation_noise, self.law.Sigma_w_RDD[0].numpy()
         systems = [
-            SteadyState(A_DD, c_D, Sigma_w_DD, noise)
+            SteadyState(A_DD, c_D, Sigma_w_DD, noise, self.length)
             for A_DD, c_D in zip(drawn.A_RBDD[0].numpy(), drawn.c_RBD[0].numpy(), strict=True)
         ]
         bound = EPSILON * 64 * self.dim**2
-        y_T = generator(self.seed, "eval").standard_normal(LONGEST)
+        y_T = generator(self.seed, "eval").standard_normal(self.length)
         printed = max(one.error_of_3(y_T, one.filter_gain_D) for one in systems)
         return finding(
             [
                 self._largest(systems),
                 tried(error_of_3=max(one.error_of_3(y_T, one.gain_D) for one in systems))
                 .means("largest difference of eq. (3) with K from the filter, relative to its terms")
-                .at_most(bound * LONGEST, ROUNDING),
+                .at_most(bound * self.length, ROUNDING),
                 tried(excess_over_term=max(one.excess_over_term() for one in systems))
                 .means(
                     "largest excess of the best AR(s) predictor over (3) without its second term, of the "
@@ -73,14 +73,14 @@ class Forgetting(NoisySequences):
                     radius_of_printed_gain=max(_radius(one.closed(one.filter_gain_D)) for one in systems),
                 ).means(
                     windows_within_1_percent="least window within 1 % of the Kalman filter, median and "
-                    f"largest of the systems (at most {LONGEST})",
+                    f"largest of the systems (at most {self.length})",
                     radius_of_printed_gain="largest spectral radius of A - k c^T with (2)'s gain k",
                 ),
             ],
             Control(
                 "the difference of eq. (3) from the filter with the gain k of (2), as printed",
                 printed,
-                printed > bound * LONGEST,
+                printed > bound * self.length,
             ),
             remarks=[
                 "In (3) the steady-state gain k must be the predictor's, A times the gain of (2): with the "
@@ -101,8 +101,10 @@ class Forgetting(NoisySequences):
 class SteadyState:
     """The steady state of one system's Kalman filter, and the variances that eq. (3) speaks of."""
 
-    def __init__(self, A_DD: np.ndarray, c_D: np.ndarray, Sigma_w_DD: np.ndarray, noise: float) -> None:
-        self.A_DD, self.c_D, self.noise = A_DD, c_D, noise
+    def __init__(
+        self, A_DD: np.ndarray, c_D: np.ndarray, Sigma_w_DD: np.ndarray, noise: float, longest: int
+    ) -> None:
+        self.A_DD, self.c_D, self.noise, self.longest = A_DD, c_D, noise, longest
         P_DD = scipy.linalg.solve_discrete_are(A_DD.T, c_D[:, None], Sigma_w_DD, [[noise]])
         self.variance = float(c_D @ P_DD @ c_D) + noise  # of e_t
         self.filter_gain_D = P_DD @ c_D / self.variance
@@ -127,21 +129,21 @@ class SteadyState:
         return float(abs(self.c_D @ state_D - sum(terms)) / np.abs(terms).sum())
 
     def left_out(self) -> np.ndarray:
-        """Return the variance of (3)'s second term at s = 1 .. LONGEST: X = Cov(x) - P, F^s."""
+        """Return the variance of (3)'s second term at s = 1 .. longest: X = Cov(x) - P, F^s."""
         P_DD = scipy.linalg.solve_discrete_lyapunov(
             self.A_DD, np.outer(self.gain_D, self.gain_D) * self.variance
         )
         row_D, found = self.c_D, []
-        for _ in range(LONGEST):
+        for _ in range(self.longest):
             row_D = row_D @ self.closed(self.gain_D)
             found.append(row_D @ P_DD @ row_D)
         return np.array(found)
 
     def excess(self) -> np.ndarray:
-        """Return the variance of the best AR(s) predictor's error less that of e_t, s = 1 .. LONGEST, from
+        """Return the variance of the best AR(s) predictor's error less that of e_t, s = 1 .. longest, from
         stationary covariances of y."""
         row_D, lags = self.c_D, []
-        for _ in range(LONGEST + 1):
+        for _ in range(self.longest + 1):
             lags.append(row_D @ self.state_DD @ self.c_D)
             row_D = row_D @ self.A_DD
         lags[0] += self.noise
@@ -155,7 +157,7 @@ class SteadyState:
     def window(self, share: float) -> int:
         """Return the least window at which the excess is below this share of e_t's variance."""
         near = self.excess() < share * self.variance
-        return int(near.argmax()) + 1 if near.any() else LONGEST
+        return int(near.argmax()) + 1 if near.any() else self.longest
 
 
 def _radius(M_DD: np.ndarray) -> float:
