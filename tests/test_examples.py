@@ -35,6 +35,19 @@ def test_ten_lines_train_predict_and_compare(
     assert len(code) <= 10
 
 
+def test_few_tasks_and_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = ROOT / "examples" / "task_diversity.py"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), "tasks.png", "smoke"])
+    runpy.run_path(str(script), run_name="__main__")
+    (row,) = re.findall(r"dMMSE (\S+) (\S+); ridge (\S+) (\S+)", capsys.readouterr().out)
+    old, new, ridge_old, ridge_new = map(float, row)
+    assert old < ridge_old < 0.5 > ridge_new and new > 4
+    assert (tmp_path / "tasks.png").stat().st_size > 10_000
+
+
 def test_the_readme_trains_and_predicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
