@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from icl.errors import InputError
+from icl.loggers.lightning import build_logger
 from icl.runs.metrics import read_metrics
 from icl.runs.record import load_run
 from tests.commands import Run
@@ -101,3 +103,17 @@ def test_training_is_logged_by_default_and_a_check_when_asked(
     assert f"W&B: {folder}" in icl("runs", "verbose=true").out
     assert icl(*check, "format=json", logger="wandb_offline").json["cached"], "its record is logged"
     assert len(list((outputs / "wandb").glob("offline-run-*check-ahn-lemma1-*"))) == 1
+
+
+def test_a_logger_gets_the_names_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning's loggers differ: MLflow's takes a run_name, and neither a name nor a version."""
+    made: list[dict[str, object]] = []
+    for node, expected in (
+        ({"_target_": "pytorch_lightning.loggers.MLFlowLogger"}, {"run_name": "lab 17-1"}),
+        ({"_target_": "pytorch_lightning.loggers.CSVLogger"}, {"name": "lab", "version": "17-1"}),
+        ({"_target_": "pytorch_lightning.loggers.CSVLogger", "name": "own"}, {"version": "17-1"}),
+    ):
+        monkeypatch.setattr("icl.loggers.lightning.instantiate", lambda *_, **given: made.append(given))
+        with pytest.raises(InputError, match="must be a logger"):
+            build_logger("logger.mine", node, "lab", "17-1")
+        assert made.pop() == expected
