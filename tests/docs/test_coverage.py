@@ -50,8 +50,9 @@ def test_every_row_has_a_verdict_that_exists(paper: str) -> None:
             continue
         assert verdict.startswith(WORDS), (sentence, verdict)
         assert covered or len(verdict) > 20, f"{sentence}: the reason is missing"
-        if verdict in ("holds", "undecided") and named:
-            assert verdict in verdicts_of(named), (sentence, verdict, named)
+        if verdict in VERDICTS and named:  # a part of a check may hold where the check does not
+            found = verdicts_of(named)
+            assert found and (verdict != "undecided" or verdict in found), (sentence, verdict, named)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
