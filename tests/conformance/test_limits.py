@@ -78,6 +78,7 @@ CHECKS: dict[str, Changes] = {
         *({"mus": some} for some in ([], 0.1, [0], [2.0])), *({"accuracies": some} for some in ([], [1e-7])),
     ],
     "giannou/degrees": [{"condition": 1.0}],
+    "giannou/label_head": [{"dim": 5, "context": 5}],
     "giannou/lemmaB_8": LOGISTIC,
     "giannou/lemmaB_9": LOGISTIC,
     "giannou/lemmaB_10": LOGISTIC,

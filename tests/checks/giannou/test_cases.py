@@ -29,6 +29,7 @@ from icl.checks.giannou.equationB_9 import EquationB9
 from icl.checks.giannou.equationC_6 import EquationC6
 from icl.checks.giannou.gradient_descent import GradientDescent
 from icl.checks.giannou.inversion_steps import InversionSteps
+from icl.checks.giannou.label_head import LabelHead
 from icl.checks.giannou.lemma4_1 import Lemma4_1
 from icl.checks.giannou.lemmaB_4 import LemmaB4
 from icl.checks.giannou.lemmaB_8 import LemmaB8
@@ -40,6 +41,7 @@ from icl.checks.giannou.order import Order
 from icl.checks.giannou.proposition3_3 import Proposition3_3
 from icl.checks.giannou.ridge import Ridge
 from icl.checks.giannou.support import (
+    block_heads,
     inexact_newton,
     iteration,
     newton_decrease,
@@ -254,6 +256,17 @@ CASES: dict[Any, Case] = {
             ),
             Mutant(inversion_steps, "printed_steps", lambda right, mu, eps, base: right(mu, eps, 10.0)),
             **MUS,
+        ),
+    ),
+    LabelHead: Case(
+        Holds({}, dim=2, context=6, samples=1000),
+        Mutants(
+            Mutant(block_heads, "losses_by_heads", lambda right, *of: 1.001 * right(*of), of="off"),
+            Mutant(block_heads, "ENTRIES", block_heads.ENTRIES | {"yy": (1, 0)}, "undecided", "gain"),
+            blinded(block_heads, "ENTRIES", block_heads.ENTRIES | {"xy": (1, 1)}),
+            dim=2,
+            context=6,
+            samples=1000,
         ),
     ),
     LemmaB4: Case(
