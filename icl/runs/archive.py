@@ -128,7 +128,7 @@ class Archive:
         return sorted(found, key=lambda record: -record["written"])
 
     def names(self) -> list[str]:
-        """Return what it holds of figures: `ahn/fig1 at scale=paper`, and the experiments with runs."""
+        """Return its figures, `ahn/fig1 at scale=paper`; where there are none, its experiments with runs."""
         figures, runs = [], []
         for place in layout.walk(self.path):
             if place.kind == "figures":
@@ -136,7 +136,7 @@ class Archive:
                 figures.append(f"{id} at scale={scale}")
             elif place.kind == layout.RUNS:
                 runs.append(f"runs of {place.id}")
-        return list(dict.fromkeys([*figures, *runs]))
+        return list(dict.fromkeys(figures or runs))
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.path).as_posix()

@@ -151,7 +151,7 @@ def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
 def paperscale() -> str:
     """List the figures that were drawn at scale=paper: picture, claims, time and machine."""
     blocks = []
-    for id, figure in sorted(_paper_scale_figures().items()):
+    for id, figure in sorted(paper_scale_figures().items()):
         paper = id.partition("/")[0]
         name, stored = short_name(paper).partition(" (")[0], records(paper)
         took, threads = _duration(figure["seconds"]), figure["threads"]
@@ -170,7 +170,7 @@ def paperscale() -> str:
     return "\n\n".join(blocks)
 
 
-def _paper_scale_figures() -> dict[str, dict[str, Any]]:
+def paper_scale_figures() -> dict[str, dict[str, Any]]:
     """Return the figures in docs/records/paper: those of the archives, and of earlier times, without runs."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((RECORDS / "paper").glob("*.json")):
