@@ -22,6 +22,13 @@ HARMS = {
     "harmed": "a finished file emptied, cut or changed",
     "no_room": "a disk that fills",
     "no_long_files": "files that may not grow",
+    "swapped": "two finished records exchanged",
+    "unsealed": "a finished record without its seal",
+    "two_codes": "another version of the code in the same folder at the same time",
+    "secret": "a secret in the environment that is a word of a config, or in a name",
+    "searched": "a module in `hydra.searchpath`",
+    "jumping_clock": "a clock that jumps by up to years, in one of two processes",
+    "worker_killed": "one of joblib's workers killed",
 }
 
 
@@ -35,7 +42,11 @@ def faults() -> str:
     for story, count in campaign["tried"].items():
         tried[story.partition(": ")[2]] += count
     writes = sorted(campaign["writes"].values())
-    rows = ["| disturbance | cases |", "|---|---|", *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS)]
+    rows = [
+        "| disturbance | cases |",
+        "|---|---|",
+        *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS if tried[harm]),
+    ]
     lost = [f"- `{failure}`" for failure in campaign["failures"]]
     total = f"{sum(tried.values())} cases in {campaign['seconds']} s"
     head = f"{total}; a command makes {writes[0]} to {writes[-1]} writes."

@@ -43,7 +43,8 @@ ANY = [
     "[[1,2],[3]]", "[1,2,3,4,5]", "{}", "{a:1}", "{_target_:os.system}", "{_target_:icl.models.SparseA}",
     "''", "x", "'a b'", "../x",
     "/dev/null", "/nope/x.npy", "'grüße 🙂'", "'\\\\n'", "'a\nb'", "'%s%n{0}'", "'<script>alert(1)</script>'",
-    "???",
+    "???", "icl", "icl.", "hydra_plugins.nope.X", "hydra_plugins.icl.launcher.Before", "[pkg://antigravity]",
+    "[structured://this]",
     "'" + "y" * 5000 + "'", "[" + ",".join("1" * 1000) + "]", "[" * 200 + "]" * 200,
     "'${oc.env:HOME}'", "'${nope}'", "'${oc.env:NOPE}'", "'${scale}'", "'${at:1,2}'", "'${at:1,2,3}'", "'${'",
 ]  # fmt: skip
@@ -108,6 +109,7 @@ HYDRA = [
     "hydra.sweeper", "hydra.callbacks", "hydra.job_logging", "hydra.hydra_logging", "hydra.verbose",
     "hydra.searchpath", "hydra.env", "hydra.runtime", "hydra.overrides.task", "hydra/launcher",
     "hydra/sweeper", "hydra/output", "hydra/job_logging", "hydra", "hydra/env", "hydra.sweeper.params",
+    "hydra.launcher._target_", "hydra.sweeper._target_", "+hydra.foo", "+hydra.job.foo",
     "hydra.sweeper.max_batch_size", "hydra.runtime.choices", "hydra.help", "hydra.job.num",
 ]  # fmt: skip
 

@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from icl.jobs.requests.request import SMOKE
+from icl.runs import layout
 from icl.runs.lock import is_live
-from tests.faults.forked import Fault, by, call, counting, started
+from icl.runs.record import VERDICTS
+from tests.commands import other_code
+from tests.faults.forked import Ended, Fault, by, call, counting, started
+from tests.processes import jobs_are_forked
 
 TRAIN = [
     "experiment=ahn/theorem3", "scale=smoke", "checks=[ahn/theorem3]", "train.steps=8", "train.batch=8",
@@ -35,6 +40,10 @@ COMMANDS = {
     "vectorized": ["train", "-m", *TRAIN, "seed=0,1", "hydra/launcher=vectorized", "format=json"],
     "figure": [
         "figure", "figure=lds/fig3", "scale=smoke", "logger=none", "format=json",
+    ],
+    "reproduce": [
+        "reproduce", "--config-dir", str(Path(__file__).parent / "conf"), "only=[story]", "scale=smoke",
+        "logger=none", "jobs=1", "format=json",
     ],
 }  # fmt: skip
 WHEN = {"seconds", "drawing_seconds", "cached", "resumed", "results", "left"}
@@ -61,11 +70,23 @@ class Place:
     def argv(self) -> list[str]:
         return COMMANDS[self.name]
 
+    def ends_well(
+        self, what: str, *more: str, prepare: Callable[[], None] | None = None, codes: Sequence[int] = (0,)
+    ) -> Ended:
+        """Give the command, with more overrides, in a process that is prepared so."""
+        with started([*self.argv, *more], self.outputs, prepare=prepare) as process:
+            ended = process.wait()
+        if ended.code not in codes:
+            raise Wrong(f"{what}; then exit {ended.code}: {ended.err.strip()[-500:]}")
+        return ended
+
+    def said(self, ended: Ended) -> Any:
+        """Return a document without its times."""
+        return _timeless(json.loads(ended.out), str(self.outputs))
+
     def again(self, what: str, expected: dict[str, bytes]) -> None:
         """Repeat the command undisturbed, and compare with the expected bytes."""
-        ended = call(self.argv, self.outputs)
-        if ended.code != 0:
-            raise Wrong(f"{what}; then exit {ended.code}: {ended.err.strip()[-500:]}")
+        self.ends_well(what)
         found = science(self.outputs)
         if found != expected:
             differing = sorted(k for k in {*found, *expected} if found.get(k) != expected.get(k))
@@ -76,11 +97,12 @@ class Place:
 
 
 def science(outputs: Path) -> dict[str, bytes]:
-    """Return the stored results by file, without times and without what tells one attempt from another."""
+    """Return the stored results by file, without times and without what tells one attempt from another. The
+    report shows both."""
     found = {}
     for path in sorted(outputs.rglob("*")):
         name = path.relative_to(outputs).as_posix()
-        if not path.is_file() or re.search(r"(^|/)(cache|wandb|superseded|\..*\.tmp)(/|$)", name):
+        if not path.is_file() or re.search(r"(^|/)(cache|wandb|report|superseded|\..*\.tmp)(/|$)", name):
             continue
         if path.suffix in (".npz", ".csv", ".yaml"):
             found[name] = path.read_bytes().replace(str(outputs).encode(), b"OUTPUTS")
@@ -212,6 +234,8 @@ def harmed(base: Path, name: str, file: int, harm: str, expected: dict[str, byte
     with fresh(base, name) as place:
         call(place.argv, place.outputs)
         kept = [p for p in sorted(place.outputs.rglob("*")) if p.is_file() and "cache" not in p.parts]
+        if name in ("figure", "reproduce"):
+            kept = [path for path in kept if path.name != VERDICTS]  # of a run, which neither reads
         path = kept[file % len(kept)]
         before = path.read_bytes()
         path.write_bytes(HARMS[harm](before))
@@ -257,6 +281,169 @@ def no_long_files(base: Path, name: str, size: int, expected: dict[str, bytes]) 
         place.again(what, expected)
 
 
+OTHERS = {"train": "seed=7", "check": "check.seed=7"}  # what makes another record of the same kind
+
+
+def swapped(base: Path, name: str, expected: dict[str, bytes]) -> None:
+    """Exchange two finished records: each is made again at its own place."""
+    with fresh(base, name) as place:
+        place.ends_well(name)
+        own = records(place.outputs)
+        if name in OTHERS:
+            place.ends_well(name, OTHERS[name])
+            pair = own[0], next(path for path in records(place.outputs) if path not in own)
+        else:
+            pair = own[0], own[-1]
+        aside = place.outputs / "aside"
+        for source, target in ((pair[0], aside), (pair[1], pair[0]), (aside, pair[1])):
+            source.rename(target)
+        listed = call(["clean"], place.outputs)
+        if any(str(path.relative_to(place.outputs)) not in listed.out for path in pair):
+            raise Wrong(f"{name}: swapped, and icl clean lists {listed.out}")
+        if name in OTHERS:
+            if json.loads(place.ends_well(name, OTHERS[name]).out)["cached"]:
+                raise Wrong(f"{name}: swapped, and the other's was cached")
+            shutil.rmtree(pair[1]) if pair[1].is_dir() else pair[1].unlink()
+        place.again(f"{name}: two records exchanged", expected)
+
+
+def records(outputs: Path) -> list[Path]:
+    """Return the folders of runs and the files of checks and figures."""
+    return [place.path.parent if place.kind == layout.RUNS else place.path for place in layout.walk(outputs)]
+
+
+def unsealed(base: Path, name: str, file: int, expected: dict[str, bytes]) -> None:
+    """Remove the seal of a finished record."""
+    with fresh(base, name) as place:
+        place.ends_well(name)
+        kept = [path for path in sorted(place.outputs.rglob("*.json")) if '"seal"' in path.read_text()]
+        if name in ("figure", "reproduce"):
+            kept = [path for path in kept if path.name != VERDICTS]
+        path = kept[file % len(kept)]
+        path.write_text(re.sub(r',\s*"seal": "\w+"', "", path.read_text()))
+        place.again(f"{name}: {path.relative_to(place.outputs)} without its seal", expected)
+
+
+def two_codes(base: Path, name: str, pause: float, expected: dict[str, bytes]) -> None:
+    """Run another version of the code in the same folder at the same time."""
+    what = f"{name}: beside other code, {pause} s later"
+    with fresh(base, name) as place, contextlib.ExitStack() as running:
+        first = running.enter_context(started(place.argv, place.outputs))
+        time.sleep(pause)
+        other = running.enter_context(started(place.argv, place.outputs, prepare=be_other_code))
+        ended, others = first.wait(), other.wait()
+        gave_way = "the same command starts over"  # a figure whose runs were made again under its hands
+        for one in (ended, others):
+            if one.code != 0 and not (
+                one.code == 4 and gave_way in one.err and name in ("figure", "reproduce")
+            ):
+                raise Wrong(f"{what}: exit {one.code}: {one.err[-500:]}")
+        place.again(what, expected)
+        reference = place.ends_well(what)
+        if ended.code == 0 and place.said(ended) != place.said(reference):
+            raise Wrong(f"{what}: said {ended.out[:2000]} and not {reference.out[:2000]}")
+
+
+def be_other_code() -> None:
+    contextlib.ExitStack().enter_context(other_code())
+
+
+SECRETS = (
+    "icl.models",
+    "icl.checks",
+    "ahn/theorem3",
+    "lds/lemma3_1",
+    "undecided",
+    "holds, for",
+    "interrupted",
+    "population",
+    "identity",
+    "theorem3",
+    "LinearRegression",
+    "correct-horse-battery",
+    "hunter2hunter2",
+)
+
+
+def secret(base: Path, name: str, value: str, variable: str, expected: dict[str, bytes]) -> None:
+    """Have a secret in the environment: the same bytes, and a name that holds it is refused."""
+    with fresh(base, name) as place:
+
+        def prepare() -> None:
+            os.environ[variable] = value
+
+        what = f"{name}: {variable}={value}"
+        place.ends_well(what, prepare=prepare)
+        if science(place.outputs) != expected:
+            raise Wrong(f"{what}: other bytes")
+        if value in SECRETS[:-2]:
+            place.again(what, expected)
+            return
+        before = sorted(place.outputs.rglob("*"))
+        keys = {"train": ("name", "logger.project"), "sweep": ("name", "sweep.name", "logger.project")}
+        for key in keys.get(name, ()):
+            refused = place.ends_well(f"{what} {key}", f"{key}={value}", prepare=prepare, codes=(2,))
+            if value in refused.err + refused.out or sorted(place.outputs.rglob("*")) != before:
+                raise Wrong(f"{what}: {key}: {refused}")
+        place.again(what, expected)
+
+
+def searched(base: Path, name: str, scheme: str, expected: dict[str, bytes]) -> None:
+    """Name a module in hydra.searchpath: it is not imported."""
+    with fresh(base, name) as place:
+        (place.folder / "story_lab.py").write_text(f"open({str(place.folder / 'imported')!r}, 'w')\n")
+        what, path = f"{name}: {scheme}://story_lab", f"hydra.searchpath=[{scheme}://story_lab]"
+        place.ends_well(what, path, prepare=lambda: sys.path.insert(0, str(place.folder)), codes=(2,))
+        if place.outputs.exists() or (place.folder / "imported").exists():
+            raise Wrong(f"{what}: was imported, or something was written")
+        place.again(what, expected)
+
+
+def jumping_clock(base: Path, name: str, seed: int, expected: dict[str, bytes]) -> None:
+    """Let the wall clock jump by up to years, back and forth, in one of two processes at once."""
+    rng = random.Random(seed)
+    real, real_ns = time.time, time.time_ns
+
+    def jump() -> None:
+        time.time = lambda: real() + rng.choice((0, 1, -1)) * 10 ** rng.uniform(0, 8)  # type: ignore[assignment]
+        time.time_ns = lambda: real_ns() + int(rng.choice((0, 1, -1)) * 10 ** rng.uniform(9, 17))  # type: ignore[assignment]
+
+    with fresh(base, name) as place, contextlib.ExitStack() as running:
+        both = [running.enter_context(started(place.argv, place.outputs, prepare=p)) for p in (jump, None)]
+        ended = [process.wait() for process in both]
+        if any(one.code != 0 for one in ended):
+            raise Wrong(f"{name}: a clock that jumps: {ended}")
+        place.again(f"{name}: a clock that jumps", expected)
+
+
+def worker_killed(base: Path, name: str, pause: float, expected: dict[str, bytes]) -> None:
+    """Kill one of joblib's workers: its job fails, and is made by the next command."""
+    with fresh(base, name) as place:
+        argv = [*place.argv, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+        with started(argv, place.outputs, prepare=jobs_are_forked) as process:
+            while not process.poll() and not (workers := children(process.pid)):
+                time.sleep(0.01)
+            time.sleep(pause)
+            for pid in [] if process.is_over else workers[-1:]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            ended = process.wait()
+        what = f"{name}: a worker of joblib's killed after {pause} s"
+        if ended.code not in (0, 4) or (ended.code == 4 and "Traceback" in ended.err):
+            raise Wrong(f"{what}: exit {ended.code}: {ended.err[-500:]}")
+        for lock in place.outputs.rglob("*lock"):
+            while is_live(lock):
+                time.sleep(0.01)
+        place.again(what, expected)
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def may_mount() -> bool:
     probe = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
     return os.geteuid() == 0 and probe.returncode == 0 and shutil.which("mount") is not None
@@ -279,8 +466,19 @@ def choose(number: int, names: Sequence[str], writes_by_name: Mapping[str, int])
         lambda: (held_and_resumed, (rng.randint(1, writes // 2),)),
         lambda: (no_long_files, (rng.choice([0, 100, 1000, 4000, 20_000]),)),
     ]
+    kinds += [
+        lambda: (secret, (rng.choice(SECRETS), rng.choice(("MY_TOKEN", "MYTOKEN", "NETRC_PASS", "API_KEY")))),
+        lambda: (searched, (rng.choice(("pkg", "structured")),)),
+        lambda: (jumping_clock, (rng.randrange(1000),)),
+    ]
     if name != "vectorized":  # a job that is made again is made alone: the same to rounding, not to the byte
         kinds.append(lambda: (harmed, (rng.randrange(1000), rng.choice(list(HARMS)))))
+        kinds.append(lambda: (unsealed, (rng.randrange(1000),)))
+        kinds.append(lambda: (two_codes, (round(rng.uniform(0, 1), 2),)))
+    if name in ("train", "check", "sweep"):
+        kinds.append(lambda: (swapped, ()))
+    if name == "sweep":
+        kinds.append(lambda: (worker_killed, (round(rng.uniform(0, 2), 2),)))
     if may_mount():
         kinds.append(lambda: (no_room, (rng.choice([4, 16, 40, 80, 160]),)))
     story, told = rng.choice(kinds)()
@@ -293,13 +491,16 @@ TABLE: dict[str, list[tuple[Callable[..., None], tuple[Any, ...]]]] = {
         *((stopped, (at, signal.SIGKILL)) for at in (0.15, 0.5, 0.95)),
         (stopped, (0.3, signal.SIGTERM)), (stopped, (0.7, signal.SIGINT)), (stopped_twice, (0.4, 0.3)),
         (together, (3,)), (beside, ()), (held_and_resumed, (0.3,)),
-        (no_long_files, (1000,)), (no_room, (40,)),
+        (no_long_files, (1000,)), (no_room, (40,)), (two_codes, (0.1,)), (secret, ("icl.models", "MY_TOKEN")),
+        (jumping_clock, (0,)),
     ],
     "check": [
         *((stopped, (0.6, signum)) for signum in ENDED_BY), (together, (4,)), (held_and_resumed, (0.3,)),
         *((harmed, (0, harm)) for harm in HARMS), (no_room, (4,)),
     ],
-    "sweep": [(stopped, (0.6, signal.SIGKILL)), (stopped_twice, (0.2, 0.7))],
+    "sweep": [
+        (stopped, (0.6, signal.SIGKILL)), (stopped_twice, (0.2, 0.7)), (worker_killed, (0.1,)),
+    ],
     "vectorized": [
         *((stopped, (at, signal.SIGKILL)) for at in (0.5, 0.95)), (stopped, (0.4, signal.SIGTERM)),
         (stopped_twice, (0.5, 0.4)),

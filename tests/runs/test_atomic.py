@@ -41,3 +41,9 @@ def test_what_the_user_can_mend_is_one_line_and_other_errors_pass(tmp_path, numb
     assert str(caught.value) == f"paths.outputs={tmp_path}: cannot be written ({os.strerror(number)})"
     with pytest.raises(FileNotFoundError), atomic.writing(tmp_path):
         (tmp_path / "absent").read_bytes()
+
+
+def test_a_file_that_may_not_grow_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.EFBIG, "File too large")))
+    with pytest.raises(atomic.DiskFull, match=f"File too large: {tmp_path / 'x'}"), atomic.writing(tmp_path):
+        atomic.write_bytes(tmp_path / "x", b"content")
