@@ -33,6 +33,7 @@ SOURCE = (
     "0 minus rounding: 2^-52 times the operations of one term times the sum of the sizes of all terms; "
     "relative to the minimum on S, the largest over the depths"
 )
+GAP = "rounding, as for the search: a lower bound that S attains"
 SLOPE = "rounding: 64 eps times the dimension, as a share of the gradient at A = 0"
 
 
@@ -67,12 +68,17 @@ class GlobalOptimum:
             str(depth): certified_bound(self.dim, self.context, depth, self.seed) for depth in depths
         }
         error, rounding = max(((e, r) for _, e, r in certified.values()), key=lambda pair: pair[0] / pair[1])
+        possible = {L: bound / risks[L] - 1 for L, (bound, _, _) in certified.items()}
         lower_than_on_s = self._control()
         return finding(
             [
                 searched(lowest_excess=min(excess.values()))
                 .means("lowest risk found over all A minus the least risk on S, relative, over depths")
-                .judged("fails" if lower else "undecided", ">", -max(shares), SOURCE),
+                .judged("fails" if lower else "holds", ">", -max(shares), SOURCE),
+                # what no A can be below decides for S; that a search finds nothing does not
+                exact(certified_gap=-min(possible.values()))
+                .means("share by which the lower bound for every A is below the least risk on S, over depths")
+                .at_most(max(shares), GAP, otherwise="undecided"),
                 tried(certificate_error=error)
                 .means("inner product that must vanish for the lower bound, at a random A")
                 .at_most(rounding, CERTIFIED),
@@ -91,9 +97,7 @@ class GlobalOptimum:
                     starts=self.starts,
                     risk_by_layers=risks,
                     lower_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()},
-                    least_possible_excess_by_layers={
-                        L: bound / risks[L] - 1 for L, (bound, _, _) in certified.items()
-                    },
+                    least_possible_excess_by_layers=possible,
                 ).means(
                     starts="number of random starts per depth",
                     risk_by_layers="least risk on S, by depth",
