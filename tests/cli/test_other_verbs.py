@@ -71,7 +71,7 @@ def test_list(icl: Run, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     text = icl("list").out
     assert "\u2713 ahn/lemma1" in text and "own settings" in text and "x ahn/theorem3" in text
     assert "Lemma 1: the forward" in text and all(len(line) <= 80 for line in text.splitlines())
-    assert "[own] Scalar layers without a mask" in text and "The forward pass of L layers" not in text
+    assert "[own] Layers with A_l and B_l" in text and "The forward pass of L layers" not in text
     monkeypatch.setenv("COLUMNS", "160")
     wide = icl("list").out
     assert "The forward pass of L layers" in wide and max(map(len, wide.splitlines())) in range(140, 161)
