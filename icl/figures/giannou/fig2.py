@@ -217,8 +217,8 @@ def _deeper(arrays: Arrays, best: dict[str, dict[int, Value]], decisive: bool) -
             expected="undecided",
             whose="project",
             remarks=[
-                "Longer training lowers a ratio that is too high. At laptop one seed of three layers without a "
-                "mask has a mean that a few rare prompts carry.",
+                "Longer training lowers a ratio that is too high. At laptop one seed of three layers without "
+                "a mask has a mean that a few rare prompts carry.",
             ],
             kind="sampled",
         )
