@@ -21,5 +21,6 @@ giannou.scalar_family         the exact risk of scalar weights without a mask
 looped.plane                  one layer applied L times in two dimensions, in rationals
 looped.equal_steps            the same at a multiple of I, and its curvatures, in any dimension
 lu.limits                     pretraining in the limit of many covariates, on new tasks and on old ones
+lu.leave_one_out              pretraining's error to the order 1/d, a new task in every prompt
 lu.finite                     its exact risk at any size, and the best of infinitely many prompts
 """

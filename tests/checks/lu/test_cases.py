@@ -8,6 +8,7 @@ import pytest
 
 from icl.checks.lu import exact_risk, ridge
 from icl.checks.lu.exact_risk import ExactRisk
+from icl.checks.lu.finite_d import FiniteD
 from icl.checks.lu.nonmonotone import Nonmonotone
 from icl.checks.lu.optimum import Optimum
 from icl.checks.lu.ridge import Ridge
@@ -20,6 +21,7 @@ from icl.checks.lu.threshold import Threshold
 from icl.checks.lu.transition import Transition
 from icl.errors import InputError
 from icl.theory.lu.finite import FiniteRisk, TaskMoments
+from icl.theory.lu.leave_one_out import LeaveOneOut
 from icl.theory.lu.limits import Limit
 from tests.checks.asking import Case, Holds, Mutant, Mutants, mutants_test, settings_test
 
@@ -56,6 +58,13 @@ def d_squared(right, self, rng):
 
 
 CASES = {
+    FiniteD: Case(
+        Holds({}, {"alpha": 2, "tau": 1.5, "rho": 0.3, "ridge": 0.1}, dims=[8, 12, 16], draws=60),
+        Mutants(
+            Mutant(LeaveOneOut, "error", lambda right, self, rng, draws: right(self, rng, 500) + 0.3 / self.dim),
+            dims=[8, 12, 16], draws=60,
+        ),
+    ),
     RidgelessIcl: Case(
         Holds({}, *ELSEWHERE, **SMALL),
         Mutants(
@@ -213,6 +222,7 @@ def test_settings_at_which_nothing_is_said_are_refused():
         (RidgelessIcl, {"alpha": 0}, "check.alpha"),
         (Ridge, {"ridge": 0}, "check.ridge"),
         (Optimum, {"dims": [8, 16, 2000]}, "check.dims"),
+        (FiniteD, {"ridge": 0}, "check.ridge"),
         (Transition, {"kappas": []}, "check.kappas"),
         (Transition, {"kappas": [200.0]}, "check.kappas"),
         (ExactRisk, {"law": "cube"}, "check.law"),
