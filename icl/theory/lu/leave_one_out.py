@@ -1,8 +1,8 @@
 """lu: the error of pretraining at finite d, to the order 1/d, where every prompt has a new task.
 
 A feature vector is x (x) h, so that its leverage z = |x|^2 h^T G h varies from prompt to prompt by order
-d^(-1/2). Leaving one prompt out, weights see it with the factor 1 / (1 + z); the equations below keep the
-law of z, where the limit has its mean. By symmetry G = diag(g, ..., g, g'), and the mean weights are [gamma I, 0].
+d^(-1/2). Leaving one prompt out, weights see it with the factor 1 / (1 + z); the equations below keep the law
+of z, where the limit has its mean. By symmetry G = diag(g, ..., g, g'), and mean weights are [gamma I, 0].
 
 N draws of h, T nodes of |x|^2.
 """
@@ -61,7 +61,7 @@ class LeaveOneOut:
         alpha_N, alpha = mean_over_x(1, 1, z_N), float(mean_over_x(1, 1, np.array([z]))[0])
         gamma = rate * G[0] * float(expected(alpha_N, alpha, along_N[:, None], D)[0]) / D
         # T = B / d: the leverages' quadratic form in the test error, fed back by every prompt
-        c_N, c = mean_over_x(2, 2, z_N), float(mean_over_x(2, 2, np.array([z]))[0])
+        c_N = mean_over_x(2, 2, z_N)
         products_N4 = (parts_N2[:, :, None] * parts_N2[:, None]).reshape(draws, 4)
         feedback = rate * (c_N[:, None] * products_N4).mean(0).reshape(2, 2) / share[:, None]
         form = np.linalg.solve(np.eye(2) - G[:, None] ** 2 * feedback, G**2 * means / share / D)

@@ -61,7 +61,7 @@ CASES = {
     FiniteD: Case(
         Holds({}, {"alpha": 2, "tau": 1.5, "rho": 0.3, "ridge": 0.1}, dims=[8, 12, 16], draws=60),
         Mutants(
-            Mutant(LeaveOneOut, "error", lambda right, self, rng, draws: right(self, rng, 500) + 0.3 / self.dim),
+            Mutant(LeaveOneOut, "error", lambda right, self, rng, draws: right(self, rng, 99) + 1 / self.dim),
             dims=[8, 12, 16], draws=60,
         ),
     ),
