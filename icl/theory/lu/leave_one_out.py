@@ -72,7 +72,7 @@ class LeaveOneOut:
         return s + gamma**2 * means[0] / D - 2 * gamma + variance
 
     def _features(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array, Array]:
-        """Draw |h_1|^2, h_2 and <w, h_1>, the labels' part h_2 of h and the other one, for tasks on the sphere."""
+        """Draw |h_1|^2, h_2 and <w, h_1> for tasks on the sphere; h_2 is the last entry of h."""
         D, s = self.dim, 1 + self.rho
         labels_N = s * rng.chisquare(self.examples, draws)
         along_N = labels_N / (s * D**0.5) + np.sqrt(labels_N * self.rho / (s * D)) * rng.standard_normal(
