@@ -107,7 +107,7 @@ def test_metrics_as_a_table(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Import pandas only where it is called for."""
     run = icl.load_run(icl.train("ahn/theorem3", outputs=outputs, **TINY)["run_dir"])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(Unavailable, match=r"pip install 'icl\[notebook\]'"):
+    with pytest.raises(Unavailable, match=r"pip install 'icl-theory\[notebook\]'"):
         run.to_pandas()
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=dict))
     table = run.to_pandas()

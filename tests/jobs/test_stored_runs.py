@@ -7,6 +7,7 @@ import yaml
 
 from icl.jobs.stored import stored_runs
 from icl.jobs.stored.sweep_status import title
+from icl.runs.code import code_digest
 from icl.runs.sweeps import StoredSweep, SweptJob
 from tests.records import write_sealed
 
@@ -24,6 +25,8 @@ def stored(
         "seeds": list(range(len(risks))),
         "ended": f"2026-01-0{9 - int(name[0])}T03:04:05+00:00",
         "metrics": {"exact_risk": {"mean": None, "by_seed": by_seed}},
+        "code": ["icl.errors"],
+        "digest": code_digest(["icl.errors"]),
     }
     write_sealed(folder / "run.json", **run, **more)
     (folder / "config.yaml").write_text(yaml.safe_dump(config))

@@ -45,12 +45,9 @@ class InversionSteps:
     def __post_init__(self) -> None:
         validate(self)
         for key in ("mus", "accuracies"):
-            given = getattr(self, key)
-            if not isinstance(given, list | tuple) or not given:
-                raise InputError(f"check.{key}={given}: must be a list of numbers, at least one")
-            values = reals(f"check.{key}", given, len(given), 0, open_low=True)
+            values = reals(f"check.{key}", getattr(self, key), None, 0, open_low=True)
             if not all(1e-6 <= value <= 1 for value in values):
-                raise InputError(f"check.{key}={given}: must be from 1e-06 to 1")
+                raise InputError(f"check.{key}={values}: must be from 1e-06 to 1")
             setattr(self, key, values)
 
     def measure(self) -> Finding:

@@ -225,7 +225,7 @@ def _outside_vanishes(windows: Sequence[Window]) -> Claim:
         decided.source,
         decided.verdict if reached else "undecided",
         expected="fails" if any(window.size == 3 for window in windows) else "holds",
-        kind=decided.kind,
+        kind="exact",
     )
 
 

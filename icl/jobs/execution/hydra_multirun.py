@@ -140,6 +140,8 @@ class Multirun:
             self.known = self.jobs.grid(jobs, self._compose_jobs(jobs))
             if None not in self.known:  # nothing runs: the sweeper's own file need not be written
                 self.launch(list(map(list, jobs)), 0, self.context, task)
+                with contextlib.suppress(OSError):  # the folder may be read-only
+                    self._sweepers_file.unlink(missing_ok=True)
                 return
             setattr(sweeper, "validate_batch_is_legal", lambda _: None)  # noqa: B010, it has just been seen
         else:
@@ -155,8 +157,12 @@ class Multirun:
             # The sweeper has given up over jobs that failed, which are listed at the end.
             print(f"icl: the sweep ends here: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
         finally:
-            # Hydra's basic sweeper has kept there what was typed, secrets and all.
-            (self.jobs.folder / "multirun.yaml").unlink(missing_ok=True)
+            self._sweepers_file.unlink(missing_ok=True)
+
+    @property
+    def _sweepers_file(self) -> Path:
+        """Return where Hydra's basic sweeper keeps what was typed, secrets and all."""
+        return self.jobs.folder / "multirun.yaml"
 
     def launch(
         self, jobs: list[Overrides], first: int, context: HydraContext, task: HydraTask

@@ -208,7 +208,7 @@ def test_all_that_is_missing_is_said_at_once(tmp_path, scripted, records, monkey
     assert all(name in text for name in wanted) and "\n" not in text
     assert all(f"figure.experiment.{key}=" in text for key in ("download", "models", "embeddings", "data"))
     monkeypatch.setattr(fig6, "PACKAGES", {"no_such_module_at_all": "transformers"})
-    several = r"transformers \(pip install 'icl\[llm\]'\); some/a; other/b"
+    several = r"transformers \(pip install 'icl-theory\[llm\]'\); some/a; other/b"
     with pytest.raises(Unavailable, match=several) as raised:
         records(models=names["models"])
     assert "MiniLM" not in str(raised.value) and "stsbenchmark" not in str(raised.value)
