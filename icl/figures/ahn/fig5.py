@@ -38,6 +38,7 @@ class Fig5(Heatmaps):
                     "smallest ratio of neighbours": growth,
                 },
                 exact(growth).above(1.0, "every ratio of neighbours above 1 in every seed"),
+                expected="fails",  # one of five seeds at laptop ends in another order
             ),
             *(diagonal_claim(name, white_RLDD[:, i], seeds) for i, name in enumerate(names)),
         ]

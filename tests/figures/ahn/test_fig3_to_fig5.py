@@ -49,8 +49,11 @@ def test_on_s_every_verdict_is_the_expected_one(trained, law):
     records = records_of(trained, law, weights_on_s(law))
     claims = [*Fig3().claims(records), *Fig4().claims(records), *Fig5().claims(records)]
     # A straight line from random weights comes to the optimum of the risk, where batches are tame.
-    told = [c for c in claims if "need not show" not in c.claim]
+    told = [c for c in claims if "need not show" not in c.claim and not c.claim.startswith("||A_0||")]
     assert [c.verdict for c in told] == [c.expected for c in told]
+    assert [c.verdict for c in claims if c.claim.startswith("||A_0||")] == [
+        "holds"
+    ]  # training may end elsewhere
     assert {c.whose for c in claims} == {"paper", "project"}
 
 
