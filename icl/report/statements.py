@@ -25,7 +25,7 @@ from icl.text import (
 from icl.verdicts import KINDS
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
-_SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.) ")
+_SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.)(?<!\beq\.) ")
 _SAYS_FALSE = re.compile(r"\b(false|counterexample)\b")
 _WHY_UNDECIDED = re.compile(r"undecided\b|.*\bscale=paper\b", re.IGNORECASE)
 _PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")

@@ -187,8 +187,12 @@ def copy_run(source: Path, target: Path) -> bool:
 
 
 def copy_figure(record: Mapping[str, Any], source: Path, target: Path) -> bool:
-    """Copy a figure's record with its picture, table and description, in the place of an earlier one."""
-    if target.is_file() and target.read_bytes() == source.read_bytes():
+    """Copy a figure's record with its picture, table and description, in the place of an earlier one. The copy
+    names its files and runs by their places in the archive."""
+    names = {kind: Path(name).name for kind, name in record["document"]["files"].items()}
+    runs = sorted({run for _, run in runs_of(record)})
+    record = {**record, "document": {**record["document"], "files": names, "runs": runs}}
+    if json_records.read(target) == record:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     files = {Path(record["document"]["files"][kind]).name for kind in PICTURES}
@@ -198,7 +202,7 @@ def copy_figure(record: Mapping[str, Any], source: Path, target: Path) -> bool:
             path.unlink()
     for name in sorted(files):
         atomic.write_bytes(target.parent / name, source.with_name(name).read_bytes())
-    atomic.write_bytes(target, source.read_bytes())
+    documents.write_record(target, record)
     return True
 
 

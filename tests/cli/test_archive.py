@@ -73,6 +73,8 @@ def test_an_archive_describes_itself_and_is_extended(made: Path, kept: Path) -> 
     assert all(crate[action["instrument"]["@id"]] and crate[action["result"]["@id"]] for action in makers)
     assert not [name for name in files if "checkpoints" in name or name.endswith((".pdf", ".svg"))]
     assert "lds/fig3 at scale=smoke" in (kept / "README.md").read_text()
+    texts = [path.read_bytes() for path in kept.rglob("*") if path.suffix in (".json", ".yaml", ".md")]
+    assert texts and not [text for text in texts if str(made).encode() in text], "no path of this machine"
 
     argv = ["archive", str(kept), "scale=smoke", "format=json", f"paths.outputs={made / 'outputs'}"]
     before = (kept / "ro-crate-metadata.json").read_bytes()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from icl.report.content import ReportEntry
-from icl.report.statements import count, statements
+from icl.report.statements import count, first_sentence, statements
 from tests.report.conftest import NOTES, REMARKS, Make, check, content, waiting
 
 
@@ -130,3 +130,7 @@ def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) ->
     assert (statement.remarks, statement.notes) == ([], [*REMARKS, *NOTES])
     (claim,) = statements(content(figure(claims=[{"claim": "c", "bound": 0.5}])))
     assert claim.bound_text == "0.5" and [(n.name, n.value) for n in claim.numbers] == [("", "–")]
+
+
+def test_a_sentence_does_not_end_at_the_number_of_an_equation() -> None:
+    assert first_sentence("It is that of eq. (6). So it is one.") == "It is that of eq. (6)."
