@@ -187,8 +187,8 @@ def copy_run(source: Path, target: Path) -> bool:
 
 
 def copy_figure(record: Mapping[str, Any], source: Path, target: Path) -> bool:
-    """Copy a figure's record with its picture, table and description, in the place of an earlier one. The copy
-    names its files and runs by their places in the archive."""
+    """Copy a figure's record with its picture, table and description, in the place of an earlier one; the
+    copy names files and runs by their places in the archive."""
     names = {kind: Path(name).name for kind, name in record["document"]["files"].items()}
     runs = sorted({run for _, run in runs_of(record)})
     record = {**record, "document": {**record["document"], "files": names, "runs": runs}}
