@@ -15,7 +15,8 @@ from typing import Any
 from icl.kernel.library import instructions
 
 _DISTRIBUTIONS = {
-    "torch": "torch", "numpy": "numpy", "lightning": "pytorch-lightning", "hydra": "hydra-core", "icl": "icl",
+    "torch": "torch", "numpy": "numpy", "lightning": "pytorch-lightning", "hydra": "hydra-core",
+    "icl": "icl-theory",
 }  # fmt: skip
 
 
