@@ -26,7 +26,7 @@ COMPARED, PARTS = 4000, 10  # prompts at a time, and how often, that starts are 
 
 
 class Growth(pl.Callback):
-    """`first` layers at once, and one more every `every` steps, up to the model's; null for all at once.
+    """Trains `first` layers at once, one more every `every` steps, up to the model's; null for all at once.
 
     A new layer has the first weights that its seed gives it, the optimizer begins again, and layers that have
     not begun are zero, so that the stack passes through them. With `starts`, neighbouring seeds are several

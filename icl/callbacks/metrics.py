@@ -153,7 +153,7 @@ class ExactRisk(MetricCallback):
 
 
 class TaskRisks(MetricCallback):
-    """Where tasks are finitely many, the risk on these, `risk_old`, and on those they were drawn from,
+    """Risks of finitely many tasks: on the tasks themselves, `risk_old`, and on those they were drawn from,
     `risk_new`, each with its standard error: zero where it is exact, else from `samples` prompts, with the
     same contexts for both. At the end always.
     """

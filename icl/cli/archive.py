@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icl.cli.clean import size_in_words
 from icl.cli.output import emit, stdout_kept_for_results
 from icl.errors import InputError, one_of, real
 from icl.jobs.exit_codes import OK, UNEXPECTED
+
+if TYPE_CHECKING:
+    from icl.config.search_path import ConfigDirs
 
 ARCHIVE_USAGE = """usage: icl archive FOLDER [only=[NAME,...]] [scale=smoke|laptop|paper] [unfinished=true]
                   [format=text|json] [paths.outputs=DIR]
@@ -36,21 +39,11 @@ def archive_command(verb: str, args: Sequence[str]) -> int:
     folder = _read(verb, args, settings, ARCHIVE_USAGE, "a folder, such as icl archive kept/ahn")
     if folder is None:
         return OK
-    from icl.config.search_path import ConfigDirs
     from icl.jobs.stored.archive import ArchiveRequest, write_archive
 
-    one_of("unfinished", settings["unfinished"], ("true", "false"))
-    configs = ConfigDirs.of(None)
-    outputs = Path(settings["paths.outputs"] or configs.default_outputs()).expanduser().absolute()
-    request = ArchiveRequest(
-        Path(folder).expanduser().absolute(),
-        outputs,
-        tuple(name for name in settings["only"].strip("[]").replace(" ", "").split(",") if name),
-        settings["scale"],
-        settings["unfinished"] == "true",
-        configs,
-    )
-    document = write_archive(request)
+    unfinished = one_of("unfinished", settings["unfinished"], ("true", "false")) == "true"
+    configs, target, outputs, only, scale = _chosen(folder, settings)
+    document = write_archive(ArchiveRequest(target, outputs, only, scale, unfinished, configs))
     emit(document, lambda: _show_archive(document), settings["format"])
     return OK
 
@@ -76,18 +69,11 @@ def publish_command(verb: str, args: Sequence[str]) -> int:
     folder = _read(verb, args, settings, PUBLISH_USAGE, "a folder, such as icl publish site")
     if folder is None:
         return OK
-    from icl.config.search_path import SCALES, ConfigDirs
     from icl.jobs.stored.publish import PublishRequest, publish
 
-    one_of("archive", settings["archive"], ("true", "false"))
-    one_of("scale", settings["scale"], SCALES)
-    configs = ConfigDirs.of(None)
-    outputs = Path(settings["paths.outputs"] or configs.default_outputs()).expanduser().absolute()
-    only = tuple(name for name in settings["only"].strip("[]").replace(" ", "").split(",") if name)
-    site = Path(folder).expanduser().absolute()
-    document = publish(
-        PublishRequest(site, outputs, only, settings["scale"], settings["archive"] == "true", configs)
-    )
+    archive = one_of("archive", settings["archive"], ("true", "false")) == "true"
+    configs, site, outputs, only, scale = _chosen(folder, settings)
+    document = publish(PublishRequest(site, outputs, only, scale, archive, configs))
     emit(document, lambda: _show_site(document), settings["format"])
     return OK
 
@@ -149,6 +135,17 @@ def _show_verification(document: dict[str, Any]) -> None:
         print(f"  missing: {len(document['missing'])}")
     for name in document["missing"]:
         print(f"    {name}")
+
+
+def _chosen(folder: str, settings: Mapping[str, str]) -> tuple[ConfigDirs, Path, Path, tuple[str, ...], str]:
+    """Return where configs are, the folder to write, the outputs folder, the names chosen and the scale."""
+    from icl.config.search_path import SCALES, ConfigDirs
+
+    configs = ConfigDirs.of(None)
+    outputs = Path(settings["paths.outputs"] or configs.default_outputs()).expanduser().absolute()
+    only = tuple(name for name in settings["only"].strip("[]").replace(" ", "").split(",") if name)
+    scale = one_of("scale", settings["scale"], SCALES)
+    return configs, Path(folder).expanduser().absolute(), outputs, only, scale
 
 
 def _read(verb: str, args: Sequence[str], settings: dict[str, str], usage: str, wanted: str) -> str | None:

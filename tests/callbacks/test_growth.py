@@ -31,7 +31,7 @@ def planned(make: MakePlan, growth: Growth, name: str = "run", kernel: str = "ea
 
 @pytest.mark.parametrize("kernel", ["eager", "auto"])
 def test_depth_by_depth(make_plan: MakePlan, kernel: str) -> None:
-    """Two layers for six steps, then all three, of which the third begins as its seeds say."""
+    """Train two layers for six steps, then all three, of which the third begins as its seeds say."""
     growth = Growth(every=6, first=2, starts=2)
     weights = train_one(planned(make_plan, growth, kernel=kernel)).record.weights
     family = LSA(2, 3, 1, init_std=0.3)
@@ -51,8 +51,8 @@ def test_depth_by_depth(make_plan: MakePlan, kernel: str) -> None:
 
 
 def test_the_better_start_goes_on(make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without starts the run differs by what is copied alone; a risk that falls with the replica keeps the
-    second of each pair."""
+    """Compare with a run without starts, which differs by what is copied alone; a risk that falls with
+    the replica keeps the second of each pair."""
     apart = train_one(planned(make_plan, Growth(every=6, first=2), "apart")).record.weights
     at = apart["history_steps"].tolist().index(5)
     for second in (False, True):

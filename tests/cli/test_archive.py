@@ -86,7 +86,7 @@ def test_an_archive_describes_itself_and_is_extended(made: Path, kept: Path) -> 
 def test_a_figure_is_drawn_from_an_archive_of_any_commit(
     icl: Run, outputs: Path, made: Path, kept: Path
 ) -> None:
-    """Nothing is trained, the numbers are those of before, and the commit is named."""
+    """Draw without training: the numbers are those of before, and the commit is named."""
     by_other_code(kept)
     drawn = icl(*FIGURE, f"from={kept}")
     assert drawn.code == 0, drawn.err
@@ -134,7 +134,7 @@ def test_what_cannot_be_archived_or_drawn_is_refused(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Each in one line, exit code 2, nothing written."""
+    """Refuse each in one line, with exit code 2, and write nothing."""
     (weights,) = [path for path in kept.glob("runs/lds/weights/*/weights.npz")][:1]
     (tmp_path / "file").write_text("")
     lost, damaged = (Path(shutil.copytree(kept, tmp_path / name)) for name in ("lost", "damaged"))
@@ -228,7 +228,7 @@ def test_verification_tells_what_differs_and_what_is_missing(
 
 
 def test_time_that_is_over_leaves_work_to_go_on_with(icl: Run, outputs: Path) -> None:
-    """Exit code 3, for what is undecided yet; the same command goes on."""
+    """End with exit code 3, for what is undecided yet; the same command goes on."""
     over = icl(*FIGURE, "hours=1e-6")
     assert over.code == 3, over.err
     assert over.json["status"] == "interrupted" and len(over.json["left"]) == 2

@@ -106,7 +106,7 @@ def test_training_is_logged_by_default_and_a_check_when_asked(
 
 
 def test_a_logger_gets_the_names_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lightning's loggers differ: MLflow's takes a run_name, and neither a name nor a version."""
+    """Give each logger the names it takes: MLflow's has a run_name, and neither a name nor a version."""
     made: list[dict[str, object]] = []
     for node, expected in (
         ({"_target_": "pytorch_lightning.loggers.MLFlowLogger"}, {"run_name": "lab 17-1"}),

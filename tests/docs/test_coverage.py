@@ -37,7 +37,7 @@ def verdicts_of(ids: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_row_has_a_verdict_that_exists(paper: str) -> None:
-    """The verdict is one of the named checks and figures, or a number of theirs that the page renders."""
+    """Find the verdict in one of the named checks and figures, or in a number of theirs that is rendered."""
     header, line, *body = rows(paper)
     assert header == ["where in the paper", "sentence", "covered by", "verdict"] and set("".join(line)) == {
         "-"

@@ -138,8 +138,8 @@ def test_what_is_refused():
 
 
 def test_dmmse_has_the_least_risk_and_an_error_that_no_prediction_explains():
-    """The error of a posterior mean is orthogonal to every function of the prompt; that of one with another
-    noise, or of ridge, is not."""
+    """Test that the error of a posterior mean is orthogonal to every function of the prompt; that of
+    one with another noise, or of ridge, is not."""
     law = LinearRegression(3, 8, tasks=6, label_noise=0.5).law(SEEDS)
     prompt = law.gram_prompts(streams(), 40_000)
     best, wrong = (DiscreteMMSE(law.tasks_RKD, noise, 8).predict(prompt) for noise in (0.5, 2.0))

@@ -112,7 +112,7 @@ class BrokenSymmetry:
         return WeightedPrompts.draw(generator(self.seed, role), self.dim, self.context, self.layers, count)
 
     def _control(self, a_L: np.ndarray, b_L: np.ndarray, fresh: WeightedPrompts) -> Control:
-        """At the lowest minimum on S nothing falls along the same scalar."""
+        """Judge the same derivative at the lowest minimum on S, where nothing falls along this scalar."""
         eps, step = 1 / b_L[-1], AT_LIMIT / b_L[-1]
         scalars_M = np.concatenate([-a_L, b_L])
         ends = []

@@ -78,7 +78,7 @@ class TraceTerm(PromptSettings):
         )
 
     def _growth(self, before: tuple[Tensor, int], after: tuple[Tensor, int]) -> tuple[float, float]:
-        """Of the share of the trace term, and of the relative risk that it saves."""
+        """Return the relative growth of the trace term's share, and of the relative risk that it saves."""
         shares, savings = zip(*(self._significance(*at) for at in (before, after)), strict=True)
         return shares[1] / shares[0] - 1, savings[1] / savings[0] - 1
 

@@ -35,7 +35,7 @@ REMARKS = [
 
 @dataclass(eq=False)
 class EquationB9(LogisticProblems):
-    """And number of problems (`samples`)."""
+    """Settings: of LogisticProblems, and number of problems (`samples`)."""
 
     samples: int = integer(50, 1, 1000)
 

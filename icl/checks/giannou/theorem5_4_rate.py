@@ -36,7 +36,7 @@ REMARKS = [
 
 @dataclass(eq=False)
 class Theorem5_4Rate(LogisticProblems):
-    """And number of problems (`samples`)."""
+    """Settings: of LogisticProblems, and number of problems (`samples`)."""
 
     samples: int = integer(16, 1, 1000)
 

@@ -231,7 +231,7 @@ class Trained:
 
     @property
     def identity(self) -> list[Any]:
-        """What determines arrays computed from it."""
+        """Return what identifies the arrays that are computed from the stack."""
         return self.run.mark if self.depth is None else [*self.run.mark, self.depth, self.starts]
 
     @property

@@ -1,4 +1,4 @@
-"""What training runs will take here, from a few steps of each: time, disk and memory.
+"""Estimates of the time, disk and memory that training runs will take here, from a few steps of each.
 
 A trial takes the first steps of the run itself, with all its seeds and its batch, in a folder of its own: at
 most 60, for two seconds. Steps on the same prompts are timed apart from those that wait for new ones, since
@@ -43,7 +43,7 @@ class StepCost:
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What the rest of a run takes."""
+    """Estimate of what the rest of a run takes."""
 
     request: TrainRequest
     cost: StepCost

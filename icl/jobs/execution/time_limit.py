@@ -17,7 +17,7 @@ def hours_of(given: Any) -> float | None:
 
 
 class TimeLimit:
-    """Within `with limit:` Interrupted comes when its hours are over, and `limit.expired` is true.
+    """Raises Interrupted within `with limit:` when its hours are over; then `limit.expired` is true.
 
     It comes as SIGTERM does, at any moment from the start of the block: training saves a checkpoint first,
     worker processes are stopped in turn.

@@ -43,7 +43,7 @@ ROUNDING = 1e-9  # below which two exact numbers that should vanish agree
 
 @dataclass
 class Verification:
-    """What agrees, what differs and what is missing, each as `what` and, where it differs, `why`."""
+    """Results of a verification: what agrees, differs or is missing, and `why` it differs."""
 
     agrees: list[str] = field(default_factory=list)
     differs: list[dict[str, str]] = field(default_factory=list)

@@ -34,7 +34,7 @@ _ENCODING = {
 
 @dataclass(frozen=True)
 class ArchiveRequest:
-    """What is archived from `outputs` to `folder`: `only` are papers, figures or checks, all if empty."""
+    """Request to archive records of `outputs` in `folder`: `only` papers, figures, checks; all if empty."""
 
     folder: Path
     outputs: Path

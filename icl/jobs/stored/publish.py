@@ -22,7 +22,7 @@ MANIFEST = "site.json"
 
 @dataclass(frozen=True)
 class PublishRequest:
-    """What is published from `outputs` to `folder`: the papers `only`, all if empty, at one scale."""
+    """Request to publish records of `outputs` in `folder`: the papers `only`, all if empty; at one scale."""
 
     folder: Path
     outputs: Path

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 @dataclass(frozen=True)
 class Limit:
-    """kappa and tau may be infinite."""
+    """Limits of the errors at alpha, kappa, tau and rho, of which kappa and tau may be infinite."""
 
     alpha: float
     kappa: float

@@ -75,7 +75,7 @@ def test_samples_agree_with_the_rule(plane, valley):
 
 
 def test_a_step_in_c_reaches_its_best_value(plane, valley):
-    """The risk is quadratic in c: `begin` leaves no slope along it."""
+    """Differentiate by c, in which the risk is quadratic: `begin` leaves no slope along it."""
     minimum = InvariantRisk(2, CONTEXT, 2, with_b=True).minimise(np.random.default_rng(0), 8)[0]
     theta_V = PLANE.begin(minimum, plane, 0.3)
     along_c = [PLANE.risk(plane, theta_V + step * np.eye(len(theta_V))[4], 0.3) for step in (-0.1, 0, 0.1)]
@@ -83,8 +83,8 @@ def test_a_step_in_c_reaches_its_best_value(plane, valley):
 
 
 def test_curvatures_are_those_of_the_whole_hessian(plane, valley):
-    """Of all weights at once, by automatic differentiation: its blocks do not mix, one rotation is flat, and
-    its least eigenvalues are those of the blocks."""
+    """Differentiate by all weights at once: the blocks do not mix, one rotation is flat, and the least
+    eigenvalues are those of the blocks."""
     theta_V, _ = valley
     M_MDD = PLANE.matrices(torch.from_numpy(theta_V), EPS)
     blocks, places, units = PLANE._blocks(), [], []

@@ -68,7 +68,7 @@ def test_claims_hold_at_the_optimum(number):
 
 @pytest.mark.parametrize("estimator", ["population", "sampled"])
 def test_entries_that_only_nearly_vanish_when_training_stops_are_decided_at_the_minimum(estimator):
-    """On new systems, as the paper trained, where training ends counts as well."""
+    """Take new systems, as the paper trained: there the end of training counts as well."""
     arrays = weights(3, estimator=estimator)
     arrays["AR3_exact"]["raw_QK_RS"] = arrays["AR3_exact"]["raw_QK_RS"] + 0.2
     found = claims(Fig1(), arrays)

@@ -52,7 +52,7 @@ def test_it_ends_where_lbfgs_ends_and_at_the_scale_of_gradient_flow(window, sett
 
 
 def test_it_leaves_a_saddle_and_does_not_call_one_a_minimum():
-    """b = 0, a = 0 is critical and no minimum; a head of one parity in b may be a saddle as well."""
+    """Take b = 0, a = 0, which is critical and no minimum; a head of one parity in b may be a saddle."""
     risk = risk_of(2)
     found = descend(risk, np.full(3, 1e-6), np.full((2, 3), 1e-6))
     assert found.reached and found.value < 0.99 * risk.constant
@@ -61,7 +61,7 @@ def test_it_leaves_a_saddle_and_does_not_call_one_a_minimum():
 
 
 def test_curvature_is_the_hessians_second_eigenvalue():
-    """At the minimum the scale's direction is an eigenvector of eigenvalue 0."""
+    """Take the Hessian at the minimum: the scale's direction is an eigenvector of eigenvalue 0."""
     risk = risk_of(2)
     found = descend(risk, np.array([-1.0, 0.1, 1.0]), np.ones((2, 3)))
     at = np.concatenate([found.b_P, found.a_KP.ravel()])

@@ -78,7 +78,8 @@ def test_the_errors_with_a_ridge_are_those_of_the_integrals(at, ridge):
 @pytest.mark.parametrize("ridge", RIDGES[1:])
 @pytest.mark.parametrize("at", SETTINGS[:-1])
 def test_the_root_is_the_only_one_and_that_of_a_polynomial(at, ridge):
-    """With u = (1 - tau) e + tau ridge, M = u / e^2 solves the quadratic equation of M_kappa(e + x*)."""
+    """Find all roots: with u = (1 - tau) e + tau ridge, M = u / e^2 solves the quadratic equation of
+    M_kappa(e + x*)."""
     limit = Limit(*at)
     tau, more, x = limit.tau, 1 / limit.kappa, limit.x
     e, u = np.poly1d([1, 0]), np.poly1d([1 - tau, tau * ridge])
@@ -111,6 +112,6 @@ def test_new_tasks_are_old_ones_where_every_prompt_has_its_own():
 
 
 def test_the_resolvent_keeps_its_digits_where_few_tasks_and_many_examples_cancel():
-    """Few tasks leave 1 - kappa of the directions without any: M(x) is about (1 - kappa) / x."""
+    """Take few tasks, which leave 1 - kappa of the directions without any: M(x) is about (1 - kappa) / x."""
     assert resolvent(0.3, 1e-12) * 1e-12 == pytest.approx(0.7, rel=1e-11)
     assert resolvent(4, 1e-12) == pytest.approx(4 / 3, rel=1e-11)
