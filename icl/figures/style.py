@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from icl.look import current
 
@@ -84,11 +84,14 @@ def exact_line(axes: Axes, value: float, label: str, linestyle: Any = EXACT["lin
 
 
 def log_axis(axes: Axes) -> None:
-    """Make the y axis logarithmic, with labels at 1, 2, 5 where it spans less than three decades."""
+    """Make the y axis logarithmic, with labels at 1, 2, 5 where it spans less than three decades, and evenly
+    spaced numbers where it spans less than a factor of four."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     if high < 1e3 * low:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_locator(MaxNLocator(5) if high < 4 * low else LogLocator(subs=(1, 2, 5)))
+        if high < 4 * low:
+            axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
