@@ -52,7 +52,8 @@ PUBLISH_USAGE = """usage: icl publish FOLDER [only=[PAPER,...]] [scale=smoke|lap
                   [archive=true|false] [format=text|json] [paths.outputs=DIR]
 
 Writes what is stored as a static site: the report with its figures and records, a page for each
-claim (claims/), and the records as an archive (archive/; archive=false leaves it out).
+claim (claims/), and the records as an archive (archive/; archive=false leaves it out). Records that the
+report does not show, of other settings or scales, have pages of claims too; the archive leaves them out.
 Nothing is measured. Called again with the same FOLDER it writes the site anew; site.json has the SHA-256 of
 every file.
 

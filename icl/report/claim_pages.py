@@ -1,101 +1,207 @@
-"""One page for each statement of a report: title, the paper's line, verdict, numbers, control, command."""
+"""One page for each statement of a report: the paper's line, verdict, picture, numbers, control, command.
+
+Statements that were measured at other settings than the report's have pages too.
+"""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from icl.report.content import ReportContent
-from icl.report.mathematics import formulas
+from icl.report import drawings, ruler
+from icl.report.content import ReportContent, ReportEntry
+from icl.report.mathematics import formulas, prose
 from icl.report.statements import Statement, statements
 from icl.runs import atomic
 
 FOLDER = "claims"
+STYLE = "style.css"
 _PLACE = "<!--/pages-->"  # in the report, behind the links to its other scales
 _LINKED = f' <a href="{FOLDER}/index.html">A page for each claim</a>'
-_STYLE = """body{max-width:46rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif}
-table{border-collapse:collapse}td,th{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top}
-blockquote{margin:1rem 0;padding-left:1rem;border-left:3px solid #bbb}
-code{overflow-wrap:anywhere}.verdict{font-weight:600}
-@media(prefers-color-scheme:dark){body{background:#16161a;color:#e6e6ea}a{color:#9db4ff}}"""
+_OWN_STYLE = """
+main { max-width: 56rem; }
+blockquote { margin: 0.6rem 0; padding-left: 1rem; border-left: 3px solid var(--line); }
+nav { padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
+td, th { padding: 0.3rem 1.1rem 0.3rem 0; border-top: 1px solid var(--line); font-weight: 400; }
+th, td code { white-space: nowrap; }
+td { overflow-wrap: break-word; }
+.pictures { margin: 0.8rem 0; }
+@media screen and (max-width: 50rem) { .whole { display: contents; } }
+"""
 
 
-def write_claim_pages(folder: Path, content: ReportContent) -> list[Path]:
-    """Write FOLDER/claims/ANCHOR.html for each statement with a verdict, and their list; return the paths."""
-    found = [statement for statement in statements(content) if statement.verdict]
+@dataclass(frozen=True)
+class OtherSettings:
+    """An entry with a result that the report does not show, and its settings that are others."""
+
+    entry: ReportEntry
+    settings: str  # "check.dim=3"
+
+
+@dataclass(frozen=True)
+class _Page:
+    name: str
+    statement: Statement
+    picture: drawings.Picture
+    record: str
+    settings: str = ""
+
+
+def write_claim_pages(
+    folder: Path, content: ReportContent, others: Sequence[OtherSettings] = ()
+) -> list[Path]:
+    """Write FOLDER/claims/NAME.html for each statement with a verdict, and their list; return the paths."""
     target = folder / FOLDER
     target.mkdir(parents=True, exist_ok=True)
     for old in target.glob("*.html"):
         old.unlink()
+    pages = [page for entry in content.entries for page in _pages(folder, content, entry)]
+    for other in others:
+        pages += _pages(folder, content, other.entry, other.settings)
     paths = []
-    for statement in found:
-        paths.append(target / f"{statement.anchor}.html")
-        atomic.write_bytes(paths[-1], claim_page(statement, content.name).encode())
+    for page in pages:
+        paths.append(target / f"{page.name}.html")
+        atomic.write_bytes(paths[-1], _claim_page(page, content.name).encode())
     paths.append(target / "index.html")
-    atomic.write_bytes(paths[-1], _list(found, content.name).encode())
-    for page in (folder / f"{content.name}.html", folder / "index.html"):
-        report = page.read_text(encoding="utf-8")
-        if _LINKED not in report:
-            atomic.write_bytes(page, report.replace(_PLACE, _PLACE + _LINKED, 1).encode())
+    atomic.write_bytes(paths[-1], _list(pages, content.name).encode())
+    style = (Path(__file__).parent / STYLE).read_text(encoding="utf-8")
+    atomic.write_bytes(target / STYLE, (style + _OWN_STYLE).encode())
+    for report in (folder / f"{content.name}.html", folder / "index.html"):
+        text = report.read_text(encoding="utf-8")
+        if _LINKED not in text:
+            atomic.write_bytes(report, text.replace(_PLACE, _PLACE + _LINKED, 1).encode())
     return paths
 
 
-def claim_page(statement: Statement, report: str) -> str:
+def _pages(folder: Path, content: ReportContent, entry: ReportEntry, settings: str = "") -> list[_Page]:
+    """Return the pages of one entry; those at other settings have the fingerprint in their names."""
+    found = [s for s in statements(replace(content, entries=[entry])) if s.verdict]
+    if not found:
+        return []
+    fingerprint = str(entry.record.get("fingerprint")) if settings else ""
+    place = fingerprint or content.name
+    picture = drawings.picture(entry, folder, place)
+    record = drawings.record(entry, folder, place)
+    suffix = f"-{fingerprint}" if settings else ""
+    return [_Page(s.anchor + suffix, s, picture, record, settings) for s in found]
+
+
+def _claim_page(page: _Page, report: str) -> str:
     """Return the page of one statement, which links to the report REPORT.html above it."""
-    entry, control = statement.entry, statement.control
-    verdict = "known false" if statement.verdict == "fails" and statement.as_expected else statement.verdict
+    statement, entry = page.statement, page.statement.entry
+    verdict = _verdict(statement)
     expected = "" if statement.as_expected else f" (expected: {_text(statement.expected)})"
+    where = f'<a href="../{report}.html#{_text(statement.anchor)}">in the report</a>'
+    if page.settings:
+        where = f"at <code>{_text(page.settings)}</code>, not in the report"
     body = [
-        f"<h1>{_text(statement.title)}</h1>",
-        f'<p>{_text(entry.reference)} · <code>{_text(entry.id)}</code> · <a href="../{report}.html#'
-        f'{_text(statement.anchor)}">in the report</a></p>',
-    ]
-    if entry.quote:
-        body.append(f"<p><b>The paper's words.</b></p><blockquote>{formulas(entry.quote)}</blockquote>")
-    body += [
+        f"<h1>{formulas(statement.title)}</h1>",
+        f"<p>{_text(entry.reference)} · <code>{_text(entry.id)}</code> · {where}</p>",
+        *_words(statement),
         f"<p><b>What is tested.</b> {formulas(statement.claim)}</p>",
-        f'<p class="verdict v-{_text(statement.verdict)}">{_text(verdict)}{expected}</p>',
+        f'<p><span class="pill v-{_text(statement.verdict)}">{_text(verdict)}</span>{expected}</p>',
     ]
+    if entry.state == "stale":
+        body.append(f'<p class="odd">Stale: {_text(entry.reason)}</p>')
     if statement.sentence:
         body.append(f"<p>{formulas(statement.sentence)}</p>")
+    if statement.marks:
+        body.append(ruler.svg(statement.marks, statement.verdict))
+    body += _pictures(page)
     if statement.numbers:
-        body.append("<h2>Numbers</h2><table><tr><th>number<th>value<th>kind")
+        body.append('<h2>Numbers</h2><div class="scroll"><table><tr><th>number<th>value<th>kind')
         for number in statement.numbers:
-            told = _text(number.meaning or number.name)
-            body.append(f"<tr><td>{told}<td>{_text(number.value)}<td>{_text(number.kind)}")
-            body += [f"<tr><td>\u2003{_text(key)}<td>{_text(value)}<td>" for key, value in number.entries]
-        body.append("</table>")
+            told = formulas(number.meaning) if number.meaning else _text(number.name)
+            body.append(f"<tr><td>{told}<td>{formulas(number.value)}<td>{_text(number.kind)}")
+            body += [f"<tr><td>\u2003{_text(key)}<td>{formulas(value)}<td>" for key, value in number.entries]
+        body.append("</table></div>")
     elif statement.measured is not None:
         body.append(f"<p>Measured: {_text(statement.inequality)}</p>")
     if statement.bound_text or statement.source:
         body.append(f"<p>Bound: {_text(statement.bound_text)} {formulas(statement.source)}</p>")
-    if control is not None:
+    if (control := statement.control) is not None:
         told = statement.control_sentence or f"{control.description}: {control.measured}"
         body.append(f"<h2>Control</h2><p>{formulas(told)}</p>")
     for heading, texts in (("On the paper's text", statement.remarks), ("Notes", statement.notes)):
         if texts:
             items = "".join(f"<li>{formulas(text)}" for text in texts)
             body.append(f"<h2>{heading}</h2><ul>{items}</ul>")
-    body.append(f"<h2>Command</h2><p><code>{_text(entry.command)}</code></p>")
+    if entry.command:
+        body.append(f"<h2>Command</h2><pre>{_text(entry.command)}</pre>")
+    body.append(f'<p><a href="../{_text(page.record)}">The record as JSON</a></p>')
     return _page(f"{statement.title}: {verdict}", "\n".join(body))
 
 
-def _list(found: Sequence[Statement], report: str) -> str:
-    rows = [
-        f'<tr><td><a href="{_text(s.anchor)}.html">{_text(s.title)}</a><td>{_text(s.entry.paper)}'
-        f"<td>{_text(s.verdict)}"
-        for s in found
+def _verdict(statement: Statement) -> str:
+    return "known false" if statement.verdict == "fails" and statement.as_expected else statement.verdict
+
+
+def _words(statement: Statement) -> list[str]:
+    """Return whose statement it is: the paper's words, or that it is this project's own."""
+    quote, found = statement.entry.quote, []
+    if statement.is_own:
+        found.append("<p>A statement of this project.</p>")
+    if quote.startswith('"'):
+        found.append(f"<p><b>The paper's words.</b></p><blockquote>{prose(quote)}</blockquote>")
+    elif quote:
+        found.append(f"<p><b>Source.</b> {formulas(quote)}</p>")
+    return found
+
+
+def _pictures(page: _Page) -> list[str]:
+    """Return the panels that a claim names, else the whole picture, in both themes."""
+    picture, named = page.picture, [f"panel-{letter}" for letter in page.statement.panels]
+    images = [picture.views[name] for name in named if name in picture.views]
+    if len(images) < len(named) or not named:
+        images = [picture.whole] if picture.whole else []
+    if not images:
+        return []
+    alternative = _text(f"{page.statement.title}: {page.statement.claim}")
+    shown = []
+    for image in images:
+        themes = [(image.light, "only-light"), (image.dark, "only-dark")]
+        themes = themes if image.dark else [(image.light, "paper-white")]
+        shown += [f'<img class="{theme}" src="../{link}" alt="{alternative}">' for link, theme in themes]
+    links = " ".join(
+        f'<a href="../{_text(link)}">{_text(extension.upper())}</a>'
+        for extension, link in picture.files.items()
+        if extension != "json"
+    )
+    return [
+        f'<div class="pictures"><div class="whole">{"".join(shown)}</div></div><p class="small">{links}</p>'
     ]
-    head = f'<h1>Claims</h1><p><a href="../{report}.html">The report</a></p>'
-    return _page("Claims", f"{head}<table><tr><th>claim<th>paper<th>verdict{''.join(rows)}</table>")
+
+
+def _list(pages: Sequence[_Page], report: str) -> str:
+    body = [f'<h1>Claims</h1><p><a href="../{report}.html">The report</a></p>']
+    own = [page for page in pages if not page.settings]
+    others = [page for page in pages if page.settings]
+    for heading, listed in (("", own), ("<h2>At other settings</h2>", others)):
+        if not listed:
+            continue
+        settings = "<th>settings" if listed is others else ""
+        body.append(f'{heading}<div class="scroll"><table><tr><th>claim<th>paper{settings}<th>verdict')
+        for page in listed:
+            s = page.statement
+            claim = f"<br>{formulas(s.claim)}" if s.entry.group == "figure" else ""
+            at = f"<td><code>{_text(page.settings)}</code>" if page.settings else ""
+            body.append(
+                f'<tr><td><a href="{_text(page.name)}.html">{formulas(s.title)}</a>{claim}'
+                f"<td>{_text(s.entry.paper)}{at}"
+                f'<td><span class="pill v-{_text(s.verdict)}">{_text(_verdict(s))}</span>'
+            )
+        body.append("</table></div>")
+    return _page("Claims", "\n".join(body))
 
 
 def _page(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{_text(title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
-        f'<nav><a href="index.html">all claims</a></nav><main>{body}</main></html>\n'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<link rel="stylesheet" href="{STYLE}">'
+        f'<nav><a href="index.html">All claims</a></nav><main>{body}</main></html>\n'
     )
 
 

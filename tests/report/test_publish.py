@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from icl.cli import main
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
+from icl.jobs.stored.catalog import entries
 from icl.jobs.stored.publish import PublishRequest, publish
+from icl.report.mathematics import prose
 
 LINK = re.compile(r'(?:href|src)="([^"#:]+)(?:#([^"]*))?"')
 CHECKS = ("ahn/theorem1", "xie/theorem2")
@@ -22,6 +25,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published") / "outputs"
     for check in CHECKS:
         assert main(["check", f"check={check}", f"paths.outputs={folder}", "format=json"]) == 0
+    assert main(["check", "check=ahn/theorem1", "check.dim=3", f"paths.outputs={folder}"]) == 0
+    assert main(["figure", "figure=giannou/fig10", "scale=smoke", f"paths.outputs={folder}"]) in (0, 1)
     return folder
 
 
@@ -40,7 +45,10 @@ def test_a_site_of_what_is_stored(outputs: Path, tmp_path: Path, capsys: pytest.
     site, line = tmp_path / "site", ["publish", str(tmp_path / "site"), f"paths.outputs={outputs}"]
     assert main([*line, "format=json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["claims"] == len(CHECKS) and (site / "index.html").is_file()
+    claims = json.loads(next(outputs.glob("figures/giannou/fig10/smoke/*.json")).read_text())["document"][
+        "claims"
+    ]
+    assert document["claims"] == len(CHECKS) + 1 + len(claims) and (site / "index.html").is_file()
     assert (site / "archive" / "ro-crate-metadata.json").is_file()
     assert not broken(site)
     for page in ("index.html", "laptop.html"):
@@ -56,11 +64,39 @@ def test_a_site_of_what_is_stored(outputs: Path, tmp_path: Path, capsys: pytest.
     record = json.loads(next((outputs / "checks" / "xie" / "theorem2").glob("*.json")).read_text())
     assert record["document"]["control"]["description"][:30] in page
 
+    (other,) = site.glob("claims/check-ahn-theorem1-*.html")
+    page = unescape(re.sub("<[^>]*>", "", other.read_text("utf-8")))
+    assert "check.dim=3, not in the report" in page and "scale=laptop check.dim=3" in page
+    assert "at d = 3" in page and "at d = 5" in (site / "claims" / "check-ahn-theorem1.html").read_text(
+        "utf-8"
+    )
+    drawn = list(site.glob("claims/figure-giannou-fig10-*.html"))
+    assert len(drawn) == len(claims)
+    for one in drawn:
+        text = one.read_text("utf-8")
+        assert '<img class="only-light"' in text and "icl figure figure=giannou/fig10 scale=smoke<" in text
+    listed = (site / "claims" / "index.html").read_text("utf-8").partition("At other settings")
+    assert listed[0].count('href="check-') == len(CHECKS) and listed[2].count("scale=smoke") == len(claims)
+
     before = {path: path.read_bytes() for path in (site / "claims").iterdir()}
     assert main([*line, "only=[ahn]", "archive=false"]) == 0  # written anew
     assert not (site / "claims" / "check-xie-theorem2.html").exists() and not broken(site)
     assert main(line) == 0
     assert {path: path.read_bytes() for path in (site / "claims").iterdir()} == before
+
+
+def test_whose_words_a_statement_is_in() -> None:
+    """A check or figure of a paper has the paper's words with their section, or is this project's."""
+    configs = ConfigDirs()
+    for entry in [*entries("check", configs), *entries("figure", configs)]:
+        if entry.origin == "icl":
+            assert not entry.quote, entry.id
+        elif entry.paper == "lu":
+            assert entry.quote.endswith("of the published code; the paper's text was not at hand"), entry.id
+        else:
+            words = re.fullmatch(r'"(.+)" \(.*(?:Section|Appendix|Theorem|Lemma) [\dA-E].*\)', entry.quote)
+            assert words and len(words[1].split()) < 60 and words[1].count("$") % 2 == 0, entry.id
+            assert "<code>" not in prose(entry.quote), entry.id  # its LaTeX is read
 
 
 def test_folders_that_are_no_site_are_left_alone(outputs: Path, tmp_path: Path) -> None:
@@ -75,6 +111,8 @@ def test_folders_that_are_no_site_are_left_alone(outputs: Path, tmp_path: Path) 
             publish(request(tmp_path / name))
     with pytest.raises(InputError, match="nothing finished"):
         publish(request(tmp_path / "site", of=tmp_path / "none"))
+    with pytest.raises(InputError, match="scale=paper: nothing finished"):
+        publish(replace(request(tmp_path / "site", only=("giannou",)), scale="paper"))
     with pytest.raises(InputError, match="nonesuch"):
         publish(request(tmp_path / "site", only=("nonesuch",)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
