@@ -380,6 +380,16 @@ class QuadraticRisk:
         gap = self._gap(centred_HP, a_HKP, goal)
         return HeadsOptimum(bound + gap, gap, b_HP, self._keys(a_HKP), (bound + gap,), converged=True)
 
+    def single_head_design(self, keys: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return D (P, F, E), g and the convex bound: a head (b, a) has the risk
+        bound + |sum_m b_m D_m a - g|^2, a its first `keys` rows, E entries."""
+        P, K = self.space.width, len(self.linear_KS)
+        bound, goal = self._bound_and_goal()
+        entries = torch.eye(K * P, dtype=torch.float64).view(K * P, K, P)[: keys * P]
+        X = torch.einsum("mi,ekj->mekij", torch.eye(P, dtype=torch.float64) @ self._J, entries)
+        white = self._form.whiten(self.space.coordinates(X)).reshape(P, keys * P, -1)
+        return white.mT.numpy(), goal.flatten().numpy(), bound
+
     def best_with_heads(
         self,
         heads: int,

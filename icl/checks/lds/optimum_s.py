@@ -3,11 +3,9 @@
 Section 4 leaves it open, and what more heads would gain.
 
 Over X_k = sym(b a_k^T) the risk is a convex form: its least value bounds any number of heads. Heads are
-searched over b alone, a exact, and what a search finds is no proof. Two things are: a head of (13) at the
-convex bound, and a head below all heads of (13). The latter is decided where (13) leaves b two free entries
-(s = 2, 3), b = (x, y): 2 R(b, a) - 2 level is a^T A(x, y) a - 2 h(x, y)^T a + c, and its least value over a
-is zero where det [[A, h], [h^T, c]] is, a polynomial in y / x whose roots are all found as eigenvalues. If
-none is real, no head of (13) is at the level.
+searched over b alone, a exact, and what a search finds is no proof. Branch and bound over b is one
+(icl.theory.lds.single_head_bound): that no head is below the best head of (13) by more than PROVED of its
+risk, or that all heads of (13) are above a head that was found.
 The law of y is that of (-1)^t y_t, so to a b on the entries of one parity belong keys of pattern (13) or of
 the other checkerboard: (13) is b on the parity of s + 1.
 
@@ -19,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icl.checks.lds.support import evidence
-from icl.checks.lds.support.heads_above import all_heads_above
 from icl.checks.lds.support.population import CONFIDENCE, Population, require_systems
 from icl.checks.lds.support.sequences import Windows
 from icl.checks.lds.support.single_heads import SUPPORT, BestHeads
@@ -27,8 +24,12 @@ from icl.checks.numbers import exact, finding, of_kind
 from icl.checks.settings import integer, search_starts
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
+from icl.theory.lds.single_head_bound import HeadsBelow, heads_below
 from icl.theory.quadratic import EPSILON
 
+PROVED = 1e-9  # of the risk: what branch and bound leaves open
+DECIDES = 1e-6
+GAP = "one millionth of the risk: a lower bound for every head that a head of (13) attains"
 MEANINGS = {
     "best_single_head": "least risk found for one head",
     "best_of_pattern": "least risk found for one head of pattern (13)",
@@ -50,7 +51,7 @@ MEANINGS = {
 @dataclass(eq=False)
 class OptimumS(Windows):
     """Settings: setting, window s (2 to 5), length T, dim, seed, samples (drawn systems in c and d), restarts
-    of each search."""
+    of each search, boxes of b that branch and bound may use."""
 
     reference = "icl, beside section 4, eqs. (11) and (13), and section 6, first limitation"
     claim = (
@@ -61,6 +62,7 @@ class OptimumS(Windows):
     window: int = integer(2, 2, 5, "the searches take minutes")
     samples: int = 4000
     restarts: int = search_starts(6)
+    boxes: int = integer(50_000, 1, 100_000_000, "branch and bound takes days")
 
     def __post_init__(self) -> None:
         if self.window == 1:
@@ -73,11 +75,17 @@ class OptimumS(Windows):
         risk, bound = population.risk, population.risk.convex_bound()
         heads = BestHeads.search(population, self.restarts, self.seed)
         excess, rounding = heads.excess, 2 * bound.rounding + 64 * EPSILON * risk.constant
-        verdict = "undecided"
-        if population.exact and heads.pattern.value - bound.value <= rounding:
-            verdict = "holds"
-        if population.exact and excess > rounding and self._all_above(heads, heads.single.value):
-            verdict = "fails"
+        least, boxes, refuted = bound.value, 0, False
+        if excess > rounding:
+            # counted from either: that all of (13) are above the middle
+            below = self._below(heads, heads.single.value + excess / 2, of_pattern=True)
+            refuted, boxes = population.exact and below.proved, below.boxes
+        elif heads.pattern.value * (1 - DECIDES) > bound.value:
+            level = heads.pattern.value * (1 - PROVED)
+            below = self._below(heads, level)
+            least, boxes = level if below.proved else least, below.boxes
+        gap = 1 - least / heads.pattern.value
+        verdict = "fails" if refuted else "holds" if population.exact and gap <= DECIDES else "undecided"
         source = (
             "rounding of two least values and of a risk"
             if population.exact
@@ -87,25 +95,33 @@ class OptimumS(Windows):
         found = "searched" if population.exact else "sampled"
         return finding(
             [
+                exact(certified_gap=gap)
+                .means("share by which a lower bound for every head is below the best head of (13)")
+                .at_most(DECIDES, GAP, otherwise="undecided")
+                .decides_only_if(population.exact),
                 of_kind(found, pattern_excess=excess)
                 .means("risk of the best head of (13) found minus the risk of the best head found")
-                .judged(verdict, "<", rounding, source),
+                .judged("holds" if excess <= rounding else verdict, "<", rounding, source),
                 evidence.grid_error(self.law, self.seed),
                 evidence.means_error(self.law, self.seed) if self.law.has_independent_modes else exact(),
                 of_kind(
                     population.kind,
                     convex_bound=bound.value,
+                    lower_bound=least,
+                    boxes=boxes,
                     zero_risk=risk.constant,
                     condition=bound.condition,
                 ).means(
                     convex_bound="least value of the convex form, a lower bound for any number of heads",
+                    lower_bound="proved lower bound of the risk for every single head",
+                    boxes="number of boxes of b that branch and bound took",
                     zero_risk="risk of the prediction 0",
                     condition="condition number of the convex form",
                 ),
                 of_kind(found, **heads.describe()).means(**MEANINGS),
             ],
-            self._control(heads, rounding, verdict),
-            notes=[population.note, self._how_decided(verdict)],
+            self._control(heads, verdict, rounding),
+            notes=[population.note, self._how_decided(verdict, boxes)],
             remarks=[
                 *self._on_pattern(heads.off > SUPPORT and excess > rounding, excess / heads.single.value),
                 *self._on_one_head(heads.single.value - bound.value > rounding, heads.gains),
@@ -115,32 +131,39 @@ class OptimumS(Windows):
             ],
         )
 
-    def _all_above(self, heads: BestHeads, value: float) -> bool:
-        """Return whether every head of (13) is above the middle of the excess, counted from this value."""
-        level = value + heads.excess / 2
-        return all_heads_above(heads.population, heads.mask_P, level, heads.excess)
+    def _below(self, heads: BestHeads, level: float, of_pattern: bool = False) -> HeadsBelow:
+        free_P = heads.mask_P if of_pattern else None
+        return heads_below(heads.population.risk, self.window, level, self.boxes, free_P)
 
-    def _control(self, heads: BestHeads, rounding: float, verdict: str) -> Control:
-        if verdict == "fails":
-            attained = not self._all_above(heads, heads.pattern.value)
-            text = "the same certificate at a level above the head of (13) that was found"
-            return Control(text, heads.excess / 2, attained)
-        other = heads.other.value - heads.pattern.value
-        text = "the risk of the best head of the other checkerboard, b on the parity of s, minus that of (13)"
-        return Control(text, other, abs(other) > rounding)
+    def _control(self, heads: BestHeads, verdict: str, rounding: float) -> Control:
+        """Ask for a proof of what is false: that all heads are above one that was found."""
+        half = max(heads.excess / 2, DECIDES * heads.pattern.value)
+        below = self._below(heads, heads.pattern.value + half, of_pattern=verdict != "holds")
+        return Control(
+            "excess over the best head of (13) of a level that branch and bound must find a head below",
+            half,
+            below.refuted and half > rounding,
+        )
 
-    def _how_decided(self, verdict: str) -> str:
+    def _how_decided(self, verdict: str, boxes: int) -> str:
         if verdict == "fails":
             return (
-                "A certificate by eigenvalues shows that every head of (13) has a larger risk than the "
-                "head found."
+                f"Branch and bound over b ({boxes} boxes) shows that every head of (13) has a larger risk "
+                "than the head found."
             )
         if verdict == "holds":
-            return "A head of (13) attains the convex lower bound, so no layer is better."
+            return (
+                f"Branch and bound over all b ({boxes} boxes) shows that no head is below the best head of "
+                f"(13) by more than {PROVED:.0e} of its risk."
+                if boxes
+                else "A head of (13) attains the convex lower bound, so no layer is better."
+            )
+        if self.law.covariances is None:
+            return "undecided: drawn systems decide no equality; settings a and b have an exact risk."
         return (
-            f"undecided: the heads are the best of {self.restarts} starts per search, which is no proof. "
-            "With more starts (check.restarts) a head below every head of (13) may be found, which would "
-            "refute the statement; to prove it takes a bound over all b."
+            f"undecided: {boxes} boxes of b do not suffice, and a search is no proof; the number needed grows with "
+            f"the power s. `icl check check=lds/optimum_s check.window={self.window} "
+            f"check.boxes={20 * self.boxes}` goes further."
         )
 
     def _on_pattern(self, beaten: bool, relative: float) -> list[str]:

@@ -30,6 +30,7 @@ from icl.checks.lds.theorem4_1 import Theorem41
 from icl.checks.lds.toeplitz import Toeplitz
 from icl.tasks import dynamical_system as task
 from icl.theory import dynamical_system as theory
+from icl.theory.lds import single_head_bound
 from tests.checks.asking import (
     Case,
     Holds,
@@ -267,9 +268,23 @@ CASES: dict[Any, Case] = {
         ),
     ),
     OptimumS: Case(
-        # another pattern and a shifted window are seen
+        # another pattern, a shifted window; boxes that are lost, a bound that is too high
         Mutants(
             Mutant(single_heads, "parity_mask", lambda right, window: (~right(window)[0], right(window)[1])),
+            Mutant(
+                single_head_bound,
+                "_halves",
+                lambda right, centre, size: (centre[:0], size[:0]),
+                "undecided",
+                of="control",
+            ),
+            Mutant(
+                single_head_bound,
+                "_least_quadratic",
+                lambda right, *of: right(*of) + 1,
+                "undecided",
+                of="control",
+            ),
             Mutant(
                 task, "_tokens", lambda right, *of: (right(*of)[0][:, :, 1:], right(*of)[1]), of="grid_error"
             ),
