@@ -161,8 +161,8 @@ class OptimumS(Windows):
         if self.law.covariances is None:
             return "undecided: drawn systems decide no equality; settings a and b have an exact risk."
         return (
-            f"undecided: {boxes} boxes of b do not suffice, and a search is no proof; the number needed grows with "
-            f"the power s. `icl check check=lds/optimum_s check.window={self.window} "
+            f"undecided: {boxes} boxes of b are too few for a proof; how many it takes grows "
+            f"with the power s. `icl check check=lds/optimum_s check.window={self.window} "
             f"check.boxes={20 * self.boxes}` goes further."
         )
 

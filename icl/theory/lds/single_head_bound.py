@@ -152,7 +152,7 @@ def _least_eigenvalue(Y_NXE: Array, Y_NPXE: Array) -> Array:
     return least_N - linear_NP.sum(1)
 
 
-def _least_quadratic(slope_NP: Array, H_NPP: Array, free_NP: Array) -> Array:
+def _least_quadratic(slope_NP: Array, H_NPP: Array, free_NP: NDArray[np.bool_]) -> Array:
     """Bound p t + t^T H t from below over |t_i| <= 1, entry by entry."""
     diagonal_NP = np.einsum("nii->ni", H_NPP)
     inside = diagonal_NP > np.abs(slope_NP) / 2
@@ -163,7 +163,7 @@ def _least_quadratic(slope_NP: Array, H_NPP: Array, free_NP: Array) -> Array:
     return np.where(free_NP, each_NP, 0).sum(1) - pairs_N
 
 
-def _least_convex(slope_NP: Array, H_NPP: Array, free_NP: Array, slack_N: Array) -> Array:
+def _least_convex(slope_NP: Array, H_NPP: Array, free_NP: NDArray[np.bool_], slack_N: Array) -> Array:
     """Return the least value of p t + t^T H t over all t, where H is positive definite; else -inf."""
     both_NPP = free_NP[:, :, None] & free_NP[:, None]
     values_NP, axes_NPP = np.linalg.eigh(np.where(both_NPP, H_NPP, np.eye(H_NPP.shape[1])))
